@@ -1,0 +1,114 @@
+"""What the rooms of this package ask of each other, so that a low room can call up without knowing who answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
+from DocsToKG.core.cancel import CancelToken
+
+
+class AttemptSink(Protocol):
+    """Where attempts go. Nothing in the same run reads them back."""
+
+    def attempt(self, attempt: Attempt) -> None: ...
+
+
+class NullSink:
+    """Forgets everything."""
+
+    def attempt(self, attempt: Attempt) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What every request of one work carries: whose it is, how to call it off, how long it may take."""
+
+    work_id: str
+    cancel: CancelToken = field(default_factory=CancelToken)
+    budget: Budget | None = None
+
+
+class Budget(Protocol):
+    """Time and tries left for one work. Parked time does not count."""
+
+    def take_attempt(self) -> None:
+        """One more exchange; raises `CandidateRejected(budget_exhausted)` when none is left."""
+
+    def seconds_left(self) -> float: ...
+
+    def spend(self, seconds: float) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A small answer held in memory: an API's JSON or XML, or a landing page. Header names are lower case.
+
+    `is_pdf` means the bytes turned out to be a PDF; then `body` is empty and the URL is itself a candidate.
+    """
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    hops: tuple[Hop, ...]
+    is_pdf: bool = False
+    from_cache: bool = False
+
+
+class OpenBody(Protocol):
+    """An answer whose body has not been read yet. Slots are held until `close`."""
+
+    url: str
+    status: int
+    headers: Mapping[str, str]
+    hops: tuple[Hop, ...]
+    from_cache: bool
+    revalidated: bool
+
+    def chunks(self) -> Iterator[bytes]:
+        """Decoded bytes as they come. Raises `TransientFailure` when the stream breaks or ends short
+        (reason `size-mismatch`), `CandidateRejected(too-large)` past the cap."""
+
+    def close(self) -> None: ...
+
+    def confirm(self, sha256: str) -> None:
+        """The bytes are proved and stored under this digest: the pending cache entry becomes visible."""
+
+
+class Client(Protocol):
+    """Asks the network for one source, politely: URL policy, robots, limits, retries, cache, redirects hop by hop.
+
+    Raises `CandidateRejected` when this URL is no good and `TransientFailure` when it may be later.
+    Every hop is gated on its own host.
+    """
+
+    def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+        """A whole small answer, any final status below 500 (404 is an answer), size capped."""
+
+    def open(
+        self,
+        url: str,
+        role: Role,
+        call: Call,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int | None = None,
+    ) -> Steps[OpenBody]:
+        """The final answer with its body unread; statuses other than 200 are raised."""
+
+
+class Resolver(Protocol):
+    """Proposes where a paper may be. Asks indexes and pages through its client; downloads nothing."""
+
+    @property
+    def name(self) -> str: ...
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        """None when there is something to ask; otherwise why not (`no_doi`, `missing_email`, ...)."""
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]: ...

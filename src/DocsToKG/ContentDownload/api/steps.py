@@ -1,0 +1,78 @@
+"""The work on one paper as a generator of steps.
+
+A step says "I may go on when": a gate opens, a time has come, one of these branches has won.
+Between two steps the generator does its I/O in whatever thread runs it; while it waits it holds
+no thread. Drivers are in `frontier`: one blocks the caller, one runs thousands on a few threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from DocsToKG.core.cancel import CancelToken
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """Go on when one exchange with `url`'s host may begin. Resumes with a `Permit`."""
+
+    url: str
+    resolver: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Go on at monotonic time `until`. Resumes with None."""
+
+    until: float
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """Run the branches, at most `parallel` at once, in order. The first to return something other than None wins:
+    rivals are cancelled, and the race resumes with the winner's value at once. None when no branch won.
+
+    A branch is a function of its own cancel token, so that a loser's transfer can be cut.
+    """
+
+    branches: Sequence[Callable[[CancelToken], Steps[Any]]]
+    parallel: int
+    cancel: CancelToken
+
+
+Step: TypeAlias = Gate | Wait | Race
+Steps: TypeAlias = Generator[Step, Any, T]
+
+
+class Permit(Protocol):
+    """The right to one exchange. Held from sending the request to the last byte."""
+
+    def release(self) -> None:
+        """Free the slots. Safe to call twice."""
+
+    def refund(self) -> None:
+        """Give the rate tokens back: the cache answered and nothing was sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class NotYet:
+    """The gate is shut. Ask again at monotonic time `at`, or, when that is None, once `key` has a free slot."""
+
+    key: str
+    at: float | None
+    why: str
+
+
+class Gatekeeper(Protocol):
+    """Grants exchanges. Never blocks: the answer is a permit, or when to ask again."""
+
+    def ask(self, gate: Gate) -> Permit | NotYet: ...
+
+    def on_free(self, callback: Callable[[str], None]) -> None:
+        """`callback(key)` is called whenever a slot of `key` is freed or its next allowed time moved."""

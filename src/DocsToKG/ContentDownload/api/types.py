@@ -1,0 +1,264 @@
+"""The values that travel from an identifier to a proved file.
+
+Knows the public tokens (outcomes, attempt statuses, reasons), which are a contract: records,
+metrics and users' scripts rest on them. Does no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class OutcomeClass(StrEnum):
+    SUCCESS = "success"
+    SKIP = "skip"
+    ERROR = "error"
+
+
+class Role(StrEnum):
+    """What a request is for; headers, limits and robots depend on it."""
+
+    METADATA = "metadata"
+    LANDING = "landing"
+    ARTIFACT = "artifact"
+
+
+class Verb(StrEnum):
+    HEAD = "HEAD"
+    GET = "GET"
+    STREAM = "STREAM"
+    ROBOTS = "ROBOTS"
+    FINALIZE = "FINALIZE"
+
+
+class AttemptStatus(StrEnum):
+    HTTP_HEAD = "http-head"
+    HTTP_GET = "http-get"
+    HTTP_200 = "http-200"
+    HTTP_304 = "http-304"
+    CACHE_HIT = "cache-hit"
+    RETRY = "retry"
+    ROBOTS_FETCH = "robots-fetch"
+    ROBOTS_DISALLOWED = "robots-disallowed"
+    SIZE_MISMATCH = "size-mismatch"
+    CONTENT_POLICY_SKIP = "content-policy-skip"
+    DOWNLOAD_ERROR = "download-error"
+
+
+class Reason(StrEnum):
+    """Why an attempt, a candidate or a work ended as it did."""
+
+    OK = "ok"
+    # attempts (the contract of the attempts file)
+    NOT_MODIFIED = "not-modified"
+    ALREADY_PRESENT = "already-present"
+    RETRY_AFTER = "retry-after"
+    BACKOFF = "backoff"
+    CONN_ERROR = "conn-error"
+    ROBOTS = "robots"
+    POLICY_TYPE = "policy-type"
+    POLICY_SIZE = "policy-size"
+    TIMEOUT = "timeout"
+    TLS_ERROR = "tls-error"
+    TOO_LARGE = "too-large"
+    UNEXPECTED_CT = "unexpected-ct"
+    SIZE_MISMATCH = "size-mismatch"
+    DOWNLOAD_ERROR = "download-error"
+    PATH_POLICY = "path-policy"
+    SECURITY_POLICY = "security-policy"
+    # bodies that are not the paper
+    HTTP_STATUS = "http-status"
+    HTML_INSTEAD_OF_PDF = "html-instead-of-pdf"
+    CHALLENGE = "challenge"
+    COOKIE_WALL = "cookie-wall"
+    LOGIN_WALL = "login-wall"
+    INTERSTITIAL = "interstitial"
+    EMPTY_BODY = "empty-body"
+    TOO_SMALL = "too-small"
+    TRUNCATED = "truncated"
+    CORRUPT_PDF = "corrupt-pdf"
+    CHECKSUM_MISMATCH = "checksum-mismatch"
+    WRONG_ARTICLE = "wrong-article"
+    REDIRECT_LOOP = "redirect-loop"
+    TOO_MANY_REDIRECTS = "too-many-redirects"
+    BAD_URL = "bad-url"
+    # works
+    ALL_TIERS_EXHAUSTED = "all_tiers_exhausted"
+    BUDGET_EXHAUSTED = "budget_exhausted"
+    NO_OPEN_COPY = "no_open_copy"
+    BREAKER_OPEN = "breaker_open"
+    UNKNOWN_IDENTIFIER = "unknown-identifier"
+    CANCELLED = "cancelled"
+    DISK_FULL = "disk-full"
+    WORKER_EXCEPTION = "worker_exception"
+
+
+class SourceOutcome(StrEnum):
+    """How one source of a tier ended."""
+
+    SUCCESS = "success"
+    NO_PDF = "no_pdf"
+    NONRETRYABLE = "nonretryable"
+    RETRYABLE = "retryable"
+    TIMEOUT = "timeout"
+    SKIPPED = "skipped"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkArtifact:
+    """One work to obtain: every identifier and link known of it. `work_id` carries its scheme (`doi:...`)."""
+
+    work_id: str
+    title: str | None = None
+    publication_year: int | None = None
+    doi: str | None = None
+    arxiv_id: str | None = None
+    pmcid: str | None = None
+    pmid: str | None = None
+    openalex_id: str | None = None
+    landing_urls: tuple[str, ...] = ()
+    pdf_urls: tuple[str, ...] = ()
+    license: str | None = None
+    oa_status: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Only what is known, ready for JSON."""
+        return {key: value for key, value in asdict(self).items() if value not in (None, (), {})}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> WorkArtifact:
+        """The inverse of `to_dict`; unknown keys are kept under `metadata`."""
+        known = {name: data[name] for name in cls.__slots__ if name in data}
+        extra = {key: value for key, value in data.items() if key not in cls.__slots__}
+        for name in ("landing_urls", "pdf_urls"):
+            known[name] = tuple(known.get(name) or ())
+        known["metadata"] = {**(known.get("metadata") or {}), **extra}
+        return cls(**known)
+
+    def learn(self, other: WorkArtifact) -> WorkArtifact:
+        """This work with the gaps filled from `other`; nothing already known is replaced, links are added."""
+        gaps: dict[str, Any] = {
+            name: getattr(other, name)
+            for name in self.__slots__
+            if getattr(self, name) is None and getattr(other, name) is not None
+        }
+        gaps["landing_urls"] = tuple(dict.fromkeys(self.landing_urls + other.landing_urls))
+        gaps["pdf_urls"] = tuple(dict.fromkeys(self.pdf_urls + other.pdf_urls))
+        gaps["metadata"] = {**other.metadata, **self.metadata}
+        return replace(self, **gaps)
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadPlan:
+    """One candidate file: where it may be, who said so, and what is known to check it against."""
+
+    url: str
+    resolver_name: str
+    referer: str | None = None
+    expected_mime: str | None = "application/pdf"
+    etag: str | None = None
+    last_modified: str | None = None
+    max_bytes_override: int | None = None
+    version: str | None = None  # publishedVersion | acceptedVersion | submittedVersion
+    license: str | None = None
+    host_type: str | None = None  # publisher | repository
+    evidence: str | None = None  # what named the link: url_for_pdf, citation_pdf_url, ...
+    checksum: str | None = None  # published digest, "md5:<hex>" or "sha256:<hex>"
+
+
+@dataclass(frozen=True, slots=True)
+class ResolverResult:
+    """What a source proposes. `work` is the work as the source knows it; `notes` say why there is nothing."""
+
+    plans: tuple[DownloadPlan, ...] = ()
+    notes: tuple[str, ...] = ()
+    work: WorkArtifact | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One exchange on the way to a body."""
+
+    url: str
+    status: int
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadStreamResult:
+    """A body that reached the temporary file whole, before its proof."""
+
+    path_tmp: Path
+    bytes_written: int
+    http_status: int
+    content_type: str | None
+    sha256: str
+    md5: str
+    final_url: str
+    hops: tuple[Hop, ...] = ()
+    etag: str | None = None
+    last_modified: str | None = None
+    content_length_hdr: int | None = None
+    from_cache: bool = False
+    revalidated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DownloadOutcome:
+    """How a work ended. Only a success has a path; `meta` holds the fields of the manifest line."""
+
+    ok: bool
+    classification: str
+    path: str | None = None
+    reason: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.ok != (self.classification == OutcomeClass.SUCCESS):
+            raise ValueError("an outcome is ok exactly when it is a success")
+        if self.path is not None and not self.ok:
+            raise ValueError("only a success has a path")
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One line of the attempts record: every network or cache decision leaves one. URLs come masked."""
+
+    ts: float
+    resolver: str
+    url: str
+    verb: Verb
+    status: AttemptStatus
+    http_status: int | None = None
+    content_type: str | None = None
+    elapsed_ms: int | None = None
+    bytes_written: int | None = None
+    content_length_hdr: int | None = None
+    reason: Reason | None = None
+    # beyond the twelve columns of the CSV
+    work_id: str | None = None
+    host: str | None = None
+    role: Role | None = None
+    from_cache: bool = False
+    revalidated: bool = False
+    retry_after_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceAttempt:
+    """One source tried for a work: a row of `fallback_attempts`."""
+
+    ts: float
+    work_id: str
+    tier: str
+    source: str
+    outcome: SourceOutcome
+    reason: str | None = None
+    host: str | None = None
+    http_status: int | None = None
+    elapsed_ms: int | None = None

@@ -1,0 +1,87 @@
+"""What can go wrong, by what the caller should do about it.
+
+ContentDownloadError
+├── CandidateRejected      this copy is not it: try the next candidate
+├── TransientFailure       not now: come back later
+└── RunError               stop the run and tell the user
+    ├── ConfigError        a setting is wrong
+    ├── InputError         nothing usable was given
+    ├── FolderInUse        another run holds the folder
+    ├── StorageError       the disk or store does not take or give the bytes
+    │   └── DiskFull
+    └── RecordError        the run's record cannot be read or written
+
+`SkipDownload` and `DownloadError` are the names under which callers of the three download stages
+know the first two.
+"""
+
+from __future__ import annotations
+
+
+class ContentDownloadError(Exception):
+    """Root of everything this package raises on purpose."""
+
+
+class CandidateRejected(ContentDownloadError):
+    """This copy is not the paper, or may not be had. Try the next candidate."""
+
+    def __init__(
+        self, reason: str, detail: str = "", *, url: str | None = None, http_status: int | None = None
+    ) -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
+        self.url = url
+        self.http_status = http_status
+
+
+class TransientFailure(ContentDownloadError):
+    """It may work later: the server is busy or away, or a limit says not yet."""
+
+    def __init__(
+        self,
+        reason: str,
+        detail: str = "",
+        *,
+        url: str | None = None,
+        http_status: int | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
+        self.url = url
+        self.http_status = http_status
+        self.retry_after_s = retry_after_s
+
+
+SkipDownload = CandidateRejected
+DownloadError = TransientFailure
+
+
+class RunError(ContentDownloadError):
+    """The run cannot go on. The message names the thing and the way out."""
+
+
+class ConfigError(RunError):
+    """A setting is wrong: which key, where it came from, what would be right."""
+
+
+class InputError(RunError):
+    """Nothing usable was given."""
+
+
+class FolderInUse(RunError):
+    """Another run is working in this folder."""
+
+
+class StorageError(RunError):
+    """The store does not take or give the bytes."""
+
+
+class DiskFull(StorageError):
+    """Too little space is left to store another file."""
+
+
+class RecordError(RunError):
+    """The run's record cannot be read or written."""

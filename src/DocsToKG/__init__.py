@@ -1,0 +1,1 @@
+"""DocsToKG: acquire open research papers, with proof."""

@@ -1,0 +1,41 @@
+"""How long to wait before trying again. Pure rules; the caller does the waiting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Exponential from `base_s` to `cap_s`, plus up to `jitter_s`, for at most `max_attempts` tries in all."""
+
+    max_attempts: int = 4
+    base_s: float = 0.2
+    cap_s: float = 4.0
+    jitter_s: float = 0.1
+    statuses: frozenset[int] = frozenset({429, 500, 502, 503, 504})
+
+
+def retry_delay(attempt: int, policy: RetryPolicy, *, random: Callable[[], float]) -> float:
+    """Seconds to wait after failed try number `attempt` (the first is 1); `random` gives 0..1."""
+    exponent = min(attempt - 1, 30)
+    return float(min(policy.cap_s, policy.base_s * 2.0**exponent) + random() * policy.jitter_s)
+
+
+def parse_retry_after(value: str | None, *, now: float) -> float | None:
+    """Seconds asked for by a `Retry-After` header (RFC 9110 section 10.2.3), or None when it says nothing usable."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text[:9])
+    try:
+        moment = parsedate_to_datetime(text)
+    except (TypeError, ValueError):
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, moment.timestamp() - now)
