@@ -29,7 +29,7 @@ class BadUrl(ValueError):
 
 
 def request_url(url: str) -> str:
-    """The form that is sent: canonical host, port, path, percent-encoding; query order kept; no fragment, no user info."""
+    """The form that is sent: canonical host, port, path and percent-encoding, query order kept, no fragment."""
     parsed = _parse(url)
     return _assemble(parsed, _percent(parsed.search))
 

@@ -63,12 +63,23 @@ class Page:
 class OpenBody(Protocol):
     """An answer whose body has not been read yet. Slots are held until `close`."""
 
-    url: str
-    status: int
-    headers: Mapping[str, str]
-    hops: tuple[Hop, ...]
-    from_cache: bool
-    revalidated: bool
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def status(self) -> int: ...
+
+    @property
+    def headers(self) -> Mapping[str, str]: ...
+
+    @property
+    def hops(self) -> tuple[Hop, ...]: ...
+
+    @property
+    def from_cache(self) -> bool: ...
+
+    @property
+    def revalidated(self) -> bool: ...
 
     def chunks(self) -> Iterator[bytes]:
         """Decoded bytes as they come. Raises `TransientFailure` when the stream breaks or ends short

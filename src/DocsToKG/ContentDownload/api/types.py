@@ -209,6 +209,20 @@ class DownloadStreamResult:
 
 
 @dataclass(frozen=True, slots=True)
+class StoredCopy:
+    """A proved file in its place, with what the proof saw."""
+
+    path: Path  # the readable name
+    sha256: str
+    size_bytes: int
+    mime: str
+    stream: DownloadStreamResult
+    duplicate: bool = False  # the store held these bytes already
+    link: str = "none"  # how the readable name holds the bytes: hardlink, reflink, copy
+    facts: Mapping[str, Any] = field(default_factory=dict)  # pages, encrypted, doi_seen, ...
+
+
+@dataclass(frozen=True, slots=True)
 class DownloadOutcome:
     """How a work ended. Only a success has a path; `meta` holds the fields of the manifest line."""
 

@@ -1,0 +1,1 @@
+"""The command lines: `content` for people, `contentdownload` for operators. Same code, same exit codes."""

@@ -1,0 +1,1 @@
+"""The network, politely: client, limits, robots, URL policy and cache."""

@@ -1,0 +1,1 @@
+"""Where proved bytes live: names people read, the content-addressed store, and the local disk."""

@@ -1,0 +1,1 @@
+"""The rules of a job's life: states and delays. Pure; no I/O."""

@@ -1,0 +1,1 @@
+"""Wake-ups. A lost one costs latency, never correctness."""

@@ -1,0 +1,344 @@
+"""Where the parts meet: everything is built from the configuration here, and closed in reverse.
+
+The only room that sees the whole configuration; everyone else is handed the slice or the numbers they use. One cache
+transport and one shared client per process, one `RateRetryClient` per source, one store, one record.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from DocsToKG.ContentDownload.api.ports import AttemptSink, Client, NullSink
+from DocsToKG.ContentDownload.api.types import SourceAttempt, WorkArtifact
+from DocsToKG.ContentDownload.catalog.store import Catalog
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, config_hash
+from DocsToKG.ContentDownload.config.rules import (
+    HostRules,
+    SourceRules,
+    all_source_rules,
+    host_rules,
+    tier_plan,
+    user_agent,
+)
+from DocsToKG.ContentDownload.config.sources import BucketConfig
+from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
+from DocsToKG.ContentDownload.errors import ConfigError
+from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Tier
+from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
+from DocsToKG.ContentDownload.net.cache import CacheSettings
+from DocsToKG.ContentDownload.net.client import RateRetryClient
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.pace import BucketSpec
+from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
+from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
+from DocsToKG.ContentDownload.resolvers import registry
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.ContentDownload.storage.local import LocalStore
+from DocsToKG.ContentDownload.storage.paths import human_path
+from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.core.ids import new_run_id, new_worker_id
+from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.http1 import LeanTransport
+from DocsToKG.transport.names import StaticNames, SystemNames
+from DocsToKG.transport.proxy import Proxies
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.runner import RunResult
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The way out: who may ask what, and the client of each source."""
+
+    limits: Limits
+    clients: Mapping[str, Client]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a run works with."""
+
+    pipeline: ResolverPipeline
+    telemetry: RunTelemetry
+    store: LocalStore
+    network: Network
+    catalog: Catalog
+    refetch: set[str]  # works that are fetched again although their file is known
+
+    def find_file(self, work_id: str) -> str | None:
+        """Where the record says the file of a work is, below the run's folder."""
+        found = self.catalog.find_download(work_id)
+        return None if found is None else found.path
+
+
+@contextmanager
+def open_parts(
+    cfg: ContentDownloadConfig, *, worker_id: str | None = None, run_id: str | None = None, clock: Clock | None = None
+) -> Iterator[Parts]:
+    """Everything a run needs, ready to work; closed again when the block ends."""
+    clock = clock or SystemClock()
+    root = Path(cfg.telemetry.manifest_path).parent
+    with ExitStack() as stack:
+        store = open_store(cfg)
+        telemetry = stack.enter_context(
+            RunTelemetry(
+                root,
+                run_id=run_id or new_run_id(),
+                config_hash=config_hash(cfg),
+                clock=clock,
+                sinks=cfg.telemetry.sinks,
+                worker_id=worker_id or new_worker_id(),
+            )
+        )
+        catalog = stack.enter_context(Catalog(root / "manifest.sqlite"))
+        network = stack.enter_context(open_network(cfg, store=store, attempts=telemetry, clock=clock))
+        refetch: set[str] = set()
+        pipeline = _pipeline(
+            cfg,
+            network,
+            store,
+            clock,
+            attempts=telemetry,
+            on_source=telemetry.source_attempt,
+            already=lambda work: None if work.work_id in refetch else _already(catalog, store, root, work),
+        )
+        stack.callback(pipeline.close)
+        yield Parts(pipeline, telemetry, store, network, catalog, refetch)
+
+
+@contextmanager
+def open_planner(cfg: ContentDownloadConfig) -> Iterator[ResolverPipeline]:
+    """A pipeline that only looks: nothing is stored and nothing recorded."""
+    clock = SystemClock()
+    store = LocalStore(Path(cfg.storage.root_dir), cas_enabled=cfg.storage.cas_enabled)
+    with open_network(cfg, store=store, attempts=NullSink(), clock=clock) as network:
+        pipeline = _pipeline(cfg, network, store, clock, attempts=NullSink())
+        try:
+            yield pipeline
+        finally:
+            pipeline.close()
+
+
+def build_pipeline_from_config(cfg: ContentDownloadConfig) -> ResolverPipeline:
+    """A pipeline with its own record, for embedding. Its `close` closes everything that was opened for it."""
+    stack = ExitStack()
+    pipeline = stack.enter_context(open_parts(cfg)).pipeline
+    pipeline.on_close(stack.close)
+    return pipeline
+
+
+def run_from_config(
+    cfg: ContentDownloadConfig, artifacts: Iterable[str | Mapping[str, Any] | WorkArtifact]
+) -> RunResult:
+    """Obtain `artifacts` in one call; the same wiring as every command."""
+    from DocsToKG.ContentDownload.runner import DownloadRun
+
+    with DownloadRun(cfg) as run:
+        return run.process_artifacts(artifacts)
+
+
+@contextmanager
+def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Iterator[WorkQueue]:
+    if cfg.queue.backend != "sqlite":
+        raise ConfigError(f"queue.backend: {cfg.queue.backend!r} is not available here; available: sqlite")
+    queue = WorkQueue(cfg.queue.path, wal_mode=cfg.queue.wal_mode, clock=clock)
+    try:
+        yield queue
+    finally:
+        queue.close()
+
+
+def open_store(cfg: ContentDownloadConfig) -> LocalStore:
+    if cfg.storage.backend != "fs":
+        raise ConfigError(f"storage.backend: {cfg.storage.backend!r} is not available here; available: fs")
+    store = LocalStore(
+        Path(cfg.storage.root_dir), cas_enabled=cfg.storage.cas_enabled, min_free_bytes=cfg.storage.min_free_bytes
+    )
+    store.prepare()
+    return store
+
+
+@contextmanager
+def open_network(
+    cfg: ContentDownloadConfig, *, store: LocalStore, attempts: AttemptSink, clock: Clock
+) -> Iterator[Network]:
+    rules = all_source_rules(cfg)
+    limits = _limits(cfg, rules, clock)
+    credentials = _credentials(rules)
+    agent = user_agent(cfg)
+    url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
+    with closing(_http_stack(cfg, agent, credentials, store, clock)) as stack:
+        robots = Robots(
+            http=stack.http,
+            limits=limits,
+            url_policy=url_policy,
+            attempts=attempts,
+            clock=clock,
+            random=random.random,
+            keep_s=cfg.robots.ttl_seconds,
+        )
+        clients = {
+            name: RateRetryClient(
+                name,
+                http=stack.http,
+                cache=stack.cache,
+                gate=limits,
+                limits=limits,
+                robots=robots,
+                url_policy=url_policy,
+                policy=_policy(cfg, rule, agent),
+                attempts=attempts,
+                clock=clock,
+                random=random.random,
+            )
+            for name, rule in rules.items()
+        }
+        yield Network(limits, clients)
+
+
+def _http_stack(
+    cfg: ContentDownloadConfig, agent: str, credentials: Mapping[str, HostCredentials], store: LocalStore, clock: Clock
+) -> HttpStack:
+    http = cfg.http
+    wire = LeanTransport(
+        guard=AddressGuard(allow_hosts=http.allow_private_hosts),
+        names=StaticNames(http.names, fallback=SystemNames()) if http.names else SystemNames(),
+        connect_to=_connect_to(http.connect_to),
+        proxies=Proxies(http.proxy.mapping()),
+        max_idle=http.max_keepalive,
+        clock=clock,
+    )
+    return build_http_stack(
+        wire,
+        user_agent=agent,
+        timeout_connect_s=http.timeout_connect_s,
+        timeout_read_s=http.timeout_read_s,
+        credentials=credentials,
+        cache=_cache_settings(cfg),
+        open_cas=store.open,
+        clock=clock,
+    )
+
+
+def _connect_to(rules: Mapping[str, str]) -> ConnectTo | None:
+    try:
+        return ConnectTo(rules) if rules else None
+    except ValueError as error:
+        raise ConfigError(f"http.connect_to: {error}") from error
+
+
+def _cache_settings(cfg: ContentDownloadConfig) -> CacheSettings:
+    knobs = cfg.hishel
+    return CacheSettings(
+        base_path=Path(knobs.base_path),
+        enabled=knobs.enabled,
+        backend=knobs.backend,
+        ttl_seconds=knobs.ttl_seconds,
+        check_ttl_every_seconds=knobs.check_ttl_every_seconds,
+        force_cache=knobs.force_cache,
+        allow_heuristics=knobs.allow_heuristics,
+        allow_stale=knobs.allow_stale,
+        always_revalidate=knobs.always_revalidate,
+        cache_private=knobs.cache_private,
+        cacheable_methods=knobs.cacheable_methods,
+    )
+
+
+def _limits(cfg: ContentDownloadConfig, rules: Mapping[str, SourceRules], clock: Clock) -> Limits:
+    default, hosts = host_rules(cfg)
+    return Limits(
+        clock=clock,
+        default_host=_host_limit(default),
+        hosts={host: _host_limit(rule) for host, rule in hosts.items()},
+        resolver_rates={name: _pace(rule.pace) for name, rule in rules.items()},
+        resolver_slots=cfg.orchestrator.max_per_resolver,
+        default_resolver_slots=cfg.orchestrator.per_resolver,
+        rate_factor=cfg.limits.rate_factor,
+    )
+
+
+def _host_limit(rule: HostRules) -> HostLimit:
+    return HostLimit(rule.max_concurrent, rule.rates, rule.burst)
+
+
+def _pace(pace: Rate | BucketConfig) -> Rate | BucketSpec:
+    return pace if isinstance(pace, Rate) else BucketSpec(pace.capacity, pace.refill_per_sec, pace.burst)
+
+
+def _policy(cfg: ContentDownloadConfig, rule: SourceRules, agent: str) -> SourcePolicy:
+    return SourcePolicy(
+        name=rule.name,
+        timeout_s=rule.timeout_s,
+        retry=rule.retry,
+        obey_robots=rule.obey_robots,
+        headers={"User-Agent": agent, **rule.headers},
+    )
+
+
+def _resolver_settings(rules: Mapping[str, SourceRules]) -> dict[str, ResolverSettings]:
+    return {
+        name: ResolverSettings(base_url=rule.base_url, email=rule.email, api_key=rule.api_key)
+        for name, rule in rules.items()
+    }
+
+
+def _credentials(rules: Mapping[str, SourceRules]) -> dict[str, HostCredentials]:
+    return {
+        host: HostCredentials(**{name: dict(value) for name, value in asdict(held).items()})
+        for host, held in registry.credentials(_resolver_settings(rules)).items()
+    }
+
+
+def _pipeline(
+    cfg: ContentDownloadConfig,
+    network: Network,
+    store: LocalStore,
+    clock: Clock,
+    *,
+    attempts: AttemptSink,
+    on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
+    already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
+) -> ResolverPipeline:
+    rules = all_source_rules(cfg)
+    usable = {name for name in registry.names() if rules[name].enabled}
+    tiers = tier_plan(cfg, only=usable)
+    wanted = [name for tier in tiers for name in tier.sources]
+    download = CandidateDownload(
+        store, DownloadRules(cfg.download.max_bytes, cfg.download.min_pdf_bytes), clock, attempts
+    )
+    fallback = FallbackOrchestrator(
+        tiers=[Tier(tier.name, tier.parallel, tier.sources) for tier in tiers],
+        resolvers=registry.build(wanted, settings=_resolver_settings(rules)),
+        clients=network.clients,
+        download=download,
+        clock=clock,
+        on_source=on_source,
+    )
+    return ResolverPipeline(
+        fallback=fallback,
+        gate=network.limits,
+        clock=clock,
+        limits=WorkLimits(cfg.budgets.total_timeout_s, cfg.budgets.total_attempts),
+        already=already,
+        threads=cfg.budgets.max_concurrent,
+    )
+
+
+def _already(catalog: Catalog, store: LocalStore, root: Path, work: WorkArtifact) -> HeldFile | None:
+    """A file that was stored and recorded, though the ledger was not told: adopted instead of fetched again."""
+    found = catalog.find_download(work.work_id)
+    if found is None:
+        return None
+    if not (root / found.path).exists() and store.adopt(found.sha256, found.path or human_path(work)) is None:
+        return None
+    return HeldFile(found.sha256, found.size_bytes or 0)

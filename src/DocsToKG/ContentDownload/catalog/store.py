@@ -1,0 +1,234 @@
+"""Questions to a finished or running record: what is there, what happened to a work, any SELECT of your own.
+
+Knows the tables. Opens the database for reading only; a running writer is not disturbed.
+Promises: nothing asked here can change the record, and no question runs without end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from DocsToKG.ContentDownload.catalog.summary import FATES, HELD_REASONS, Figures, figures
+from DocsToKG.ContentDownload.errors import RecordError
+
+GROUPS = ("tier", "resolver", "license", "year", "reason")
+_KNOWN_VERSION = 4
+_ROW_CAP = 10_000
+_VALUE_CAP = 16 << 20
+_ALLOWED = frozenset(
+    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE},
+)
+_HELD = ", ".join(f"'{reason}'" for reason in HELD_REASONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """The file that stands for a work."""
+
+    doc_id: str
+    sha256: str
+    path: str
+    size_bytes: int | None
+    mime: str | None
+    url: str | None
+    license: str | None
+    oa_status: str | None
+    version: str | None
+    run_id: str | None
+    created_at: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class QueryResult:
+    """Rows of a question; `truncated` when there were more than the cap."""
+
+    columns: tuple[str, ...]
+    rows: list[tuple[Any, ...]]
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """All that is known of a work: its lines, files, requests and the sources tried, oldest first."""
+
+    lines: list[dict[str, Any]]
+    downloads: list[dict[str, Any]]
+    sources: list[dict[str, Any]]
+    attempts: list[dict[str, Any]]
+
+
+class Catalog:
+    """Reads one record. Use as a context manager; threads may share it."""
+
+    def __init__(self, db_path: Path) -> None:
+        self.db_path = db_path
+        self._connection: sqlite3.Connection | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Catalog:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        with self._lock:
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
+
+    def figures(self, run_id: str | None = None) -> Figures:
+        """What a run, or the whole record, comes to."""
+        with self._reading() as db:
+            return figures(db, run_id)
+
+    def runs(self) -> list[str]:
+        """The runs in the record, oldest first."""
+        return [row["run_id"] for row in self._ask("SELECT run_id FROM run_summary ORDER BY started_at, rowid")]
+
+    def stats(self, group_by: str | None = None) -> list[dict[str, Any]]:
+        """Works, obtained, already present, failed and bytes: in all, or per `group_by` (one of `GROUPS`)."""
+        if group_by is not None and group_by not in GROUPS:
+            raise ValueError(f"{group_by!r} is not a grouping; use one of {', '.join(GROUPS)}")
+        group = f"COALESCE(CAST({group_by} AS TEXT), 'unknown')" if group_by else "'all'"
+        return self._ask(
+            f"""SELECT {group} AS "{group_by or "scope"}", COUNT(*) AS works, SUM(status = 'ok') AS obtained,
+                       SUM(status = 'skipped' AND COALESCE(reason, '') IN ({_HELD})) AS present,
+                       SUM(status <> 'ok' AND NOT (status = 'skipped' AND COALESCE(reason, '') IN ({_HELD}))) AS failed,
+                       SUM(CASE WHEN status = 'ok' THEN COALESCE(size_bytes, 0) ELSE 0 END) AS bytes
+                  FROM ({FATES}) GROUP BY 1 ORDER BY works DESC, 1""",
+            {"run_id": None},
+        )
+
+    def query(self, sql: str, *, max_rows: int = 1_000, max_seconds: float = 10.0) -> QueryResult:
+        """The answer to one SELECT. Anything that would write, attach or configure is refused."""
+        db = self._open()
+        try:
+            db.set_authorizer(_only_reading)
+            db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_CAP)
+            deadline = time.monotonic() + max_seconds
+            db.set_progress_handler(lambda: int(time.monotonic() > deadline), 10_000)
+            cursor = db.execute(sql)
+            rows = cursor.fetchmany(min(max_rows, _ROW_CAP) + 1)
+            columns = tuple(column[0] for column in cursor.description or ())
+        except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
+            raise RecordError(_why_refused(error, max_seconds)) from error
+        finally:
+            db.close()
+        cap = min(max_rows, _ROW_CAP)
+        return QueryResult(columns, rows[:cap], len(rows) > cap)
+
+    def show(self, key: str, *, limit: int = 500) -> History | None:
+        """What happened to a work, by its id or by the first digits (6 or more) of its file's sha256."""
+        ids = self._ids_of(key)
+        if not ids:
+            return None
+        marks = ", ".join("?" * len(ids))
+
+        def rows(table: str, column: str, order: str = "id") -> list[dict[str, Any]]:
+            sql = f"SELECT * FROM {table} WHERE {column} IN ({marks}) ORDER BY {order} LIMIT ?"
+            return self._ask(sql, (*ids, limit))
+
+        return History(
+            lines=rows("manifests", "doc_id"),
+            downloads=rows("downloads", "doc_id", "manifest_id"),
+            sources=rows("fallback_attempts", "work_id"),
+            attempts=rows("http_events", "work_id"),
+        )
+
+    def find_download(self, doc_id: str) -> Download | None:
+        """The latest file of a work that is not known to be corrupt."""
+        found = self._ask(
+            "SELECT doc_id, sha256, path, size_bytes, mime, url, license, oa_status, version, run_id, created_at "
+            "FROM downloads WHERE doc_id = ? AND NOT corrupt ORDER BY manifest_id DESC LIMIT 1",
+            (doc_id,),
+        )
+        return Download(**found[0]) if found else None
+
+    def has_download(self, doc_id: str) -> bool:
+        return self.find_download(doc_id) is not None
+
+    def _ids_of(self, key: str) -> list[str]:
+        known = self._ask("SELECT 1 FROM manifests WHERE doc_id = ? LIMIT 1", (key,))
+        if known or self._ask("SELECT 1 FROM http_events WHERE work_id = ? LIMIT 1", (key,)):
+            return [key]
+        digits = key.lower()
+        if len(digits) < 6 or not set(digits) <= set("0123456789abcdef"):
+            return []
+        # The range is what LIKE 'digits%' means, in a form that uses the index.
+        rows = self._ask(
+            "SELECT DISTINCT doc_id FROM downloads WHERE sha256 >= ? AND sha256 < ? ORDER BY doc_id LIMIT 50",
+            (digits, digits + "g"),
+        )
+        return [row["doc_id"] for row in rows]
+
+    def _ask(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[dict[str, Any]]:
+        with self._reading() as db:
+            cursor = db.execute(sql, parameters)
+            names = [column[0] for column in cursor.description]
+            return [dict(zip(names, row, strict=True)) for row in cursor]
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            if self._connection is None:
+                self._connection = self._open()
+            try:
+                yield self._connection
+            except sqlite3.Error as error:
+                raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+
+    def _open(self) -> sqlite3.Connection:
+        if not self.db_path.is_file():
+            raise RecordError(f"there is no record at {self.db_path}: name the folder of a run, or its manifest.sqlite")
+        try:
+            return _open_reading(self.db_path)
+        except sqlite3.Error as error:
+            raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+
+
+def _open_reading(path: Path) -> sqlite3.Connection:
+    uri = path.resolve().as_uri()
+    db = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+    try:
+        version = _version(db)
+    except sqlite3.OperationalError:
+        db.close()
+        # On a disk that cannot be written, a record that was closed well can still be read as it stands.
+        if path.with_name(f"{path.name}-wal").exists():
+            raise
+        db = sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+        version = _version(db)
+    if version != _KNOWN_VERSION:
+        db.close()
+        way_out = "run once with this program to upgrade it" if version < _KNOWN_VERSION else "use the newer program"
+        raise RecordError(f"{path} has schema version {version}, not {_KNOWN_VERSION}: {way_out}")
+    return db
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _only_reading(action: int, first: str | None, second: str | None, *_: object) -> int:
+    if action not in _ALLOWED or (action == sqlite3.SQLITE_FUNCTION and second == "load_extension"):
+        return sqlite3.SQLITE_DENY
+    return sqlite3.SQLITE_OK
+
+
+def _why_refused(error: Exception, max_seconds: float) -> str:
+    if "interrupted" in str(error):
+        return f"the question took longer than {max_seconds:g} s: narrow it, or ask for fewer rows"
+    if "not authorized" in str(error) or "prohibited" in str(error):
+        return "only reading is allowed here: ask with one SELECT"
+    return f"the question cannot be answered: {error}"

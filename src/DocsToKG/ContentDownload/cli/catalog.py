@@ -1,0 +1,145 @@
+"""`content catalog`: look into the record of a folder. Reads only.
+
+A command parses, calls, prints. Machine output goes to standard output, messages to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.group import CommandGroup
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+
+catalog_app = typer.Typer(
+    cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None, help="Look into what was obtained."
+)
+
+
+class OutputFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+class GroupBy(StrEnum):
+    TIER = "tier"
+    RESOLVER = "resolver"
+    LICENSE = "license"
+    YEAR = "year"
+    REASON = "reason"
+
+
+RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder of the run.")]
+DbOption = Annotated[
+    Path | None,
+    typer.Option("--db-path", metavar="FILE", help="The record itself, instead of --run.", show_default=False),
+]
+FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="For people or for programs.")]
+
+
+@catalog_app.command("stats")
+def stats(
+    run: RunOption = Path("."),
+    db_path: DbOption = None,
+    format: FormatOption = OutputFormat.TABLE,
+    group_by: Annotated[
+        GroupBy | None, typer.Option("--group-by", "-g", help="One row per value.", show_default=False)
+    ] = None,
+) -> None:
+    """Count works, files and bytes. Example: content catalog stats --run my-corpus --group-by tier"""
+    with _open(run, db_path) as catalog:
+        rows = catalog.stats(group_by.value if group_by else None)
+    if format is OutputFormat.JSON:
+        typer.echo(json.dumps(rows, ensure_ascii=False))
+    else:
+        _print_table("", list(rows[0]) if rows else ["works"], (row.values() for row in rows))
+
+
+@catalog_app.command("query")
+def query(
+    sql: Annotated[str, typer.Option("--sql", metavar="SELECT", help="One SELECT statement.")],
+    run: RunOption = Path("."),
+    db_path: DbOption = None,
+    format: FormatOption = OutputFormat.TABLE,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many rows.")] = 1_000,
+) -> None:
+    """Ask the record with SQL; only reading is possible.
+
+    Example: content catalog query --run my-corpus --sql "SELECT doc_id FROM catalog_entries WHERE status = 'ok'"
+    """
+    with _open(run, db_path) as catalog:
+        result = catalog.query(sql, max_rows=limit)
+    if format is OutputFormat.JSON:
+        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
+        typer.echo(json.dumps(rows, ensure_ascii=False, default=_plain))
+    else:
+        _print_table("", result.columns, result.rows)
+    if result.truncated:
+        typer.echo(f"Only the first {limit} rows are shown; there are more.", err=True)
+
+
+@catalog_app.command("show")
+def show(
+    key: Annotated[str, typer.Argument(metavar="ID", help="A work's id, or the first digits of a file's sha256.")],
+    run: RunOption = Path("."),
+    db_path: DbOption = None,
+    format: FormatOption = OutputFormat.TABLE,
+) -> None:
+    """Tell everything about one work. Example: content catalog show doi:10.1234/abcd --run my-corpus"""
+    with _open(run, db_path) as catalog:
+        history = catalog.show(key)
+    if history is None:
+        typer.echo(f"Nothing is known of {key} here.", err=True)
+        raise typer.Exit(1)
+    parts = {name: getattr(history, name) for name in ("lines", "downloads", "sources", "attempts")}
+    if format is OutputFormat.JSON:
+        typer.echo(json.dumps(parts, ensure_ascii=False))
+        return
+    for name, columns in _SHOWN.items():
+        rows = parts[name]
+        if rows:
+            _print_table(name, columns, ([row[column] for column in columns] for row in rows))
+
+
+_SHOWN = {
+    "lines": ("created_at", "doc_id", "status", "reason", "resolver", "tier", "path"),
+    "downloads": ("doc_id", "sha256", "size_bytes", "license", "path"),
+    "sources": ("ts", "tier", "source", "outcome", "reason", "elapsed_ms"),
+    "attempts": ("ts", "resolver", "verb", "status", "http_status", "reason", "url"),
+}
+
+
+def _open(run: Path, db_path: Path | None) -> Catalog:
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+
+    return Catalog(db_path or (run if run.is_file() else run / "manifest.sqlite"))
+
+
+def _print_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left")
+    for column in columns:
+        table.add_column(Text(column), overflow="fold")
+    for row in rows:
+        # Values come from outside: as Text they cannot carry markup or control codes into the terminal.
+        table.add_row(*(Text(_shown(value)) for value in row))
+    Console().print(table)
+
+
+def _shown(value: Any) -> str:
+    text = "" if value is None else str(_plain(value))
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _plain(value: Any) -> Any:
+    return f"{len(value)} bytes" if isinstance(value, bytes) else value

@@ -1,0 +1,211 @@
+"""Commands about the configuration: show it, check it, explain it, change the user's own settings.
+
+A command parses, calls, prints. Machine output goes to standard output, messages to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.group import CommandGroup
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.config.explain import Explanation
+    from DocsToKG.ContentDownload.config.loader import Loaded
+
+ConfigOption = Annotated[
+    str | None,
+    typer.Option("--config", "-c", metavar="FILE", help="Settings, as YAML or JSON.", show_default=False),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
+
+config_app = typer.Typer(
+    cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None, help="Show, check and change settings."
+)
+
+
+def print_config(
+    config: ConfigOption = None,
+    raw: Annotated[bool, typer.Option("--raw", help="One line of JSON with sorted keys.")] = False,
+) -> None:
+    """Show the merged configuration, secrets masked.
+
+    Example: contentdownload print-config -c corpus.yaml
+    """
+    from DocsToKG.ContentDownload.config.models import to_printable
+
+    printable = to_printable(_load(config).config)
+    if raw:
+        typer.echo(json.dumps(printable, sort_keys=True, separators=(",", ":")))
+    else:
+        typer.echo(json.dumps(printable, indent=2, ensure_ascii=False))
+
+
+def validate_config(path: Annotated[str, typer.Argument(metavar="PATH", help="The file to check.")]) -> None:
+    """Check a configuration file.
+
+    Reads it as a run here would: exit 0 when it is good, 1 with the offending keys when not.
+
+    Example: contentdownload validate-config corpus.yaml
+    """
+    _load(path)
+    typer.echo(f"{path}: good", err=True)
+
+
+def schema(
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.", show_default=False)
+    ] = None,
+) -> None:
+    """Print the JSON Schema of the configuration.
+
+    Example: contentdownload schema -o content.schema.json
+    """
+    from DocsToKG.ContentDownload.config.schema import json_schema
+
+    text = json.dumps(json_schema(), indent=2, sort_keys=True)
+    if output is None:
+        typer.echo(text)
+    else:
+        output.write_text(text + "\n", encoding="utf-8")
+        typer.echo(f"written to {output}", err=True)
+
+
+def explain(config: ConfigOption = None, as_json: JsonOption = False) -> None:
+    """Explain tiers, sources and limits.
+
+    Example: contentdownload explain --json
+    """
+    from DocsToKG.ContentDownload.config.explain import explain as explained
+    from DocsToKG.ContentDownload.resolvers import registry
+
+    explanation = explained(_load(config).config, installed=registry.names())
+    if as_json:
+        typer.echo(json.dumps(explanation.to_dict(), indent=2))
+    else:
+        _print_explanation(explanation)
+
+
+@config_app.command("set")
+def set_value(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted name, like contact or http.timeout_read_s.")],
+    value: Annotated[str, typer.Argument(metavar="VALUE", help="The new value.")],
+) -> None:
+    """Write a setting to your own settings file.
+
+    Example: content config set contact you@university.edu
+    """
+    from DocsToKG.ContentDownload.config.loader import set_user_value
+
+    typer.echo(f"{key} is set in {set_user_value(key, value)}", err=True)
+
+
+@config_app.command("get")
+def get_value(
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted name.")], config: ConfigOption = None
+) -> None:
+    """Print one setting, and where it was set.
+
+    Example: content config get orchestrator.max_workers
+    """
+    loaded = _load(config)
+    value = _find(loaded, key)
+    typer.echo(value if isinstance(value, str) else json.dumps(value))
+    typer.echo(f"from {loaded.origins.get(key, 'the shipped defaults')}", err=True)
+
+
+@config_app.command("path")
+def path() -> None:
+    """Print where your own settings file is."""
+    import os
+
+    from DocsToKG.ContentDownload.config.environment import user_file_path
+    from DocsToKG.ContentDownload.errors import ConfigError
+
+    found = user_file_path(os.environ)
+    if found is None:
+        raise ConfigError("no home directory is known; set XDG_CONFIG_HOME")
+    typer.echo(str(found))
+
+
+for _name, _command in (
+    ("show", print_config),
+    ("validate", validate_config),
+    ("schema", schema),
+    ("explain", explain),
+):
+    config_app.command(_name)(_command)
+
+
+def _load(path: str | None) -> Loaded:
+    from DocsToKG.ContentDownload.config.loader import load_config_verbose
+
+    loaded = load_config_verbose(path)
+    for warning in loaded.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    return loaded
+
+
+def _find(loaded: Loaded, key: str) -> Any:
+    from DocsToKG.ContentDownload.config.keys import nearest_key
+    from DocsToKG.ContentDownload.config.models import to_printable
+    from DocsToKG.ContentDownload.errors import ConfigError
+
+    value: Any = to_printable(loaded.config)
+    for part in key.split("."):
+        if not isinstance(value, dict) or part not in value:
+            near = nearest_key(tuple(key.split(".")))
+            raise ConfigError(f"{key} is not a setting" + (f"; did you mean {near}?" if near else ""))
+        value = value[part]
+    return value
+
+
+def _print_explanation(explanation: Explanation) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    if not console.is_terminal:
+        # A file or a pipe has no width; nothing may be cut off there.
+        console.width = 120
+    console.print("Sources, in the order they are asked:")
+    console.print(_source_table(explanation))
+    factor = "" if explanation.rate_factor == 1 else f" (rates times {explanation.rate_factor:g})"
+    console.print(f"\nLimits per host{factor}:")
+    console.print(_limit_table(explanation))
+    console.print()
+    for view in (view for tier in explanation.tiers for view in tier.sources if view.way_out):
+        console.print(f"{view.name}: {view.status.value}; {view.way_out}")
+    unused = ", ".join(f"{view.name} ({view.status.value})" for view in explanation.unused)
+    console.print(f"In no tier: {unused}")
+    console.print(f"Requests are signed: {explanation.user_agent}")
+
+
+def _source_table(explanation: Explanation) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("tier", "source", "state", "rate", "timeout", "tries", "robots"):
+        table.add_column(heading, no_wrap=heading in ("source", "rate"))
+    for tier in explanation.tiers:
+        for place, view in enumerate(tier.sources):
+            label = f"{tier.name} x{tier.parallel}" if place == 0 else ""
+            robots = "obeys" if view.obeys_robots else "opts out"
+            cells = (view.name, view.status.value, view.rate, f"{view.timeout_s:g} s", str(view.max_attempts), robots)
+            table.add_row(label, *cells)
+    return table
+
+
+def _limit_table(explanation: Explanation) -> Any:
+    from rich.table import Table
+
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for heading in ("host", "at once", "rates"):
+        table.add_column(heading, no_wrap=heading == "host")
+    for host in explanation.hosts:
+        rates = (f"{'' if role == '*' else role + ' '}{', '.join(texts)}" for role, texts in host.rates.items())
+        table.add_row(host.host, str(host.max_concurrent), "; ".join(rates))
+    return table

@@ -1,0 +1,86 @@
+"""What every command does when something goes wrong, and which exit code it leaves.
+
+Translates our errors, Ctrl+C and a closed pipe, once, for both command lines. Promises: one message on
+standard error, no traceback unless `--debug` was given, no value that could be a secret.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from enum import IntEnum
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+
+class ExitCode(IntEnum):
+    OK = 0
+    FAILED = 1  # the run failed, or what was given is invalid
+    USAGE = 2  # wrong command, option or input
+    INCOMPLETE = 3  # the run ended well, some works were not obtained
+    GATES = 4  # a service level was missed
+    INTERRUPTED = 130  # Ctrl+C, as the shell writes it
+    CLOSED_PIPE = 141  # the reader of our output went away, as the shell writes it
+
+
+EXIT_CODES_HELP = (
+    "Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage, 3 some works not obtained, 4 a service level missed."
+)
+
+
+class CommandGroup(TyperGroup):
+    """A group whose commands fail politely."""
+
+    def invoke(self, ctx: Any) -> Any:
+        # Only the outermost group speaks; inner groups let the error pass.
+        if ctx.parent is not None:
+            return super().invoke(ctx)
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            _silence_stdout()
+            raise typer.Exit(ExitCode.CLOSED_PIPE) from None
+        except KeyboardInterrupt:
+            typer.echo("Interrupted.", err=True)
+            raise typer.Exit(ExitCode.INTERRUPTED) from None
+        except Exception as error:
+            code = _explain(error, debug=_debug(ctx))
+            if code is None:
+                raise
+            raise typer.Exit(code) from None
+
+
+def _explain(error: Exception, *, debug: bool) -> ExitCode | None:
+    """Say what went wrong; None when it is the command framework's own business."""
+    from DocsToKG.ContentDownload.errors import InputError
+
+    if type(error).__module__.partition(".")[0] in ("typer", "click"):
+        return None
+    if debug:
+        typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
+    elif isinstance(error, OSError) or type(error).__module__.startswith("DocsToKG."):
+        typer.echo(f"Error: {error}", err=True)
+    else:
+        # The text of an unforeseen error may hold anything, so only its kind is shown.
+        typer.echo(f"Error: unexpected {type(error).__name__}. Run again with --debug to see where.", err=True)
+    return ExitCode.USAGE if isinstance(error, InputError) else ExitCode.FAILED
+
+
+def _debug(ctx: Any) -> bool:
+    return bool(ctx.params.get("debug"))
+
+
+def _silence_stdout() -> None:
+    """Python flushes standard output once more at exit, which would complain about the closed pipe again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(null, sys.stdout.fileno())
+    except (OSError, ValueError):
+        pass
+    finally:
+        os.close(null)

@@ -1,0 +1,100 @@
+"""What a person sees while a run goes on: a live line on a terminal, a plain line now and then elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.runner import RunStatus
+
+_QUIET_EVERY_S = 10.0
+
+Watch = Callable[["RunStatus"], None]
+
+
+class Progress:
+    """`with Progress(...) as watch`: `watch(status)` shows how things stand."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._began = time.monotonic()
+        self._live: AbstractContextManager[Any] = nullcontext()
+
+    def __enter__(self) -> Watch | None:
+        if self._quiet:
+            return None
+        if not sys.stderr.isatty():
+            return _Lines(self._began)
+        from rich.console import Console
+        from rich.live import Live
+
+        self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=True)
+        live = self._live.__enter__()
+        return lambda status: live.update(_panel(status, time.monotonic() - self._began))
+
+    def __exit__(self, *exc_info: Any) -> None:
+        self._live.__exit__(*exc_info)
+
+
+class _Lines:
+    """Progress for a log file: one line at the first look, then one every ten seconds."""
+
+    def __init__(self, began: float) -> None:
+        self._began = began
+        self._next = 0.0
+
+    def __call__(self, status: RunStatus) -> None:
+        now = time.monotonic()
+        if now >= self._next:
+            self._next = now + _QUIET_EVERY_S
+            print(_line(status, now - self._began), file=sys.stderr, flush=True)
+
+
+def _panel(status: RunStatus, elapsed_s: float) -> Any:
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    bar = ProgressBar(total=max(1, status.total), completed=status.total - status.left, width=60)
+    return Group(bar, Text(_line(status, elapsed_s)), Text(_waiting(status), style="dim"))
+
+
+def _line(status: RunStatus, elapsed_s: float) -> str:
+    begun = status.done + status.skipped + status.failed
+    rate = begun / elapsed_s if elapsed_s > 0 else 0.0
+    eta = f"{_span(status.left / rate)} left" if rate > 0 and status.left else "-"
+    parts = [
+        f"{status.total - status.left}/{status.total}",
+        f"{status.done} done",
+        f"{status.present + status.skipped} skipped",
+        f"{status.failed} failed",
+        size_text(status.bytes),
+        f"{rate:.1f}/s, {size_text(status.bytes / elapsed_s if elapsed_s > 0 else 0)}/s",
+        eta,
+    ]
+    return " · ".join(parts)
+
+
+def _waiting(status: RunStatus) -> str:
+    if not status.waits:
+        return f"{status.active} in progress" if status.active else "finishing"
+    named = [f"{why} ({count})" for why, count in list(status.waits.items())[:3]]
+    return f"{status.active} in progress; waiting for: " + ", ".join(named)
+
+
+def size_text(size: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"
+
+
+def _span(seconds: float) -> str:
+    minutes, secs = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{secs:02d}" if hours else f"{minutes}:{secs:02d}"

@@ -1,0 +1,161 @@
+"""`content report`: how a run went, against the service levels.
+
+A command parses, calls, prints. The figures come from the record; nothing is counted here.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.summary import Figures, Gate
+
+GATES_BROKEN = 4
+_GROUPS = {
+    "failed_by_reason": "Not obtained, by reason",
+    "by_resolver": "By source",
+    "by_tier": "By tier",
+    "by_license": "By licence",
+    "by_year": "By year",
+}
+_MOST_SHOWN = 15
+
+
+class ReportFormat(StrEnum):
+    TABLE = "table"
+    MD = "md"
+    JSON = "json"
+
+
+def report(
+    run: Annotated[
+        Path, typer.Option("--run", metavar="DIR", help="The folder of the run: where its manifest.sqlite is.")
+    ] = Path("."),
+    format: Annotated[ReportFormat, typer.Option("--format", "-f", help="How to print it.")] = ReportFormat.TABLE,
+    run_id: Annotated[
+        str | None,
+        typer.Option("--run-id", help="Only this run of the folder (`last` for the latest).", show_default=False),
+    ] = None,
+    no_gates: Annotated[bool, typer.Option("--no-gates", help="Exit 0 also when a service level is missed.")] = False,
+) -> None:
+    """Show what the runs in a folder obtained, and whether the service levels were kept.
+
+    Exit code 4 when one was missed. Example: content report --run my-corpus --format md
+    """
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.catalog.summary import gates
+
+    with Catalog(run if run.is_file() else run / "manifest.sqlite") as catalog:
+        figures = catalog.figures(_chosen(catalog.runs(), run_id))
+    judged = gates(figures)
+    printer = {ReportFormat.JSON: _print_json, ReportFormat.MD: _print_markdown, ReportFormat.TABLE: _print_tables}
+    printer[format](figures, judged)
+    if not no_gates and not all(gate.ok for gate in judged):
+        broken = ", ".join(
+            f"{gate.name} {_number(gate.value)} (wanted {gate.target})" for gate in judged if not gate.ok
+        )
+        typer.echo(f"Service level missed: {broken}", err=True)
+        raise typer.Exit(GATES_BROKEN)
+
+
+def _chosen(runs: list[str], run_id: str | None) -> str | None:
+    if run_id is None:
+        return None
+    wanted = runs[-1] if run_id == "last" and runs else run_id
+    if wanted not in runs:
+        raise typer.BadParameter(f"no run {run_id!r} here; there are: {', '.join(runs[-10:]) or 'none'}")
+    return wanted
+
+
+def _facts(figures: Figures) -> list[tuple[str, str]]:
+    """The figures in the words of people."""
+    return [
+        ("works tried", str(figures.attempted)),
+        ("obtained", str(figures.obtained)),
+        ("already present", str(figures.skipped)),
+        ("not obtained", str(figures.failed)),
+        ("yield", _percent(figures.yield_ratio)),
+        ("stored", f"{figures.bytes / 1e6:.1f} MB"),
+        ("time to a file, median", _seconds(figures.ttfp_p50_s)),
+        ("time to a file, 95 %", _seconds(figures.ttfp_p95_s)),
+        ("waited for our own limits, 95 %", _seconds(figures.waited_p95_s)),
+        ("requests", str(figures.requests)),
+        ("answered 429", f"{figures.http_429} ({_percent(figures.ratio_429)})"),
+        ("from the cache", _percent(figures.cache_hit_ratio)),
+        ("saved by shared files", f"{figures.dedupe_saved_bytes / 1e6:.1f} MB"),
+        ("corrupt files", str(figures.corruption)),
+        ("duration", _seconds(figures.duration_s)),
+    ]
+
+
+def _gate_row(gate: Gate) -> tuple[str, str, str, str]:
+    return gate.name, _number(gate.value), gate.target, "ok" if gate.ok else "MISSED"
+
+
+def _groups(figures: Figures) -> list[tuple[str, list[tuple[str, str]]]]:
+    shown = []
+    for name, title in _GROUPS.items():
+        counts: dict[str, int] = getattr(figures, name)
+        if counts:
+            shown.append((title, [(key, str(count)) for key, count in list(counts.items())[:_MOST_SHOWN]]))
+    return shown
+
+
+def _print_json(figures: Figures, judged: list[Gate]) -> None:
+    listed: list[dict[str, Any]] = [
+        {"gate": gate.name, "value": gate.value, "target": gate.target, "ok": gate.ok} for gate in judged
+    ]
+    typer.echo(json.dumps({**figures.to_dict(), "gates": listed}, indent=2, ensure_ascii=False))
+
+
+def _print_markdown(figures: Figures, judged: list[Gate]) -> None:
+    lines = ["# Run report", "", *_markdown(("figure", "value"), _facts(figures))]
+    lines += ["", "## Service levels", "", *_markdown(("gate", "value", "target", "kept"), map(_gate_row, judged))]
+    for title, rows in _groups(figures):
+        lines += ["", f"## {title}", "", *_markdown(("", "works"), rows)]
+    typer.echo("\n".join(lines))
+
+
+def _markdown(header: tuple[str, ...], rows: Any) -> list[str]:
+    cells = [header, tuple("---" for _ in header), *rows]
+    return ["| " + " | ".join(_clean(cell).replace("|", "\\|") for cell in row) + " |" for row in cells]
+
+
+def _print_tables(figures: Figures, judged: list[Gate]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    # Reasons and licences come from outside: no markup, no control codes.
+    console = Console(markup=False)
+    tables = [("Run", ("", ""), _facts(figures))]
+    tables += [(title, ("", "works"), rows) for title, rows in _groups(figures)]
+    for title, header, rows in tables:
+        table = Table(*header, title=title, title_justify="left", show_header=any(header))
+        for row in rows:
+            table.add_row(*map(_clean, row))
+        console.print(table)
+    table = Table("gate", "value", "target", "kept", title="Service levels", title_justify="left")
+    for gate in judged:
+        table.add_row(*_gate_row(gate), style=None if gate.ok else "bold red")
+    console.print(table)
+
+
+def _clean(text: str) -> str:
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _percent(value: float | None) -> str:
+    return "-" if value is None else f"{value * 100:.1f} %"
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f} s"

@@ -1,0 +1,83 @@
+"""`content sandbox`: serve the scholarly web of the demo on loopback until Ctrl+C, and say how to use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+Fault = Annotated[list[str] | None, typer.Option("--fault", metavar="NAME=SHARE", help="Set one share; repeatable.")]
+NoFaults = Annotated[bool, typer.Option("--no-faults", help="Start from no faults at all.")]
+RateFactor = Annotated[float, typer.Option("--rate-factor", help="How much faster than outside one may ask.")]
+Size = Annotated[int, typer.Option("--size", min=1, help="Mean size of a PDF in bytes.")]
+ProfileFile = Annotated[
+    Path | None, typer.Option("--profile", help="Write the client's configuration here (.json or .yaml).")
+]
+
+
+def sandbox(
+    works: Annotated[int, typer.Option("--works", min=1, help="How many works there are.")] = 500,
+    seed: Annotated[int, typer.Option("--seed", help="Equal seeds make equal worlds.")] = 7,
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 0,
+    fault: Fault = None,
+    no_faults: NoFaults = False,
+    rate_factor: RateFactor = 20.0,
+    size: Size = 60_000,
+    profile: ProfileFile = None,
+) -> None:
+    """Serve a small scholarly web on this machine: index services, publishers and archives, with faults.
+
+    Example: content sandbox --works 200 --fault slow=0.1 --profile sandbox.yaml
+    """
+    import asyncio
+
+    from DocsToKG.Sandbox.faults import Faults
+    from DocsToKG.Sandbox.limits import Limits
+    from DocsToKG.Sandbox.running import run_until_stopped
+    from DocsToKG.Sandbox.switchboard import Switchboard
+    from DocsToKG.Sandbox.world import World
+
+    try:
+        faults = (Faults.none() if no_faults else Faults()).with_settings(fault or [])
+        world = World(seed=seed, count=works, size_bytes=size, faults=faults)
+        board = Switchboard(world=world, limits=Limits(rate_factor=rate_factor))
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+    def ready(at: int) -> None:
+        _announce(world, at, rate_factor, profile)
+
+    try:
+        asyncio.run(run_until_stopped(board, port=port, ready=ready))
+    except OSError as error:
+        raise typer.BadParameter(f"cannot serve on port {port}: {error.strerror}") from error
+
+
+def _announce(world: Any, port: int, rate_factor: float, profile: Path | None) -> None:
+    from DocsToKG.Sandbox.examples import curl_examples
+    from DocsToKG.Sandbox.profile import sandbox_profile
+
+    typer.echo(f"A scholarly web of {world.count} works answers on http://127.0.0.1:{port}/  (Ctrl+C ends it)\n")
+    for example in curl_examples(world, port):
+        typer.echo(example)
+    settings = sandbox_profile(port, world, rate_factor)
+    if profile is None:
+        typer.echo("\nTo point a client at it, start again with --profile sandbox.yaml, or configure:\n")
+        typer.echo(json.dumps(settings, indent=2))
+        return
+    _write(profile, settings)
+    ids = f"curl -s 'http://127.0.0.1:{port}/ids.txt?n={min(world.count, 200)}&mix=1'"
+    typer.echo(f"\nThe client's configuration is in {profile}. Try:\n")
+    typer.echo(f"{ids} > ids.txt && content pull ids.txt --config {profile} --out corpus")
+
+
+def _write(path: Path, settings: dict[str, Any]) -> None:
+    if path.suffix == ".json":
+        text = json.dumps(settings, indent=2) + "\n"
+    else:
+        import yaml
+
+        text = yaml.safe_dump(settings, sort_keys=False)
+    path.write_text(text, encoding="utf-8")

@@ -1,0 +1,10 @@
+"""`python -m DocsToKG.ContentDownload.cli_v2`: the same program as `contentdownload`."""
+
+from __future__ import annotations
+
+from DocsToKG.ContentDownload.cli.app import app
+
+__all__ = ["app"]
+
+if __name__ == "__main__":
+    app(prog_name="python -m DocsToKG.ContentDownload.cli_v2")

@@ -1,0 +1,269 @@
+"""The configuration: one frozen, validated tree.
+
+Knows every setting with its default, bounds and description. Does not know files, environment or
+command lines (`loader`), nor what follows for one source (`rules`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
+
+from DocsToKG.ContentDownload.config.aliases import canonical_source, long_source
+from DocsToKG.ContentDownload.config.network import (
+    HishelConfig,
+    HostLimitConfig,
+    HttpConfig,
+    LimitsConfig,
+    ProxyConfig,
+    RateLimitConfig,
+    RobotsConfig,
+)
+from DocsToKG.ContentDownload.config.section import Secret, Section, Words
+from DocsToKG.ContentDownload.config.settle import settle
+from DocsToKG.ContentDownload.config.sources import (
+    BucketConfig,
+    BudgetsConfig,
+    PolicyConfig,
+    ResolverConfig,
+    ResolversConfig,
+    RetryConfig,
+    TierConfig,
+    check_mail,
+)
+from DocsToKG.core.digest import canonical_json, sha256_hex
+
+__all__ = [
+    "BucketConfig",
+    "BudgetsConfig",
+    "CatalogConfig",
+    "ContentDownloadConfig",
+    "DownloadConfig",
+    "HishelConfig",
+    "HostLimitConfig",
+    "HttpConfig",
+    "LimitsConfig",
+    "OrchestratorConfig",
+    "PolicyConfig",
+    "ProxyConfig",
+    "QueueConfig",
+    "RateLimitConfig",
+    "ResolverConfig",
+    "ResolversConfig",
+    "RetryConfig",
+    "RobotsConfig",
+    "StorageConfig",
+    "TelemetryConfig",
+    "TierConfig",
+    "config_hash",
+    "to_printable",
+]
+
+
+class DownloadConfig(Section):
+    """How a file is fetched and checked."""
+
+    atomic_write: bool = Field(
+        default=True, description="Write beside, then rename, so that no reader sees a partial file."
+    )
+    verify_content_length: bool = Field(
+        default=True, description="Refuse a body whose length is not the announced one."
+    )
+    chunk_size_bytes: int = Field(
+        default=1_048_576, ge=4096, le=67_108_864, description="Bytes read and written at once."
+    )
+    head_enabled: bool = Field(
+        default=False,
+        description="Probe with HEAD before a GET. Off: it doubles the requests, many hosts answer it wrongly, "
+        "and type and size are checked on the GET itself before the body is read.",
+    )
+    max_bytes: int = Field(default=134_217_728, ge=1024, description="Largest file accepted, counted after decoding.")
+    min_pdf_bytes: int = Field(default=1024, ge=0, description="Smaller PDFs are refused as stubs.")
+
+
+class TelemetryConfig(Section):
+    """Which records a run writes, and where."""
+
+    sinks: Words = Field(default=("csv", "jsonl", "sqlite"), description="Records written, of csv, jsonl and sqlite.")
+    manifest_path: str = Field(
+        default="runs/content/manifest.jsonl", min_length=1, description="The manifest; its folder is the output root."
+    )
+
+    @field_validator("sinks")
+    @classmethod
+    def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        unknown = [name for name in value if name not in ("csv", "jsonl", "sqlite")]
+        if unknown:
+            raise ValueError(f"{unknown[0][:40]!r} is not a sink; there are csv, jsonl and sqlite")
+        return tuple(dict.fromkeys(value))
+
+
+class QueueConfig(Section):
+    """Where the work queue lives."""
+
+    backend: Literal["sqlite", "postgres"] = Field(default="sqlite", description="sqlite: one machine; postgres: many.")
+    path: str = Field(default="state/workqueue.sqlite", min_length=1, description="File of the sqlite backend.")
+    wal_mode: bool = Field(default=True, description="Write-ahead log: readers do not block the writer.")
+    connection_string: Secret | None = Field(default=None, description="Database of the postgres backend.")
+
+
+class OrchestratorConfig(Section):
+    """How many jobs run at once, and what happens to one that fails or whose worker dies."""
+
+    max_workers: int = Field(default=8, ge=1, le=1024, description="Jobs that run at once.")
+    max_per_resolver: dict[str, int] = Field(default_factory=dict, description="Exchanges at once by source.")
+    default_per_resolver: int | None = Field(
+        default=None, ge=1, le=1024, description="For sources not in max_per_resolver; default: max_workers."
+    )
+    max_per_host: int = Field(default=4, ge=1, le=1024, description="Exchanges at once with one host.")
+    lookahead: int | None = Field(
+        default=None, ge=1, description="Leased jobs a process holds, waiting ones included; default: 64 x max_workers."
+    )
+    lease_ttl_seconds: int = Field(
+        default=600, ge=1, description="A job whose worker is silent this long is given to another."
+    )
+    heartbeat_seconds: int = Field(default=30, ge=1, description="How often a worker says that it lives.")
+    max_job_attempts: int = Field(default=3, ge=1, le=100, description="Tries of one job before it ends in error.")
+    retry_backoff_seconds: int = Field(default=60, ge=0, description="Delay of the second try; doubles each time.")
+    jitter_seconds: int = Field(default=15, ge=0, description="Random extra delay.")
+
+    @field_validator("max_per_resolver")
+    @classmethod
+    def _at_least_one(cls, value: dict[str, int]) -> dict[str, int]:
+        for name, limit in value.items():
+            canonical_source(name)
+            if limit < 1:
+                raise ValueError(f"{name} must be at least 1; to switch a source off set resolvers.{name}.enabled")
+        return value
+
+    @model_validator(mode="after")
+    def _lease_outlives_heartbeat(self) -> OrchestratorConfig:
+        if self.lease_ttl_seconds <= self.heartbeat_seconds:
+            raise ValueError("lease_ttl_seconds must be greater than heartbeat_seconds, else live workers lose jobs")
+        return self
+
+    @property
+    def per_resolver(self) -> int:
+        return self.default_per_resolver or self.max_workers
+
+    @property
+    def leases_held(self) -> int:
+        return self.lookahead or 64 * self.max_workers
+
+
+class StorageConfig(Section):
+    """Where files are kept."""
+
+    backend: Literal["fs", "s3"] = Field(default="fs", description="fs: local disk; s3: an object store.")
+    root_dir: str = Field(
+        default="data/docs", min_length=1, description="Folder of the files (of the temporary ones with s3)."
+    )
+    cas_enabled: bool = Field(default=True, description="Keep each content once, under its SHA-256.")
+    layout: Literal["policy_path", "cas"] = Field(
+        default="policy_path", description="policy_path: readable names linked to the content; cas: the content alone."
+    )
+    min_free_bytes: int = Field(default=536_870_912, ge=0, description="A run does not start with less free space.")
+    s3_bucket: str | None = Field(default=None, description="Bucket of the s3 backend.")
+    s3_prefix: str = Field(default="", description="Key prefix of the s3 backend.")
+
+    @model_validator(mode="after")
+    def _complete(self) -> StorageConfig:
+        if self.backend == "s3" and not self.s3_bucket:
+            raise ValueError("the s3 backend needs s3_bucket (or artifacts.root: s3://bucket/prefix)")
+        if self.layout == "cas" and not self.cas_enabled:
+            raise ValueError("layout cas needs cas_enabled: true")
+        return self
+
+
+class CatalogConfig(Section):
+    """Where the catalog of works and files lives."""
+
+    backend: Literal["sqlite", "postgres"] = Field(default="sqlite", description="sqlite: a file; postgres: a server.")
+    path: str | None = Field(
+        default=None, description="File of the sqlite backend; default: manifest.sqlite beside the manifest."
+    )
+    connection_string: Secret | None = Field(default=None, description="Database of the postgres backend.")
+    pool_size: int = Field(default=10, ge=1, le=1000, description="Connections to the postgres backend.")
+
+
+class ContentDownloadConfig(Section):
+    """All settings. Built by `load_config`; `ContentDownloadConfig()` holds the shipped ones."""
+
+    version: Literal[1] = Field(default=1, description="Version of this format.")
+    contact: str | None = Field(default=None, description="Your mail address; services are told who asks.")
+    http: HttpConfig = Field(default=HttpConfig(), description="The HTTP client.")
+    robots: RobotsConfig = Field(default=RobotsConfig(), description="robots.txt.")
+    hishel: HishelConfig = Field(default=HishelConfig(), description="The HTTP cache.")
+    resolvers: ResolversConfig = Field(default=ResolversConfig(), description="The sources.")
+    tiers: tuple[TierConfig, ...] = Field(default=(), min_length=1, description="Sources in the order of the search.")
+    policies: dict[str, PolicyConfig] = Field(default_factory=dict, description="How each source is asked.")
+    budgets: BudgetsConfig = Field(default=BudgetsConfig(), description="What one work may cost.")
+    limits: LimitsConfig = Field(default=LimitsConfig(), description="What each host may be asked.")
+    rate_limit: RateLimitConfig = Field(default=RateLimitConfig(), description="Where rates are counted.")
+    download: DownloadConfig = Field(default=DownloadConfig(), description="Fetching and checking files.")
+    telemetry: TelemetryConfig = Field(default=TelemetryConfig(), description="Records of a run.")
+    queue: QueueConfig = Field(default=QueueConfig(), description="The work queue.")
+    orchestrator: OrchestratorConfig = Field(default=OrchestratorConfig(), description="Workers, leases and retries.")
+    storage: StorageConfig = Field(default=StorageConfig(), description="Where files are kept.")
+    catalog: CatalogConfig = Field(default=CatalogConfig(), description="Where the catalog lives.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_shipped_settings(cls, data: Any) -> Any:
+        return settle(data) if isinstance(data, Mapping) else data
+
+    @field_validator("contact")
+    @classmethod
+    def _real_address(cls, value: str | None) -> str | None:
+        return check_mail(value)
+
+    @field_validator("tiers")
+    @classmethod
+    def _each_source_once(cls, value: tuple[TierConfig, ...]) -> tuple[TierConfig, ...]:
+        for kind, names in (("tier", [t.name for t in value]), ("source", [s for t in value for s in t.sources])):
+            twice = [name for name in names if names.count(name) > 1]
+            if twice:
+                raise ValueError(f"the {kind} {twice[0]!r} is there twice")
+        return value
+
+    @field_validator("policies")
+    @classmethod
+    def _of_known_sources(cls, value: dict[str, PolicyConfig]) -> dict[str, PolicyConfig]:
+        return {long_source(name): policy for name, policy in value.items()}
+
+    @model_validator(mode="after")
+    def _backends_have_addresses(self) -> ContentDownloadConfig:
+        for backend, wanted, address, key in (
+            (self.hishel.backend, "redis", self.hishel.redis_url, "hishel.redis_url"),
+            (self.hishel.backend, "s3", self.hishel.s3_bucket, "hishel.s3_bucket"),
+            (self.rate_limit.backend, "redis", self.rate_limit.redis_url, "rate_limit.redis_url"),
+            (self.queue.backend, "postgres", self.queue.connection_string, "queue.connection_string"),
+            (self.catalog.backend, "postgres", self.catalog.connection_string, "catalog.connection_string"),
+        ):
+            if backend == wanted and address is None:
+                raise ValueError(f"{key} is needed for the backend {wanted!r}")
+        return self
+
+
+def config_hash(config: ContentDownloadConfig) -> str:
+    """`sha256:` and the digest of the merged settings; of a secret only whether it is set."""
+    return "sha256:" + sha256_hex(canonical_json(_plain(config, hidden=True)))
+
+
+def to_printable(config: ContentDownloadConfig) -> dict[str, Any]:
+    """The settings as plain data, secrets masked."""
+    return dict(_plain(config, hidden="***"))
+
+
+def _plain(value: Any, *, hidden: Any) -> Any:
+    if isinstance(value, SecretStr):
+        return hidden
+    if isinstance(value, BaseModel):
+        return {name: _plain(getattr(value, name), hidden=hidden) for name in type(value).model_fields}
+    if isinstance(value, Mapping):
+        return {key: _plain(item, hidden=hidden) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item, hidden=hidden) for item in value]
+    return value

@@ -1,0 +1,213 @@
+"""Ask the sources tier by tier until one copy is proved.
+
+Knows tiers, order and parallelism; asks resolvers for plans and hands each plan to `download`. Does not know HTTP,
+files or jobs. Promises: a tier starts only when the one before is exhausted; within a tier at most `parallel` sources
+run; the first proved copy ends the search and cuts its rivals; a copy is tried once whatever its spelling; one bad
+source costs one source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, Resolver
+from DocsToKG.ContentDownload.api.steps import Race, Steps
+from DocsToKG.ContentDownload.api.types import (
+    DownloadPlan,
+    Reason,
+    ResolverResult,
+    SourceAttempt,
+    SourceOutcome,
+    StoredCopy,
+    WorkArtifact,
+)
+from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
+from DocsToKG.ContentDownload.fallback.meter import metered
+from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import BadUrl, host_key
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Sources of one rank, asked at most `parallel` at once."""
+
+    name: str
+    parallel: int
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The copy that was proved and stored, and who found it."""
+
+    plan: DownloadPlan
+    copy: StoredCopy
+    tier: str
+    source: str
+
+
+class Download(Protocol):
+    """Fetch, prove and store one candidate. `claim` must say yes before anything is stored; None when it says no."""
+
+    def __call__(
+        self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
+    ) -> Steps[StoredCopy | None]: ...
+
+
+class FallbackOrchestrator:
+    """The tiers over their resolvers and clients."""
+
+    def __init__(
+        self,
+        *,
+        tiers: Sequence[Tier],
+        resolvers: Mapping[str, Resolver],
+        clients: Mapping[str, Client],
+        download: Download,
+        clock: Clock,
+        on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
+    ) -> None:
+        self._tiers = tuple(tiers)
+        self._resolvers = resolvers
+        self._clients = clients
+        self._download = download
+        self._clock = clock
+        self._on_source = on_source
+
+    def search(
+        self, trail: Trail, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
+    ) -> Steps[Found | None]:
+        """The first proved copy, or None when every tier is exhausted; the trail says what was tried."""
+        for tier in self._tiers:
+            on_tier(tier.name)
+            sources = [name for name in tier.sources if name in self._resolvers]
+            branches = [partial(self._branch, tier.name, name, trail, call) for name in sources]
+            found = yield Race(branches, tier.parallel, call.cancel)
+            if found is not None:
+                return found  # type: ignore[no-any-return]  # a step's answer is as its kind says
+        return None
+
+    def plan(self, trail: Trail, call: Call) -> Steps[list[tuple[str, DownloadPlan]]]:
+        """Every candidate of every tier, in the order they would be tried, without downloading any."""
+        plans: list[tuple[str, DownloadPlan]] = []
+        for tier in self._tiers:
+            for name in (name for name in tier.sources if name in self._resolvers):
+                try:
+                    result = yield from self._resolve(name, trail, call)
+                except (CandidateRejected, TransientFailure) as problem:
+                    trail.missed("", name, problem.reason, problem.http_status)
+                    continue
+                plans += [(tier.name, plan) for plan in result.plans if trail.is_new(plan)]
+        return plans
+
+    def _branch(self, tier: str, name: str, trail: Trail, call: Call, cancel: CancelToken) -> Steps[Found | None]:
+        began = self._clock.monotonic()
+        tell = partial(self._tell, tier, name, trail, began)
+        try:
+            steps = self._try_source(tier, name, trail, replace(call, cancel=cancel), tell)
+            return (yield from metered(steps, trail.meter))
+        except (Cancelled, RunError):
+            raise
+        except Exception as error:
+            # A source that trips over what it was sent costs itself, never the run.
+            trail.missed("", name, f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}", None)
+            tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            return None
+
+    def _try_source(
+        self, tier: str, name: str, trail: Trail, call: Call, tell: Callable[..., None]
+    ) -> Steps[Found | None]:
+        why_not = self._resolvers[name].applies_to(trail.work)
+        if why_not is not None:
+            tell(SourceOutcome.SKIPPED, why_not)
+            return None
+        trail.ask_source(name)
+        try:
+            result = yield from self._resolve(name, trail, call)
+        except CandidateRejected as problem:
+            trail.missed(problem.url or "", name, problem.reason, problem.http_status)
+            tell(SourceOutcome.NONRETRYABLE, problem.reason, problem)
+            return None
+        except TransientFailure as problem:
+            trail.missed(problem.url or "", name, problem.reason, problem.http_status)
+            trail.may_pass(problem.retry_after_s)
+            tell(SourceOutcome.RETRYABLE, problem.reason, problem)
+            return None
+        return (yield from self._try_plans(tier, name, result, trail, call, tell))
+
+    def _try_plans(
+        self, tier: str, name: str, result: ResolverResult, trail: Trail, call: Call, tell: Callable[..., None]
+    ) -> Steps[Found | None]:
+        last: CandidateRejected | TransientFailure | None = None
+        for plan in result.plans:
+            if not trail.is_new(plan):
+                continue
+            try:
+                copy = yield from self._download(plan, trail.work, self._clients[name], call, trail.claim)
+            except (CandidateRejected, TransientFailure) as problem:
+                last = problem
+                trail.missed(plan.url, name, problem.reason, problem.http_status, plan.evidence)
+                if isinstance(problem, TransientFailure):
+                    trail.may_pass(problem.retry_after_s)
+                if problem.reason == Reason.BUDGET_EXHAUSTED:
+                    break
+                continue
+            if copy is None:
+                return None
+            tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url)
+            return Found(plan, copy, tier, name)
+        self._tell_miss(result, last, tell)
+        return None
+
+    def _resolve(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult]:
+        result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], call)
+        if result.work is not None:
+            trail.learn(result.work)
+        return result
+
+    def _tell_miss(
+        self, result: ResolverResult, last: CandidateRejected | TransientFailure | None, tell: Callable[..., None]
+    ) -> None:
+        if last is None:
+            tell(SourceOutcome.NO_PDF, result.notes[0] if result.notes else Reason.NO_OPEN_COPY)
+        else:
+            retryable = isinstance(last, TransientFailure)
+            tell(SourceOutcome.RETRYABLE if retryable else SourceOutcome.NONRETRYABLE, last.reason, last)
+
+    def _tell(
+        self,
+        tier: str,
+        name: str,
+        trail: Trail,
+        began: float,
+        outcome: SourceOutcome,
+        reason: str,
+        problem: CandidateRejected | TransientFailure | None = None,
+        url: str | None = None,
+    ) -> None:
+        url = url or (problem.url if problem is not None else None)
+        self._on_source(
+            SourceAttempt(
+                ts=self._clock.now(),
+                work_id=trail.work.work_id,
+                tier=tier,
+                source=name,
+                outcome=outcome,
+                reason=reason,
+                host=_host(url),
+                http_status=problem.http_status if problem is not None else None,
+                elapsed_ms=round((self._clock.monotonic() - began) * 1000),
+            )
+        )
+
+
+def _host(url: str | None) -> str | None:
+    try:
+        return host_key(url) if url else None
+    except BadUrl:
+        return None

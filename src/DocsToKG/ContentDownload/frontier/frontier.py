@@ -1,0 +1,438 @@
+"""The frontier: works wait in per-key queues and come back to a thread when they may go on.
+
+Knows steps, keys and times; knows nothing of HTTP, jobs or papers. Promises: a permit is asked for
+only when a thread stands ready to use it, so that grants and sends keep their spacing; waiters of one key
+go first come, first served; keys take turns, so that a busy host never starves another; a race resumes its
+parent with the first winner and never waits for losers; a parked work holds no thread.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any, Self, assert_never
+
+from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, NotYet, Race, Steps, Wait
+from DocsToKG.ContentDownload.frontier.task import Ended, RaceState, Task
+from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import host_key
+
+_ON_TIME = "time"
+_ON_RACE = "race"
+
+
+class Frontier:
+    """A pool of `threads` that drives any number of generators of steps."""
+
+    def __init__(self, *, gate: Gatekeeper, clock: Clock, threads: int, name: str = "frontier") -> None:
+        self._gate = gate
+        self._clock = clock
+        self._name = name
+        self._lock = threading.Lock()
+        self._work = threading.Condition(self._lock)  # idle threads wait here
+        self._clockwork = threading.Condition(self._lock)  # except one, which watches the timers here
+        self._room = threading.Condition(self._lock)  # whoever wants to submit more
+        self._over = threading.Condition(self._lock)  # whoever waits for the last work to end
+        self._fresh: deque[Task] = deque()  # not started
+        self._ready: deque[Task] = deque()  # may go on at once
+        self._queues: dict[str, deque[Task]] = {}  # parked before a gate, by the key that shuts it
+        self._why: dict[str, str] = {}
+        self._askable: deque[str] = deque()  # keys whose first waiter is worth asking for, in turn
+        self._askable_set: set[str] = set()
+        self._timers: list[tuple[float, int, Task | str]] = []
+        self._due: dict[str, float] = {}  # the earliest timer of a key; later ones are stale
+        self._sequence = itertools.count()
+        self._running: set[Task] = set()
+        self._live = 0  # submitted and not ended, races' branches left out
+        self._sleepers = 0
+        self._timekeeper = False
+        self._closing = False
+        self._threads = [threading.Thread(target=self._loop, name=f"{name}-{n}", daemon=True) for n in range(threads)]
+        gate.on_free(self._key_moved)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.stop(grace_s=0.0)
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, steps: Steps[Any], *, cancel: CancelToken, on_done: Callable[[Ended], None]) -> None:
+        """Begin `steps` when a thread is free. `on_done` is called in a thread of the pool, exactly once."""
+        task = Task(steps, cancel, on_done)
+        with self._lock:
+            self._live += 1
+            refused = self._closing
+            if not refused:
+                self._fresh.append(task)
+                self._rouse()
+        if refused:
+            self._end(task, Ended(error=Cancelled()))
+        else:
+            self._watch(task)
+
+    def run(self, steps: Steps[Any], *, cancel: CancelToken | None = None) -> Any:
+        """Drive `steps` to the end while the caller waits; its value or its exception is the caller's."""
+        box: list[Ended] = []
+        over = threading.Event()
+
+        def done(ended: Ended) -> None:
+            box.append(ended)
+            over.set()
+
+        self.submit(steps, cancel=cancel or CancelToken(), on_done=done)
+        over.wait()
+        return box[0].unwrap()
+
+    @property
+    def live(self) -> int:
+        """Works begun or waiting to begin."""
+        return self._live
+
+    def room(self, *, most_live: int, most_fresh: int, wait_s: float = 0.0) -> int:
+        """How many more may be submitted to hold at most `most_live`, of them `most_fresh` not begun; waits for one."""
+
+        def free() -> int:
+            return max(0, min(most_live - self._live, most_fresh - len(self._fresh)))
+
+        with self._lock:
+            if wait_s > 0:
+                self._room.wait_for(lambda: free() > 0 or self._closing, wait_s)
+            return free()
+
+    @property
+    def active(self) -> int:
+        """Works in a thread right now."""
+        return len(self._running)
+
+    def waits(self) -> Counter[str]:
+        """What parked works wait for, and how many: for people who look."""
+        with self._lock:
+            return Counter({self._why.get(key, key): len(queue) for key, queue in self._queues.items() if queue})
+
+    def stop(self, *, grace_s: float) -> None:
+        """Begin nothing more, drop what is parked, let running works finish for `grace_s`, then cut them."""
+        with self._lock:
+            self._closing = True
+            dropped = [*self._fresh, *self._parked()]
+            self._wake_all()
+            self._room.notify_all()
+        for task in dropped:
+            task.cancel.cancel()
+        if not self._wait_idle(grace_s):
+            with self._lock:
+                cut = list(self._running)
+            for task in cut:
+                task.cancel.cancel()
+            self._wait_idle(None)
+        for thread in self._threads:
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join()
+
+    # the threads
+
+    def _loop(self) -> None:
+        while (task := self._next()) is not None:
+            self._advance(task)
+
+    def _next(self) -> Task | None:
+        """The next task for this thread, with its permit where it stood before a gate; None when the pool is over."""
+        with self._lock:
+            while True:
+                self._ring_timers()
+                task = self._pick()
+                if task is not None:
+                    self._running.add(task)
+                    if self._ready or self._askable or self._fresh or (self._timers and not self._timekeeper):
+                        self._rouse()
+                    return task
+                if self._closing and self._live == 0:
+                    return None
+                self._sleep()
+
+    def _pick(self) -> Task | None:
+        """What was begun goes before what is new, so that works end soon after they begin."""
+        if self._ready:
+            return self._ready.popleft()
+        while self._askable:
+            task = self._ask_for_first(self._askable.popleft())
+            if task is not None:
+                return task
+        if not self._fresh:
+            return None
+        self._room.notify_all()
+        return self._fresh.popleft()
+
+    def _sleep(self) -> None:
+        """One idle thread watches the timers; the others wait to be called."""
+        if self._timekeeper or not self._timers:
+            self._sleepers += 1
+            self._work.wait()
+            return
+        self._timekeeper = True
+        self._clockwork.wait(max(0.0, self._timers[0][0] - self._clock.monotonic()))
+        self._timekeeper = False
+
+    def _rouse(self) -> None:
+        """Call one idle thread, if there is one."""
+        if self._sleepers > 0:
+            self._sleepers -= 1
+            self._work.notify()
+        else:
+            self._clockwork.notify()
+
+    def _wake_all(self) -> None:
+        self._sleepers = 0
+        self._work.notify_all()
+        self._clockwork.notify_all()
+
+    def _set_timer(self, at: float, who: Task | str) -> None:
+        heapq.heappush(self._timers, (at, next(self._sequence), who))
+        if self._timers[0][2] is who:  # sooner than what the timekeeper, if any, sleeps for
+            self._clockwork.notify() if self._timekeeper else self._rouse()
+
+    def _ring_timers(self) -> None:
+        now = self._clock.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            at, _, who = heapq.heappop(self._timers)
+            if isinstance(who, Task):
+                if who.parked_on == _ON_TIME:
+                    self._make_ready(who)
+            elif self._due.get(who) == at:
+                del self._due[who]
+                self._mark_askable(who)
+
+    def _advance(self, task: Task) -> None:
+        """Run the task until it must wait or is over."""
+        if not task.started and task.cancel.cancelled:
+            task.error = Cancelled()
+        task.started = True
+        while True:
+            try:
+                step = task.steps.throw(task.error) if task.error is not None else task.steps.send(task.value)
+            except StopIteration as stop:
+                self._end(task, Ended(value=stop.value))
+                return
+            except BaseException as error:
+                self._end(task, Ended(error=error))
+                return
+            task.value = task.error = None
+            if not self._pass(task, step):
+                return
+
+    def _pass(self, task: Task, step: Gate | Wait | Race) -> bool:
+        """True when the task may go on at once in this thread; otherwise it is parked."""
+        if task.cancel.cancelled:
+            task.error = Cancelled()
+            return True
+        match step:
+            case Gate():
+                return self._try_gate(task, step)
+            case Wait():
+                with self._lock:
+                    if self._park(task, _ON_TIME):
+                        self._set_timer(step.until, task)
+                return False
+            case Race():
+                self._begin_race(task, step)
+                return False
+            case _:
+                assert_never(step)
+
+    # gates
+
+    def _try_gate(self, task: Task, gate: Gate) -> bool:
+        with self._lock:
+            key = f"host:{host_key(gate.url)}"
+            if not self._queues.get(key):
+                answer = self._gate.ask(gate)
+                if not isinstance(answer, NotYet):
+                    task.value = answer
+                    return True
+                key = answer.key
+                self._note(answer)
+            # Where others stand before this gate already, nobody overtakes them.
+            if self._park(task, key):
+                task.gate = gate
+                self._queues.setdefault(key, deque()).append(task)
+            return False
+
+    def _ask_for_first(self, key: str) -> Task | None:
+        """Ask on behalf of the first waiter of `key`; the task with its permit, or None when it must wait on."""
+        self._askable_set.discard(key)
+        queue = self._queues.get(key)
+        while queue:
+            task = queue[0]
+            assert task.gate is not None
+            answer = self._gate.ask(task.gate)
+            if isinstance(answer, NotYet):
+                self._note(answer)
+                if answer.key == key:
+                    return None
+                queue.popleft()
+                task.parked_on = answer.key
+                self._queues.setdefault(answer.key, deque()).append(task)
+                continue
+            queue.popleft()
+            if queue:
+                self._mark_askable(key)
+            else:
+                del self._queues[key]
+            task.value, task.gate, task.parked_on = answer, None, None
+            return task
+        self._queues.pop(key, None)
+        return None
+
+    def _note(self, answer: NotYet) -> None:
+        """Remember when to ask for this key again. Without a time, a freed slot will say so."""
+        self._why[answer.key] = answer.why
+        if answer.at is not None and answer.at < self._due.get(answer.key, float("inf")):
+            self._due[answer.key] = answer.at
+            self._set_timer(answer.at, answer.key)
+
+    def _key_moved(self, key: str) -> None:
+        with self._lock:
+            if self._queues.get(key):
+                self._mark_askable(key)
+
+    def _mark_askable(self, key: str) -> None:
+        if key not in self._askable_set and self._queues.get(key):
+            self._askable_set.add(key)
+            self._askable.append(key)
+            self._rouse()
+
+    # parking and waking
+
+    def _park(self, task: Task, on: str) -> bool:
+        """Take the task from its thread. False when it must not wait: it was cancelled, or the pool is closing."""
+        self._running.discard(task)
+        task.parked_on = on
+        if task.cancel.cancelled or self._closing:
+            task.error = Cancelled()
+            self._make_ready(task)
+            return False
+        return True
+
+    def _make_ready(self, task: Task) -> None:
+        task.parked_on = None
+        self._ready.append(task)
+        self._rouse()
+
+    def _watch(self, task: Task) -> None:
+        task.forget_cancel = task.cancel.on_cancel(lambda: self._wake_cancelled(task))
+
+    def _wake_cancelled(self, task: Task) -> None:
+        """A parked or unstarted task leaves its queue to meet its cancellation; a running one meets it by itself."""
+        with self._lock:
+            if task.ended or task in self._running:
+                return
+            if not task.started and task in self._fresh:
+                self._fresh.remove(task)
+            elif task.parked_on is None:
+                return
+            elif task.gate is not None:
+                self._queues[task.parked_on].remove(task)
+                task.gate = None
+            task.error = Cancelled()
+            self._make_ready(task)
+
+    def _parked(self) -> list[Task]:
+        tasks = [task for queue in self._queues.values() for task in queue]
+        tasks += [who for _, _, who in self._timers if isinstance(who, Task) and who.parked_on == _ON_TIME]
+        return tasks
+
+    # races
+
+    def _begin_race(self, parent: Task, race: Race) -> None:
+        state = RaceState(parent, race)
+        with self._lock:
+            fed = self._feed_race(state) if self._park(parent, _ON_RACE) else []
+        self._watch_all(fed)
+
+    def _feed_race(self, state: RaceState) -> list[Task]:
+        """Start branches up to the parallelism; with none left to run, the parent goes on with None."""
+        fed = []
+        while state.waiting and len(state.running) < state.parallel and not state.decided:
+            token = CancelToken(parent=state.parent.cancel)
+            branch = Task(state.waiting.popleft()(token), token, lambda ended: None, race=state)
+            state.running.append(branch)
+            fed.append(branch)
+            self._make_ready(branch)
+        if not state.running and not state.decided:
+            self._decide(state, Ended(value=None))
+        return fed
+
+    def _watch_all(self, tasks: list[Task]) -> None:
+        for task in tasks:
+            self._watch(task)
+
+    def _branch_ended(self, branch: Task, ended: Ended) -> None:
+        state = branch.race
+        assert state is not None
+        with self._lock:
+            state.running.remove(branch)
+            losers: list[Task] = []
+            fed: list[Task] = []
+            if self._is_verdict(ended):
+                losers = list(state.running)
+                self._decide(state, ended)
+            else:
+                fed = self._feed_race(state)
+        self._watch_all(fed)
+        for loser in losers:
+            loser.cancel.cancel()
+
+    def _is_verdict(self, ended: Ended) -> bool:
+        """A value wins and a fault stops the race. A branch that was called off says nothing about its rivals."""
+        return ended.value is not None or not (ended.error is None or isinstance(ended.error, Cancelled))
+
+    def _decide(self, state: RaceState, ended: Ended) -> None:
+        if state.decided:
+            return
+        state.decided = True
+        state.waiting.clear()
+        parent = state.parent
+        if parent.parked_on == _ON_RACE:
+            parent.value, parent.error = ended.value, ended.error
+            self._make_ready(parent)
+
+    # endings
+
+    def _end(self, task: Task, ended: Ended) -> None:
+        task.ended = True
+        task.forget_cancel()
+        task.cancel.close()
+        try:
+            if task.race is not None:
+                self._branch_ended(task, ended)
+            else:
+                task.on_done(ended)
+        finally:
+            with self._lock:
+                self._running.discard(task)
+                if task.race is None:
+                    self._live -= 1
+                    self._room.notify_all()
+                if self._live == 0:
+                    self._over.notify_all()
+                    if self._closing:
+                        self._wake_all()
+
+    def _wait_idle(self, grace_s: float | None) -> bool:
+        """Wait until every work has ended; False when the grace ran out first."""
+        until = None if grace_s is None else self._clock.monotonic() + grace_s
+        with self._lock:
+            while self._live > 0:
+                left = None if until is None else until - self._clock.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self._over.wait(left)
+        return True

@@ -1,0 +1,54 @@
+"""One generator of steps on its way, and the race it may belong to. Values only; the frontier moves them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from DocsToKG.ContentDownload.api.steps import Gate, Race, Steps
+from DocsToKG.core.cancel import CancelToken
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a task ended: a value, or the exception that left it."""
+
+    value: Any = None
+    error: BaseException | None = None
+
+    def unwrap(self) -> Any:
+        if self.error is not None:
+            raise self.error
+        return self.value
+
+
+class Task:
+    """A generator, what it waits for, and whom to tell when it is over."""
+
+    def __init__(
+        self, steps: Steps[Any], cancel: CancelToken, on_done: Callable[[Ended], None], race: RaceState | None = None
+    ) -> None:
+        self.steps = steps
+        self.cancel = cancel
+        self.on_done = on_done
+        self.race = race
+        self.started = False
+        self.ended = False
+        self.gate: Gate | None = None  # the gate it stands before, while parked on a key
+        self.parked_on: str | None = None  # the key, "time" or "race"; None while ready or running
+        self.value: Any = None  # what the next send brings
+        self.error: BaseException | None = None  # what the next throw brings
+        self.forget_cancel: Callable[[], None] = lambda: None
+
+
+class RaceState:
+    """The branches of one race: which run, which wait their turn, and whether it is decided."""
+
+    def __init__(self, parent: Task, race: Race) -> None:
+        self.parent = parent
+        self.parallel = max(1, race.parallel)
+        self.waiting = deque(race.branches)
+        self.running: list[Task] = []
+        self.decided = False

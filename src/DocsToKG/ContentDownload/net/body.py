@@ -1,0 +1,160 @@
+"""An answer whose body has not been read: bounded, timed, counted, and let go of exactly once."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+import httpx2
+
+from DocsToKG.ContentDownload.api.steps import Permit
+from DocsToKG.ContentDownload.api.types import Hop, Reason
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.net.cache import PENDING, PendingEntry
+from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, describe, fault_of
+from DocsToKG.ContentDownload.net.journal import About, Journal
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import mask_url
+
+_DRAIN_BYTES = 64 * 1024
+
+
+class StreamedBody:
+    """Implements `OpenBody`. Holds the permit until `close`; `confirm` may come after that."""
+
+    def __init__(
+        self,
+        response: httpx2.Response,
+        *,
+        about: About,
+        permit: Permit | None,
+        journal: Journal,
+        clock: Clock,
+        deadline: float,
+        elapsed_s: float,
+    ) -> None:
+        self.url = about.url
+        self.status = response.status_code
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.hops: tuple[Hop, ...] = ()
+        self.from_cache = bool(response.extensions.get("from_cache"))
+        self.revalidated = bool(response.extensions.get("revalidated"))
+        self.elapsed_s = elapsed_s
+        self.max_bytes: int | None = None
+        self.tells_failures = False
+        self._response = response
+        self._about = about
+        self._permit = permit
+        self._journal = journal
+        self._clock = clock
+        self._deadline = deadline
+        # A body that is in memory already did not come through a stream whose bytes could be counted.
+        self._counted = not (self.from_cache or response.is_stream_consumed)
+        self._whole = False
+        self._received = 0
+
+    @property
+    def content_type(self) -> str | None:
+        return self.headers.get("content-type")
+
+    @property
+    def content_length(self) -> int | None:
+        text = self.headers.get("content-length", "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+    def chunks(self) -> Iterator[bytes]:
+        self._refuse_above_cap(self.content_length or 0)
+        blocks = self._response.iter_bytes()
+        while (block := self._next(blocks)) is not None:
+            self._received += len(block)
+            self._refuse_above_cap(self._received)
+            yield block
+        self._end()
+
+    def drain(self) -> bool:
+        """Read a short body to its end, so that the connection can be used again. True when it was."""
+        length = self.content_length
+        if length is None or length > _DRAIN_BYTES:
+            return False
+        with contextlib.suppress(*WIRE_ERRORS):
+            for _ in self._response.iter_raw():
+                self._about.call.cancel.raise_if_cancelled()
+            self._whole = True
+        return self._whole
+
+    def close(self) -> None:
+        try:
+            with contextlib.suppress(*WIRE_ERRORS):
+                self._response.close()
+        finally:
+            if self._permit is not None:
+                self._permit.release()
+            pending = self._pending()
+            if pending is not None and pending.holds_body:
+                pending.discard()
+
+    def confirm(self, sha256: str) -> None:
+        self.publish(sha256)
+
+    def publish(self, sha256: str | None = None) -> None:
+        """Let the cache show this answer, if it was read whole. Pages are stored with the body just read."""
+        pending = self._pending()
+        if pending is not None and self._whole:
+            pending.confirm(sha256)
+
+    def _pending(self) -> PendingEntry | None:
+        found = self._response.extensions.get(PENDING)
+        return found if isinstance(found, PendingEntry) else None
+
+    def _next(self, blocks: Iterator[bytes]) -> bytes | None:
+        call = self._about.call
+        call.cancel.raise_if_cancelled()
+        began = self._clock.monotonic()
+        try:
+            block = next(blocks, None)
+            # Transports that do not know the deadline are held to it here, between two blocks.
+            if block is not None and time.monotonic() > self._deadline:
+                raise httpx2.ReadTimeout("deadline")
+        except WIRE_ERRORS as error:
+            # A transfer that we cut ourselves is no failure of the server.
+            call.cancel.raise_if_cancelled()
+            raise self._broken(error) from None
+        finally:
+            if call.budget is not None:
+                call.budget.spend(self._clock.monotonic() - began)
+        return block
+
+    def _broken(self, error: BaseException) -> Exception:
+        fault = fault_of(error, in_body=True)
+        if fault.reason is Reason.SIZE_MISMATCH:
+            self._tell_body(whole=False)
+        elif self.tells_failures:
+            self._journal.failed(self._about, fault.reason)
+        return fault.failure(self.url, describe(error))
+
+    def _end(self) -> None:
+        announced, received = self.content_length, self._response.num_bytes_downloaded
+        if self._counted and announced is not None and announced != received:
+            self._tell_body(whole=False)
+            detail = f"{received} of {announced} bytes came"
+            raise Retryable(Reason.SIZE_MISMATCH, detail, url=mask_url(self.url))
+        if self.status == 200 and not self.from_cache:
+            self._tell_body(whole=True)
+        self._whole = True
+
+    def _tell_body(self, *, whole: bool) -> None:
+        self._journal.body(
+            self._about,
+            content_type=self.content_type,
+            bytes_written=self._received,
+            length_header=self.content_length,
+            whole=whole,
+        )
+
+    def _refuse_above_cap(self, size: int) -> None:
+        if self.max_bytes is not None and size > self.max_bytes:
+            if self.tells_failures:
+                self._journal.failed(self._about, Reason.TOO_LARGE)
+            detail = f"more than {self.max_bytes} bytes"
+            raise CandidateRejected(Reason.TOO_LARGE, detail, url=mask_url(self.url), http_status=self.status)

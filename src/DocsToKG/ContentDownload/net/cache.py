@@ -1,0 +1,300 @@
+"""Cache or network? hishel's words into ours; no other module knows hishel.
+
+Follows RFC 9111 with the operator's knobs. Above hishel the URL is canonical and free of secrets, below
+it the real one is asked for. Promises: an answer becomes visible to others only when it is confirmed,
+errors and ranges are never stored, and a file's entry is its headers plus its CAS digest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import httpx2
+from hishel import BaseStorage, CacheOptions, Entry, Headers, Request, Response
+from hishel.httpx2 import CacheTransport
+
+from DocsToKG.ContentDownload.errors import ConfigError
+from DocsToKG.ContentDownload.net.entries import EntryFolder, HeaderLists, StoredAnswer
+from DocsToKG.ContentDownload.net.pending import PendingBody
+from DocsToKG.ContentDownload.net.rewording import FORBID, PEEK, WIRE_URL, BelowCache, WouldSend
+from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.core.urls import index_url, mask_url
+
+BACKENDS = ("file",)
+# Keys of a request's extensions. ARTIFACT: the body will be kept in the CAS. UNCACHED: go past the cache.
+ARTIFACT, UNCACHED = "artifact", "uncached"
+PENDING = "pending_entry"
+
+
+@dataclass(frozen=True, slots=True)
+class CacheSettings:
+    """The knobs of the cache; `ttl_seconds` is housekeeping and has nothing to do with freshness."""
+
+    base_path: Path
+    enabled: bool = True
+    backend: str = "file"
+    ttl_seconds: float = 2_592_000.0
+    check_ttl_every_seconds: float = 600.0
+    force_cache: bool = False
+    allow_heuristics: bool = False
+    allow_stale: bool = False
+    always_revalidate: bool = False
+    cache_private: bool = True
+    cacheable_methods: tuple[str, ...] = ("GET",)
+
+
+class PendingEntry:
+    """An answer that could be stored. It is visible to nobody until it is confirmed."""
+
+    def __init__(self, folder: EntryFolder, key: str, answer: StoredAnswer, body: PendingBody | None) -> None:
+        self._folder = folder
+        self._key = key
+        self._answer = answer
+        self._body = body
+        self._done = False
+
+    @property
+    def holds_body(self) -> bool:
+        return self._body is not None
+
+    def confirm(self, sha256: str | None = None) -> None:
+        """Publish: an artifact under the digest of its proved file, anything else with the body just read whole."""
+        if self._done:
+            return
+        self._done = True
+        if self._body is not None:
+            self._publish_body(self._body)
+        elif sha256:
+            self._folder.publish(self._key, _as_cas_answer(self._answer, sha256), None)
+
+    def discard(self) -> None:
+        """Forget it. Safe to call after `confirm`."""
+        if not self._done and self._body is not None:
+            self._body.discard()
+        self._done = True
+
+    def _publish_body(self, body: PendingBody) -> None:
+        if body.complete:
+            answer = replace(self._answer, sha256=body.sha256, size=body.size)
+            self._folder.publish(self._key, answer, body)
+        body.discard()
+
+
+class FileCacheStorage(BaseStorage):
+    """One exchange's view of the cache folder, in the shape hishel asks for."""
+
+    def __init__(self, folder: EntryFolder, *, artifact: bool, request: httpx2.Request | None = None) -> None:
+        super().__init__()
+        self._folder = folder
+        self._artifact = artifact
+        self._vary_like = request
+        self._keys: dict[uuid.UUID, str] = {}
+        self._opened: list[BinaryIO] = []
+        self._forbidden = False
+        self.pending: PendingEntry | None = None
+
+    def forbid(self) -> None:
+        """Keep nothing of this exchange, whatever its headers say."""
+        self._forbidden = True
+
+    def create_entry(
+        self, request: Request, response: Response, key: str, *, ttl: float | None = None, tti: float | None = None
+    ) -> Entry:
+        answer = _stored_answer(request, response)
+        entry = Entry(id=answer.id, request=request, response=response)
+        if self._forbidden:
+            return entry
+        if self._artifact and response.status_code == 200:
+            self.pending = PendingEntry(self._folder, key, answer, None)
+            return entry
+        body = self._folder.new_body()
+        if body is None:
+            return entry
+        self.pending = PendingEntry(self._folder, key, answer, body)
+        stream = body.tee(_chunks(response))
+        return replace(entry, response=replace(response, stream=stream))
+
+    def get_entries(self, key: str) -> list[Entry]:
+        return [entry for answer in self._folder.find(key) if (entry := self._entry(key, answer)) is not None]
+
+    def update_headers(self, id: uuid.UUID, headers: Headers) -> None:
+        if id in self._keys:
+            self._folder.refresh(self._keys[id], id, _lists(headers))
+
+    def remove_entry(self, id: uuid.UUID) -> None:
+        if id in self._keys:
+            self._folder.remove(self._keys[id], id)
+
+    def close(self) -> None:
+        for file in self._opened:
+            file.close()
+
+    def _entry(self, key: str, answer: StoredAnswer) -> Entry | None:
+        if not self._fits(answer):
+            return None
+        opened = self._folder.open_body(key, answer)
+        if opened is None:
+            return None
+        self._opened.append(opened)
+        self._keys[answer.id] = key
+        stream = self._folder.read_body(key, answer, opened)
+        request = Request(method=answer.method, url=answer.url, headers=Headers(answer.varying))
+        return Entry(answer.id, request, Response(answer.status, Headers(answer.headers), stream))
+
+    def _fits(self, answer: StoredAnswer) -> bool:
+        # hishel looks at Vary itself, except when the operator forces the cache.
+        like = self._vary_like
+        return like is None or all(like.headers.get_list(name) == want for name, want in answer.varying.items())
+
+
+class CachedTransport(httpx2.BaseTransport):
+    """hishel between two shims of ours. Answers carry booleans `from_cache` and `revalidated`."""
+
+    def __init__(
+        self, next_transport: httpx2.BaseTransport, *, settings: CacheSettings, folder: EntryFolder, clock: Clock
+    ) -> None:
+        self._below = BelowCache(next_transport, allow_heuristics=settings.allow_heuristics, clock=clock)
+        self._settings = settings
+        self._folder = folder
+        rfc = CacheOptions(
+            shared=not settings.cache_private,
+            supported_methods=list(settings.cacheable_methods),
+            allow_stale=settings.allow_stale,
+        )
+        self._rfc: bool | CacheOptions = False if settings.force_cache else rfc
+        # hishel wants a storage of its own; every request brings its view instead.
+        self._hishel = CacheTransport(self._below, storage=FileCacheStorage(folder, artifact=False), rfc=self._rfc)
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        if self._passes_by(request):
+            return _flagged(self._below.handle_request(request), from_cache=False, revalidated=False)
+        return self._through(request)
+
+    def peek(self, request: httpx2.Request) -> httpx2.Response | None:
+        """The stored answer, if it may be used without asking the origin. Sends nothing."""
+        if self._passes_by(request):
+            return None
+        request.extensions[PEEK] = True
+        try:
+            response = self._through(request)
+            response.request = request
+            return response
+        except WouldSend:
+            return None
+        finally:
+            del request.extensions[PEEK]
+
+    def close(self) -> None:
+        self._hishel.close()
+        self._folder.close()
+
+    def _passes_by(self, request: httpx2.Request) -> bool:
+        method_out = request.method not in self._settings.cacheable_methods
+        return method_out or "range" in request.headers or bool(request.extensions.get(UNCACHED))
+
+    def _through(self, request: httpx2.Request) -> httpx2.Response:
+        forced = request if self._settings.force_cache else None
+        view = FileCacheStorage(self._folder, artifact=bool(request.extensions.get(ARTIFACT)), request=forced)
+        try:
+            response = self._hishel.handle_request(self._disguised(request, view))
+        except BaseException:
+            view.close()
+            raise
+        status = response.extensions["caching"]
+        response.stream = _ViewedStream(response.stream, view)
+        response.extensions[PENDING] = view.pending
+        # Without validators hishel calls a plain second answer revalidated; only a 304 is that.
+        from_cache = bool(status["from_cache"])
+        return _flagged(response, from_cache=from_cache, revalidated=from_cache and bool(status["revalidated"]))
+
+    def _disguised(self, request: httpx2.Request, view: FileCacheStorage) -> httpx2.Request:
+        url = index_url(str(request.url))
+        headers = httpx2.Headers(request.headers)
+        if self._settings.always_revalidate:
+            headers["cache-control"] = "no-cache"
+        # The digest is over the whole URL, since a parameter that looks like a key may tell two files apart.
+        caching = {"storage": view, "key": hashlib.sha256(url.encode()).hexdigest()}
+        extensions = {**request.extensions, "caching": caching, WIRE_URL: request.url, FORBID: view.forbid}
+        return httpx2.Request(
+            request.method, mask_url(url), headers=headers, stream=request.stream, extensions=extensions
+        )
+
+
+class _ViewedStream(httpx2.SyncByteStream):
+    """A body that lets go of the cache files it was read from."""
+
+    def __init__(self, stream: Any, view: FileCacheStorage) -> None:
+        self._stream = stream
+        self._view = view
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._stream
+
+    def close(self) -> None:
+        with contextlib.closing(self._view):
+            self._stream.close()
+
+
+def build_cache_transport(
+    next_transport: httpx2.BaseTransport,
+    *,
+    settings: CacheSettings,
+    open_cas: Callable[[str], BinaryIO | None],
+    clock: Clock | None = None,
+) -> httpx2.BaseTransport:
+    """`next_transport` behind the cache that `settings` describe, or itself when the cache is off."""
+    if not settings.enabled:
+        return next_transport
+    if settings.backend not in BACKENDS:
+        known = ", ".join(BACKENDS)
+        raise ConfigError(f"hishel.backend: {settings.backend!r} is not available here; available: {known}")
+    clock = clock or SystemClock()
+    folder = EntryFolder(
+        Path(settings.base_path),
+        ttl_s=settings.ttl_seconds,
+        check_ttl_every_s=settings.check_ttl_every_seconds,
+        open_cas=open_cas,
+        clock=clock,
+    )
+    return CachedTransport(next_transport, settings=settings, folder=folder, clock=clock)
+
+
+def _flagged(response: httpx2.Response, *, from_cache: bool, revalidated: bool) -> httpx2.Response:
+    response.extensions["from_cache"] = from_cache
+    response.extensions["revalidated"] = revalidated
+    return response
+
+
+def _stored_answer(request: Request, response: Response) -> StoredAnswer:
+    named = [name.strip().lower() for name in response.headers.get("vary", "").split(",")]
+    varying = {name: values for name in named if (values := request.headers.get_list(name)) is not None}
+    return StoredAnswer(
+        url=request.url,
+        method=request.method,
+        varying=varying,
+        status=response.status_code,
+        headers=_lists(response.headers),
+    )
+
+
+def _as_cas_answer(answer: StoredAnswer, sha256: str) -> StoredAnswer:
+    headers = dict(answer.headers)
+    if headers.pop("content-encoding", None):
+        # The CAS holds the decoded bytes, which the announced length does not count.
+        headers.pop("content-length", None)
+    return replace(answer, headers=headers, sha256=sha256, in_cas=True)
+
+
+def _lists(headers: Headers) -> HeaderLists:
+    return {name: list(headers.get_list(name) or ()) for name in headers}
+
+
+def _chunks(response: Response) -> Iterator[bytes]:
+    stream = response.stream
+    return iter(()) if stream is None else iter(stream)  # type: ignore[arg-type]  # only sync streams reach us

@@ -1,0 +1,396 @@
+"""Asks the network for one source, politely. Everything is a generator of steps; nothing here sleeps.
+
+Per hop: URL policy, cache, robots, gate, send; a redirect is a hop of its own, a passing failure is tried
+again after a wait. Knows the order of these, not how any of them is done.
+Promises: permits are released on every way out; every exchange leaves its line in the attempts record.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import httpx2
+
+from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Page
+from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, Permit, Steps, Wait
+from DocsToKG.ContentDownload.api.types import Hop, Reason, Role, Verb
+from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, TransientFailure
+from DocsToKG.ContentDownload.net.blocking import drive
+from DocsToKG.ContentDownload.net.body import StreamedBody
+from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
+from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, describe, fault_of
+from DocsToKG.ContentDownload.net.journal import About, Journal
+from DocsToKG.ContentDownload.net.journey import Journey, Moved
+from DocsToKG.ContentDownload.net.limits import Limits
+from DocsToKG.ContentDownload.net.permits import admission
+from DocsToKG.ContentDownload.net.policy import (
+    Admitted,
+    SourcePolicy,
+    UrlPolicy,
+    portable_headers,
+    role_headers,
+)
+from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.core.backoff import parse_retry_after, retry_delay
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
+
+__all__ = ["RateRetryClient", "SourcePolicy"]
+
+T = TypeVar("T")
+
+_MOST_HOPS = 10
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_HEAD_BYTES = 1024
+# What an https attempt on an http link may fail with while plain http would work.
+_NO_HTTPS = frozenset({Reason.TLS_ERROR, Reason.CONN_ERROR, Reason.TIMEOUT})
+
+
+class RateRetryClient:
+    """Implements `api.ports.Client` for one source."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        http: httpx2.Client,
+        gate: Gatekeeper,
+        limits: Limits,
+        robots: Robots | None,
+        url_policy: UrlPolicy,
+        policy: SourcePolicy,
+        attempts: AttemptSink,
+        clock: Clock,
+        random: Callable[[], float],
+        cache: CachedTransport | None = None,
+    ) -> None:
+        self.name = name
+        self._http = http
+        self._gate = gate
+        self._limits = limits
+        self._robots = robots if policy.obey_robots else None
+        self._url_policy = url_policy
+        self._policy = policy
+        self._journal = Journal(name, sink=attempts, clock=clock)
+        self._clock = clock
+        self._random = random
+        self._cache = cache
+
+    def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+        journey = self._journey(Verb.GET, url, role, call, headers)
+        return (yield from self._travel(journey, lambda opened: self._read_page(journey, opened)))
+
+    def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+        """Status and headers only; never from the cache."""
+        journey = self._journey(Verb.HEAD, url, role, call, headers)
+        return (yield from self._travel(journey, lambda opened: self._read_page(journey, opened)))
+
+    def open(
+        self,
+        url: str,
+        role: Role,
+        call: Call,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int | None = None,
+    ) -> Steps[StreamedBody]:
+        journey = self._journey(Verb.GET, url, role, call, headers)
+        journey.artifact = True
+        return (yield from self._travel(journey, lambda opened: self._hand_over(opened, max_bytes)))
+
+    def request(
+        self, method: str, url: str, *, role: Role = Role.METADATA, call: Call | None = None, **kwargs: Any
+    ) -> Page:
+        """`fetch` or `head`, blocking the caller."""
+        call = call or Call(work_id="")
+        ask = {"GET": self.fetch, "HEAD": self.head}.get(method.upper())
+        if ask is None:
+            raise ValueError(f"{method}: only GET and HEAD are sent")
+        return drive(ask(url, role, call, **kwargs), gate=self._gate, clock=self._clock, cancel=call.cancel)
+
+    def get(self, url: str, **kwargs: Any) -> Page:
+        return self.request("GET", url, **kwargs)
+
+    @contextlib.contextmanager
+    def stream(
+        self, url: str, *, role: Role = Role.ARTIFACT, call: Call | None = None, **kwargs: Any
+    ) -> Iterator[StreamedBody]:
+        """`open`, blocking the caller; closed at the end of the block."""
+        call = call or Call(work_id="")
+        steps = self.open(url, role, call, **kwargs)
+        with contextlib.closing(drive(steps, gate=self._gate, clock=self._clock, cancel=call.cancel)) as opened:
+            yield opened
+
+    def _journey(self, verb: Verb, url: str, role: Role, call: Call, headers: Mapping[str, str] | None) -> Journey:
+        extra = {**self._policy.headers, **(headers or {})}
+        return Journey(verb, url, role, call, role_headers(role, self._http.headers["user-agent"], extra))
+
+    def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> Steps[T]:
+        while True:
+            admitted = self._enter(journey)
+            try:
+                return (yield from self._hop(journey, admitted, finish))
+            except Moved as moved:
+                journey.hops.append(moved.hop)
+                if host_key(moved.hop.url) != host_key(moved.url):
+                    journey.headers = portable_headers(journey.headers)
+                journey.url = self._url_policy.leave(moved.hop.url, moved.url)
+
+    def _enter(self, journey: Journey) -> Admitted:
+        """The journey's next place, which must be one we may go to and have not been at."""
+        admitted = self._url_policy.admit(journey.url)
+        if len(journey.hops) > _MOST_HOPS:
+            raise CandidateRejected(Reason.TOO_MANY_REDIRECTS, f"over {_MOST_HOPS}", url=mask_url(admitted.url))
+        if not journey.is_new(admitted.url):
+            # A site that answers https with a redirect to http leads back here, because http is asked as https.
+            if admitted.was_http and admitted.fallback is None:
+                raise CandidateRejected(
+                    Reason.SECURITY_POLICY, "the site insists on plain http", url=mask_url(admitted.url)
+                )
+            if admitted.fallback is None or not journey.is_new(admitted.fallback):
+                raise CandidateRejected(Reason.REDIRECT_LOOP, "the same URL again", url=mask_url(admitted.url))
+            admitted = Admitted(admitted.fallback)
+        return admitted
+
+    def _hop(self, journey: Journey, admitted: Admitted, finish: Callable[[StreamedBody], T]) -> Steps[T]:
+        try:
+            tries = self._policy.retry.max_attempts if admitted.fallback is None else 1
+            return (yield from self._tries(journey, admitted.url, finish, tries))
+        except (CandidateRejected, TransientFailure) as failure:
+            if failure.reason not in _NO_HTTPS or not admitted.was_http:
+                raise
+            if admitted.fallback is None and failure.reason != Reason.TIMEOUT:
+                detail = f"https failed ({failure.reason}) and plain http is not allowed for this host"
+                raise CandidateRejected(Reason.SECURITY_POLICY, detail, url=mask_url(journey.url)) from failure
+            if admitted.fallback is None:
+                raise
+        return (yield from self._tries(journey, admitted.fallback, finish, self._policy.retry.max_attempts))
+
+    def _tries(self, journey: Journey, url: str, finish: Callable[[StreamedBody], T], most: int) -> Steps[T]:
+        for attempt in itertools.count(1):
+            try:
+                opened = yield from self._exchange(journey, url)
+                try:
+                    return self._settle(journey, opened, finish)
+                except BaseException:
+                    opened.close()
+                    raise
+            except Retryable as failure:
+                pause_s = self._pause_s(failure, attempt, most, journey.call)
+                if pause_s is None:
+                    self._give_up(journey.about(url), failure)
+                    raise
+                self._journal.retry(journey.about(url), failure)
+            yield Wait(self._clock.monotonic() + pause_s, f"another try at {host_key(url)}")
+        raise AssertionError("unreachable")
+
+    def _pause_s(self, failure: Retryable, attempt: int, most: int, call: Call) -> float | None:
+        """Seconds until the next try; None when there is none in this run of the job."""
+        if attempt >= most:
+            return None
+        asked_s = failure.retry_after_s
+        if asked_s is None:
+            return retry_delay(attempt, self._policy.retry, random=self._random)
+        left_s = call.budget.seconds_left() if call.budget is not None else self._policy.inline_cap_s
+        if asked_s > min(left_s, self._policy.inline_cap_s):
+            return None
+        # Many that were sent away together must not come back in the same instant.
+        return asked_s + self._random() * self._policy.retry.jitter_s
+
+    def _give_up(self, about: About, failure: Retryable) -> None:
+        if failure.http_status is not None:
+            elapsed_s = failure.elapsed_s or 0.0
+            self._journal.handshake(
+                about, http_status=failure.http_status, content_type=failure.content_type, elapsed_s=elapsed_s
+            )
+        elif failure.reason != Reason.SIZE_MISMATCH:
+            self._journal.failed(about, failure.reason, elapsed_s=failure.elapsed_s)
+
+    def _exchange(self, journey: Journey, url: str) -> Steps[StreamedBody]:
+        journey.call.cancel.raise_if_cancelled()
+        request = self._request(journey, url)
+        held = self._peek(journey, request, url)
+        if held is not None:
+            return held
+        yield from self._obey_robots(journey, url)
+        self._take_attempt(journey, url)
+        permit = yield from admission(Gate(url, self.name, journey.role), self._clock, journey.call)
+        try:
+            return self._send(journey, request, url, permit)
+        except BaseException:
+            permit.release()
+            raise
+
+    def _take_attempt(self, journey: Journey, url: str) -> None:
+        budget = journey.call.budget
+        if budget is not None:
+            budget.take_attempt()
+            if budget.seconds_left() <= 0:
+                raise CandidateRejected(Reason.BUDGET_EXHAUSTED, "no time left", url=mask_url(url))
+
+    def _request(self, journey: Journey, url: str) -> httpx2.Request:
+        limit_s = self._policy.timeout_s
+        connect_s = min(limit_s, self._http.timeout.connect or limit_s)
+        timeouts = {"connect": connect_s, "read": limit_s, "write": limit_s, "pool": limit_s}
+        extensions = {"timeout": timeouts, "cancel": journey.call.cancel, ARTIFACT: journey.artifact}
+        try:
+            request = httpx2.Request(journey.method, url, headers=journey.headers, extensions=extensions)
+        except WIRE_ERRORS as error:
+            raise fault_of(error).failure(url, describe(error)) from None
+        journey.cookies.set_cookie_header(request)
+        return request
+
+    def _peek(self, journey: Journey, request: httpx2.Request, url: str) -> StreamedBody | None:
+        """What the cache may answer by itself: no permit, no robots, no try is spent on it."""
+        began = self._clock.monotonic()
+        response = self._cache.peek(request) if self._cache is not None else None
+        if response is None:
+            return None
+        return self._opened(journey, response, url, permit=None, began=began)
+
+    def _obey_robots(self, journey: Journey, url: str) -> Steps[None]:
+        if self._robots is None:
+            return
+        verdict = yield from self._robots.check(url, journey.call)
+        if verdict.allowed:
+            return
+        self._journal.disallowed(journey.about(url))
+        if verdict.transient_s is None:
+            raise CandidateRejected(Reason.ROBOTS, "robots.txt disallows it", url=mask_url(url))
+        # Where robots.txt cannot be reached, nothing else can; the cause says more than the rule.
+        raise TransientFailure(
+            verdict.cause or Reason.ROBOTS,
+            f"robots.txt: {verdict.state}",
+            url=mask_url(url),
+            retry_after_s=verdict.transient_s,
+        )
+
+    def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: Permit) -> StreamedBody:
+        call, began = journey.call, self._clock.monotonic()
+        # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
+        left_s = min(self._policy.deadline_s, call.budget.seconds_left() if call.budget else self._policy.deadline_s)
+        request.extensions["deadline"] = time.monotonic() + left_s
+        try:
+            response = self._http.send(request, stream=True, follow_redirects=False)
+        except WIRE_ERRORS as error:
+            call.cancel.raise_if_cancelled()
+            raise self._unanswered(url, error, self._clock.monotonic() - began) from None
+        finally:
+            if call.budget is not None:
+                call.budget.spend(self._clock.monotonic() - began)
+        opened = self._opened(journey, response, url, permit=permit, began=began)
+        try:
+            if opened.from_cache and not opened.revalidated:
+                permit.refund()
+            journey.cookies.extract_cookies(response)
+        except BaseException:
+            opened.close()
+            raise
+        return opened
+
+    def _unanswered(self, url: str, error: BaseException, elapsed_s: float) -> ContentDownloadError:
+        failure = fault_of(error).failure(url, describe(error))
+        if isinstance(failure, Retryable):
+            failure.elapsed_s = elapsed_s
+        return failure
+
+    def _opened(
+        self, journey: Journey, response: httpx2.Response, url: str, *, permit: Permit | None, began: float
+    ) -> StreamedBody:
+        return StreamedBody(
+            response,
+            about=journey.about(url),
+            permit=permit,
+            journal=self._journal,
+            clock=self._clock,
+            deadline=response.request.extensions.get("deadline", float("inf")),
+            elapsed_s=self._clock.monotonic() - began,
+        )
+
+    def _settle(self, journey: Journey, opened: StreamedBody, finish: Callable[[StreamedBody], T]) -> T:
+        challenged = "challenge" in opened.headers.get("cf-mitigated", "")
+        if opened.status in self._policy.retry.statuses and not challenged:
+            raise self._busy(opened, Retryable)
+        self._tell_answer(journey.about(opened.url), opened)
+        if challenged:
+            raise self._rejected(Reason.CHALLENGE, opened)
+        if opened.status == 429 or opened.status >= 500:
+            raise self._busy(opened, TransientFailure)
+        opened.hops = (*journey.hops, Hop(opened.url, opened.status))
+        self._leave_if_moved(opened)
+        return finish(opened)
+
+    def _tell_answer(self, about: About, opened: StreamedBody) -> None:
+        status = 304 if opened.revalidated else opened.status
+        kind = opened.content_type
+        self._journal.handshake(about, http_status=status, content_type=kind, elapsed_s=opened.elapsed_s)
+        if status == 304:
+            self._journal.not_modified(about, content_type=kind, from_cache=opened.from_cache)
+        elif opened.from_cache:
+            self._journal.cache_hit(about, http_status=status, content_type=kind)
+
+    def _busy(self, opened: StreamedBody, kind: type[TransientFailure]) -> TransientFailure:
+        """What to raise for an answer that may be another one soon; the host's gate is told about Retry-After."""
+        asked_s = parse_retry_after(opened.headers.get("retry-after"), now=self._clock.now())
+        if asked_s is not None:
+            until = self._clock.monotonic() + asked_s
+            self._limits.hold(host_key(opened.url), until, f"Retry-After of {asked_s:g} s")
+        failure = kind(
+            Reason.HTTP_STATUS if asked_s is None else Reason.RETRY_AFTER,
+            f"status {opened.status}",
+            url=mask_url(opened.url),
+            http_status=opened.status,
+            retry_after_s=asked_s,
+        )
+        if isinstance(failure, Retryable):
+            failure.elapsed_s, failure.content_type = opened.elapsed_s, opened.content_type
+        return failure
+
+    def _rejected(self, reason: Reason, opened: StreamedBody) -> CandidateRejected:
+        return CandidateRejected(reason, f"status {opened.status}", url=mask_url(opened.url), http_status=opened.status)
+
+    def _leave_if_moved(self, opened: StreamedBody) -> None:
+        location = opened.headers.get("location")
+        if opened.status not in _REDIRECTS or not location:
+            return
+        try:
+            target = join_url(opened.url, location)
+        except BadUrl as error:
+            raise CandidateRejected(Reason.BAD_URL, "redirect to no usable URL", url=mask_url(opened.url)) from error
+        if opened.drain():
+            opened.publish()
+        raise Moved(opened.hops[-1], target)
+
+    def _hand_over(self, opened: StreamedBody, max_bytes: int | None) -> StreamedBody:
+        if opened.status != 200:
+            reason = Reason.NOT_MODIFIED if opened.status == 304 else Reason.HTTP_STATUS
+            raise self._rejected(reason, opened)
+        opened.max_bytes = max_bytes
+        opened.tells_failures = True
+        return opened
+
+    def _read_page(self, journey: Journey, opened: StreamedBody) -> Page:
+        opened.max_bytes = self._policy.max_page_bytes
+        body = bytearray()
+        is_pdf = False
+        for chunk in opened.chunks() if journey.verb is not Verb.HEAD else ():
+            body += chunk
+            is_pdf = journey.role is Role.LANDING and b"%PDF-" in body[:_HEAD_BYTES]
+            if is_pdf:
+                break
+        if not is_pdf and opened.status < 400:
+            opened.publish()
+        opened.close()
+        return Page(
+            url=opened.url,
+            status=opened.status,
+            headers=opened.headers,
+            body=b"" if is_pdf else bytes(body),
+            hops=opened.hops,
+            is_pdf=is_pdf,
+            from_cache=opened.from_cache,
+        )

@@ -1,0 +1,110 @@
+"""One line for every decision on the wire or in the cache, in the tokens of the attempts record.
+
+An exchange leaves exactly one of `http-get`, `http-head`, `retry` or `download-error`; a body read to its
+end adds `http-200`, an answer from the cache adds `cache-hit` or `http-304`. URLs leave masked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
+from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
+from DocsToKG.ContentDownload.net.faults import Retryable
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import host_key, mask_url
+
+
+class Journal:
+    """The attempts of one source."""
+
+    def __init__(self, source: str, *, sink: AttemptSink, clock: Clock) -> None:
+        self._source = source
+        self._sink = sink
+        self._clock = clock
+
+    def handshake(self, about: About, *, http_status: int, content_type: str | None, elapsed_s: float) -> None:
+        head = about.verb is Verb.HEAD
+        status = AttemptStatus.HTTP_HEAD if head else AttemptStatus.HTTP_GET
+        self._tell(about, status, http_status=http_status, content_type=content_type, elapsed_s=elapsed_s)
+
+    def cache_hit(self, about: About, *, http_status: int, content_type: str | None) -> None:
+        fields: dict[str, Any] = {"http_status": http_status, "content_type": content_type, "reason": Reason.OK}
+        self._tell(about, AttemptStatus.CACHE_HIT, from_cache=True, **fields)
+
+    def not_modified(self, about: About, *, content_type: str | None, from_cache: bool) -> None:
+        fields: dict[str, Any] = {"content_type": content_type, "reason": Reason.NOT_MODIFIED}
+        self._tell(
+            about, AttemptStatus.HTTP_304, http_status=304, from_cache=from_cache, revalidated=from_cache, **fields
+        )
+
+    def body(
+        self, about: About, *, content_type: str | None, bytes_written: int, length_header: int | None, whole: bool
+    ) -> None:
+        self._tell(
+            about,
+            AttemptStatus.HTTP_200 if whole else AttemptStatus.SIZE_MISMATCH,
+            verb=Verb.STREAM,
+            http_status=200,
+            content_type=content_type,
+            bytes_written=bytes_written,
+            content_length_hdr=length_header,
+            reason=None if whole else Reason.SIZE_MISMATCH,
+        )
+
+    def retry(self, about: About, failure: Retryable) -> None:
+        if failure.http_status is None:
+            reason = Reason.CONN_ERROR
+        else:
+            reason = Reason.BACKOFF if failure.retry_after_s is None else Reason.RETRY_AFTER
+        self._tell(
+            about,
+            AttemptStatus.RETRY,
+            http_status=failure.http_status,
+            content_type=failure.content_type,
+            elapsed_s=failure.elapsed_s,
+            reason=reason,
+            retry_after_s=failure.retry_after_s,
+        )
+
+    def failed(self, about: About, reason: str, *, elapsed_s: float | None = None) -> None:
+        self._tell(about, AttemptStatus.DOWNLOAD_ERROR, reason=Reason(reason), elapsed_s=elapsed_s)
+
+    def disallowed(self, about: About) -> None:
+        self._tell(about, AttemptStatus.ROBOTS_DISALLOWED, verb=Verb.ROBOTS, reason=Reason.ROBOTS)
+
+    def _tell(
+        self,
+        about: About,
+        status: AttemptStatus,
+        *,
+        verb: Verb | None = None,
+        elapsed_s: float | None = None,
+        **fields: Any,
+    ) -> None:
+        self._sink.attempt(
+            Attempt(
+                ts=self._clock.now(),
+                resolver=self._source,
+                url=mask_url(about.url),
+                verb=verb or about.verb,
+                status=status,
+                elapsed_ms=None if elapsed_s is None else round(elapsed_s * 1000),
+                work_id=about.call.work_id,
+                host=host_key(about.url),
+                role=about.role,
+                **fields,
+            )
+        )
+
+
+class About:
+    """Which request a line is about."""
+
+    __slots__ = ("call", "role", "url", "verb")
+
+    def __init__(self, url: str, verb: Verb, role: Role, call: Call) -> None:
+        self.url = url
+        self.verb = verb
+        self.role = role
+        self.call = call

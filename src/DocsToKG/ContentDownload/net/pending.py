@@ -1,0 +1,135 @@
+"""Bodies on their way into the cache, that nobody may see yet.
+
+Each process writes into a folder of its own and holds a lock in it; the lock ends with the process,
+so a newcomer knows whose leftovers it may sweep. A full disk ends the copy, never the transfer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+log = logging.getLogger(__name__)
+
+
+class PendingFolder:
+    """This process's part of `root`. Opening it sweeps what dead processes left."""
+
+    def __init__(self, root: Path) -> None:
+        root.mkdir(parents=True, exist_ok=True)
+        for name in os.listdir(root):
+            _sweep(root / name)
+        self._folder, self._owner = _claim(root)
+
+    def new_path(self) -> Path:
+        return self._folder / uuid.uuid4().hex
+
+    def new_body(self) -> PendingBody | None:
+        """None when the disk does not take it."""
+        try:
+            return PendingBody(self.new_path())
+        except OSError:
+            log.warning("the cache folder takes no new body; going on without", exc_info=True)
+            return None
+
+    def close(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._owner.close()
+
+
+class PendingBody:
+    """A body being written. `complete` only after its last byte."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.complete = False
+        self.size = 0
+        self._digest = hashlib.sha256()
+        self._file: BinaryIO | None = path.open("xb")
+
+    @property
+    def sha256(self) -> str:
+        return self._digest.hexdigest()
+
+    def tee(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
+        """Pass `chunks` on while keeping a copy."""
+        try:
+            for chunk in chunks:
+                self._keep(chunk)
+                yield chunk
+            self._finish()
+        finally:
+            if not self.complete:
+                self.discard()
+
+    def discard(self) -> None:
+        self.complete = False
+        self._close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+
+    def _keep(self, chunk: bytes) -> None:
+        if self._file is None:
+            return
+        try:
+            self._file.write(chunk)
+            self._digest.update(chunk)
+            self.size += len(chunk)
+        except OSError:
+            log.warning("the cache folder is full or away; going on without", exc_info=True)
+            self._close()
+
+    def _finish(self) -> None:
+        if self._file is not None:
+            with contextlib.suppress(OSError):
+                self._file.flush()
+                self.complete = True
+        self._close()
+
+    def _close(self) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            with contextlib.suppress(OSError):
+                file.close()
+
+
+def _claim(root: Path) -> tuple[Path, BinaryIO]:
+    # Another process may sweep between our mkdir and our lock; then the next name is tried.
+    for _ in range(20):
+        folder = root / uuid.uuid4().hex
+        folder.mkdir()
+        owner = _try_lock(folder / "owner", create=True)
+        if owner is not None:
+            return folder, owner
+    raise OSError("the pending folder of the cache cannot be claimed")
+
+
+def _sweep(folder: Path) -> None:
+    owner = _try_lock(folder / "owner", create=False)
+    if owner is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+        owner.close()
+
+
+def _try_lock(path: Path, *, create: bool) -> BinaryIO | None:
+    """The open, locked file; None when another holds it or it is gone."""
+    try:
+        file = path.open("ab" if create else "rb")
+    except OSError:
+        return None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+            return file
+    except OSError:
+        pass
+    file.close()
+    return None

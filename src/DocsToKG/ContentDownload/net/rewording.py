@@ -1,0 +1,79 @@
+"""The shim below the cache: asks for the real URL, and words answers so that only the right ones are kept.
+
+Knows where hishel's reading of RFC 9111 is not ours: heuristic freshness, errors, answers without a date,
+redirects that carry a signature. Does not know hishel itself.
+"""
+
+from __future__ import annotations
+
+from email.utils import formatdate, parsedate_to_datetime
+
+import httpx2
+
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import mask_url
+
+# Keys of a request's extensions between the two shims.
+WIRE_URL, PEEK, FORBID = "wire_url", "peek", "forbid_storing"
+_FRESHNESS = ("max-age", "s-maxage", "no-cache", "no-store")
+
+
+class WouldSend(Exception):
+    """A peek found nothing that may be used as it is."""
+
+
+class BelowCache(httpx2.BaseTransport):
+    """Asks for the real URL, and words the answer so that hishel keeps what we want kept."""
+
+    def __init__(self, next_transport: httpx2.BaseTransport, *, allow_heuristics: bool, clock: Clock) -> None:
+        self._next = next_transport
+        self._allow_heuristics = allow_heuristics
+        self._clock = clock
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.extensions.get(PEEK):
+            raise WouldSend
+        response = self._next.handle_request(self._real(request))
+        self._reword(request, response)
+        return response
+
+    def close(self) -> None:
+        self._next.close()
+
+    def _real(self, request: httpx2.Request) -> httpx2.Request:
+        url = request.extensions.get(WIRE_URL, request.url)
+        ours = (WIRE_URL, FORBID, "caching")
+        extensions = {name: value for name, value in request.extensions.items() if name not in ours}
+        return httpx2.Request(
+            request.method, url, headers=request.headers, stream=request.stream, extensions=extensions
+        )
+
+    def _reword(self, request: httpx2.Request, response: httpx2.Response) -> None:
+        headers = response.headers
+        if not _is_date(headers.get("date")):
+            # Without a Date hishel believes the answer to be new for ever (RFC 9110 section 6.6.1).
+            headers["date"] = formatdate(self._clock.now(), usegmt=True)
+        if response.status_code >= 400 or _must_not_be_kept(request, response):
+            headers["cache-control"] = "no-store"
+            request.extensions.get(FORBID, lambda: None)()
+        elif not self._allow_heuristics and not _is_explicit(headers):
+            headers["cache-control"] = ", ".join(filter(None, (headers.get("cache-control"), "no-cache")))
+
+
+def _is_explicit(headers: httpx2.Headers) -> bool:
+    control = headers.get("cache-control", "").lower()
+    return "expires" in headers or any(word in control for word in _FRESHNESS)
+
+
+def _must_not_be_kept(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """A signed redirect is a secret, and an answer that depends on a cookie is somebody's own."""
+    location = response.headers.get("location", "")
+    depends = "cookie" in response.headers.get("vary", "").lower()
+    return mask_url(location) != location or (depends and "cookie" in request.headers)
+
+
+def _is_date(text: str | None) -> bool:
+    try:
+        return text is not None and parsedate_to_datetime(text) is not None
+    except (TypeError, ValueError):
+        return False

@@ -1,0 +1,297 @@
+"""May a robot ask for this URL? robots.txt by RFC 9309, fetched once per origin and shared by all.
+
+Knows protego, the RFC's reading of status codes, and how long an answer is kept. Fetching is a step like
+any other: gated, redirects followed hop by hop. Promises: nothing is allowed while the rules could not be
+read (429, 5xx, no answer), and one origin is fetched by one asker at a time while the others wait parked.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import httpx2
+from protego import Protego
+
+from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
+from DocsToKG.ContentDownload.api.steps import Gate, Permit, Steps, Wait
+from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
+from DocsToKG.ContentDownload.errors import ContentDownloadError
+from DocsToKG.ContentDownload.net.cache import UNCACHED
+from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, describe, fault_of
+from DocsToKG.ContentDownload.net.limits import Limits
+from DocsToKG.ContentDownload.net.permits import admission
+from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
+from DocsToKG.core.backoff import RetryPolicy, parse_retry_after, retry_delay
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
+
+log = logging.getLogger(__name__)
+
+SOURCE = "robots"
+_LARGEST_BYTES = 500 * 1024
+_MOST_HOPS = 5
+_MOST_ORIGINS = 10_000
+_MOST_BYTES = 32 * 1024 * 1024
+_FACTS = frozenset({Reason.SECURITY_POLICY, Reason.TLS_ERROR})
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+State: TypeAlias = Literal["allowed", "blocked", "timeout", "unreachable", "parse error"]
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsVerdict:
+    """`transient_s` is set when the rules could not be read: seconds until it is worth asking again.
+
+    `cause` then says what broke, when there was no answer at all.
+    """
+
+    allowed: bool
+    crawl_delay_s: float | None
+    state: State
+    transient_s: float | None = None
+    cause: Reason | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    """What is known of one origin until `expires` (monotonic)."""
+
+    state: State
+    expires: float
+    parsed: Protego | None = None
+    crawl_delay_s: float | None = None
+    cause: Reason | None = None
+    size_bytes: int = 0
+
+    @property
+    def readable(self) -> bool:
+        return self.state not in ("timeout", "unreachable")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """One answer to a request for robots.txt; `status` is None when there was none."""
+
+    status: int | None
+    state: State = "unreachable"
+    body: bytes = b""
+    location: str = ""
+    retry_after_s: float | None = None
+    cause: Reason | None = None
+    final: ContentDownloadError | None = None
+
+    @property
+    def worth_another_try(self) -> bool:
+        return self.status is None or self.status >= 500
+
+
+class Robots:
+    """The rules of every origin met."""
+
+    def __init__(
+        self,
+        *,
+        http: httpx2.Client,
+        limits: Limits,
+        url_policy: UrlPolicy,
+        attempts: AttemptSink,
+        clock: Clock,
+        random: Callable[[], float],
+        product: str = "DocsToKG",
+        keep_s: float = 86400.0,
+        deny_s: float = 300.0,
+        timeout_s: float = 20.0,
+        crawl_delay_cap_s: float = 30.0,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self._http = http
+        self._limits = limits
+        self._url_policy = url_policy
+        self._attempts = attempts
+        self._clock = clock
+        self._random = random
+        self._headers = role_headers(Role.METADATA, http.headers["user-agent"], {"accept": "text/plain, */*;q=0.5"})
+        self._product = product
+        self._keep_s = keep_s
+        self._deny_s = deny_s
+        self._timeout_s = timeout_s
+        self._crawl_delay_cap_s = crawl_delay_cap_s
+        self._retry = retry or RetryPolicy(max_attempts=2, base_s=0.5)
+        self._lock = threading.Lock()
+        self._known: dict[str, _Rules] = {}
+        self._kept_bytes = 0
+        self._fetching: set[str] = set()
+
+    def check(self, url: str, call: Call) -> Steps[RobotsVerdict]:
+        """What the origin of `url` says about it; fetches its rules when they are not known."""
+        parts = urlsplit(url)
+        origin = f"{parts.scheme}://{host_key(url)}"
+        rules = yield from self._rules_of(origin, call)
+        return self._verdict(rules, url)
+
+    def _verdict(self, rules: _Rules, url: str) -> RobotsVerdict:
+        if not rules.readable:
+            left_s = max(0.0, rules.expires - self._clock.monotonic())
+            return RobotsVerdict(False, None, rules.state, transient_s=left_s, cause=rules.cause)
+        if rules.parsed is not None and not rules.parsed.can_fetch(url, self._product):
+            return RobotsVerdict(False, rules.crawl_delay_s, "blocked")
+        return RobotsVerdict(True, rules.crawl_delay_s, rules.state)
+
+    def _rules_of(self, origin: str, call: Call) -> Steps[_Rules]:
+        pause_s = 0.05
+        while True:
+            call.cancel.raise_if_cancelled()
+            with self._lock:
+                rules = self._known.get(origin)
+                if rules is not None and self._clock.monotonic() < rules.expires:
+                    return rules
+                mine = origin not in self._fetching
+                self._fetching.add(origin)
+            if mine:
+                return (yield from self._learn(origin, call))
+            yield Wait(self._clock.monotonic() + pause_s, f"robots.txt of {origin}")
+            pause_s = min(1.0, pause_s * 2)
+
+    def _learn(self, origin: str, call: Call) -> Steps[_Rules]:
+        try:
+            answer = yield from self._fetch(origin, call)
+            rules = self._read(origin, answer)
+            self._keep(origin, rules)
+        finally:
+            # Also when the asker was called off: the next one in line takes over.
+            with self._lock:
+                self._fetching.discard(origin)
+        if rules.crawl_delay_s:
+            self._limits.set_crawl_delay(host_key(origin), rules.crawl_delay_s)
+        return rules
+
+    def _keep(self, origin: str, rules: _Rules) -> None:
+        with self._lock:
+            old = self._known.pop(origin, None)
+            self._known[origin] = rules
+            self._kept_bytes += rules.size_bytes - (old.size_bytes if old is not None else 0)
+            while len(self._known) > _MOST_ORIGINS or self._kept_bytes > _MOST_BYTES:
+                self._kept_bytes -= self._known.pop(next(iter(self._known))).size_bytes
+
+    def _read(self, origin: str, answer: _Answer) -> _Rules:
+        now = self._clock.monotonic()
+        if answer.status is None or answer.status == 429 or answer.status >= 500:
+            denied_s = min(self._keep_s, max(self._deny_s, answer.retry_after_s or 0.0))
+            return _Rules(answer.state, now + denied_s, cause=answer.cause)
+        if answer.status != 200:
+            return _Rules("allowed", now + self._keep_s)
+        try:
+            # A byte order mark would hide the first group from the parser.
+            parsed = Protego.parse(answer.body.decode("utf-8-sig", errors="replace"))
+            delay_s = parsed.crawl_delay(self._product)
+        except Exception:
+            log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
+            return _Rules("parse error", now + self._keep_s)
+        delay_s = self._capped(origin, delay_s)
+        return _Rules("allowed", now + self._keep_s, parsed, delay_s, size_bytes=len(answer.body))
+
+    def _capped(self, origin: str, delay_s: float | None) -> float | None:
+        if delay_s is not None and delay_s > self._crawl_delay_cap_s:
+            log.warning("%s asks for a crawl-delay of %g s; %g s is kept", origin, delay_s, self._crawl_delay_cap_s)
+            return self._crawl_delay_cap_s
+        return delay_s
+
+    def _fetch(self, origin: str, call: Call) -> Steps[_Answer]:
+        for attempt in range(1, self._retry.max_attempts + 1):
+            answer = yield from self._follow(f"{origin}/robots.txt", call)
+            if not answer.worth_another_try or answer.retry_after_s or attempt == self._retry.max_attempts:
+                break
+            delay_s = retry_delay(attempt, self._retry, random=self._random)
+            yield Wait(self._clock.monotonic() + delay_s, f"robots.txt of {origin} again")
+        return answer
+
+    def _follow(self, url: str, call: Call) -> Steps[_Answer]:
+        for _ in range(_MOST_HOPS + 1):
+            answer = yield from self._ask(url, call)
+            if answer.status not in _REDIRECTS or not answer.location:
+                return answer
+            try:
+                url = self._url_policy.admit(join_url(url, answer.location)).url
+            except (BadUrl, ContentDownloadError):
+                return _Answer(None)
+        # RFC 9309 section 2.3.1.2: after five redirects the file may be taken as unavailable, which allows.
+        return _Answer(404)
+
+    def _ask(self, url: str, call: Call) -> Steps[_Answer]:
+        permit: Permit = yield from admission(Gate(url, SOURCE, Role.METADATA), self._clock, call)
+        began = self._clock.monotonic()
+        try:
+            answer, content_type = self._exchange(url, call)
+        finally:
+            permit.release()
+        elapsed_s = self._clock.monotonic() - began
+        if call.budget is not None:
+            call.budget.spend(elapsed_s)
+        if answer.retry_after_s:
+            until = self._clock.monotonic() + answer.retry_after_s
+            self._limits.hold(host_key(url), until, "Retry-After on robots.txt")
+        self._attempts.attempt(self._attempt(url, call, answer, content_type, elapsed_s))
+        if answer.final is not None:
+            raise answer.final
+        return answer
+
+    def _exchange(self, url: str, call: Call) -> tuple[_Answer, str | None]:
+        timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
+        deadline = time.monotonic() + self._timeout_s
+        extensions = {"timeout": timeouts, "deadline": deadline, "cancel": call.cancel, UNCACHED: True}
+        try:
+            request = httpx2.Request("GET", url, headers=self._headers, extensions=extensions)
+            response = self._http.send(request, stream=True, follow_redirects=False)
+            try:
+                return self._received(response, deadline), response.headers.get("content-type")
+            finally:
+                response.close()
+        except WIRE_ERRORS as error:
+            call.cancel.raise_if_cancelled()
+            return self._unanswered(url, error), None
+
+    def _unanswered(self, url: str, error: BaseException) -> _Answer:
+        fault = fault_of(error)
+        # A forbidden address or a bad certificate is a fact about the host, not about its rules.
+        final = fault.failure(url, describe(error)) if fault.reason in _FACTS else None
+        state: State = "timeout" if fault.reason is Reason.TIMEOUT else "unreachable"
+        return _Answer(None, state, cause=fault.reason, final=final)
+
+    def _received(self, response: httpx2.Response, deadline: float) -> _Answer:
+        body = bytearray()
+        for chunk in response.iter_bytes() if response.status_code == 200 else ():
+            body += chunk
+            if len(body) >= _LARGEST_BYTES:
+                break
+            if time.monotonic() > deadline:
+                raise httpx2.ReadTimeout("robots.txt takes too long")
+        retry_after = response.headers.get("retry-after") if response.status_code >= 429 else None
+        return _Answer(
+            response.status_code,
+            body=bytes(body[:_LARGEST_BYTES]),
+            location=response.headers.get("location", ""),
+            retry_after_s=parse_retry_after(retry_after, now=self._clock.now()),
+        )
+
+    def _attempt(self, url: str, call: Call, answer: _Answer, content_type: str | None, elapsed_s: float) -> Attempt:
+        return Attempt(
+            ts=self._clock.now(),
+            resolver=SOURCE,
+            url=mask_url(url),
+            verb=Verb.ROBOTS,
+            status=AttemptStatus.ROBOTS_FETCH,
+            http_status=answer.status,
+            content_type=content_type,
+            elapsed_ms=round(elapsed_s * 1000),
+            reason=answer.cause,
+            work_id=call.work_id,
+            host=host_key(url),
+            role=Role.METADATA,
+            retry_after_s=answer.retry_after_s,
+        )

@@ -1,0 +1,165 @@
+"""The work queue: enqueue, lease, acknowledge and retry works, in one SQLite file.
+
+A thin face on the ledger: knows which call means which change, and remembers the leases it gave
+out, so that callers who name only the job id are fenced too. Does not know threads, HTTP or
+pipelines. Promises: one live lease per job; enqueueing a known artifact_id changes nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from DocsToKG.ContentDownload.orchestrator.models import Job, JobState, LeasedJobDict, leased_job_dict
+from DocsToKG.core.clock import Clock
+from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
+from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.ledger.base import Enqueued, Fail, Finish, NewJob, Release
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
+Artifact = Mapping[str, Any] | str
+_ACKNOWLEDGED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR)
+_DEFAULT_TTL_S = 600.0
+_CHUNK = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    fence: int
+    lease_id: str
+
+
+class WorkQueue:
+    """A queue of works at `path`, made where missing. `ledger` has what this face leaves out."""
+
+    def __init__(
+        self,
+        path: str | Path,
+        wal_mode: bool = True,
+        *,
+        clock: Clock | None = None,
+        max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+    ) -> None:
+        self.ledger = SqliteLedger(path, clock=clock, wal=wal_mode)
+        self._max_attempts = max_attempts
+        self._lock = threading.Lock()
+        self._held: dict[int, _Held] = {}
+        self._ttls: dict[str, float] = {}
+
+    def __enter__(self) -> WorkQueue:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.ledger.close()
+
+    def enqueue(self, artifact_id: str, artifact: Artifact, resolver_hint: str | None = None) -> bool:
+        """True when the artifact is new; False, and nothing changed, when it is known."""
+        [answer] = self._enqueue_all([(artifact_id, artifact, resolver_hint)])
+        return answer.created
+
+    def bulk_import(self, rows: Iterable[tuple[str, Artifact, str | None]]) -> int:
+        """How many of the rows were new. Rows may be a stream of any length."""
+        rest = iter(rows)
+        created = 0
+        while chunk := list(islice(rest, _CHUNK)):
+            created += sum(answer.created for answer in self._enqueue_all(chunk))
+        return created
+
+    def _enqueue_all(self, rows: Iterable[tuple[str, Artifact, str | None]]) -> list[Enqueued]:
+        return self.ledger.enqueue_many(
+            [
+                NewJob(artifact_id, artifact, resolver_hint=hint, max_attempts=self._max_attempts)
+                for artifact_id, artifact, hint in rows
+            ]
+        )
+
+    def lease(self, worker_id: str, limit: int, lease_ttl_sec: float) -> list[LeasedJobDict]:
+        """Up to `limit` jobs, newly taken for `worker_id`: queued ones that are due, and those whose lease ran out."""
+        jobs = self.ledger.lease(worker_id, limit, lease_ttl_sec, begun=True)
+        with self._lock:
+            self._ttls[worker_id] = lease_ttl_sec
+            self._held.update({job.job_id: _Held(job.fence, job.lease_id) for job in jobs})
+        return [leased_job_dict(job, worker_id) for job in jobs]
+
+    def heartbeat(self, worker_id: str) -> set[str]:
+        """Extend the worker's live leases by the time they were given for; the lease ids still held."""
+        with self._lock:
+            ttl_s = self._ttls.get(worker_id, _DEFAULT_TTL_S)
+        return self.ledger.heartbeat(worker_id, ttl_s)
+
+    def ack(
+        self,
+        job_id: int,
+        outcome: str,
+        last_error: str | None = None,
+        *,
+        fence: int | None = None,
+        lease_id: str | None = None,
+    ) -> None:
+        """End a job as `done`, `skipped` or `error`. Raises `LeaseLost` when the job has another lease or is over."""
+        if outcome not in _ACKNOWLEDGED:
+            raise ValueError(f"{outcome!r} is not an outcome; use one of {', '.join(_ACKNOWLEDGED)}")
+        held = self._lease_named(job_id, fence, lease_id)
+        self.ledger.finish(Finish(job_id, held.fence, held.lease_id, JobState(outcome), last_error))
+        self._forget(job_id, held)
+
+    def fail_and_retry(
+        self,
+        job_id: int,
+        backoff_sec: float,
+        max_attempts: int,
+        last_error: str,
+        *,
+        fence: int | None = None,
+        lease_id: str | None = None,
+    ) -> None:
+        """Count a failure: back to `queued` after the delay while attempts are left, else `error`."""
+        held = self._lease_named(job_id, fence, lease_id)
+        self.ledger.fail(Fail(job_id, held.fence, held.lease_id, backoff_sec, max_attempts, last_error))
+        self._forget(job_id, held)
+
+    def release(
+        self,
+        job_id: int,
+        delay_sec: float = 0.0,
+        *,
+        host_key: str | None = None,
+        why: str | None = None,
+        fence: int | None = None,
+        lease_id: str | None = None,
+    ) -> None:
+        """Give the job back, to be leased again after the delay (at most 24 h). Counts no attempt."""
+        held = self._lease_named(job_id, fence, lease_id)
+        self.ledger.release(Release(job_id, held.fence, held.lease_id, delay_sec, host_key, why))
+        self._forget(job_id, held)
+
+    def stats(self) -> dict[str, int]:
+        return self.ledger.stats()
+
+    def job(self, job_id: int) -> Job:
+        return Job.from_record(self.ledger.job(job_id))
+
+    def _lease_named(self, job_id: int, fence: int | None, lease_id: str | None) -> _Held:
+        if fence is not None and lease_id is not None:
+            return _Held(fence, lease_id)
+        with self._lock:
+            held = self._held.get(job_id)
+        # Half a name is checked against the lease we know, so that it is never weaker than none.
+        if held is None or fence not in (None, held.fence) or lease_id not in (None, held.lease_id):
+            raise LeaseLost(job_id, fence)
+        return held
+
+    def _forget(self, job_id: int, held: _Held) -> None:
+        with self._lock:
+            if self._held.get(job_id) == held:
+                del self._held[job_id]

@@ -1,0 +1,193 @@
+"""One job: from its lease to its acknowledgement.
+
+Knows how an outcome becomes a job state, and the order record first, ledger after. Runs a job as steps for the
+scheduler, or as a plain call. Promises: every write names the lease's fence; a job that was called off is given back
+and counts no attempt; an exception of the pipeline costs one attempt and never a thread.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
+from DocsToKG.ContentDownload.errors import RunError
+from DocsToKG.ContentDownload.frontier.task import Ended
+from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
+from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
+from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.Orchestrator.domain.retry import job_backoff_s
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Ledger, Progress, Release
+
+
+@dataclass(frozen=True, slots=True)
+class JobRetry:
+    """How often a job is tried, and how long it waits in between."""
+
+    max_attempts: int = 3
+    backoff_s: float = 60.0
+    jitter_s: float = 15.0
+
+
+# Told once per work, when its outcome is final and safe on disk.
+OnOutcome = Callable[[str, DownloadOutcome], None]
+
+
+class Worker:
+    """Runs leased jobs through the pipeline and reports how each ended."""
+
+    def __init__(
+        self,
+        worker_id: str,
+        *,
+        ledger: Ledger,
+        pipeline: ResolverPipeline,
+        telemetry: RunTelemetry,
+        retry: JobRetry,
+        root: Path,
+        on_outcome: OnOutcome | None = None,
+        on_fault: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
+        self.worker_id = worker_id
+        self._ledger = ledger
+        self._pipeline = pipeline
+        self._telemetry = telemetry
+        self._retry = retry
+        self._root = root
+        self._on_outcome = on_outcome or (lambda work_id, outcome: None)
+        self._on_fault = on_fault
+
+    def steps(self, job: LeasedJob, cancel: CancelToken) -> Steps[DownloadOutcome]:
+        """The job's work. The first stage it reports marks the job as begun."""
+        context = JobContext(cancel, on_stage=lambda stage: self._progress(job, stage))
+        return self._pipeline.steps(_artifact(job), context)
+
+    def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
+        """The whole job while the caller waits."""
+        context = JobContext(on_stage=lambda stage: self._progress(job, stage))
+        try:
+            ended = Ended(value=self._pipeline.process(_artifact(job), context))
+        except Exception as error:
+            ended = Ended(error=error)
+        self.close_job(job, ended)
+        return ended.value if ended.error is None else None
+
+    def close_job(self, job: LeasedJob, ended: Ended, then: Callable[[], None] = lambda: None) -> None:
+        """Record how the job ended, then tell the ledger; `then` follows when the ledger has answered."""
+        error = ended.error
+        if error is None:
+            self._record(job, ended.value, then)
+        elif isinstance(error, Cancelled | RunError):
+            # Not the job's fault: the run is stopping. It goes back as it was.
+            release = Release(job.job_id, job.fence, job.lease_id, why=str(error) or "stopped")
+            self._ledger.submit_release(release).add_done_callback(lambda done: self._settle(done, then))
+        else:
+            self._record(job, _fault(error), then)
+
+    def _record(self, job: LeasedJob, outcome: DownloadOutcome, then: Callable[[], None]) -> None:
+        record = ManifestRecord.of(
+            _artifact(job),
+            outcome,
+            attempt=job.attempts + 1,
+            lease_id=job.lease_id,
+            worker_id=self.worker_id,
+            path=self._relative(outcome.path),
+        )
+        self._telemetry.finish(record, then=lambda: self._acknowledge(job, outcome, then))
+
+    def _acknowledge(self, job: LeasedJob, outcome: DownloadOutcome, then: Callable[[], None]) -> None:
+        """The record is committed; now the ledger may know."""
+        if outcome.classification == OutcomeClass.ERROR and outcome.meta.get("retryable"):
+            future: Any = self._ledger.submit_fail(self._fail(job, outcome))
+        else:
+            future = self._ledger.submit_finish(_finish(job, outcome))
+
+        def acknowledged() -> None:
+            then()
+            if future.exception() is None and future.result() != JobState.QUEUED:
+                self._on_outcome(job.artifact_id, outcome)
+
+        future.add_done_callback(lambda done: self._settle(done, acknowledged))
+
+    def _settle(self, done: Future[Any], then: Callable[[], None]) -> None:
+        """A ledger write is over. A lost lease is no fault: the job is another's, and that one's word counts."""
+        error = done.exception()
+        try:
+            then()
+        except Exception as raised:
+            error = raised
+        if error is not None and not isinstance(error, LeaseLost):
+            self._on_fault(error)
+
+    def _fail(self, job: LeasedJob, outcome: DownloadOutcome) -> Fail:
+        delay_s = job_backoff_s(
+            job.attempts + 1, base_s=self._retry.backoff_s, jitter_s=self._retry.jitter_s, random=random.random
+        )
+        return Fail(
+            job.job_id,
+            job.fence,
+            job.lease_id,
+            delay_s=max(delay_s, float(outcome.meta.get("retry_after_s") or 0.0)),
+            max_attempts=self._retry.max_attempts,
+            last_error=_error_text(outcome),
+            result=_result(outcome),
+        )
+
+    def _progress(self, job: LeasedJob, stage: str) -> None:
+        future = self._ledger.submit_progress(Progress(job.job_id, job.fence, job.lease_id, stage))
+        future.add_done_callback(lambda done: self._settle(done, lambda: None))
+
+    def _relative(self, path: str | None) -> str | None:
+        """As the record writes it: below the run's folder, so that a corpus can be moved."""
+        if path is None:
+            return None
+        try:
+            return str(Path(path).resolve().relative_to(self._root))
+        except ValueError:
+            return path
+
+
+def _artifact(job: LeasedJob) -> WorkArtifact:
+    return WorkArtifact.from_dict({"work_id": job.artifact_id, **json.loads(job.artifact_json)})
+
+
+def _finish(job: LeasedJob, outcome: DownloadOutcome) -> Finish:
+    states = {OutcomeClass.SUCCESS: JobState.DONE, OutcomeClass.SKIP: JobState.SKIPPED}
+    return Finish(
+        job.job_id,
+        job.fence,
+        job.lease_id,
+        state=states.get(OutcomeClass(outcome.classification), JobState.ERROR),
+        last_error=None if outcome.ok else _error_text(outcome),
+        result=_result(outcome),
+        outcome=outcome.classification,
+    )
+
+
+def _fault(error: BaseException) -> DownloadOutcome:
+    text = f"{type(error).__name__}: {error}"
+    meta = {"retryable": True, "explanation": text[:500]}
+    return DownloadOutcome(False, OutcomeClass.ERROR, reason=Reason.WORKER_EXCEPTION, meta=meta)
+
+
+def _error_text(outcome: DownloadOutcome) -> str:
+    explanation = outcome.meta.get("explanation")
+    return f"{outcome.reason}: {explanation}" if explanation else str(outcome.reason)
+
+
+_KEPT = ("resolver", "tier", "sha256", "size_bytes", "license", "version", "explanation", "candidates", "title", "year")
+
+
+def _result(outcome: DownloadOutcome) -> dict[str, Any]:
+    """The short outcome that stays with the job."""
+    kept = {key: outcome.meta[key] for key in _KEPT if outcome.meta.get(key)}
+    return {"outcome": outcome.classification, "reason": outcome.reason, "path": outcome.path, **kept}

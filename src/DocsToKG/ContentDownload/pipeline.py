@@ -1,0 +1,214 @@
+"""One work from its identifiers to its outcome.
+
+Knows the order: what is already there, then the tiers, then the outcome with everything the record needs. The work
+is written once, as a generator of steps; `process` drives it while the caller waits, the scheduler drives thousands.
+Does not know jobs, queues or HTTP.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.steps import Gatekeeper, Steps
+from DocsToKG.ContentDownload.api.types import (
+    DownloadOutcome,
+    DownloadPlan,
+    OutcomeClass,
+    Reason,
+    WorkArtifact,
+)
+from DocsToKG.ContentDownload.fallback.budget import WorkBudget
+from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Found
+from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.frontier.frontier import Frontier
+from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import index_url, mask_url
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class JobContext:
+    """What the caller brings to one work: how to call it off, and who wants to know its stage."""
+
+    cancel: CancelToken = field(default_factory=CancelToken)
+    on_stage: Callable[[str], None] = lambda stage: None
+
+
+@dataclass(frozen=True, slots=True)
+class WorkLimits:
+    """What one work may cost (RES-26)."""
+
+    total_s: float = 120.0
+    attempts: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile:
+    """A file of this work that the store already holds."""
+
+    sha256: str
+    size_bytes: int
+
+
+class ResolverPipeline:
+    """Drives works through the tiers. `already` looks for a file that an earlier run obtained."""
+
+    def __init__(
+        self,
+        *,
+        fallback: FallbackOrchestrator,
+        gate: Gatekeeper,
+        clock: Clock,
+        limits: WorkLimits,
+        already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
+        threads: int = 3,
+    ) -> None:
+        self._fallback = fallback
+        self._gate = gate
+        self._clock = clock
+        self._limits = limits
+        self._already = already
+        self._threads = threads
+        self._frontier: Frontier | None = None
+        self._starting = threading.Lock()
+        self._closers: list[Callable[[], None]] = []
+
+    @property
+    def gate(self) -> Gatekeeper:
+        return self._gate
+
+    def process(self, artifact: WorkArtifact, ctx: JobContext | None = None) -> DownloadOutcome:
+        """Obtain one work while the caller waits: for single-shot runs and debugging."""
+        ctx = ctx or JobContext()
+        outcome: DownloadOutcome = self._own_frontier().run(self.steps(artifact, ctx), cancel=ctx.cancel)
+        return outcome
+
+    run = process
+
+    def candidates(self, artifact: WorkArtifact) -> tuple[list[tuple[str, DownloadPlan]], Trail]:
+        """Where the work may be had, tier by tier, without fetching any body."""
+        trail = Trail(artifact, self._clock)
+        return self.drive(self._fallback.plan(trail, self._call(artifact, CancelToken()))), trail
+
+    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+        """The whole walk of one work as steps."""
+        held = self._already(artifact)
+        if held is not None:
+            return _already_there(artifact, held)
+        began = self._clock.monotonic()
+        trail = Trail(artifact, self._clock)
+        found = yield from self._fallback.search(
+            trail, self._call(artifact, ctx.cancel), on_tier=lambda tier: ctx.on_stage(f"resolve:{tier}")
+        )
+        ctx.cancel.raise_if_cancelled()
+        elapsed_s = self._clock.monotonic() - began
+        if found is not None:
+            return _success(trail, found, elapsed_s)
+        return _failure(trail, elapsed_s)
+
+    def close(self) -> None:
+        with self._starting:
+            if self._frontier is not None:
+                self._frontier.stop(grace_s=0.0)
+                self._frontier = None
+        while self._closers:
+            self._closers.pop()()
+
+    def on_close(self, closer: Callable[[], None]) -> None:
+        """Close something together with this pipeline."""
+        self._closers.append(closer)
+
+    def drive(self, steps: Steps[T]) -> T:
+        """Any other steps, through the same gate, while the caller waits."""
+        value: T = self._own_frontier().run(steps)
+        return value
+
+    def _call(self, artifact: WorkArtifact, cancel: CancelToken) -> Call:
+        budget = WorkBudget(total_s=self._limits.total_s, attempts=self._limits.attempts)
+        return Call(artifact.work_id, cancel, budget)
+
+    def _own_frontier(self) -> Frontier:
+        with self._starting:
+            if self._frontier is None:
+                self._frontier = Frontier(gate=self._gate, clock=self._clock, threads=self._threads, name="pipeline")
+                self._frontier.start()
+            return self._frontier
+
+
+def _already_there(work: WorkArtifact, held: HeldFile) -> DownloadOutcome:
+    meta = _work_meta(work) | {"sha256": held.sha256, "size_bytes": held.size_bytes, "dedupe": "adopted"}
+    return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.ALREADY_PRESENT, meta=meta)
+
+
+def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
+    plan, copy = found.plan, found.copy
+    waited_s = trail.meter.waited_s
+    meta = _search_meta(trail, elapsed_s) | {
+        "url": mask_url(plan.url),
+        "canonical_url": mask_url(index_url(copy.stream.final_url)),
+        "http_status": copy.stream.http_status,
+        "mime": copy.mime,
+        "size_bytes": copy.size_bytes,
+        "sha256": copy.sha256,
+        "cache_hit": copy.stream.from_cache,
+        "resolver": found.source,
+        "tier": found.tier,
+        "version": plan.version,
+        "license": plan.license or trail.work.license,
+        "host_type": plan.host_type,
+        "evidence": plan.evidence,
+        "hops": copy.stream.hops,
+        "dedupe": "duplicate" if copy.duplicate else "new",
+        "ttfp_ms": round((elapsed_s - waited_s) * 1000),
+        "pdf": dict(copy.facts),
+    }
+    return DownloadOutcome(True, OutcomeClass.SUCCESS, path=str(copy.path), reason=Reason.OK, meta=meta)
+
+
+def _failure(trail: Trail, elapsed_s: float) -> DownloadOutcome:
+    reasons = [tried.reason for tried in trail.tried]
+    meta = _search_meta(trail, elapsed_s) | {
+        "retryable": trail.transient,
+        "retry_after_s": trail.retry_after_s,
+        "explanation": _explain(trail),
+    }
+    if reasons and all(reason == Reason.ROBOTS for reason in reasons) and not trail.transient:
+        return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.ROBOTS, meta=meta)
+    exhausted = Reason.BUDGET_EXHAUSTED in reasons
+    reason = Reason.BUDGET_EXHAUSTED if exhausted else Reason.ALL_TIERS_EXHAUSTED
+    return DownloadOutcome(False, OutcomeClass.ERROR, reason=reason, meta=meta)
+
+
+def _explain(trail: Trail) -> str:
+    """One sentence for the reader of the results: what was asked, and what came of it."""
+    if not trail.sources:
+        return "no installed source can look this identifier up"
+    if not trail.tried:
+        return f"no open copy is known to {', '.join(trail.sources)}"
+    told = dict.fromkeys(f"{tried.reason} ({tried.source})" for tried in trail.tried)
+    return "no copy could be had: " + ", ".join(told)
+
+
+def _search_meta(trail: Trail, elapsed_s: float) -> dict[str, Any]:
+    return _work_meta(trail.work) | {
+        "fallback_chain": list(trail.sources),
+        "candidates": [asdict(tried) for tried in trail.tried],
+        "duration_ms": round(elapsed_s * 1000),
+        "waited_ms": round(trail.meter.waited_s * 1000),
+    }
+
+
+def _work_meta(work: WorkArtifact) -> dict[str, Any]:
+    return {
+        "title": work.title,
+        "year": work.publication_year,
+        "license": work.license,
+        "oa_status": work.oa_status,
+        "doi": work.doi,
+    }

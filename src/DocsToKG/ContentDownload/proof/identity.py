@@ -1,0 +1,119 @@
+"""Is this PDF the paper that was asked for?
+
+Knows what a file's own DOI looks like, and which differences between two DOIs mean nothing.
+Promises: never rejects on a doubtful sign; without a wanted DOI it never rejects at all.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.imprint import find_dois
+from DocsToKG.ContentDownload.proof.pdf import PdfFacts
+
+# Preprint servers: the published paper and its preprint are one work with two DOIs.
+PREPRINTS = (
+    "10.48550/", "10.1101/", "10.64898/", "10.2139/", "10.21203/", "10.20944/", "10.26434/", "10.31234/", "10.31219/",
+    "10.31223/", "10.31235/", "10.35542/", "10.36227/", "10.22541/", "10.1002/essoar.", "10.32942/", "10.33774/",
+    "10.51094/", "10.12688/", "10.5194/egusphere",
+)  # fmt: skip
+# Repositories of data, code and theses: their DOI on a paper names its data, or a deposited copy of the paper.
+DEPOSITS = (
+    "10.5281/", "10.5061/", "10.6084/", "10.17605/", "10.7910/", "10.1594/", "10.17632/", "10.24433/", "10.13140/",
+    "10.17863/", "10.3929/", "10.25384/", "10.15468/", "10.18452/", "10.6075/", "10.17877/", "10.13039/",
+)  # fmt: skip
+# Left over from templates: they name nothing.
+_PLACEHOLDER = re.compile(r"x{3,}|n{4,}|0{7,}|1122445\.1122456|10\.1000/|yyyy|insert|/doi$")
+_VERSION = re.compile(r"(?:[./]v\d{1,2}|\.v\d{1,2}\.\d{1,2}|\.full|\.pdf|\.short|\.abstract)+$")
+# Words before a DOI which say that it belongs to something else.
+_OTHERS = re.compile(
+    r"\b(?:data|code|software|suppl|correct|corrigend|errat|retract|comment|reply|respon|relat|companion|accompan|preprint"
+    r"|earlier|available|deposit|reference|refer to|see also|funder|et al)|\[\d{1,3}\]|\(\d{4}\)",
+    re.IGNORECASE,
+)
+_ABOUT = re.compile(
+    r"\b(?:correct|corrigend|errat|retract|comment|reply|respon|addend)[a-z]*"
+    r"(?: (?:to|on|of|for|the|a|article|paper|by)){0,4} $"
+)
+_LABEL = re.compile(r"(?:doi\s?[:=]?\s?|doi\.org/)$", re.IGNORECASE)
+_TITLE_WORDS = 4
+_TITLE_CHARS = 20
+
+
+def judge_identity(facts: PdfFacts, work: WorkArtifact, *, page_doi: str | None = None) -> None:
+    """Raise `CandidateRejected(wrong-article)` when the file carries another paper's DOI and not the wanted one.
+
+    A DOI speaks for the file in three places only: a field that names the file itself (XMP `prism:doi`,
+    `dc:identifier`, Info `doi`, `Subject`, `Title`), the landing page that linked to it (`page_doi`), and the
+    first page's text when it shows one DOI alone, labelled, with no word before it that gives it to data, a
+    reference, a correction or the like. Reference lists therefore never count.
+
+    Nothing is rejected when the wanted DOI stands anywhere in the file; when the fields name two papers; when
+    either DOI is a preprint's or a deposit's; when they differ only in a version or component suffix; when the
+    DOI is a template's; or when the file bears the wanted title as its own. A doubt is decided for the file.
+    """
+    wanted = _wanted(work)
+    if wanted is None or any(_same(doi, wanted) for doi in facts.doi_seen):
+        return
+    others = [doi for doi in (_lone(facts.doi_declared), _normal(page_doi), _own_print(facts)) if doi]
+    for doi in others:
+        if _is_another_paper(doi, wanted) and not _bears_title(facts, work.title):
+            raise CandidateRejected(Reason.WRONG_ARTICLE, f"it is {doi}, wanted was {wanted}")
+
+
+def _wanted(work: WorkArtifact) -> str | None:
+    scheme, _, rest = work.work_id.partition(":")
+    return _normal(work.doi) or (_normal(rest) if scheme == "doi" else None)
+
+
+def _normal(doi: str | None) -> str | None:
+    found = find_dois(doi[:500]) if doi else ()
+    return found[0] if found else None
+
+
+def _lone(dois: tuple[str, ...]) -> str | None:
+    """The one DOI named; two different papers named leave a doubt."""
+    real = [doi for doi in dois if not _PLACEHOLDER.search(doi)]
+    return real[0] if real and all(_same(doi, real[0]) for doi in real) else None
+
+
+def _own_print(facts: PdfFacts) -> str | None:
+    doi = _lone(facts.doi_printed)
+    if doi is None:
+        return None
+    text = facts.first_page.lower()
+    at = text.find(doi)
+    before = text[max(0, at - 120) : at]
+    label = _LABEL.search(before)
+    return doi if at >= 0 and label and not _OTHERS.search(before) else None
+
+
+def _same(one: str, other: str) -> bool:
+    """One paper: equal, or one continues the other (a version, a component, the next word run into it)."""
+    short, long = sorted((_VERSION.sub("", one), _VERSION.sub("", other)), key=len)
+    # A digit that goes on is another number: 10.1/x.12 is not a part of 10.1/x.123.
+    return long == short or (long.startswith(short) and not (short[-1].isdigit() and long[len(short)].isdigit()))
+
+
+def _is_another_paper(doi: str, wanted: str) -> bool:
+    return not _same(doi, wanted) and not any(name.startswith(PREPRINTS + DEPOSITS) for name in (doi, wanted))
+
+
+def _bears_title(facts: PdfFacts, title: str | None) -> bool:
+    """The wanted title is the file's own, not the subject of a correction or a comment."""
+    wanted = _words(title or "")
+    if len(wanted) < _TITLE_CHARS or wanted.count(" ") < _TITLE_WORDS - 1:
+        return False
+    if _words(facts.title or "") == wanted:
+        return True
+    page = _words(facts.first_page[:4000])
+    at = page.find(wanted)
+    return at >= 0 and not _ABOUT.search(page[max(0, at - 60) : at])
+
+
+def _words(text: str) -> str:
+    plain = unicodedata.normalize("NFKD", text[:8000]).encode("ascii", "ignore").decode().lower()
+    return " ".join(re.findall(r"[a-z0-9]+", plain))

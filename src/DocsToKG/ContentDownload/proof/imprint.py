@@ -1,0 +1,189 @@
+"""What a PDF says of itself: title, DOIs, the words of its first pages.
+
+Knows XMP, the Info dictionary and the plain strings of content streams. It is no text extraction: a
+font with its own numbering stays unread, and a sign that is not read is only a sign less.
+Promises: bounded memory whatever the file inflates to; nothing here raises because of what a file holds.
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pikepdf
+
+XMP_BYTES = 256 * 1024
+PAGE_BYTES = 1 << 20
+
+_RAW_BYTES = 16 << 20
+_TEXT_CHARS = 20_000
+_VALUE_CHARS = 2_000
+_DOIS = 50
+_DOI = re.compile(r"\b10\.\d{4,9}(?:\.\d{1,9}){0,3}/[^\s\"<>{}|\\^`]{1,200}")
+_ESCAPED = re.compile(r"&(?:amp|lt|gt|quot|apos);")
+_ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
+
+# The fields in which a file names itself. Relations, sources and references name others.
+_XMP_NAMES = r"(?:prism:doi|dc:identifier|pdfx:doi|pdfx:wps-articledoi|crossmark:doi|xmp:identifier)"
+_XMP_ELEMENT = re.compile(rf"<{_XMP_NAMES}\b[^>]{{0,300}}>(.{{0,800}}?)</{_XMP_NAMES}", re.IGNORECASE | re.DOTALL)
+_XMP_ATTRIBUTE = re.compile(rf"\s{_XMP_NAMES}\s?=\s?[\"']([^\"']{{1,300}})[\"']", re.IGNORECASE)
+_XMP_TITLE = re.compile(r"<dc:title\b[^>]{0,300}>(.{0,3000}?)</dc:title", re.IGNORECASE | re.DOTALL)
+_TAGS = re.compile(r"<[^>]{0,300}>")
+_INFO_NAMES = frozenset({"/doi", "/wps-articledoi", "/subject", "/title", "/crossmarkdoi"})
+
+# A shown string, a gap wide enough for a word space, or an operator that starts a new line of text.
+_SHOWN = re.compile(
+    rb"\(((?:[^()\\]|\\.)*+)\)|(?<![\w.])(-\d{3,5})(?:\.\d+)?(?=[\s(\]])|\b(Td|TD|Tm|ET|Tj|TJ)\b", re.DOTALL
+)
+_ESCAPE = re.compile(rb"\\([nrtbf()\\]|[0-7]{1,3}|\r?\n|.)", re.DOTALL)
+_PLAIN = {b"n": b" ", b"r": b" ", b"t": b" ", b"b": b"", b"f": b" "}
+_WORD_GAP = -200
+
+
+@dataclass(frozen=True, slots=True)
+class Imprint:
+    """`declared`: DOIs in fields that name the file itself. `printed`: DOIs shown on the first page. `seen`: all."""
+
+    title: str | None = None
+    declared: tuple[str, ...] = ()
+    printed: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
+    first_page: str = ""
+
+
+def read_imprint(pdf: pikepdf.Pdf, first_pages: Sequence[pikepdf.Object]) -> Imprint:
+    """Gather the signs from XMP, Info and up to two pages."""
+    xmp = _xmp(pdf)
+    info = dict(_info(pdf))
+    named = [*_XMP_ATTRIBUTE.findall(xmp), *_XMP_ELEMENT.findall(xmp)]
+    named += [value for key, value in info.items() if key in _INFO_NAMES]
+    pages = [_page_text(page) for page in first_pages[:2]]
+    declared = find_dois("\n".join(_unescape(value) for value in named))
+    printed = find_dois(pages[0]) if pages else ()
+    return Imprint(
+        title=_title(xmp, info),
+        declared=declared,
+        printed=printed,
+        seen=tuple(dict.fromkeys((*declared, *printed, *find_dois("\n".join(pages[1:]))))),
+        first_page=pages[0] if pages else "",
+    )
+
+
+def find_dois(text: str) -> tuple[str, ...]:
+    """The DOIs in running text, lower case, without the punctuation around them, each once."""
+    found = dict.fromkeys(_trim(match[0].lower()) for match, _ in zip(_DOI.finditer(text), range(_DOIS), strict=False))
+    return tuple(found)
+
+
+def _trim(doi: str) -> str:
+    while doi:
+        if doi[-1] in ".,;:'’”" or (doi[-1] in ")]" and doi.count(doi[-1]) > doi.count({")": "(", "]": "["}[doi[-1]])):
+            doi = doi[:-1]
+        else:
+            break
+    return doi
+
+
+def _title(xmp: str, info: dict[str, str]) -> str | None:
+    found = _XMP_TITLE.search(xmp)
+    text = _unescape(_TAGS.sub(" ", found[1])) if found else ""
+    return " ".join((text.strip() or info.get("/title", "")).split())[:_VALUE_CHARS] or None
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(lambda match: _ENTITIES[match[0]], text)
+
+
+def _xmp(pdf: pikepdf.Pdf) -> str:
+    try:
+        raw = inflate(pdf.Root.get("/Metadata"), XMP_BYTES)
+    except Exception:  # the parser raises whatever a broken object provokes; then the file says nothing
+        return ""
+    if raw.startswith((b"\xfe\xff", b"\xff\xfe")):
+        return raw.decode("utf-16", "replace")
+    return raw.decode("utf-8", "replace")
+
+
+def _info(pdf: pikepdf.Pdf) -> Iterator[tuple[str, str]]:
+    try:
+        info = pdf.trailer.get("/Info")
+        if not isinstance(info, pikepdf.Dictionary):
+            return
+        for key in list(info.keys())[:100]:
+            value = info.get(key)
+            if isinstance(value, pikepdf.String):
+                yield key.lower(), str(value)[:_VALUE_CHARS]
+    except Exception:  # as above
+        return
+
+
+def _page_text(page: pikepdf.Object) -> str:
+    try:
+        content = page.get("/Contents")
+        streams = list(content)[:50] if isinstance(content, pikepdf.Array) else [content]
+        joined = bytearray()
+        for stream in streams:
+            joined += inflate(stream, PAGE_BYTES - len(joined)) + b"\n"
+            if len(joined) >= PAGE_BYTES:
+                break
+        return shown_text(bytes(joined))
+    except Exception:  # as above
+        return ""
+
+
+def inflate(stream: object, cap: int) -> bytes:
+    """At most `cap` decoded bytes of a stream that is plain or Flate; anything else, and anything huge, is empty."""
+    if not isinstance(stream, pikepdf.Stream) or cap <= 0 or int(stream.get("/Length", 0)) > _RAW_BYTES:
+        return b""
+    filters = _filters(stream)
+    if filters not in ([], ["/FlateDecode"], ["/Fl"]) or (filters and "/DecodeParms" in stream):
+        return b""
+    raw = memoryview(stream.get_raw_stream_buffer())
+    return _inflate_flate(raw, cap) if filters else bytes(raw[:cap])
+
+
+def _filters(stream: pikepdf.Stream) -> list[str]:
+    named = stream.get("/Filter")
+    if named is None:
+        return []
+    return [str(name) for name in list(named)[:8]] if isinstance(named, pikepdf.Array) else [str(named)]
+
+
+def _inflate_flate(raw: memoryview, cap: int) -> bytes:
+    inflater = zlib.decompressobj()
+    out = bytearray()
+    at = 0
+    try:
+        while at < len(raw) and len(out) < cap and not inflater.eof:
+            out += inflater.decompress(inflater.unconsumed_tail + bytes(raw[at : at + 16384]), cap - len(out))
+            at += 16384
+    except zlib.error:
+        pass  # what came before the damage may still name the paper
+    return bytes(out)
+
+
+def shown_text(content: bytes) -> str:
+    """The literal strings a content stream shows, in order: joined inside one operator, apart between two."""
+    out: list[str] = []
+    length = 0
+    for match in _SHOWN.finditer(content):
+        if match[1] is not None:
+            piece = _ESCAPE.sub(_unescape_byte, match[1]).decode("latin-1")
+        elif match[2] is not None:
+            piece = " " if int(match[2]) <= _WORD_GAP else ""
+        else:
+            piece = "\n"
+        out.append(piece)
+        length += len(piece)
+        if length > _TEXT_CHARS:
+            break
+    return re.sub(r"\s*\n\s*", "\n", "".join(out)).strip()[:_TEXT_CHARS]
+
+
+def _unescape_byte(match: re.Match[bytes]) -> bytes:
+    found = match[1]
+    if found.isdigit():
+        return bytes([int(found, 8) & 255])
+    return _PLAIN.get(found, b"" if found.strip() == b"" else found)

@@ -1,0 +1,184 @@
+"""Is this file a whole PDF?
+
+Asks the bytes at both ends first, then pikepdf, whose exception is the verdict and whose warnings are
+notes. Knows nothing of where the file came from beyond what it is told for naming a page's kind.
+Promises: a file that lost its end never passes; time and memory are bounded whatever the file inflates
+to; an encrypted file is a valid one, flagged.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import pikepdf
+
+from DocsToKG.ContentDownload.api.types import Reason
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.ends import HEADER_BYTES, Ends, check_ends
+from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
+from DocsToKG.ContentDownload.proof.imprint import Imprint, read_imprint
+
+MIN_PDF_BYTES = 1024
+
+_NOTES = 20
+_NOTE_CHARS = 300
+_CHUNK = 64 * 1024
+_GZIP_WRAPPER = zlib.MAX_WBITS | 16
+
+
+@dataclass(frozen=True, slots=True)
+class PdfFacts:
+    """What the proof saw. `pages` is None when a password hides them; `repaired`: pikepdf rebuilt the index.
+
+    `doi_declared` are DOIs in fields that name the file itself, `doi_printed` those shown on the first page,
+    `doi_seen` all of them and those of the second page.
+    """
+
+    pages: int | None
+    encrypted: bool
+    linearized: bool
+    warnings: tuple[str, ...]
+    doi_seen: tuple[str, ...]
+    title: str | None
+    version: str | None
+    doi_declared: tuple[str, ...] = ()
+    doi_printed: tuple[str, ...] = ()
+    first_page: str = ""
+    repaired: bool = False
+
+
+def prove_pdf(
+    path: Path,
+    *,
+    min_bytes: int = MIN_PDF_BYTES,
+    content_type: str | None = None,
+    url: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> PdfFacts:
+    """Raise `CandidateRejected` with the reason unless the file is a whole PDF."""
+    size = path.stat().st_size
+    if size == 0:
+        raise CandidateRejected(Reason.EMPTY_BODY, "no bytes came")
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        page_kind = classify_body(head, content_type=content_type, url=url, headers=headers)
+        ends = _check_bytes(file, size, head, page_kind, min_bytes)
+    return _parse(path, ends)
+
+
+def is_gzip(path: Path) -> bool:
+    """Some servers forget to say that they compressed the file."""
+    with path.open("rb") as file:
+        return file.read(3) == b"\x1f\x8b\x08"
+
+
+def unwrap_gzip(path: Path, *, max_bytes: int) -> Iterator[bytes]:
+    """The inner file in pieces, for a fresh temp file; raises `too-large` past `max_bytes`, `truncated` on a cut."""
+    inflater = zlib.decompressobj(_GZIP_WRAPPER)
+    total = 0
+    with path.open("rb") as file:
+        while not inflater.eof:
+            piece = _next_piece(inflater, file)
+            total += len(piece)
+            if total > max_bytes:
+                raise CandidateRejected(Reason.TOO_LARGE, f"inflates to more than {max_bytes} bytes")
+            yield piece
+
+
+def _next_piece(inflater: zlib._Decompress, file: BinaryIO) -> bytes:
+    packed = inflater.unconsumed_tail or file.read(_CHUNK)
+    if not packed:
+        raise CandidateRejected(Reason.TRUNCATED, "the gzip stream around the file has no end")
+    try:
+        return inflater.decompress(packed, _CHUNK)
+    except zlib.error as error:
+        raise CandidateRejected(Reason.CORRUPT_PDF, f"broken gzip around the file: {error}") from error
+
+
+def _check_bytes(file: BinaryIO, size: int, head: bytes, page_kind: Reason | None, min_bytes: int) -> Ends:
+    """The cheap questions, each with its own reason. Markup before a whole PDF is junk; without one it is a page."""
+    try:
+        if b"%PDF-" not in head[:HEADER_BYTES]:
+            reason = Reason.TOO_SMALL if size < min_bytes else Reason.CORRUPT_PDF
+            raise CandidateRejected(reason, f"{size} bytes without a %PDF- header")
+        if size < min_bytes:
+            raise CandidateRejected(Reason.TOO_SMALL, f"{size} bytes, a paper has at least {min_bytes}")
+        return check_ends(file, size)
+    except CandidateRejected:
+        if page_kind is not None:
+            raise CandidateRejected(page_kind, "a web page, not a PDF") from None
+        raise
+
+
+def _parse(path: Path, ends: Ends) -> PdfFacts:
+    bound_parser()
+    try:
+        with pikepdf.open(path, inherit_page_attributes=False) as pdf:
+            return _facts(pdf, ends, path)
+    except CandidateRejected:
+        raise
+    except Exception as error:  # the parser raises whatever a broken object provokes; none of it is a paper
+        note = _note(str(error), path)
+        # A password, or a kind of encryption the parser does not know: the file is whole and keeps its secret.
+        if isinstance(error, pikepdf.PasswordError) or "encryption" in note:
+            return PdfFacts(None, True, ends.linearized, (note,), (), None, ends.version)
+        raise CandidateRejected(Reason.CORRUPT_PDF, note) from error
+
+
+def _facts(pdf: pikepdf.Pdf, ends: Ends, path: Path) -> PdfFacts:
+    # Opening has walked the page tree: loops, and trees deeper than any writer's, raised there.
+    count = len(pdf.pages)
+    notes = [_note(str(warning), path) for warning in pdf.get_warnings()]
+    repaired = any("reconstruct" in note for note in notes)
+    if repaired and ends.short:
+        raise CandidateRejected(Reason.TRUNCATED, "smaller than its own linearization says, and its index is broken")
+    if count == 0:
+        raise CandidateRejected(Reason.CORRUPT_PDF, "no pages")
+    if repaired and any("non-dictionary" in note for note in notes):
+        # An editor may leave an empty place in the page tree; together with damage it is a page that was lost.
+        raise CandidateRejected(Reason.CORRUPT_PDF, "damaged, and pages are missing")
+    imprint = read_imprint(pdf, [pdf.pages[number].obj for number in range(min(count, 2))])
+    return _told(imprint, ends, pages=count, encrypted=pdf.is_encrypted, notes=tuple(notes[:_NOTES]), repaired=repaired)
+
+
+def _told(
+    imprint: Imprint, ends: Ends, *, pages: int, encrypted: bool, notes: tuple[str, ...], repaired: bool
+) -> PdfFacts:
+    return PdfFacts(
+        pages=pages,
+        encrypted=encrypted,
+        linearized=ends.linearized,
+        warnings=notes,
+        doi_seen=imprint.seen,
+        title=imprint.title,
+        version=ends.version,
+        doi_declared=imprint.declared,
+        doi_printed=imprint.printed,
+        first_page=imprint.first_page,
+        repaired=repaired,
+    )
+
+
+def _note(text: str, path: Path) -> str:
+    """A parser's message without the temp file's path in it."""
+    return text.replace(str(path), "file")[:_NOTE_CHARS]
+
+
+@functools.cache
+def bound_parser() -> None:
+    """Cap what the parser may inflate and hold, for the whole process; a 600 kB file can otherwise cost a gigabyte.
+
+    Called by the first proof; call it at start when other threads will use pikepdf.
+    """
+    pikepdf.settings.set_qpdf_limits(
+        flate_max_memory=64 << 20,
+        png_max_memory=64 << 20,
+        tiff_max_memory=64 << 20,
+        run_length_max_memory=64 << 20,
+        doc_max_warnings=2_000,
+    )

@@ -1,0 +1,95 @@
+"""arXiv: the PDF of a preprint, from its id alone.
+
+Needs no request to make the plan. With the option `metadata` it also asks the export API for title and year; that is
+off by default, because every request to arXiv costs three seconds.
+"""
+
+from __future__ import annotations
+
+from lxml import etree
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.addresses import ARXIV_PROGRAMS_HOST, arxiv_pdf
+from DocsToKG.ContentDownload.resolvers.answers import MAX_ANSWER_BYTES, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy
+from DocsToKG.ContentDownload.resolvers.id_forms import (
+    arxiv_base,
+    arxiv_of_doi,
+    arxiv_version,
+    normalize_arxiv,
+    normalize_doi,
+)
+
+_ATOM = {"atom": "http://www.w3.org/2005/Atom", "arxiv": "http://arxiv.org/schemas/atom"}
+
+
+class ArxivResolver:
+    name = "arxiv"
+
+    def __init__(self, *, settings: ResolverSettings) -> None:
+        self._base = settings.base(ARXIV_PROGRAMS_HOST)
+        self._asks_metadata = bool(settings.options.get("metadata", False))
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return None if _id_of(work) is not None else "no_arxiv_id"
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        arxiv_id = _id_of(work)
+        if arxiv_id is None:
+            return ResolverResult(notes=("no_arxiv_id",))
+        learned = WorkArtifact(work_id=work.work_id, arxiv_id=arxiv_base(arxiv_id))
+        if not self._asks_metadata:
+            return ResolverResult(plans=(self._plan(arxiv_id),), work=learned)
+        page = yield from client.fetch(f"{self._base}/api/query?id_list={arxiv_id}&max_results=1", Role.METADATA, call)
+        entry, note = _read(page)
+        return ResolverResult(
+            plans=() if note == "not_in_index" else (self._plan(arxiv_id),),
+            notes=(note,) if note is not None else (),
+            work=learned.learn(entry) if entry is not None else learned,
+        )
+
+    def _plan(self, arxiv_id: str) -> DownloadPlan:
+        return DownloadPlan(
+            url=arxiv_pdf(arxiv_id, self._base),
+            resolver_name=self.name,
+            version="submittedVersion",
+            host_type="repository",
+            evidence="arxiv_id",
+        )
+
+
+def _id_of(work: WorkArtifact) -> str | None:
+    """The id to ask for, with the version that was asked for, if any."""
+    given = normalize_arxiv(work.arxiv_id) if work.arxiv_id else arxiv_of_doi(work.doi or "")
+    if given is None:
+        return None
+    version = arxiv_version(given) or str(work.metadata.get("arxiv_version") or "")
+    return normalize_arxiv(arxiv_base(given) + version) or arxiv_base(given)
+
+
+def _read(page: Page) -> tuple[WorkArtifact | None, str | None]:
+    """What the feed says of its one entry, and a note when it says nothing."""
+    refuse_busy(page)
+    # Atom from outside: no entities, no network, no huge trees.
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
+    try:
+        feed = etree.fromstring(page.body[:MAX_ANSWER_BYTES], parser)
+    except etree.XMLSyntaxError:
+        return None, "malformed_answer"
+    entry = feed.find("atom:entry", _ATOM)
+    if entry is None or page.status != 200:
+        return None, "not_in_index"
+    address = entry.findtext("atom:id", "", _ATOM)
+    if "/api/errors" in address:
+        return None, "not_in_index"
+    return (
+        WorkArtifact(
+            work_id="",
+            title=title_of(entry.findtext("atom:title", None, _ATOM)),
+            publication_year=year_of(entry.findtext("atom:published", None, _ATOM)),
+            doi=normalize_doi(entry.findtext("arxiv:doi", "", _ATOM)),
+        ),
+        None,
+    )

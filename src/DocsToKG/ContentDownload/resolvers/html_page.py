@@ -1,0 +1,144 @@
+"""A web page as evidence: its elements, meta tags, base address and headers.
+
+Bounded whatever comes: four MiB are looked at, the parser stops at its own depth limit, charsets come from a
+short list. Promises: a page or None, never an exception.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import islice
+
+from lxml import etree
+
+from DocsToKG.core.urls import BadUrl, join_url
+
+MAX_PAGE_BYTES = 4 * 1024 * 1024
+_MAX_ELEMENTS = 5_000
+_MAX_HEADER = 16 * 1024
+_CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
+# Text encodings of the web. Others that Python knows (punycode, idna) take quadratic time on hostile input.
+_ENCODINGS = re.compile(
+    r"utf-?8|us-ascii|ascii|iso-?8859-?\d{1,2}|latin-?1|windows-?125\d|cp125\d|gb2312|gbk|gb18030|big5|euc-?(jp|kr|cn)|"
+    r"shift[_-]?jis|koi8-?[ru]|utf-16(le|be)?|macintosh",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkHeader:
+    """One link of an RFC 8288 header."""
+
+    target: str
+    rels: frozenset[str]
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlPage:
+    """`metas` has names in lower case and all values in page order; `text` is the decoded markup."""
+
+    url: str
+    base: str
+    root: etree._Element
+    metas: Mapping[str, tuple[str, ...]]
+    title: str
+    text: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def meta(self, *names: str) -> Iterator[str]:
+        for name in names:
+            yield from self.metas.get(name, ())
+
+    def each(self, tag: str) -> Iterator[etree._Element]:
+        return islice(self.root.iter(tag), _MAX_ELEMENTS)
+
+    def absolute(self, link: str | None) -> str | None:
+        """An address for `link` on this page, or None when it leads nowhere we can go."""
+        link = (link or "").strip()
+        if not link or len(link) > 4096 or link.startswith("#"):
+            return None
+        try:
+            return join_url(self.base, link)
+        except BadUrl:
+            return None
+
+    def links(self) -> Iterator[LinkHeader]:
+        return link_headers(self.headers.get("link", ""))
+
+
+def parse_html(url: str, body: bytes, headers: Mapping[str, str]) -> HtmlPage | None:
+    """The page, or None when there is nothing to parse."""
+    text = _decode(body[:MAX_PAGE_BYTES], headers.get("content-type", ""))
+    parser = etree.HTMLParser(encoding="utf-8", recover=True, huge_tree=False, remove_comments=True, remove_pis=True)
+    try:
+        root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+    except (etree.XMLSyntaxError, ValueError):
+        return None
+    if root is None:
+        return None
+    title = next((_text_in(node)[:500] for node in root.iter("title")), "")
+    return HtmlPage(url, _base_of(url, root), root, _metas(root), title, text, headers)
+
+
+def link_headers(value: str) -> Iterator[LinkHeader]:
+    for match in re.finditer(
+        r"<([^<>]{1,4096})>((?:\s*;\s*[\w*-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))*)", value[:_MAX_HEADER]
+    ):
+        pairs = re.findall(r"([\w*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", match[2])
+        params = {name.lower(): quoted or bare for name, quoted, bare in pairs}
+        yield LinkHeader(match[1], frozenset(params.get("rel", "").lower().split()), params.get("type", "").lower())
+
+
+def words_of(element: etree._Element) -> str:
+    """What a person reads on an element: its text, else its title or label."""
+    return _text_in(element)[:200] or (element.get("title") or element.get("aria-label") or "").strip()[:200]
+
+
+def _text_in(element: etree._Element) -> str:
+    pieces = (str(piece)[:1000] for piece in islice(element.itertext(), 50))
+    return " ".join("".join(pieces).split())
+
+
+def _decode(body: bytes, content_type: str) -> str:
+    if body.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return body.decode("utf-16", "replace")
+    declared = _CHARSET.search(content_type[:200].encode("ascii", "replace")) or _CHARSET.search(body[:4096])
+    name = declared[1].decode("ascii") if declared is not None else ""
+    if _ENCODINGS.fullmatch(name) and not name.lower().startswith("utf"):
+        return body.decode(name, "replace") if _known(name) else body.decode("cp1252", "replace")
+    try:
+        return body.removeprefix(b"\xef\xbb\xbf").decode("utf-8")
+    except UnicodeDecodeError:
+        # A page that says UTF-8 may end in half a character where it was cut; one that does not is usually Western.
+        return body.decode("utf-8" if name else "cp1252", "replace")
+
+
+def _known(name: str) -> bool:
+    try:
+        b"".decode(name)
+    except LookupError:
+        return False
+    return True
+
+
+def _base_of(url: str, root: etree._Element) -> str:
+    for node in islice(root.iter("base"), 3):
+        if node.get("href"):
+            try:
+                return join_url(url, node.get("href") or "")
+            except BadUrl:
+                continue
+    return url
+
+
+def _metas(root: etree._Element) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for node in islice(root.iter("meta"), _MAX_ELEMENTS):
+        name = (node.get("name") or node.get("property") or node.get("id") or "").strip().lower()
+        content = (node.get("content") or "").strip()
+        if name and content and len(content) <= 4096:
+            found.setdefault(name, []).append(content)
+    return {name: tuple(values) for name, values in found.items()}

@@ -1,0 +1,290 @@
+"""Which paper does this text name? DOIs, arXiv ids, PMCIDs, PMIDs, OpenAlex ids and URLs in their usual spellings.
+
+Pure: no network, no files. Promises: equal works under different spellings get one `work_id`, and
+what is not an identifier is refused with the reason and a way out, never guessed.
+
+Choices made here: DOIs are lower case and ASCII; a raw `#` or `?` ends a doi.org URL as in a browser, but is kept in a
+bare DOI; an arXiv DOI is its arXiv id; the version and subject class of an arXiv id do not make another work.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import unquote
+
+from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.errors import InputError
+from DocsToKG.ContentDownload.resolvers.id_forms import (
+    ARXIV_PATH,
+    DOI_SPELLING,
+    MAX_IDENTIFIER_CHARS,
+    arxiv_base,
+    arxiv_of_doi,
+    arxiv_version,
+    normalize_arxiv,
+    normalize_doi,
+    normalize_openalex,
+    normalize_pmcid,
+    normalize_pmid,
+    normalize_url,
+    trim_end,
+    unwrap,
+)
+from DocsToKG.core.urls import index_url, mask_url
+
+__all__ = [
+    "BadIdentifier",
+    "Identifier",
+    "arxiv_base",
+    "arxiv_version",
+    "identifier_in_url",
+    "normalize_arxiv",
+    "normalize_doi",
+    "normalize_openalex",
+    "normalize_pmcid",
+    "normalize_pmid",
+    "normalize_url",
+    "parse_identifier",
+    "to_work",
+    "work_id_of",
+    "work_of",
+]
+
+_OPENALEX_OTHER = re.compile(r"([ASIPFTC])[0-9]{4,13}")
+_SPELLED = re.compile(
+    r"(?P<scheme>doi|arxiv|pmcid|pmc|pmid|pubmed|openalex|url)\s*(?:[:=]\s*|\s+)(?P<rest>.+)", re.IGNORECASE
+)
+_URL = re.compile(r"(?:https?://)?(?P<host>[^/?#\s@]+)(?P<path>[^?#]*)", re.IGNORECASE)
+_KNOWN_HOST = re.compile(
+    r"(?:[a-z]+\.)*(?:doi|arxiv|europepmc|openalex)\.org/|(?:[a-z]+\.)*ncbi\.nlm\.nih\.gov/", re.IGNORECASE
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A name of a paper in its normal form. `scheme` is doi, arxiv, pmcid, pmid, openalex or url."""
+
+    scheme: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}:{self.value}"
+
+
+class BadIdentifier(InputError):
+    """The text names no paper: why not, and what to write instead."""
+
+    def __init__(self, text: str, why: str, hint: str) -> None:
+        shown = mask_url(text) if len(text) <= 120 else mask_url(text[:117]) + "..."
+        super().__init__(f"{shown!r}: {why}; {hint}")
+        self.text = text
+        self.why = why
+        self.hint = hint
+
+
+def parse_identifier(text: str) -> Identifier:
+    """The paper that `text` names, in any usual spelling; raises `BadIdentifier`."""
+    clean = _clean(text)
+    spelled = _SPELLED.fullmatch(clean)
+    if spelled is not None:
+        return _parse_spelled(text, spelled["scheme"].lower(), spelled["rest"].strip())
+    if clean.lower().startswith(("http://", "https://")) or _KNOWN_HOST.match(clean):
+        return _parse_url(text, clean)
+    for parse in (_as_doi, _as_arxiv, _as_openalex):
+        found = parse(clean)
+        if found is not None:
+            return found
+    if clean[:3].upper() == "PMC" and (pmcid := normalize_pmcid(clean)) is not None:
+        return Identifier("pmcid", pmcid)
+    raise _refusal(text, clean)
+
+
+def identifier_in_url(url: str) -> Identifier | None:
+    """The paper an address of doi.org, arXiv, PMC, PubMed, Europe PMC or OpenAlex stands for, or None."""
+    match = _URL.match(url.strip())
+    if match is None or len(url) > MAX_IDENTIFIER_CHARS:
+        return None
+    host = match["host"].lower().rpartition(":")[0] or match["host"].lower()
+    reader = _reader_for(host.removeprefix("www."))
+    return reader(match["path"]) if reader is not None else None
+
+
+def to_work(identifier: Identifier, **known: Any) -> WorkArtifact:
+    """The work an identifier stands for; `known` are further fields of `WorkArtifact`."""
+    return work_of([identifier], **known)
+
+
+def work_of(identifiers: Iterable[Identifier], **known: Any) -> WorkArtifact:
+    """One work from all its identifiers. The first of a scheme counts; the strongest scheme gives the `work_id`."""
+    fields = dict(known)
+    metadata = dict(fields.pop("metadata", None) or {})
+    for identifier in identifiers:
+        _add(fields, metadata, identifier)
+    for name in ("landing_urls", "pdf_urls"):
+        fields[name] = tuple(dict.fromkeys(fields.get(name) or ()))
+    return WorkArtifact(work_id=work_id_of(fields), metadata=metadata, **fields)
+
+
+def work_id_of(fields: dict[str, Any]) -> str:
+    """`doi:...`, else `arxiv:...`, `pmcid:...`, `pmid:...`, `openalex:...`, `url:...`: the strongest name known."""
+    names = (("doi", "doi"), ("arxiv", "arxiv_id"), ("pmcid", "pmcid"), ("pmid", "pmid"), ("openalex", "openalex_id"))
+    for scheme, name in names:
+        if fields.get(name):
+            return f"{scheme}:{fields[name]}"
+    urls = (*(fields.get("landing_urls") or ()), *(fields.get("pdf_urls") or ()))
+    if not urls:
+        raise BadIdentifier("", "no identifier is known", "give a DOI, an arXiv id, a PMCID, a PMID or a URL")
+    return f"url:{index_url(urls[0])}"
+
+
+def _add(fields: dict[str, Any], metadata: dict[str, Any], identifier: Identifier) -> None:
+    scheme, value = identifier.scheme, identifier.value
+    if scheme == "doi" and (preprint := arxiv_of_doi(value)) is not None:
+        scheme, value = "arxiv", preprint
+    if scheme == "url":
+        name = "pdf_urls" if value.partition("?")[0].lower().endswith(".pdf") else "landing_urls"
+        fields[name] = (*(fields.get(name) or ()), value)
+    elif scheme == "arxiv":
+        if fields.get("arxiv_id") is None and (version := arxiv_version(value)) is not None:
+            metadata.setdefault("arxiv_version", version)
+        fields["arxiv_id"] = fields.get("arxiv_id") or arxiv_base(value)
+    else:
+        name = "openalex_id" if scheme == "openalex" else scheme
+        fields[name] = fields.get(name) or value
+
+
+def _clean(text: str) -> str:
+    if len(text) > MAX_IDENTIFIER_CHARS:
+        raise BadIdentifier(text, f"longer than {MAX_IDENTIFIER_CHARS} characters", "give one identifier per entry")
+    clean = text.strip().strip("\ufeff").strip()
+    if not clean:
+        raise BadIdentifier(text, "empty", "give a DOI, an arXiv id, a PMCID, a PMID or a URL")
+    if _CONTROL.search(clean):
+        raise BadIdentifier(text, "contains control characters", "save the list as plain UTF-8 text")
+    if "&" in clean and re.search(r"&(?:lt|gt|amp|#\d+);", clean):
+        clean = html.unescape(clean)
+    return trim_end(unwrap(clean))
+
+
+def _as_doi(text: str) -> Identifier | None:
+    doi = normalize_doi(text)
+    if doi is None:
+        return None
+    preprint = arxiv_of_doi(doi)
+    return Identifier("arxiv", preprint) if preprint is not None else Identifier("doi", doi)
+
+
+def _as_arxiv(text: str) -> Identifier | None:
+    arxiv_id = normalize_arxiv(text)
+    return Identifier("arxiv", arxiv_id) if arxiv_id is not None else None
+
+
+def _as_pmcid(text: str) -> Identifier | None:
+    pmcid = normalize_pmcid(text)
+    return Identifier("pmcid", pmcid) if pmcid is not None else None
+
+
+def _as_pmid(text: str) -> Identifier | None:
+    pmid = normalize_pmid(text)
+    return Identifier("pmid", pmid) if pmid is not None else None
+
+
+def _as_openalex(text: str) -> Identifier | None:
+    work = normalize_openalex(text)
+    return Identifier("openalex", work) if work is not None else None
+
+
+def _as_url(text: str) -> Identifier | None:
+    url = normalize_url(text) if text.lower().startswith(("http://", "https://")) else None
+    return Identifier("url", url) if url is not None else None
+
+
+_BY_SCHEME: dict[str, tuple[str, Callable[[str], Identifier | None]]] = {
+    "doi": ("a DOI, which looks like 10.1234/abc", _as_doi),
+    "arxiv": ("an arXiv id, which looks like 2104.12255 or hep-th/9901001", _as_arxiv),
+    "pmcid": ("a PMCID, which looks like PMC1234567", _as_pmcid),
+    "pmc": ("a PMCID, which looks like PMC1234567", _as_pmcid),
+    "pmid": ("a PMID, which is a number", _as_pmid),
+    "pubmed": ("a PMID, which is a number", _as_pmid),
+    "openalex": ("an OpenAlex work, which looks like W2741809807", _as_openalex),
+    "url": ("an http or https URL", _as_url),
+}
+
+
+def _parse_spelled(text: str, scheme: str, rest: str) -> Identifier:
+    if scheme != "url" and rest.lower().startswith(("http://", "https://")):
+        return _parse_url(text, rest)
+    kind, parse = _BY_SCHEME[scheme]
+    found = parse(trim_end(unwrap(rest)))
+    if found is None:
+        raise _refusal(text, rest) if scheme == "doi" else BadIdentifier(text, f"not {kind}", "check the spelling")
+    return found
+
+
+def _parse_url(text: str, url: str) -> Identifier:
+    found = identifier_in_url(url)
+    if found is not None:
+        return found
+    host = _URL.match(url)
+    if host is not None and host["host"].lower().removeprefix("www.") in ("doi.org", "dx.doi.org"):
+        raise _refusal(text, DOI_SPELLING.sub("", url, count=1))
+    if re.fullmatch(r"https?://(?:api\.)?openalex\.org/(?:\w+/)?[ASIPFTC]\d+", url, re.IGNORECASE):
+        raise BadIdentifier(text, "an entity of OpenAlex that is not a work", "give a work (W...), or use --query")
+    address = normalize_url(url if "://" in url else f"https://{url}")
+    if address is None:
+        raise BadIdentifier(text, "not a usable http or https URL", "copy the whole address, with its host")
+    return Identifier("url", address)
+
+
+def _reader_for(host: str) -> Callable[[str], Identifier | None] | None:
+    if host in ("doi.org", "dx.doi.org"):
+        return lambda path: _as_doi(unquote(path).lstrip("/"))
+    if host == "arxiv.org" or host.endswith(".arxiv.org"):
+        return _read_arxiv_path
+    if host == "ncbi.nlm.nih.gov" or host.endswith(".ncbi.nlm.nih.gov") or host == "europepmc.org":
+        return lambda path: _read_pubmed_path(host, path)
+    if host in ("openalex.org", "api.openalex.org"):
+        return lambda path: _as_openalex(path.rstrip("/").rpartition("/")[2])
+    return None
+
+
+def _read_arxiv_path(path: str) -> Identifier | None:
+    match = ARXIV_PATH.fullmatch(trim_end(unquote(path)))
+    return _as_arxiv(match["id"]) if match is not None else None
+
+
+def _read_pubmed_path(host: str, path: str) -> Identifier | None:
+    pmid = re.match(r"/(?:m/)?(?:pubmed|pmc/articles/pmid|article/med|abstract/med)/(\d+)(?:/|$)", path, re.IGNORECASE)
+    if pmid is None and host == "pubmed.ncbi.nlm.nih.gov":
+        pmid = re.match(r"/(\d+)(?:/|$)", path)
+    if pmid is not None:
+        return _as_pmid(pmid[1])
+    pmcid = re.match(r"(?:/pmc)?/(?:articles?|abstract)/(?:pmc/)?((?:PMC)?\d+)(?:[./]|$)", path, re.IGNORECASE)
+    return _as_pmcid(pmcid[1]) if pmcid is not None else None
+
+
+def _refusal(text: str, clean: str) -> BadIdentifier:
+    """Say why, and the likeliest thing that was meant."""
+    if re.fullmatch(r"10/\w+", clean) or re.fullmatch(r"(?i)(?:https?://)?doi\.org/(?:10/)?\w+", text.strip()):
+        return BadIdentifier(
+            text, "a shortDOI, which the indexes do not know", "open it in a browser and give the full DOI"
+        )
+    if clean.isdigit():
+        return BadIdentifier(text, "a bare number is ambiguous", f"write pmid:{clean[:12]} or PMC{clean[:12]}")
+    if re.search(r"10\.[0-9]{4,9}/", clean) and not clean.isascii():
+        return BadIdentifier(
+            text, "a DOI with letters or signs outside ASCII", "copy the DOI from the publisher's page"
+        )
+    inner = re.search(r"10\.[0-9]{4,9}/[!-~]+", clean)
+    if inner is not None and any(char.isspace() for char in clean):
+        return BadIdentifier(text, "more than an identifier", f"did you mean {trim_end(inner[0])[:200]}?")
+    if _OPENALEX_OTHER.fullmatch(clean):
+        return BadIdentifier(text, "an entity of OpenAlex that is not a work", "give a work (W...), or use --query")
+    return BadIdentifier(
+        text, "not an identifier", "give a DOI, an arXiv id, PMC..., pmid:..., W... or a URL that starts with https://"
+    )

@@ -1,0 +1,80 @@
+"""The pages known for a work: fetch each, take the PDF links it gives.
+
+Addresses that are themselves files become plans without a visit, and pages of archives that have a source
+of their own are left to it. One page's failure does not spoil the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from DocsToKG.ContentDownload.api.ports import Call, Client
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url, normalize_url
+from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final
+from DocsToKG.core.urls import mask_url
+
+_MAX_PAGES = 4
+
+
+class LandingResolver:
+    name = "landing"
+
+    def __init__(self, *, settings: ResolverSettings) -> None:
+        self._max_pages = int(settings.options.get("max_pages", _MAX_PAGES))
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return None if work.landing_urls or work.pdf_urls else "no_landing_url"
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        if (why_not := self.applies_to(work)) is not None:
+            return ResolverResult(notes=(why_not,))
+        walk = Walk(work=work, source=self.name, client=client, call=call, pages_left=self._max_pages)
+        plans = list(self._known_files(work))
+        notes: list[str] = []
+        learned: WorkArtifact | None = None
+        away: TransientFailure | None = None
+        for url in _pages(work):
+            if walk.pages_left <= 0:
+                break
+            try:
+                result = yield from walk.visit(url)
+            except CandidateRejected as rejection:
+                if is_final(rejection.reason):
+                    raise
+                notes.append(f"{rejection.reason}: {mask_url(url)[:200]}")
+                continue
+            except TransientFailure as failure:
+                away = away or failure
+                continue
+            plans.extend(result.plans)
+            notes.extend(result.notes)
+            learned = learned.learn(result.work) if learned and result.work else learned or result.work
+        if away is not None and not plans:
+            raise away
+        return ResolverResult(plans=unique_plans(plans), notes=tuple(dict.fromkeys(notes)), work=learned)
+
+    def _known_files(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
+        for url in work.pdf_urls:
+            if (address := file_address(url)) is not None:
+                yield DownloadPlan(url=address, resolver_name=self.name, license=work.license, evidence="given")
+        for url in work.landing_urls:
+            named = identifier_in_url(url)
+            if named is not None and named.scheme == "arxiv" and (address := file_address(url)) is not None:
+                yield DownloadPlan(url=address, resolver_name=self.name, host_type="repository", evidence="arxiv_page")
+
+
+def _pages(work: WorkArtifact) -> list[str]:
+    """The pages worth a visit, doi.org's last: the source that follows DOIs has usually been there."""
+    pages: list[tuple[bool, str]] = []
+    for url in work.landing_urls:
+        address = normalize_url(url)
+        named = identifier_in_url(url)
+        if address is None or is_pmc_page(address) or (named is not None and named.scheme in ("arxiv", "openalex")):
+            continue
+        pages.append((named is not None and named.scheme == "doi", address))
+    return [url for _, url in sorted(pages, key=lambda page: page[0])]

@@ -1,0 +1,94 @@
+"""What a landing page says: the links to the PDF, the paper it is about, and what kind of page it is.
+
+Pure: bytes in, facts out. Knows nothing of the network or of what was asked for; `same_paper` compares
+the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from DocsToKG.ContentDownload.resolvers.answers import title_of, year_of
+from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage, parse_html
+from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.page_kind import PageKind, kind_of, next_pages
+from DocsToKG.ContentDownload.resolvers.pdf_links import Found, pdf_links
+
+__all__ = ["Found", "LandingFacts", "PageKind", "extract", "same_paper"]
+
+_DOI_TAGS = (
+    "citation_doi",
+    "bepress_citation_doi",
+    "prism.doi",
+    "doi",
+    "dc.doi",
+    "dc.identifier.doi",
+    "dc.identifier",
+    "dcterms.identifier",
+    "eprints.id_number",
+    "rft_id",
+)
+_TITLE_TAGS = ("citation_title", "bepress_citation_title", "eprints.title", "dc.title", "dcterms.title")
+_YEAR_TAGS = (
+    "citation_publication_date",
+    "citation_date",
+    "citation_year",
+    "citation_online_date",
+    "prism.publicationdate",
+    "dc.date",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LandingFacts:
+    """`doi` is the first of `dois`; `next_urls` are set on a page that only points on."""
+
+    pdf_links: tuple[Found, ...] = ()
+    doi: str | None = None
+    dois: tuple[str, ...] = ()
+    title: str | None = None
+    year: int | None = None
+    kind: PageKind = PageKind.OTHER
+    next_urls: tuple[str, ...] = ()
+
+
+def extract(page_url: str, html: bytes, headers: Mapping[str, str], *, status: int = 200) -> LandingFacts:
+    """The facts of one page; empty ones when it is no HTML. Header names are lower case."""
+    page = parse_html(page_url, html, headers)
+    if page is None:
+        return LandingFacts()
+    dois = tuple(dict.fromkeys(_dois(page)))
+    links = pdf_links(page, dois)
+    points_to = next_pages(page)
+    kind = kind_of(page, status=status, has_pdf=bool(links), points_on=bool(points_to))
+    return LandingFacts(
+        pdf_links=links if kind == PageKind.ARTICLE else (),
+        doi=dois[0] if dois else None,
+        dois=dois,
+        title=next((title for value in page.meta(*_TITLE_TAGS) if (title := title_of(value))), None),
+        year=next((year for value in page.meta(*_YEAR_TAGS) if (year := year_of(value))), None),
+        kind=kind,
+        next_urls=points_to if kind == PageKind.ROUTER else (),
+    )
+
+
+def same_paper(asked: str, said: tuple[str, ...]) -> bool:
+    """Whether one of the DOIs of a page is the one asked for. Versions of one preprint are one paper."""
+    return any(_without_version(doi) == _without_version(asked) for doi in said)
+
+
+def _without_version(doi: str) -> str:
+    doi = re.sub(r"[./]?v\d{1,2}$", "", doi)
+    # This publisher numbers versions without a letter.
+    return re.sub(r"\.\d{1,2}$", "", doi) if doi.startswith("10.12688/") else doi
+
+
+def _dois(page: HtmlPage) -> Iterator[str]:
+    for value in page.meta(*_DOI_TAGS):
+        if (doi := normalize_doi(value)) is not None:
+            yield doi
+    for link in page.links():
+        if "cite-as" in link.rels and (doi := normalize_doi(link.target)) is not None:
+            yield doi

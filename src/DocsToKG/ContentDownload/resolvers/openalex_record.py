@@ -1,0 +1,79 @@
+"""A work as OpenAlex describes it, read into ours.
+
+Pure. Knows the traps of its records: PMC copies carry no PMCID but a page address without the prefix, an
+open location may have no PDF, and ids of copies have a scheme of their own (`pmh:oai:...`, `pmid:...`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ids import (
+    Identifier,
+    normalize_doi,
+    normalize_openalex,
+    normalize_pmcid,
+    normalize_pmid,
+    normalize_url,
+    work_of,
+)
+from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+
+DEFAULT_BASE_URL = "https://api.openalex.org"
+FIELDS = "id,doi,ids,title,publication_year,open_access,best_oa_location,locations,type,is_retracted"
+
+
+def work_of_record(record: Mapping[str, Any]) -> WorkArtifact | None:
+    """None when the record names nothing by which the work could be found."""
+    identifiers = list(_identifiers(record))
+    if not identifiers:
+        return None
+    open_ones = open_locations(record)
+    pages = (normalize_url(text_of(place, "landing_page_url") or "") for place in open_ones)
+    files = (file_address(text_of(place, "pdf_url") or "") for place in open_ones)
+    return work_of(
+        identifiers,
+        title=title_of(record.get("title")) or title_of(record.get("display_name")),
+        publication_year=year_of(record.get("publication_year")),
+        landing_urls=tuple(page for page in pages if page is not None and not is_pmc_page(page)),
+        pdf_urls=tuple(file for file in files if file is not None),
+        license=next((found for place in open_ones if (found := text_of(place, "license"))), None),
+        oa_status=text_of(object_of(record, "open_access"), "oa_status"),
+        metadata={"is_retracted": True} if record.get("is_retracted") is True else {},
+    )
+
+
+def open_locations(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The open copies, the service's best first."""
+    best = object_of(record, "best_oa_location")
+    others = [place for place in objects_of(record, "locations") if place.get("is_oa") is True and place != best]
+    return ([best] if best else []) + others
+
+
+def _identifiers(record: Mapping[str, Any]) -> Iterator[Identifier]:
+    ids = object_of(record, "ids")
+    named = (
+        ("doi", normalize_doi(text_of(record, "doi") or text_of(ids, "doi") or "")),
+        ("openalex", normalize_openalex(text_of(record, "id") or text_of(ids, "openalex") or "")),
+        ("pmid", normalize_pmid((text_of(ids, "pmid") or "").rstrip("/").rpartition("/")[2])),
+        ("pmcid", normalize_pmcid((text_of(ids, "pmcid") or "").rstrip("/").rpartition("/")[2])),
+    )
+    for scheme, value in named:
+        if value is not None:
+            yield Identifier(scheme, value)
+    arxiv_id, pmcid = copies_named_by(_names_of_copies(record))
+    if arxiv_id is not None:
+        yield Identifier("arxiv", arxiv_id)
+    if pmcid is not None:
+        yield Identifier("pmcid", pmcid)
+
+
+def _names_of_copies(record: Mapping[str, Any]) -> Iterator[str]:
+    for location in objects_of(record, "locations"):
+        for name in ("id", "landing_page_url", "pdf_url"):
+            if (value := text_of(location, name)) is not None:
+                yield value

@@ -1,0 +1,108 @@
+"""The folder of a run: one owner at a time, and what is needed to go on with it later.
+
+Knows the names below the output root that are not records: `state/run.lock`, `state/inputs.jsonl` (what was asked
+for, line by line) and `state/run.json` (the settings given on the command line). Does not know jobs or papers.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any, Self
+
+from DocsToKG.ContentDownload.errors import FolderInUse, RecordError
+from DocsToKG.ContentDownload.inputs import InputLine
+from DocsToKG.ContentDownload.telemetry.snapshots import replacing
+
+_TEXT_CHARS = 500  # of an input line, enough to recognise it
+
+
+@dataclass(frozen=True, slots=True)
+class AskedLine:
+    """One input line as it is remembered: what was written, and the work it stands for or why it stands for none."""
+
+    line: int
+    text: str
+    work_id: str | None = None
+    problem: str | None = None
+    duplicate_of: int | None = None
+
+
+class RunFolder:
+    """The output root of a run, locked while in use."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.state = root / "state"
+        self._inputs = self.state / "inputs.jsonl"
+        self._settings = self.state / "run.json"
+        self._lock: IO[str] | None = None
+
+    def __enter__(self) -> Self:
+        self.state.mkdir(parents=True, exist_ok=True)
+        lock = open(self.state / "run.lock", "a+")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            owner = lock.read(100).strip() or "another process"
+            lock.close()
+            raise FolderInUse(
+                f"{self.root} is in use by {owner}; wait for it to end, or give this run another folder with --out"
+            ) from None
+        lock.truncate(0)
+        lock.write(f"process {os.getpid()}")
+        lock.flush()
+        self._lock = lock
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def remember_inputs(self, lines: Iterable[InputLine]) -> Iterator[InputLine]:
+        """Pass the lines on while writing them down; the list is in place once all have passed."""
+        with replacing(self._inputs) as file:
+            for line in lines:
+                file.write(_line_json(line))
+                yield line
+
+    def asked(self) -> Iterator[AskedLine]:
+        """What this folder's run was asked for, in order."""
+        if not self._inputs.exists():
+            return
+        with open(self._inputs, encoding="utf-8") as file:
+            for text in file:
+                yield AskedLine(**json.loads(text))
+
+    def remember_settings(self, config_file: str | None, overrides: Mapping[str, Any]) -> None:
+        with replacing(self._settings) as file:
+            file.write(json.dumps({"config_file": config_file, "overrides": overrides}, indent=1).encode())
+
+    def settings(self) -> tuple[str | None, dict[str, Any]]:
+        """The config file and overrides of the last run here."""
+        try:
+            saved = json.loads(self._settings.read_bytes())
+            return saved["config_file"], dict(saved["overrides"])
+        except FileNotFoundError:
+            raise RecordError(
+                f"{self.root} is not the folder of a run: it has no state/run.json; start one with `content pull --out`"
+            ) from None
+        except (ValueError, KeyError, TypeError) as error:
+            raise RecordError(f"{self._settings} cannot be read ({error}); run the original command again") from error
+
+
+def _line_json(line: InputLine) -> bytes:
+    kept = {
+        "line": line.line_no,
+        "text": line.text[:_TEXT_CHARS],
+        "work_id": line.work.work_id if line.work is not None else None,
+        "problem": line.problem,
+        "duplicate_of": line.duplicate_of,
+    }
+    return json.dumps({key: value for key, value in kept.items() if value is not None}).encode() + b"\n"

@@ -1,0 +1,410 @@
+"""A run: works in, proved files and an honest row for each out.
+
+`DownloadRun` is the Python interface and what every command drives: it enqueues on the ledger of the run, runs the
+orchestrator, and tells how each work ended. Knows the order of these things, not how any of them is done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any, Self
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
+from DocsToKG.ContentDownload.bootstrap import Parts, open_parts, open_queue
+from DocsToKG.ContentDownload.catalog.summary import Figures
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
+from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
+from DocsToKG.ContentDownload.resolvers.openalex_query import MAX_PER_PAGE, page_of_works
+from DocsToKG.ContentDownload.run_folder import AskedLine, RunFolder
+from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
+from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
+from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.core.ids import new_worker_id
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.ledger.base import JobRecord, NewJob
+from DocsToKG.Orchestrator.services.presence import Presence, free_dead
+
+_BATCH = 500
+_GRACE_S = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """A look at a run in motion. `present` were obtained by an earlier run."""
+
+    total: int
+    present: int
+    done: int
+    skipped: int
+    failed: int
+    bytes: int
+    active: int
+    waits: Mapping[str, int]
+
+    @property
+    def left(self) -> int:
+        return max(0, self.total - self.present - self.done - self.skipped - self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended: one row per input line, and the counts of its works."""
+
+    rows: tuple[ResultRow, ...]
+    successful: int  # works whose file is there, also from earlier runs
+    already: int  # of these, obtained before this run
+    failed: int
+    pending: int  # not begun or not finished: the run was stopped
+    invalid: int  # lines that name no work
+    folder: Path
+
+    @property
+    def total_processed(self) -> int:
+        return self.successful + self.failed
+
+    @property
+    def complete(self) -> bool:
+        """Every line was obtained or already there."""
+        return not (self.failed or self.pending or self.invalid)
+
+
+@dataclass(slots=True)
+class _Tally:
+    total: int = 0
+    present: int = 0
+    ends: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OutcomeClass, 0))
+    bytes: int = 0
+
+
+class DownloadRun:
+    """One run in one folder. Use as a context manager; `on_outcome(work_id, outcome)` is told each final outcome."""
+
+    def __init__(
+        self,
+        cfg: ContentDownloadConfig,
+        *,
+        on_outcome: OnOutcome | None = None,
+        max_run_bytes: int | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._cfg = cfg
+        self._clock = clock or SystemClock()
+        self._told = on_outcome or (lambda work_id, outcome: None)
+        self._max_run_bytes = max_run_bytes
+        self._stack = ExitStack()
+        self._tally = _Tally()
+        self._tally_lock = threading.Lock()
+        self._orchestrator: Orchestrator | None = None
+        self.folder = RunFolder(Path(cfg.telemetry.manifest_path).parent.resolve())
+        self.hit_byte_limit = False
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            stack.enter_context(self.folder)
+            self._worker_id = new_worker_id()
+            self._parts: Parts = stack.enter_context(
+                open_parts(self._cfg, worker_id=self._worker_id, clock=self._clock)
+            )
+            self._queue: WorkQueue = stack.enter_context(open_queue(self._cfg, clock=self._clock))
+            stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
+            free_dead(self._queue.ledger)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        with self._stack:
+            if self._orchestrator is not None:
+                self.stop(grace_s=0.0)
+
+    @property
+    def parts(self) -> Parts:
+        return self._parts
+
+    def process_artifacts(
+        self, artifacts: Iterable[str | Mapping[str, Any] | WorkArtifact], *, retry_failed: bool = True
+    ) -> RunResult:
+        """Obtain every work: identifiers, dicts and `WorkArtifact`s, mixed. Returns when all have ended."""
+        self.enqueue(coerce_works(artifacts), retry_failed=retry_failed)
+        self.start()
+        try:
+            self.wait()
+        finally:
+            self.stop()
+        return self.result()
+
+    def enqueue(self, lines: Iterable[InputLine], *, retry_failed: bool = True) -> int:
+        """Put the works on the ledger; returns how many there are. Known ones stay; failed ones are tried again."""
+        remembered = self.folder.remember_inputs(lines)
+        while batch := list(islice(remembered, _BATCH)):
+            self._enqueue_batch(
+                [line.work for line in batch if line.work is not None and line.duplicate_of is None], retry_failed
+            )
+        return self._tally.total
+
+    def start(self) -> None:
+        self._orchestrator = Orchestrator(
+            self._cfg,
+            self._queue,
+            self._parts.pipeline,
+            self._parts.telemetry,
+            root=self.folder.root,
+            worker_id=self._worker_id,
+            on_outcome=self._on_outcome,
+            clock=self._clock,
+        )
+        self._orchestrator.start()
+
+    def wait(self, watch: Callable[[RunStatus], None] | None = None, every_s: float = 0.2) -> None:
+        """Return when everything has ended; `watch` is shown the state of things meanwhile."""
+        assert self._orchestrator is not None, "start the run first"
+        if watch is None:
+            self._orchestrator.wait_until_drained()
+            return
+        over = threading.Event()
+        waiter = threading.Thread(target=self._drain_then, args=(over,), name="drain", daemon=True)
+        waiter.start()
+        while not over.wait(every_s):
+            watch(self.status())
+        watch(self.status())
+
+    def stop(self, grace_s: float = _GRACE_S) -> None:
+        """End the run: running downloads finish within the grace, the rest stays on the ledger."""
+        orchestrator, self._orchestrator = self._orchestrator, None
+        if orchestrator is not None:
+            orchestrator.stop(grace_s)
+
+    def status(self) -> RunStatus:
+        orchestrator = self._orchestrator
+        with self._tally_lock:
+            tally = self._tally
+            return RunStatus(
+                total=tally.total,
+                present=tally.present,
+                done=tally.ends[OutcomeClass.SUCCESS],
+                skipped=tally.ends[OutcomeClass.SKIP],
+                failed=tally.ends[OutcomeClass.ERROR],
+                bytes=tally.bytes,
+                active=orchestrator.active if orchestrator else 0,
+                waits=orchestrator.waits() if orchestrator else {},
+            )
+
+    def result(self) -> RunResult:
+        """How each input line ended; also written to `results.csv`."""
+        rows = tuple(self._rows())
+        write_results(self.folder.root / "results.csv", rows)
+        return _counted(rows, self._tally.present, self.folder.root)
+
+    def figures(self) -> Figures:
+        """The figures of this run so far."""
+        return self._parts.catalog.figures(self._parts.telemetry.run_id)
+
+    def search(self, query: str, *, most: int | None = None) -> Iterator[InputLine]:
+        """The works of an OpenAlex search or filter, a page at a time, as input lines."""
+        call = Call(f"query:{query}")
+        client = self._parts.network.clients["openalex"]
+        cursor: str | None = None
+        seen: dict[str, int] = {}
+        while most is None or len(seen) < most:
+            page = self._parts.pipeline.drive(page_of_works(query, cursor, MAX_PER_PAGE, client, call))
+            for work in page.works[: None if most is None else most - len(seen)]:
+                if work.work_id not in seen:
+                    seen[work.work_id] = len(seen) + 1
+                    yield InputLine(len(seen), "query", work.doi or work.work_id, work, None, None)
+            cursor = page.next_cursor
+            if cursor is None:
+                return
+
+    def take_up(self, *, verify: bool = False, again: str | None = None) -> int:
+        """Take up what this folder was asked for: `verify` hashes the stored files and repeats what is damaged, `again`
+        repeats all works that are `failed`, `ok` or `skipped`. Returns how many works there are."""
+        states = {"failed": JobState.ERROR, "ok": JobState.DONE, "skipped": JobState.SKIPPED}
+        if again is not None:
+            self._repeat(list(self._jobs(states[again])), states[again], f"repeat {again}")
+        if verify:
+            damaged = [job for job in self._jobs(JobState.DONE) if not self._is_whole(job)]
+            for job in damaged:
+                self._drop_damaged(job)
+            self._repeat(damaged, JobState.DONE, "the file is damaged or gone")
+        stats = self._queue.ledger.stats()
+        with self._tally_lock:
+            self._tally.total = stats["total"]
+            self._tally.present = stats["done"] + stats["skipped"]
+            self._tally.ends[OutcomeClass.ERROR] = stats["error"] + stats["canceled"]
+        return stats["total"]
+
+    def process_single_shot(self, lines: Iterable[InputLine]) -> RunResult:
+        """One work after another through the plain pipeline, without the queue: for debugging."""
+        outcomes: dict[str, ResultRow] = {}
+        asked = []
+        for line in self.folder.remember_inputs(lines):
+            asked.append(line)
+            if _is_first(line):
+                assert line.work is not None
+                outcomes[line.work.work_id] = self._single(line.work)
+        rows = tuple(_single_row(line, outcomes) for line in asked)
+        write_results(self.folder.root / "results.csv", rows)
+        return _counted(rows, 0, self.folder.root)
+
+    # details
+
+    def _enqueue_batch(self, works: list[WorkArtifact], retry_failed: bool) -> None:
+        ledger = self._queue.ledger
+        attempts = self._cfg.orchestrator.max_job_attempts
+        jobs = [NewJob(work.work_id, work.to_dict(), max_attempts=attempts) for work in works]
+        known = [entry for entry in ledger.enqueue_many(jobs, actor="pull") if not entry.created]
+        failed = {entry.job_id for entry in known if entry.state in (JobState.ERROR, JobState.CANCELED)}
+        held = {entry.job_id for entry in known if entry.state in (JobState.DONE, JobState.SKIPPED)}
+        lost = {job_id for job_id in held if not self._is_on_disk(ledger.job(job_id))}
+        if lost:
+            ledger.retry_failed(
+                job_ids=lost, states=(JobState.DONE, JobState.SKIPPED), actor="pull", reason="the file is gone"
+            )
+        if failed and retry_failed:
+            ledger.retry_failed(job_ids=failed, states=(JobState.ERROR, JobState.CANCELED), actor="pull")
+        with self._tally_lock:
+            self._tally.total += len(works)
+            self._tally.present += len(held - lost)
+            if not retry_failed:
+                self._tally.ends[OutcomeClass.ERROR] += len(failed)
+
+    def _jobs(self, state: JobState) -> Iterator[JobRecord]:
+        after = 0
+        while page := self._queue.ledger.list_jobs(state, limit=_BATCH, after_id=after):
+            yield from page
+            after = page[-1].job_id
+
+    def _repeat(self, jobs: Collection[JobRecord], state: JobState, reason: str) -> None:
+        """Put works back on the queue, to be fetched although a file of theirs may be known."""
+        self._parts.refetch.update(job.artifact_id for job in jobs)
+        if jobs:
+            ids = [job.job_id for job in jobs]
+            self._queue.ledger.retry_failed(job_ids=ids, states=(state,), actor="resume", reason=reason)
+
+    def _drop_damaged(self, job: JobRecord) -> None:
+        found = self._parts.catalog.find_download(job.artifact_id)
+        if found is not None:
+            self._parts.store.drop_damaged(found.sha256, found.path)
+
+    def _is_whole(self, job: JobRecord) -> bool:
+        found = self._parts.catalog.find_download(job.artifact_id)
+        return found is not None and self._parts.store.verify(found.sha256) and self._is_on_disk(job)
+
+    def _is_on_disk(self, job: JobRecord) -> bool:
+        path = self._path_of(job)
+        return path is not None and path.exists()
+
+    def _path_of(self, job: JobRecord) -> Path | None:
+        """The file of a finished job, as the record knows it."""
+        held = self._parts.find_file(job.artifact_id)
+        return None if held is None else self.folder.root / held
+
+    def _on_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
+        with self._tally_lock:
+            self._tally.ends[outcome.classification] += 1
+            if outcome.ok:
+                self._tally.bytes += int(outcome.meta.get("size_bytes") or 0)
+            over = self._max_run_bytes is not None and self._tally.bytes >= self._max_run_bytes
+        if over and not self.hit_byte_limit and self._orchestrator is not None:
+            self.hit_byte_limit = True
+            self._orchestrator.halt()
+        self._told(work_id, outcome)
+
+    def _drain_then(self, over: threading.Event) -> None:
+        try:
+            if self._orchestrator is not None:
+                self._orchestrator.wait_until_drained()
+        finally:
+            over.set()
+
+    def _rows(self) -> Iterator[ResultRow]:
+        by_line: dict[int, ResultRow] = {}
+        asked = list(self.folder.asked())
+        originals = {line.duplicate_of for line in asked if line.duplicate_of is not None}
+        for line in asked:
+            row = self._row(line, by_line)
+            if line.line in originals:
+                by_line[line.line] = row
+            yield row
+
+    def _row(self, line: AskedLine, by_line: Mapping[int, ResultRow]) -> ResultRow:
+        if line.work_id is None:
+            return ResultRow(line.line, line.text, None, "invalid", None, line.problem)
+        if line.duplicate_of is not None and line.duplicate_of in by_line:
+            first = by_line[line.duplicate_of]
+            return ResultRow(line.line, line.text, line.work_id, "duplicate", first.path, f"same as line {first.line}")
+        job = self._queue.ledger.find(line.work_id)
+        return ResultRow(line.line, line.text, line.work_id, *self._ending(job))
+
+    def _ending(self, job: JobRecord | None) -> tuple[str, str | None, str | None]:
+        """Outcome, path and reason of a job as it stands."""
+        if job is None or job.state not in (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED):
+            return "pending", None, "not finished; run `content resume` to go on"
+        held = self._parts.find_file(job.artifact_id)
+        if held is not None and job.state in (JobState.DONE, JobState.SKIPPED):
+            return OutcomeClass.SUCCESS, held, None
+        return (OutcomeClass.SKIP if job.state == JobState.SKIPPED else OutcomeClass.ERROR), None, job.last_error
+
+    def _single(self, work: WorkArtifact) -> ResultRow:
+        outcome = self._parts.pipeline.process(work)
+        path = self._relative(outcome.path) or self._parts.find_file(work.work_id)
+        done = threading.Event()
+        record = ManifestRecord.of(work, outcome, worker_id=self._worker_id, path=self._relative(outcome.path))
+        self._parts.telemetry.finish(record, then=done.set)
+        done.wait()
+        self._told(work.work_id, outcome)
+        has_file = outcome.ok or outcome.reason == Reason.ALREADY_PRESENT
+        ending = OutcomeClass.SUCCESS if has_file else outcome.classification
+        reason = None if has_file else str(outcome.meta.get("explanation") or outcome.reason)
+        return ResultRow(0, "", work.work_id, ending, path, reason)
+
+    def _relative(self, path: str | None) -> str | None:
+        return None if path is None else str(Path(path).resolve().relative_to(self.folder.root))
+
+
+def run_queue(cfg: ContentDownloadConfig, *, drain: bool, on_outcome: OnOutcome | None = None) -> int:
+    """Work on the configured queue: until interrupted, or until it is drained. Returns the exit code."""
+    with DownloadRun(cfg, on_outcome=on_outcome) as run:
+        run.start()
+        try:
+            if drain:
+                run.wait()
+            else:
+                threading.Event().wait()
+        except KeyboardInterrupt:
+            run.stop()
+    return 0
+
+
+def _is_first(line: InputLine) -> bool:
+    return line.work is not None and line.duplicate_of is None
+
+
+def _single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow:
+    if line.work is None:
+        return ResultRow(line.line_no, line.text, None, "invalid", None, line.problem)
+    row = outcomes[line.work.work_id]
+    if line.duplicate_of is not None:
+        return ResultRow(line.line_no, line.text, row.id, "duplicate", row.path, f"same as line {line.duplicate_of}")
+    return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason)
+
+
+def _counted(rows: Collection[ResultRow], already: int, folder: Path) -> RunResult:
+    ends = [row.outcome for row in rows]
+    return RunResult(
+        rows=tuple(rows),
+        successful=ends.count(OutcomeClass.SUCCESS),
+        already=already,
+        failed=ends.count(OutcomeClass.ERROR) + ends.count(OutcomeClass.SKIP),
+        pending=ends.count("pending"),
+        invalid=ends.count("invalid"),
+        folder=folder,
+    )

@@ -1,0 +1,124 @@
+"""Attempts and the other small events, as rows of the database and lines of the attempts files.
+
+Knows the twelve columns of `attempts.csv`, which are a contract; `attempts.jsonl` carries every column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt
+from DocsToKG.ContentDownload.telemetry.text import csv_line, storable, storable_int, storable_url
+from DocsToKG.core.clock import utc_iso
+from DocsToKG.core.urls import BadUrl, host_key
+
+CSV_COLUMNS = (
+    "ts",
+    "run_id",
+    "resolver",
+    "url",
+    "verb",
+    "status",
+    "http_status",
+    "content_type",
+    "elapsed_ms",
+    "bytes_written",
+    "content_length_hdr",
+    "reason",
+)
+COLUMNS = (*CSV_COLUMNS, "work_id", "host", "role", "from_cache", "revalidated", "retry_after_s")
+SOURCE_COLUMNS = (
+    "ts",
+    "run_id",
+    "work_id",
+    "tier",
+    "source",
+    "outcome",
+    "reason",
+    "host",
+    "http_status",
+    "elapsed_ms",
+)
+RATE_COLUMNS = ("ts", "run_id", "key", "why", "delay_ms", "work_id", "resolver", "role")
+BREAKER_COLUMNS = ("ts", "run_id", "key", "old_state", "new_state", "reason", "reset_timeout_s")
+
+CSV_HEADER = csv_line(CSV_COLUMNS)
+SELECT_ATTEMPTS = f"SELECT id, {', '.join(COLUMNS)} FROM http_events WHERE id > ? ORDER BY id"
+
+# A retry stands for an exchange that failed; a cache hit follows an `http-get` that sent nothing.
+_SENT = frozenset(
+    {AttemptStatus.HTTP_HEAD, AttemptStatus.HTTP_GET, AttemptStatus.ROBOTS_FETCH, AttemptStatus.RETRY},
+)
+
+
+def requests_of(attempt: Attempt) -> int:
+    """What this line adds to the number of requests sent."""
+    return int(attempt.status in _SENT) - int(attempt.status == AttemptStatus.CACHE_HIT)
+
+
+def is_429(attempt: Attempt) -> bool:
+    return attempt.http_status == 429 and attempt.status in _SENT
+
+
+def insert_sql(table: str, columns: Sequence[str]) -> str:
+    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
+
+
+def attempt_row(attempt: Attempt, run_id: str) -> tuple[Any, ...]:
+    """Values in the order of `COLUMNS`."""
+    return (
+        utc_iso(attempt.ts),
+        run_id,
+        storable(attempt.resolver),
+        storable_url(attempt.url),
+        str(attempt.verb),
+        str(attempt.status),
+        storable_int(attempt.http_status),
+        storable(attempt.content_type, 200),
+        storable_int(attempt.elapsed_ms),
+        storable_int(attempt.bytes_written),
+        storable_int(attempt.content_length_hdr),
+        storable(attempt.reason),
+        storable(attempt.work_id),
+        storable(attempt.host or _host_of(attempt.url)),
+        storable(attempt.role),
+        int(attempt.from_cache),
+        int(attempt.revalidated),
+        None if attempt.retry_after_s is None else float(attempt.retry_after_s),
+    )
+
+
+def source_row(tried: SourceAttempt, run_id: str) -> tuple[Any, ...]:
+    """Values in the order of `SOURCE_COLUMNS`."""
+    return (
+        utc_iso(tried.ts),
+        run_id,
+        storable(tried.work_id),
+        storable(tried.tier),
+        storable(tried.source),
+        str(tried.outcome),
+        storable(tried.reason),
+        storable(tried.host),
+        storable_int(tried.http_status),
+        storable_int(tried.elapsed_ms),
+    )
+
+
+def attempt_csv(values: Sequence[Any]) -> bytes:
+    return csv_line(values[: len(CSV_COLUMNS)])
+
+
+def attempt_json(values: Sequence[Any]) -> bytes:
+    line = dict(zip(COLUMNS, values, strict=True))
+    line["from_cache"], line["revalidated"] = bool(line["from_cache"]), bool(line["revalidated"])
+    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def _host_of(url: str) -> str | None:
+    try:
+        return host_key(url)
+    except BadUrl:
+        return None

@@ -1,0 +1,108 @@
+"""The folder of a record: its files, its lock, and what a failing disk means in our words."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+import orjson
+
+from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordError, RunError
+from DocsToKG.ContentDownload.telemetry import attempts, manifest
+from DocsToKG.ContentDownload.telemetry.projections import Projection, Rows
+
+DATABASE = "manifest.sqlite"
+MANIFEST = "manifest.jsonl"
+ATTEMPTS_CSV = "attempts.csv"
+ATTEMPTS_JSONL = "attempts.jsonl"
+LAST = "last.csv"
+INDEX = "index.json"
+SUMMARY = "summary.json"
+RESULTS = "results.csv"
+_LOCK = ".record.lock"
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextlib.contextmanager
+def locked(root: Path) -> Iterator[None]:
+    """Hold the folder's record for this process; the system lets go of it when the process dies."""
+    fd = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FolderInUse(
+                f"another run is writing the record in {root}: wait for it, or use another folder"
+            ) from None
+        yield
+    finally:
+        os.close(fd)
+
+
+def in_our_words(error: Exception, root: Path) -> RunError:
+    """What went wrong with the record in `root`, as an error that stops the run and names the way out."""
+    if isinstance(error, RunError):
+        return error
+    full = isinstance(error, OSError) and error.errno in _NO_SPACE
+    full = full or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    if full:
+        return DiskFull(f"the disk that holds the record in {root} is full: free some space and run again")
+    return RecordError(f"the record in {root} cannot be written: {error}")
+
+
+@contextlib.contextmanager
+def translating(root: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise in_our_words(error, root) from error
+
+
+def followers(db: sqlite3.Connection, root: Path, sinks: Sequence[str]) -> dict[str, list[Projection]]:
+    """The text files of each table that `sinks` ask for."""
+    tables: dict[str, list[Projection]] = {"manifests": [], "http_events": []}
+    manifests = partial(_rows_after, db, manifest.SELECT_MANIFESTS)
+    events = partial(_rows_after, db, attempts.SELECT_ATTEMPTS)
+    if "jsonl" in sinks:
+        tables["manifests"].append(
+            Projection(root / MANIFEST, line=manifest.manifest_line, rows_after=manifests, whole=_is_json)
+        )
+        tables["http_events"].append(
+            Projection(root / ATTEMPTS_JSONL, line=attempts.attempt_json, rows_after=events, whole=_is_json)
+        )
+    if "csv" in sinks:
+        tables["http_events"].append(
+            Projection(
+                root / ATTEMPTS_CSV,
+                header=attempts.CSV_HEADER,
+                line=attempts.attempt_csv,
+                rows_after=events,
+                whole=_is_attempt_row,
+            )
+        )
+    return tables
+
+
+def newest_id(db: sqlite3.Connection, table: str) -> int:
+    return int(db.execute(f"SELECT COALESCE(MAX(id), 0) FROM {table}").fetchone()[0])
+
+
+def _rows_after(db: sqlite3.Connection, sql: str, row_id: int) -> Rows:
+    return ((row[0], row[1:]) for row in db.execute(sql, (row_id,)))
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        return isinstance(orjson.loads(line), dict)
+    except orjson.JSONDecodeError:
+        return False
+
+
+def _is_attempt_row(line: bytes) -> bool:
+    return line.count(b",") >= len(attempts.CSV_COLUMNS) - 1

@@ -1,0 +1,240 @@
+"""The record of a run: one writer for the database and for the files that follow it.
+
+Knows the order of things: the database first, in one transaction; then the text files; then whoever waits for
+the commit. Does not know where rows come from or what a job is.
+Promises: what a completion callback has been told is on disk; nothing is dropped silently: when writing fails,
+every caller gets the reason; after a crash the files catch up with the database at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
+from DocsToKG.ContentDownload.errors import RunError
+from DocsToKG.ContentDownload.telemetry import attempts
+from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake
+from DocsToKG.ContentDownload.telemetry.closing import begin_run, finish_run, refresh_snapshots
+from DocsToKG.ContentDownload.telemetry.folder import DATABASE, followers, in_our_words, locked, newest_id, translating
+from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord, manifest_row
+from DocsToKG.ContentDownload.telemetry.projections import Position, Repair
+from DocsToKG.ContentDownload.telemetry.restore import restore
+from DocsToKG.ContentDownload.telemetry.schema import open_database
+from DocsToKG.ContentDownload.telemetry.text import storable, storable_int
+from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter
+from DocsToKG.core.clock import Clock, utc_iso
+
+SINKS = ("csv", "jsonl", "sqlite")
+
+
+class RunTelemetry:
+    """Takes every row of a run, from any thread. Use as a context manager.
+
+    `sinks` choose the files; without `sqlite` the database is a private one that vanishes with the run. `database`
+    moves it out of the folder. `repairs` says what was put right when the record was opened.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        run_id: str,
+        config_hash: str,
+        clock: Clock,
+        sinks: Sequence[str] = SINKS,
+        worker_id: str = "",
+        database: Path | None = None,
+        capacity: int = 10_000,
+        batch_window_s: float = 0.005,
+    ) -> None:
+        if unknown := set(sinks) - set(SINKS):
+            raise ValueError(f"unknown sinks: {', '.join(sorted(unknown))}; known are {', '.join(SINKS)}")
+        self.root = root
+        self.run_id = run_id
+        self.repairs: tuple[Repair, ...] = ()
+        self.restored = 0
+        self._config_hash = config_hash
+        self._worker_id = worker_id
+        self._clock = clock
+        self._sinks = tuple(sinks)
+        self._database = (database or root / DATABASE) if "sqlite" in sinks else None
+        self._intake = Intake(capacity=capacity, window_s=batch_window_s)
+        self._thread = threading.Thread(target=self._write_all, name="record-writer", daemon=True)
+        self._resources = contextlib.ExitStack()
+        self._is_open = False
+        self._db: sqlite3.Connection
+        self._writer: RecordWriter
+
+    def open(self) -> None:
+        """Take the folder, bring database and files up to date, start the writer."""
+        with translating(self.root), contextlib.ExitStack() as opened:
+            self.root.mkdir(parents=True, exist_ok=True)
+            opened.enter_context(locked(self.root))
+            if self._database is not None:
+                self._database.parent.mkdir(parents=True, exist_ok=True)
+            self._db = open_database(self._database)
+            opened.callback(self._db.close)
+            self._catch_up(opened)
+            begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
+            self._resources = opened.pop_all()
+        self._is_open = True
+        self._thread.start()
+
+    def attempt(self, attempt: Attempt) -> None:
+        """One network or cache decision."""
+        row = attempts.attempt_row(attempt, self.run_id)
+        requests, too_many = attempts.requests_of(attempt), attempts.is_429(attempt)
+
+        def place(batch: Batch) -> None:
+            batch.rows["http_events"].append(row)
+            batch.requests += requests
+            batch.http_429 += too_many
+
+        self._intake.put(place)
+
+    def source_attempt(self, tried: SourceAttempt) -> None:
+        """One source of a tier was tried for a work."""
+        self._put_row("fallback_attempts", attempts.source_row(tried, self.run_id))
+
+    def rate_wait(
+        self,
+        key: str,
+        delay_ms: int,
+        *,
+        why: str,
+        work_id: str | None = None,
+        resolver: str | None = None,
+        role: str | None = None,
+    ) -> None:
+        """A work waited for one of our own limits (`host:...` or `resolver:...`)."""
+        words = (storable(work_id), storable(resolver), storable(role))
+        self._put_row(
+            "rate_events", (self._now(), self.run_id, storable(key), storable(why), storable_int(delay_ms), *words)
+        )
+
+    def breaker_transition(
+        self,
+        key: str,
+        old_state: str,
+        new_state: str,
+        *,
+        reason: str | None = None,
+        reset_timeout_s: float | None = None,
+    ) -> None:
+        """A circuit breaker changed its state."""
+        states = (storable(key), storable(old_state), storable(new_state), storable(reason))
+        self._put_row("breaker_transitions", (self._now(), self.run_id, *states, reset_timeout_s))
+
+    def finish(self, record: ManifestRecord, *, then: Callable[[], None] | None = None) -> None:
+        """A processing attempt of a work ended. `then` runs in the writer's thread, after the commit.
+
+        A record whose lease is known already adds nothing, and its `then` still runs: the acknowledgement may have
+        been lost on the way.
+        """
+        row = manifest_row(record)
+        row["run_id"] = row["run_id"] or self.run_id
+        row["config_hash"] = row["config_hash"] or self._config_hash
+        row["worker_id"] = row["worker_id"] or self._worker_id
+        self._intake.put(lambda batch: batch.finished.append((row, then)))
+
+    def verified(self, sha256: str, intact: bool) -> None:
+        """A stored file was hashed again; one that is not intact counts as corruption until it is obtained anew."""
+        self._intake.put(lambda batch: batch.verified.append((sha256, intact)))
+
+    def counts(self) -> Counts:
+        """Where the run stands, as of the last commit. Cheap, from any thread."""
+        return self._writer.counts
+
+    def flush(self) -> None:
+        """Wait until everything handed over so far is written and told."""
+        self._intake.settle()
+
+    def check(self) -> None:
+        """Raise what the writer failed with, if it has."""
+        self._intake.check()
+
+    def on_failure(self, watcher: Callable[[RunError], None]) -> None:
+        """Call `watcher` once when writing fails: callbacks handed to `finish` may then never run."""
+        self._intake.on_failure(watcher)
+
+    def close(self) -> None:
+        """Write what is left, the summary and the snapshots; let go of the folder. Raises when writing failed."""
+        if not self._is_open:
+            return
+        self._is_open = False
+        self._intake.close()
+        self._thread.join()
+        with self._resources, translating(self.root):
+            self._intake.check()
+            self._finish()
+
+    def __enter__(self) -> RunTelemetry:
+        self.open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # What ended the block is the news; a failing record would only hide it.
+        with contextlib.suppress(RunError) if error is not None else contextlib.nullcontext():
+            self.close()
+
+    def _catch_up(self, opened: contextlib.ExitStack) -> None:
+        self.restored = restore(self._db, self.root)
+        tables = followers(self._db, self.root, self._sinks)
+        self._writer = RecordWriter(self._db, followers=tables, clock=self._clock)
+        repairs = []
+        for table, files in tables.items():
+            for projection in files:
+                opened.callback(projection.close)
+                repairs.append(
+                    projection.catch_up(
+                        self._position(projection.name),
+                        newest_id=newest_id(self._db, table),
+                        save=partial(self._writer.save_position, projection.name),
+                    )
+                )
+        self._writer.save_positions()
+        self.repairs = tuple(repair for repair in repairs if repair is not None)
+        refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
+
+    def _position(self, name: str) -> Position | None:
+        sql = "SELECT first_id, base_bytes, last_id, end_bytes FROM projections WHERE name = ?"
+        row = self._db.execute(sql, (name,)).fetchone()
+        return Position(*row) if row else None
+
+    def _write_all(self) -> None:
+        while (batch := self._intake.take()) is not None:
+            try:
+                self._writer.write(batch)
+            except Exception as error:
+                self._intake.fail(in_our_words(error, self.root), batch)
+                return
+            for done in batch.settled:
+                done.set()
+
+    def _finish(self) -> None:
+        self._writer.save_positions()
+        finish_run(
+            self._db,
+            self.root,
+            run_id=self.run_id,
+            finished_at=self._now(),
+            config_hash=self._config_hash,
+            commit_ms=self._writer.commit_ms,
+        )
+        refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _put_row(self, table: str, row: tuple[Any, ...]) -> None:
+        self._intake.put(lambda batch: batch.rows[table].append(row))
+
+    def _now(self) -> str:
+        return utc_iso(self._clock.now())

@@ -1,0 +1,132 @@
+"""Open the record's database and bring it to the schema this version writes.
+
+Knows `telemetry_schema.sql` and its version. Does not know what the rows mean.
+Promises: a database of a newer version is refused untouched; an upgrade happens whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from DocsToKG.ContentDownload.errors import RecordError
+
+SCHEMA_VERSION = 4
+_BUSY_TIMEOUT_S = 30.0
+
+
+def schema_sql() -> str:
+    """The text of `telemetry_schema.sql` as shipped."""
+    return files("DocsToKG.ContentDownload.telemetry").joinpath("telemetry_schema.sql").read_text(encoding="utf-8")
+
+
+def open_database(path: Path | None) -> sqlite3.Connection:
+    """The record's database, at the current schema. None gives a private one that vanishes when closed."""
+    db = sqlite3.connect(
+        str(path) if path else "", timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        ManifestSchemaMigrator(db, name=str(path or "the record")).migrate()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+@contextlib.contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Everything in the block, or nothing of it."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        # A full disk may have rolled back already.
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+class ManifestSchemaMigrator:
+    """Upgrades the database of an older version, refuses that of a newer one.
+
+    Schema changes are additive, so an upgrade adds the tables and columns that are missing and renews views and
+    indexes, which hold no data of their own.
+    """
+
+    def __init__(self, db: sqlite3.Connection, *, name: str = "the record") -> None:
+        self._db = db
+        self._name = name
+
+    def migrate(self) -> int:
+        """Bring the database to `SCHEMA_VERSION`; returns the version it had (0: it was new)."""
+        found = self.version()
+        if found > SCHEMA_VERSION:
+            raise RecordError(
+                f"{self._name} has schema version {found}, this program knows up to {SCHEMA_VERSION}: "
+                "use the newer program that wrote it, or another folder"
+            )
+        if found < SCHEMA_VERSION:
+            self._upgrade()
+        return found
+
+    def version(self) -> int:
+        return int(self._db.execute("PRAGMA user_version").fetchone()[0])
+
+    def _upgrade(self) -> None:
+        with transaction(self._db):
+            self._drop_views_and_indexes()
+            for statement in _statements(schema_sql()):
+                self._apply(statement)
+            self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+    def _drop_views_and_indexes(self) -> None:
+        rows = self._db.execute(
+            "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'index') AND sql IS NOT NULL"
+        ).fetchall()
+        for kind, name in rows:
+            self._db.execute(f'DROP {kind} "{name}"')
+
+    def _apply(self, statement: str) -> None:
+        words = statement.split()
+        if words[:2] == ["CREATE", "TABLE"] and self._columns(self._db, words[2]):
+            self._add_missing_columns(words[2], statement)
+        else:
+            self._db.execute(statement)
+
+    def _add_missing_columns(self, table: str, statement: str) -> None:
+        present = self._columns(self._db, table)
+        wanted = sqlite3.connect(":memory:")
+        try:
+            wanted.execute(statement)
+            for name, declaration in self._columns(wanted, table).items():
+                if name not in present:
+                    self._db.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}" {declaration}')
+        finally:
+            wanted.close()
+
+    @staticmethod
+    def _columns(db: sqlite3.Connection, table: str) -> dict[str, str]:
+        """Column name to its declaration: type, NOT NULL and default."""
+        columns = {}
+        for _, name, kind, not_null, default, _ in db.execute(f'PRAGMA table_info("{table}")'):
+            given = f" DEFAULT {default}" if default is not None else ""
+            columns[name] = f"{kind}{' NOT NULL' if not_null else ''}{given}"
+        return columns
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script one by one, because `executescript` would end our transaction."""
+    text = ""
+    for line in script.splitlines(keepends=True):
+        if not text and (not line.strip() or line.startswith("--")):
+            continue
+        text += line
+        if sqlite3.complete_statement(text):
+            yield text.strip()
+            text = ""

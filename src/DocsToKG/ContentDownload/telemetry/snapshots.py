@@ -1,0 +1,99 @@
+"""The files that show a state rather than a history: `last.csv`, `index.json`, `summary.json`.
+
+Each is made anew from the database and put in place whole. Streams; a large corpus is not held in memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import orjson
+
+from DocsToKG.ContentDownload.telemetry.text import csv_line
+
+LAST_COLUMNS = (
+    "doc_id",
+    "run_id",
+    "title",
+    "year",
+    "resolver",
+    "tier",
+    "url",
+    "canonical_url",
+    "path",
+    "sha256",
+    "size_bytes",
+    "mime",
+    "license",
+    "oa_status",
+    "version",
+    "created_at",
+)
+_INDEX_COLUMNS = (
+    "doc_id",
+    "url",
+    "status",
+    "path",
+    "sha256",
+    "size_bytes",
+    "mime",
+    "resolver",
+    "tier",
+    "license",
+    "run_id",
+    "created_at",
+)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file that takes `path`'s place when the block ends well, and is never seen half written."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_last(db: sqlite3.Connection, path: Path) -> None:
+    """The most recent success of every work, in the order they were obtained."""
+    names = ", ".join(f"m.{name}" for name in LAST_COLUMNS)
+    rows = db.execute(
+        f"SELECT {names} FROM manifests m WHERE m.id IN "
+        "(SELECT MAX(id) FROM manifests WHERE status = 'ok' GROUP BY doc_id) ORDER BY m.id"
+    )
+    with replacing(path) as file:
+        file.write(csv_line(LAST_COLUMNS))
+        file.writelines(csv_line(row) for row in rows)
+
+
+def write_index(db: sqlite3.Connection, path: Path) -> None:
+    """Canonical URL to what was obtained from it, one entry to a line; the latest file of a URL stands."""
+    names = ", ".join(f"m.{name}" for name in _INDEX_COLUMNS)
+    rows = db.execute(
+        f"SELECT m.canonical_url, {names} FROM manifests m WHERE m.id IN "
+        "(SELECT MAX(id) FROM manifests WHERE status = 'ok' AND canonical_url IS NOT NULL GROUP BY canonical_url) "
+        "ORDER BY m.canonical_url"
+    )
+    with replacing(path) as file:
+        file.write(b"{")
+        for number, (url, *values) in enumerate(rows):
+            entry = dict(zip(_INDEX_COLUMNS, values, strict=True))
+            file.write(b",\n" if number else b"\n")
+            file.write(orjson.dumps(url) + b": " + orjson.dumps(entry))
+        file.write(b"\n}\n")
+
+
+def write_json(value: Any, path: Path) -> None:
+    with replacing(path) as file:
+        file.write(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))

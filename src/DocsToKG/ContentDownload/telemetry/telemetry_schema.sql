@@ -1,0 +1,179 @@
+-- The record of runs: what was tried, what was obtained, what it cost. One writer; anyone may read.
+-- Changes are additive (new tables, new nullable or defaulted columns), so that one rule upgrades every older file.
+
+-- One row per processing attempt of a work; the last row of a doc_id is its latest outcome.
+CREATE TABLE manifests (
+  id             INTEGER PRIMARY KEY,
+  run_id         TEXT,
+  doc_id         TEXT,
+  stage          TEXT,
+  url            TEXT,
+  canonical_url  TEXT,
+  role           TEXT,
+  status         TEXT,     -- ok | skipped | error
+  http_status    INTEGER,
+  mime           TEXT,
+  size_bytes     INTEGER,
+  sha256         TEXT,
+  path           TEXT,
+  attempt        INTEGER,
+  duration_ms    INTEGER,
+  retry_after_s  REAL,
+  cache_hit      INTEGER,
+  resolver       TEXT,
+  tier           TEXT,
+  fallback_chain TEXT,     -- JSON array of source names, in the order tried
+  created_at     TEXT,
+  config_hash    TEXT,
+  worker_id      TEXT,
+  outcome        TEXT,     -- success | skip | error
+  reason         TEXT,
+  bytes          INTEGER,
+  title          TEXT,
+  year           INTEGER,
+  license        TEXT,
+  oa_status      TEXT,
+  version        TEXT,
+  host_type      TEXT,
+  evidence       TEXT,
+  hops           TEXT,     -- JSON array of {url, status}
+  dedupe         TEXT,     -- new | duplicate | adopted
+  ttfp_ms        INTEGER,  -- first request to proved file, less waited_ms
+  waited_ms      INTEGER,  -- spent waiting for our own limits
+  lease_id       TEXT,
+  candidates     TEXT      -- JSON array of {url, source, reason, http_status}
+);
+-- A lease ends once: saying so again after a crash adds nothing.
+CREATE UNIQUE INDEX manifests_one_per_lease ON manifests (doc_id, lease_id) WHERE lease_id IS NOT NULL;
+CREATE INDEX manifests_by_doc ON manifests (doc_id, id);
+CREATE INDEX manifests_by_run ON manifests (run_id, id);
+
+-- Finished artifacts: which bytes stand for which work, and where.
+CREATE TABLE downloads (
+  doc_id        TEXT NOT NULL,
+  sha256        TEXT NOT NULL,
+  size_bytes    INTEGER,
+  path          TEXT,
+  mime          TEXT,
+  url           TEXT,
+  canonical_url TEXT,
+  license       TEXT,
+  oa_status     TEXT,
+  version       TEXT,
+  dedupe        TEXT,
+  run_id        TEXT,
+  manifest_id   INTEGER,
+  created_at    TEXT,
+  verified_at   TEXT,
+  corrupt       INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY (doc_id, sha256)
+);
+CREATE INDEX downloads_by_digest ON downloads (sha256);
+
+-- Every network or cache decision; the first twelve columns after id are those of attempts.csv.
+CREATE TABLE http_events (
+  id                 INTEGER PRIMARY KEY,
+  ts                 TEXT,
+  run_id             TEXT,
+  resolver           TEXT,
+  url                TEXT,
+  verb               TEXT,
+  status             TEXT,
+  http_status        INTEGER,
+  content_type       TEXT,
+  elapsed_ms         INTEGER,
+  bytes_written      INTEGER,
+  content_length_hdr INTEGER,
+  reason             TEXT,
+  work_id            TEXT,
+  host               TEXT,
+  role               TEXT,
+  from_cache         INTEGER,
+  revalidated        INTEGER,
+  retry_after_s      REAL
+);
+CREATE INDEX http_events_by_work ON http_events (work_id, id);
+
+CREATE TABLE rate_events (
+  id       INTEGER PRIMARY KEY,
+  ts       TEXT,
+  run_id   TEXT,
+  key      TEXT,     -- host:<host> or resolver:<name>
+  why      TEXT,
+  delay_ms INTEGER,
+  work_id  TEXT,
+  resolver TEXT,
+  role     TEXT
+);
+
+CREATE TABLE breaker_transitions (
+  id              INTEGER PRIMARY KEY,
+  ts              TEXT,
+  run_id          TEXT,
+  key             TEXT,
+  old_state       TEXT,
+  new_state       TEXT,
+  reason          TEXT,
+  reset_timeout_s REAL
+);
+
+-- Every source tried for a work, tier by tier.
+CREATE TABLE fallback_attempts (
+  id          INTEGER PRIMARY KEY,
+  ts          TEXT,
+  run_id      TEXT,
+  work_id     TEXT,
+  tier        TEXT,
+  source      TEXT,
+  outcome     TEXT,
+  reason      TEXT,
+  host        TEXT,
+  http_status INTEGER,
+  elapsed_ms  INTEGER
+);
+CREATE INDEX fallback_attempts_by_work ON fallback_attempts (work_id, id);
+
+-- One row per run; finished_at stays empty when the run was cut off.
+CREATE TABLE run_summary (
+  run_id               TEXT PRIMARY KEY,
+  started_at           TEXT,
+  finished_at          TEXT,
+  config_hash          TEXT,
+  artifacts_total      INTEGER,
+  artifacts_success    INTEGER,
+  artifacts_skipped    INTEGER,
+  artifacts_failed     INTEGER,
+  yield_pct            REAL,
+  bytes                INTEGER,
+  requests             INTEGER,
+  http_429_ratio       REAL,
+  cache_hit_pct        REAL,
+  ttfp_p50_ms          INTEGER,
+  ttfp_p95_ms          INTEGER,
+  rate_delay_p95_ms    INTEGER,
+  breaker_open_events  INTEGER,
+  dedupe_saved_mb      REAL,
+  corruption_count     INTEGER,
+  catalog_write_p95_ms REAL
+);
+
+-- The latest summary payload of each run, as in summary.json.
+CREATE TABLE summaries (
+  run_id     TEXT PRIMARY KEY,
+  created_at TEXT,
+  payload    TEXT
+);
+
+-- How far the text files have followed: rows first_id..last_id stand in bytes base_bytes..end_bytes of the file.
+CREATE TABLE projections (
+  name       TEXT PRIMARY KEY,
+  first_id   INTEGER NOT NULL DEFAULT 1,
+  base_bytes INTEGER NOT NULL DEFAULT 0,
+  last_id    INTEGER NOT NULL DEFAULT 0,
+  end_bytes  INTEGER NOT NULL DEFAULT 0
+);
+
+-- A work that was obtained stays obtained; otherwise its latest row speaks.
+CREATE VIEW catalog_entries AS
+SELECT doc_id, CASE WHEN obtained THEN 'ok' ELSE status END AS status
+  FROM (SELECT doc_id, status, SUM(status = 'ok') > 0 AS obtained, MAX(id) FROM manifests GROUP BY doc_id);

@@ -1,0 +1,65 @@
+"""How values become lines: bounded, storable, one row to a line.
+
+Knows what hostile text can do to a record (newlines, lone surrogates, endless length, giant numbers).
+Promises: the same values always give the same bytes, so that a file can be compared with the database.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from DocsToKG.core.urls import mask_url
+
+_TEXT_CAP = 2_000
+_URL_CAP = 8_192
+_ITEMS_CAP = 100
+_INT_LIMIT = 2**63
+# JSON leaves these as they are, and readers that split lines generously would tear a line at them.
+_LINE_ENDS = str.maketrans("\u0085\u2028\u2029", "   ")
+
+
+def storable(text: str | None, cap: int = _TEXT_CAP) -> str | None:
+    """The text as UTF-8 can hold it, cut at `cap` characters."""
+    if text is None:
+        return None
+    plain = str(text) if len(text) <= cap else text[:cap]
+    if plain.isascii():
+        return plain
+    return plain.encode("utf-8", "replace").decode("utf-8").translate(_LINE_ENDS)
+
+
+def storable_url(url: str | None) -> str | None:
+    """The URL as it may be written down: secrets masked, bounded."""
+    if url is None:
+        return None
+    bounded = url[: 8 * _URL_CAP]
+    return storable(mask_url(bounded) if "?" in bounded or "@" in bounded else bounded, _URL_CAP)
+
+
+def storable_int(number: int | None) -> int | None:
+    """The number when 64 bits hold it; a server may claim any length, and what cannot be stored is unknown."""
+    return int(number) if number is not None and -_INT_LIMIT <= number < _INT_LIMIT else None
+
+
+def storable_json(items: Iterable[Any]) -> str:
+    """The first items as a compact JSON array."""
+    return orjson.dumps(list(islice(items, _ITEMS_CAP))).decode()
+
+
+def csv_line(values: Sequence[Any]) -> bytes:
+    """One CSV row in one physical line, ended by a newline; None is empty."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow([_one_line(value) for value in values])
+    return out.getvalue().encode()
+
+
+def _one_line(value: Any) -> Any:
+    if isinstance(value, str) and not value.isprintable():
+        return "".join(char if char.isprintable() else " " for char in value)
+    return value

@@ -1,0 +1,157 @@
+"""Write one batch of rows: database, then text files, then those who wait.
+
+Runs in the record's one writer thread. Knows the tables and which files follow them.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from DocsToKG.ContentDownload.catalog.summary import HELD_REASONS
+from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.telemetry import attempts, manifest
+from DocsToKG.ContentDownload.telemetry.batch import Batch
+from DocsToKG.ContentDownload.telemetry.projections import Position, Projection
+from DocsToKG.ContentDownload.telemetry.schema import transaction
+from DocsToKG.core.clock import Clock, utc_iso
+
+_INSERTS = {
+    "http_events": attempts.insert_sql("http_events", attempts.COLUMNS),
+    "fallback_attempts": attempts.insert_sql("fallback_attempts", attempts.SOURCE_COLUMNS),
+    "rate_events": attempts.insert_sql("rate_events", attempts.RATE_COLUMNS),
+    "breaker_transitions": attempts.insert_sql("breaker_transitions", attempts.BREAKER_COLUMNS),
+}
+_SAVE_POSITION = """
+INSERT INTO projections (name, first_id, base_bytes, last_id, end_bytes) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (name) DO UPDATE SET first_id = excluded.first_id, base_bytes = excluded.base_bytes,
+                                 last_id = excluded.last_id, end_bytes = excluded.end_bytes
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Where the run stands now. A work that failed and then succeeded is done."""
+
+    done: int = 0
+    skipped: int = 0
+    failed: int = 0
+    bytes: int = 0
+    requests: int = 0
+    http_429: int = 0
+
+
+class RecordWriter:
+    """`followers` are the text files of each table."""
+
+    def __init__(self, db: sqlite3.Connection, *, followers: Mapping[str, Sequence[Projection]], clock: Clock) -> None:
+        self._db = db
+        self._followers = followers
+        self._clock = clock
+        self._failed: set[str] = set()
+        self._full_sync = False
+        last_line = db.execute("SELECT created_at FROM manifests ORDER BY id DESC LIMIT 1").fetchone()
+        self._stamp = str(last_line[0] or "") if last_line else ""
+        self.counts = Counts()
+        self.commit_ms: deque[float] = deque(maxlen=10_000)
+
+    def write(self, batch: Batch) -> None:
+        """Commit, follow, then tell. Raises what went wrong; callbacks of an uncommitted batch do not run."""
+        begun = time.perf_counter()
+        # A file that is acknowledged must survive a power cut; other rows may lose their last moments.
+        self._sync_fully(any(row["status"] == "ok" for row, _ in batch.finished))
+        with transaction(self._db):
+            lines = self._insert_finished(batch)
+            self._insert_rows(batch)
+            self.save_positions()
+        self.commit_ms.append((time.perf_counter() - begun) * 1000)
+        self._append("manifests", [list(line.values()) for line in lines])
+        self._append("http_events", batch.rows.get("http_events", []))
+        self._count(batch, lines)
+        _tell(batch)
+
+    def save_positions(self) -> None:
+        """Note how far the files have come. What they get after this commit is noted with the next."""
+        for projection in self.projections():
+            self.save_position(projection.name, projection.position)
+
+    def save_position(self, name: str, position: Position) -> None:
+        at = (position.first_id, position.base_bytes, position.last_id, position.end_bytes)
+        self._db.execute(_SAVE_POSITION, (name, *at))
+
+    def projections(self) -> Iterable[Projection]:
+        return [projection for followers in self._followers.values() for projection in followers]
+
+    def _sync_fully(self, wanted: bool) -> None:
+        if wanted != self._full_sync:
+            self._db.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
+            self._full_sync = wanted
+
+    def _insert_finished(self, batch: Batch) -> list[dict[str, Any]]:
+        """Add manifest and download rows; returns those that were not there yet."""
+        # Never earlier than the line before, so that lines stand in time order also when the clock steps back.
+        self._stamp = max(self._stamp, utc_iso(self._clock.now()))
+        added = []
+        for row, _ in batch.finished:
+            row["created_at"] = self._stamp
+            cursor = self._db.execute(manifest.INSERT_MANIFEST, row)
+            if cursor.rowcount == 1:
+                added.append(row)
+                if row["status"] == "ok":
+                    self._db.execute(manifest.INSERT_DOWNLOAD, {**row, "manifest_id": cursor.lastrowid})
+        return added
+
+    def _insert_rows(self, batch: Batch) -> None:
+        for table, rows in batch.rows.items():
+            self._db.executemany(_INSERTS[table], rows)
+        now = utc_iso(self._clock.now())
+        self._db.executemany(
+            "UPDATE downloads SET verified_at = ?, corrupt = ? WHERE sha256 = ?",
+            [(now, int(not intact), sha256) for sha256, intact in batch.verified],
+        )
+
+    def _append(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
+        followers = self._followers.get(table, ())
+        if rows and followers:
+            last_id = int(self._db.execute(f"SELECT MAX(id) FROM {table}").fetchone()[0])
+            for projection in followers:
+                projection.append(rows, last_id)
+
+    def _count(self, batch: Batch, lines: Sequence[Mapping[str, Any]]) -> None:
+        done = skipped = size = 0
+        for line in lines:
+            held = line["status"] == "skipped" and line["reason"] in HELD_REASONS
+            if line["status"] != "ok" and not held:
+                self._failed.add(line["doc_id"])
+                continue
+            self._failed.discard(line["doc_id"])
+            done, skipped = done + (not held), skipped + held
+            size += (line["bytes"] or 0) if not held else 0
+        now = self.counts
+        # Replaced as a whole: a reader in another thread sees one moment, without a lock.
+        self.counts = replace(
+            now,
+            done=now.done + done,
+            skipped=now.skipped + skipped,
+            failed=len(self._failed),
+            bytes=now.bytes + size,
+            requests=now.requests + batch.requests,
+            http_429=now.http_429 + batch.http_429,
+        )
+
+
+def _tell(batch: Batch) -> None:
+    """Run every callback, also after one has failed: what they speak of is committed."""
+    failures: list[Exception] = []
+    for _, then in batch.finished:
+        try:
+            if then is not None:
+                then()
+        except Exception as error:
+            failures.append(error)
+    if failures:
+        raise RecordError(f"what was to follow a commit failed: {failures[0]}") from failures[0]

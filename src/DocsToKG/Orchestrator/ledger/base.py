@@ -1,0 +1,254 @@
+"""What a ledger promises, whatever database holds it.
+
+Knows the values that go in and come out. Promises of every ledger: at most one owner per job,
+proved by `fence` and `lease_id`; a write that names a lost lease raises `LeaseLost` and changes
+nothing; an answer is handed over only after its transaction is committed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
+from DocsToKG.Orchestrator.domain.states import JobState
+
+DEFAULT_TENANT = "default"
+DEFAULT_JOB_TYPE = "content.download"
+
+FinishResult = Literal["applied", "already"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to enqueue. `payload` is a JSON object, as a mapping or as text; a digest given is checked against it."""
+
+    artifact_id: str
+    payload: Mapping[str, Any] | str
+    resolver_hint: str | None = None
+    priority: int = 0
+    max_attempts: int = DEFAULT_MAX_ATTEMPTS
+    delay_s: float = 0.0
+    tenant: str = DEFAULT_TENANT
+    project: str | None = None
+    job_type: str = DEFAULT_JOB_TYPE
+    source: str | None = None
+    host_key: str | None = None
+    payload_digest: str | None = None
+    idempotency_key: str | None = None
+    correlation_id: str | None = None
+    trace_context: str | None = None
+    replay_of: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """The job that now stands for the artifact; `created` is False when it was known before."""
+
+    job_id: int
+    artifact_id: str
+    created: bool
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True)
+class LeasedJob:
+    """A job with its right to be worked on. Every later write names `job_id`, `fence` and `lease_id`."""
+
+    job_id: int
+    fence: int
+    lease_id: str
+    lease_until: float
+    artifact_id: str
+    artifact_json: str
+    payload_digest: str
+    resolver_hint: str | None
+    host_key: str | None
+    priority: int
+    attempts: int
+    max_attempts: int
+    tenant: str
+    project: str | None
+    job_type: str
+    source: str | None
+    idempotency_key: str | None
+    correlation_id: str | None
+    trace_context: str | None
+    replay_of: int | None
+
+    @property
+    def payload(self) -> dict[str, Any]:
+        return dict(json.loads(self.artifact_json))
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The job is over. `state` is terminal; `result` is kept as JSON; `last_error` is dropped for a `done` job."""
+
+    job_id: int
+    fence: int
+    lease_id: str
+    state: JobState
+    last_error: str | None = None
+    result: Mapping[str, Any] | None = None
+    outcome: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """This try failed. The job comes back after `delay_s` while it has attempts left, and ends in `error` otherwise."""
+
+    job_id: int
+    fence: int
+    lease_id: str
+    delay_s: float
+    max_attempts: int
+    last_error: str
+    result: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Give the job back, to be leased again after `delay_s` (at most 24 h). Counts no attempt unless asked."""
+
+    job_id: int
+    fence: int
+    lease_id: str
+    delay_s: float = 0.0
+    host_key: str | None = None
+    why: str | None = None
+    count_attempt: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where the running job is. The first one of a lease marks the job as started."""
+
+    job_id: int
+    fence: int
+    lease_id: str
+    stage: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """One row of the ledger, for reading. Times are Unix seconds of ledger time."""
+
+    job_id: int
+    artifact_id: str
+    artifact_json: str
+    payload_digest: str
+    tenant: str
+    project: str | None
+    job_type: str
+    source: str | None
+    resolver_hint: str | None
+    host_key: str | None
+    priority: int
+    state: JobState
+    stage: str | None
+    attempts: int
+    max_attempts: int
+    crashes: int
+    fence: int
+    lease_id: str | None
+    lease_until: float | None
+    worker_id: str | None
+    next_eligible_at: float
+    last_error: str | None
+    result_json: str | None
+    outcome: str | None
+    idempotency_key: str | None
+    correlation_id: str | None
+    trace_context: str | None
+    replay_of: int | None
+    created_at: float
+    updated_at: float
+    started_at: float | None
+    finished_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One link of a tenant's chain: what happened, when, by whom, and why where that was given."""
+
+    seq: int
+    tenant: str
+    shard: int
+    link: int
+    job_id: int | None
+    at: float
+    event: str
+    from_state: str | None
+    to_state: str | None
+    fence: int | None
+    attempts: int | None
+    actor: str
+    reason: str | None
+    ticket: str | None
+    detail_json: str | None
+    prev_hash: str
+    hash: str
+
+
+class Ledger(Protocol):
+    """Jobs, leases and their history. `submit_*` return at once; their future is done after the commit."""
+
+    def enqueue_many(self, jobs: Sequence[NewJob], *, actor: str = "producer") -> list[Enqueued]: ...
+
+    def lease(
+        self, worker_id: str, limit: int, ttl_s: float, *, job_type: str | None = None, begun: bool = False
+    ) -> list[LeasedJob]: ...
+
+    def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]: ...
+
+    def submit_finish(self, finish: Finish) -> Future[FinishResult]: ...
+
+    def submit_fail(self, fail: Fail) -> Future[JobState]: ...
+
+    def submit_release(self, release: Release) -> Future[JobState]: ...
+
+    def submit_progress(self, progress: Progress) -> Future[None]: ...
+
+    def release_worker(self, worker_id: str) -> int: ...
+
+    def retry_failed(
+        self,
+        *,
+        job_ids: Collection[int] | None = None,
+        job_type: str | None = None,
+        states: Collection[JobState] = (JobState.ERROR,),
+        actor: str = "operator",
+        reason: str | None = None,
+    ) -> int: ...
+
+    def cancel(self, job_id: int, reason: str, *, actor: str = "operator", ticket: str | None = None) -> bool: ...
+
+    def pause(self, *, actor: str = "operator", reason: str | None = None) -> None: ...
+
+    def resume(self, *, actor: str = "operator", reason: str | None = None) -> None: ...
+
+    def is_paused(self) -> bool: ...
+
+    def job(self, job_id: int) -> JobRecord: ...
+
+    def find(
+        self, artifact_id: str, *, tenant: str = DEFAULT_TENANT, job_type: str = DEFAULT_JOB_TYPE
+    ) -> JobRecord | None: ...
+
+    def list_jobs(self, state: JobState | None = None, limit: int = 100, after_id: int = 0) -> list[JobRecord]: ...
+
+    def stats(self) -> dict[str, int]: ...
+
+    def next_eligible_at(self) -> float | None: ...
+
+    def history(self, job_id: int) -> list[HistoryRow]: ...
+
+    def verify_history(self) -> bool: ...
+
+    def wait_for_work(self, timeout_s: float) -> bool: ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,141 @@
+"""Open a ledger file: check that it can be one, bring its schema up to date, read the named queries.
+
+Knows the numbered migrations and SQLite's settings. Does not know jobs. Promises: two processes
+that open a new file at once both end with the same schema, and a newer file is left untouched.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from importlib.resources import files
+from pathlib import Path
+
+from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerDamaged, LedgerError, LedgerTooNew, LedgerUnusable
+from DocsToKG.Orchestrator.ledger.disk import network_disk
+
+APPLICATION_ID = 0x446B4C31
+_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_LOST = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+
+
+def open_connection(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
+    """A connection that may move between threads, in autocommit: transactions are written out where they are meant."""
+    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA journal_size_limit = 67108864")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(path: Path, *, wal: bool | None, busy_timeout_s: float) -> None:
+    """Make the folder and the file where missing, and bring the schema up to date."""
+    if sqlite3.sqlite_version_info < (3, 35):
+        raise LedgerUnusable(f"SQLite {sqlite3.sqlite_version} is too old for the ledger; 3.35 or newer is needed")
+    if wal and (kind := network_disk(path)):
+        raise LedgerUnusable(
+            f"{path} is on a network disk ({kind}), where WAL is not safe; choose a local path or set wal_mode to false"
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LedgerUnusable(f"cannot make the folder of {path}: {error.strerror}") from error
+    try:
+        connection = open_connection(path, busy_timeout_s=busy_timeout_s)
+        try:
+            if wal is not None:
+                _set_journal_mode(connection, "wal" if wal else "delete", busy_timeout_s)
+            migrate(connection, path)
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        raise translated(error, path) from error
+
+
+def _set_journal_mode(connection: sqlite3.Connection, mode: str, busy_timeout_s: float) -> None:
+    # SQLite does not wait for its lock here, so two processes that make the file at once would trip over each other.
+    deadline = time.monotonic() + busy_timeout_s
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != mode:
+        try:
+            connection.execute(f"PRAGMA journal_mode = {mode}")
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
+
+
+def migrate(connection: sqlite3.Connection, path: Path) -> None:
+    """Apply the migrations that the file lacks, all in one transaction."""
+    steps = migrations()
+    if _version(connection, path) == len(steps):
+        return
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for number, script in enumerate(steps[_version(connection, path) :], start=1 + _version(connection, path)):
+            for statement in statements(script):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number}")
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection, path: Path) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (owner,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and owner != APPLICATION_ID:
+        raise LedgerDamaged(f"{path} is a database, but not a ledger; choose another path")
+    if version > len(migrations()):
+        raise LedgerTooNew(
+            f"{path} has schema {version}, this program knows {len(migrations())}; use the newer version of the program"
+        )
+    return int(version)
+
+
+def migrations() -> list[str]:
+    """The scripts in order; the file named 0001 leads to version 1."""
+    folder = files(__package__) / "sql" / "migrations"
+    return [entry.read_text("utf-8") for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)]
+
+
+def statements(script: str) -> Iterator[str]:
+    """The single statements of a script; a trigger's inner semicolons do not end it."""
+    pending = ""
+    for line in script.splitlines(keepends=True):
+        pending += line
+        if sqlite3.complete_statement(pending):
+            yield pending
+            pending = ""
+
+
+def queries() -> Mapping[str, str]:
+    """The statements of `queries.sql` by name."""
+    parts = _NAME.split((files(__package__) / "sql" / "queries.sql").read_text("utf-8"))
+    return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+
+
+def is_busy(error: BaseException) -> bool:
+    return isinstance(error, sqlite3.Error) and _primary_code(error) in _BUSY
+
+
+def _primary_code(error: sqlite3.Error) -> int:
+    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
+
+
+def translated(error: sqlite3.Error, path: Path) -> LedgerError:
+    """SQLite's error in our words."""
+    if is_busy(error):
+        return LedgerBusy(f"{path} is locked by another process; try again")
+    if _primary_code(error) in _LOST:
+        return LedgerDamaged(f"{path} is not a ledger or is damaged ({error}); restore it or move it away")
+    return LedgerUnusable(f"{path} cannot be read or written: {error}")

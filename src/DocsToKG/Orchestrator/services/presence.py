@@ -1,0 +1,120 @@
+"""Who is alive? Each worker process holds a locked file beside the ledger for as long as it lives.
+
+The system drops the lock when the process ends, however it ends. Whoever then gets the lock knows
+that the worker is dead and frees its leases at once, without waiting for them to run out.
+Promises: the leases of a living worker are never touched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from DocsToKG.Orchestrator.errors import BadJob, LedgerError
+
+_WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+_SUFFIX = ".lock"
+_TRIES = 200
+_PAUSE_S = 0.01
+
+
+class _FreesWorkers(Protocol):
+    @property
+    def path(self) -> Path: ...
+
+    def release_worker(self, worker_id: str) -> int: ...
+
+
+class Presence:
+    """Held from before the first lease of `worker_id` until its last lease is settled."""
+
+    def __init__(self, ledger_path: str | Path, worker_id: str) -> None:
+        if not _WORKER_ID.fullmatch(worker_id):
+            raise BadJob(f"{worker_id[:80]!r} is not a worker id; use letters, digits, dot, dash and underscore")
+        self.path = _folder(Path(ledger_path)) / (worker_id + _SUFFIX)
+        self._file: int | None = None
+
+    def __enter__(self) -> Presence:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self._own_file()
+        os.truncate(self._file, 0)
+        os.write(self._file, f"{os.getpid()}\n".encode())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is not None:
+            self.path.unlink(missing_ok=True)
+            os.close(self._file)
+            self._file = None
+
+    def _own_file(self) -> int:
+        # A newcomer may be looking at our file in the moment between its making and our lock; it lets go soon.
+        for _ in range(_TRIES):
+            file = _locked_at(self.path, create=True)
+            if file is not None:
+                return file
+            time.sleep(_PAUSE_S)
+        raise LedgerError(f"another process is the worker {self.path.stem}; a worker id belongs to one process")
+
+
+def free_dead(ledger: _FreesWorkers, ledger_path: str | Path | None = None) -> int:
+    """Free the leases of every worker whose process is gone; how many jobs that were."""
+    folder = _folder(Path(ledger_path or ledger.path))
+    return sum(_free_if_dead(ledger, path) for path in sorted(folder.glob("*" + _SUFFIX)))
+
+
+def _free_if_dead(ledger: _FreesWorkers, path: Path) -> int:
+    file = _locked_at(path, create=False)
+    if file is None:
+        return 0
+    try:
+        # The file goes last: a crash in between leaves it for the next one to find.
+        freed = ledger.release_worker(path.name.removesuffix(_SUFFIX))
+        path.unlink(missing_ok=True)
+        return freed
+    finally:
+        os.close(file)
+
+
+def _folder(ledger_path: Path) -> Path:
+    return ledger_path.with_name(ledger_path.name + ".workers")
+
+
+def _locked_at(path: Path, *, create: bool) -> int | None:
+    """The file at `path`, open and locked by us; None when another holds it or it is gone."""
+    while True:
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | (os.O_CREAT if create else 0), 0o644)
+        except FileNotFoundError:
+            return None
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, file)
+            if not _lock(file):
+                return None
+            if _still_at(path, file):
+                stack.pop_all()
+                return file
+        # The one who held it before us removed the file while we opened it; take the new one.
+
+
+def _lock(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _still_at(path: Path, file: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(file))
+    except FileNotFoundError:
+        return False

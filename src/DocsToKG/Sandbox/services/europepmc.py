@@ -1,0 +1,108 @@
+"""Europe PMC: search by identifier, and rendered PDFs of its open articles."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from DocsToKG.Sandbox.artifacts import file_reply
+from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, text_reply
+from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
+from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.works import Work
+
+_ROOT = "/europepmc/webservices/rest"
+_BY_DOI = re.compile(r'DOI:"?([^"\s]+)"?')
+_BY_PMCID = re.compile(r'PMCID:"?PMC(\d{1,12})"?')
+_BY_PMID = re.compile(r'EXT_ID:"?(\d{1,12})"?(?: AND SRC:MED)?')
+
+
+class EuropePmc:
+    name = "europepmc"
+    hosts = ("www.ebi.ac.uk", "europepmc.org")
+
+    def __init__(self, web: Web) -> None:
+        self._web = web
+
+    def answer(self, request: Request) -> Reply:
+        if request.host == "europepmc.org":
+            return self._render(request)
+        if request.path == f"{_ROOT}/search":
+            return self._search(request)
+        if match := re.fullmatch(_ROOT + r"/PMC(\d{1,12})/fullTextXML", request.path):
+            work = self._web.world.by_number(int(match[1]), PMC_BASE, "pmcid")
+            if work:
+                return text_reply(f"<article><title>{work.serial}</title></article>", content_type="application/xml")
+        return html_reply("404", "<h1>Not Found</h1>", 404)
+
+    def _search(self, request: Request) -> Reply:
+        work = self._find(request.query.get("query", "").strip()[:1000])
+        if work and (trouble := self._web.index_trouble(work, self.name)):
+            return trouble
+        found = [record(work)] if work else []
+        return json_reply(
+            {
+                "version": "6.9",
+                "hitCount": len(found),
+                "nextCursorMark": "*",
+                "request": {"queryString": request.query.get("query", "")[:1000], "resultType": "core"},
+                "resultList": {"result": found},
+            }
+        )
+
+    def _find(self, query: str) -> Work | None:
+        """Only works in PubMed are known here."""
+        world = self._web.world
+        if match := _BY_DOI.fullmatch(query):
+            work = world.by_doi(match[1])
+            return work if work and work.pmid else None
+        if match := _BY_PMCID.fullmatch(query):
+            return world.by_number(int(match[1]), PMC_BASE, "pmcid")
+        if match := _BY_PMID.fullmatch(query):
+            return world.by_number(int(match[1]), PMID_BASE, "pmid")
+        return None
+
+    def _render(self, request: Request) -> Reply:
+        number = re.fullmatch(r"/articles/PMC(\d{1,12})", request.path)
+        if request.path == "/backend/ptpmcrender.fcgi":
+            number = re.fullmatch(r"PMC(\d{1,12})", request.query.get("accid", ""))
+        work = self._web.world.by_number(int(number[1]), PMC_BASE, "pmcid") if number else None
+        copy = work.copy("europepmc") if work else None
+        if work is None or copy is None:
+            return html_reply("Not found", "<h1>Article not found</h1>", 404)
+        if "pdf" in request.query or request.query.get("blobtype") == "pdf":
+            return file_reply(self._web, request, work, copy)
+        return html_reply("Europe PMC", f"<h1>{work.pmcid}</h1>")
+
+
+def record(work: Work) -> dict[str, Any]:
+    in_pmc = work.pmcid is not None
+    links = [_link("doi", "S", "Subscription required", f"https://doi.org/{work.doi}")]
+    if in_pmc:
+        links.insert(0, _link("html", "OA", "Open access", f"https://europepmc.org/articles/{work.pmcid}"))
+        links.insert(0, _link("pdf", "OA", "Open access", f"https://europepmc.org/articles/{work.pmcid}?pdf=render"))
+    return {
+        "id": work.pmid,
+        "source": "MED",
+        "pmid": work.pmid,
+        **({"pmcid": work.pmcid} if in_pmc else {}),
+        "doi": work.doi,
+        "title": work.title,
+        "pubYear": str(work.year),
+        "isOpenAccess": "Y" if in_pmc else "N",
+        "inEPMC": "Y" if in_pmc else "N",
+        "inPMC": "Y" if in_pmc else "N",
+        "hasPDF": "Y" if in_pmc else "N",
+        **({"license": work.licence.replace("-", " ", 1)} if in_pmc and work.licence else {}),
+        "fullTextUrlList": {"fullTextUrl": links},
+    }
+
+
+def _link(style: str, code: str, availability: str, url: str) -> dict[str, str]:
+    return {
+        "availability": availability,
+        "availabilityCode": code,
+        "documentStyle": style,
+        "site": "Europe_PMC" if style != "doi" else "DOI",
+        "url": url,
+    }

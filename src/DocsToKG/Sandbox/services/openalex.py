@@ -1,0 +1,188 @@
+"""api.openalex.org: works by any identifier, and lists by filter or search with cursors."""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply
+from DocsToKG.Sandbox.identifiers import OPENALEX_BASE, PMID_BASE
+from DocsToKG.Sandbox.services.unpaywall import listed_copies
+from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.works import Copy, Work
+
+_MAX_VALUES = 100
+Test = Callable[[Work], bool]
+
+
+class BadFilter(ValueError):
+    """A filter or cursor that the service would refuse."""
+
+
+class OpenAlex:
+    name = "openalex"
+    hosts = ("api.openalex.org", "content.openalex.org")
+
+    def __init__(self, web: Web) -> None:
+        self._web = web
+
+    def answer(self, request: Request) -> Reply:
+        if request.query.get("api_key") == "":
+            return json_reply({"error": "Invalid API key", "message": "omit api_key when you have none"}, 401)
+        if request.host == "content.openalex.org":
+            return json_reply({"error": "API key required"}, 404 if "api_key" in request.query else 401)
+        reply = self._list(request) if request.path == "/works" else self._single(request)
+        limit = str(int(100 * self._web.limits.rate_factor) or 1)
+        reply.headers |= {"X-RateLimit-Limit": limit, "X-RateLimit-Remaining": limit, "X-RateLimit-Reset": "1"}
+        return reply
+
+    def _single(self, request: Request) -> Reply:
+        work = self._find(request.path.removeprefix("/works/"))
+        if work is None:
+            return html_reply("404 Not Found", "<h1>Not Found</h1>", 404)
+        return self._web.index_trouble(work, self.name) or json_reply(record(work))
+
+    def _find(self, name: str) -> Work | None:
+        world = self._web.world
+        name = name.removeprefix("https://openalex.org/")
+        lowered = name.lower()
+        for start in ("doi:", "https://doi.org/", "https:/doi.org/"):
+            if lowered.startswith(start):
+                return world.by_doi(name[len(start) :])
+        if lowered.startswith("pmid:") and name[5:].isdecimal():
+            return world.by_number(int(name[5:]), PMID_BASE, "pmid")
+        if lowered.startswith("w") and name[1:].isdecimal():
+            return world.by_number(int(name[1:]), OPENALEX_BASE, "openalex_id")
+        return None
+
+    def _list(self, request: Request) -> Reply:
+        try:
+            works = list(self._matching(request))
+            size, start = _page(request)
+        except BadFilter as error:
+            return json_reply({"error": "Invalid query parameters error.", "message": str(error)}, 400)
+        shown = works[start : start + size]
+        after = start + size if start + size < len(works) else None
+        meta = {"count": len(works), "per_page": size, "next_cursor": _cursor(after)}
+        return json_reply({"meta": meta, "results": [record(work) for work in shown], "group_by": []})
+
+    def _matching(self, request: Request) -> Iterator[Work]:
+        world = self._web.world
+        words = request.query.get("filter", "").split(",")
+        tests = [_test(word) for word in words if word and not word.startswith("doi:")]
+        names = [word.removeprefix("doi:") for word in words if word.startswith("doi:")]
+        sought = request.query.get("search", "").lower().split()[:20]
+        for work in self._named(names) if names else map(world.work, range(world.count)):
+            title = work.title.lower()
+            if all(test(work) for test in tests) and all(word in title for word in sought):
+                yield work
+
+    def _named(self, words: list[str]) -> list[Work]:
+        """The works a `doi:a|b` filter names. A comma inside a DOI would end the filter, as it does in reality."""
+        values = [value for word in words for value in word.split("|")]
+        if len(values) > _MAX_VALUES:
+            raise BadFilter(f"at most {_MAX_VALUES} values may be joined with |")
+        found = [self._web.world.by_doi(value.removeprefix("https://doi.org/")) for value in values]
+        return [work for work in found if work]
+
+
+def record(work: Work) -> dict[str, Any]:
+    locations = [_location(work, copy) for copy in _copies(work)]
+    open_places = [location for location in locations if location["is_oa"]]
+    best = open_places[0] if open_places else None
+    ids = {"openalex": f"https://openalex.org/{work.openalex_id}", "doi": f"https://doi.org/{work.doi.lower()}"}
+    if work.pmid:
+        ids["pmid"] = f"https://pubmed.ncbi.nlm.nih.gov/{work.pmid}"
+    return {
+        "id": ids["openalex"],
+        "doi": ids["doi"],
+        "title": work.title,
+        "display_name": work.title,
+        "publication_year": work.year,
+        "publication_date": work.date,
+        "ids": ids,
+        "type": "article" if work.in_crossref else "preprint",
+        "is_retracted": False,
+        "is_paratext": False,
+        "open_access": {
+            "is_oa": bool(best),
+            "oa_status": work.oa_status if best else "closed",
+            "oa_url": (best["pdf_url"] or best["landing_page_url"]) if best else None,
+            "any_repository_has_fulltext": any(copy.kind != "publisher" for copy in listed_copies(work)),
+        },
+        "authorships": [{"author": {"display_name": f"{given} {family}"}} for given, family in work.authors],
+        "primary_location": locations[0] if locations else None,
+        "best_oa_location": best,
+        "locations": locations,
+        "locations_count": len(locations),
+        "has_content": {"pdf": False, "grobid_xml": False},
+        "content_urls": None,
+    }
+
+
+def _copies(work: Work) -> list[Copy]:
+    """All listed copies, and the publisher's page even where it is closed."""
+    return [copy for copy in work.copies if copy.listed != "nothing" or copy.kind == "publisher"]
+
+
+def _location(work: Work, copy: Copy) -> dict[str, Any]:
+    is_open = copy.listed != "nothing"
+    return {
+        "id": _location_id(work, copy),
+        "is_oa": is_open,
+        "landing_page_url": copy.landing_url,
+        "pdf_url": copy.pdf_url if copy.listed == "pdf" else None,
+        "version": copy.version,
+        "license": work.licence if is_open and copy.kind == "publisher" else None,
+        "license_id": None,
+        "is_accepted": copy.version != "submittedVersion",
+        "is_published": copy.version == "publishedVersion",
+        "source": {
+            "id": None,
+            "display_name": work.journal,
+            "type": "journal" if copy.kind == "publisher" else "repository",
+        },
+    }
+
+
+def _location_id(work: Work, copy: Copy) -> str:
+    match copy.kind:
+        case "arxiv":
+            return f"pmh:oai:arXiv.org:{work.arxiv_id}"
+        case "pmc":
+            return f"pmh:oai:pubmedcentral.nih.gov:{(work.pmcid or '').removeprefix('PMC')}"
+        case "repository":
+            return f"pmh:oai:{copy.house.host if copy.house else 'unknown'}:{work.serial}"
+    return f"doi:{work.doi.lower()}"
+
+
+def _test(word: str) -> Test:
+    name, _, value = word.partition(":")
+    match name:
+        case "publication_year" if value.isdecimal():
+            return lambda work: work.year == int(value)
+        case "is_oa" | "open_access.is_oa" if value in ("true", "false"):
+            return lambda work: bool(listed_copies(work)) == (value == "true")
+        case "open_access.oa_status" | "oa_status":
+            return lambda work: work.oa_status == value
+        case "title.search":
+            return lambda work: all(part in work.title.lower() for part in value.lower().split())
+    raise BadFilter(f"{name} is not a valid field, or {value!r} no value for it")
+
+
+def _page(request: Request) -> tuple[int, int]:
+    size = request.query.get("per_page") or request.query.get("per-page") or "25"
+    if not size.isdecimal() or not 1 <= int(size[:6]) <= 100:
+        raise BadFilter("per_page must be a number between 1 and 100")
+    cursor = request.query.get("cursor", "*")
+    try:
+        if cursor == "*":
+            return int(size), max(0, int(request.query.get("page", "1")) - 1) * int(size)
+        return int(size), max(0, int(urlsafe_b64decode(cursor.encode()).decode()))
+    except ValueError as error:
+        raise BadFilter("page or cursor is not one we gave") from error
+
+
+def _cursor(start: int | None) -> str | None:
+    return None if start is None else urlsafe_b64encode(str(start).encode()).decode()

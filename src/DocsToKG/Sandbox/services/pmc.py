@@ -1,0 +1,115 @@
+"""PubMed Central: the open bucket, the id converter, and article pages that give programs no PDF."""
+
+from __future__ import annotations
+
+import json
+import re
+from hashlib import md5
+
+from DocsToKG.Sandbox.artifacts import file_reply
+from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, redirect, text_reply
+from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
+from DocsToKG.Sandbox.services.pages import meta
+from DocsToKG.Sandbox.web import Web
+from DocsToKG.Sandbox.works import Work
+
+_BUCKET = "pmc-oa-opendata.s3.amazonaws.com"
+_PMCID = re.compile(r"PMC(\d{1,12})")
+_MAX_IDS = 200
+
+
+class Pmc:
+    name = "pmc"
+    hosts = (_BUCKET, "pmc.ncbi.nlm.nih.gov", "www.ncbi.nlm.nih.gov")
+
+    def __init__(self, web: Web) -> None:
+        self._web = web
+
+    def answer(self, request: Request) -> Reply:
+        if request.host == _BUCKET:
+            return self._listing(request) if request.path == "/" else self._object(request)
+        if request.path.startswith("/tools/idconv/api/v1/articles"):
+            return self._convert(request)
+        if match := re.match(r"/pmc/articles/(?:PMC)?(\d{1,12})", request.path):
+            return redirect(f"https://pmc.ncbi.nlm.nih.gov/articles/PMC{match[1]}/", 301)
+        if request.path.startswith("/pmc/utils/idconv/"):
+            return redirect(f"https://pmc.ncbi.nlm.nih.gov/tools/idconv/api/v1/articles/?{request.raw_query}", 301)
+        return self._article(request)
+
+    def _by_pmcid(self, text: str) -> Work | None:
+        match = _PMCID.match(text)
+        return self._web.world.by_number(int(match[1]), PMC_BASE, "pmcid") if match else None
+
+    def _listing(self, request: Request) -> Reply:
+        prefix = request.query.get("prefix", "")
+        work = self._by_pmcid(prefix)
+        name = f"{work.pmcid}.1/" if work and f"{work.pmcid}.1/".startswith(prefix) else None
+        if work and name and (trouble := self._web.index_trouble(work, self.name)):
+            return trouble
+        found = f"<CommonPrefixes><Prefix>{name}</Prefix></CommonPrefixes>" if name else ""
+        text = (
+            '<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+            f"<Name>pmc-oa-opendata</Name><KeyCount>{int(bool(name))}</KeyCount><IsTruncated>false</IsTruncated>"
+            f"{found}</ListBucketResult>"
+        )
+        return text_reply(text, content_type="application/xml")
+
+    def _object(self, request: Request) -> Reply:
+        match = re.fullmatch(r"/(?:metadata/|PMC\d+\.1/)(PMC\d{1,12})\.1\.(json|pdf|xml|txt)", request.path)
+        work = self._by_pmcid(match[1]) if match else None
+        copy = work.copy("pmc") if work else None
+        if not match or work is None or copy is None:
+            return text_reply("<Error><Code>NoSuchKey</Code></Error>", 404, "application/xml")
+        if match[2] == "pdf":
+            return file_reply(self._web, request, work, copy)
+        if match[2] == "json":
+            return Reply(200, json.dumps(self._metadata(work)).encode(), "application/json")
+        return text_reply(f"<article><title>{work.serial}</title></article>", content_type="application/xml")
+
+    def _metadata(self, work: Work) -> dict[str, object]:
+        body = self._web.world.file(work.origin, "publishedVersion")
+        digest = md5(body, usedforsecurity=False).hexdigest()
+        place = f"s3://pmc-oa-opendata/{work.pmcid}.1/{work.pmcid}.1"
+        return {
+            "pmcid": work.pmcid,
+            "version": 1,
+            "pmid": int(work.pmid or 0) or None,
+            "doi": work.doi,
+            "title": work.title,
+            "citation": f"{work.journal}. {work.year}",
+            "license_code": (work.licence or "").upper().replace("CC-", "CC ", 1) or None,
+            "is_pmc_openaccess": True,
+            "is_manuscript": False,
+            "is_historical_ocr": False,
+            "is_retracted": False,
+            "pdf_url": f"{place}.pdf?md5={digest}",
+            "xml_url": f"{place}.xml",
+            "text_url": f"{place}.txt",
+            "media_urls": [],
+        }
+
+    def _convert(self, request: Request) -> Reply:
+        names = [name for name in request.query.get("ids", "").split(",") if name]
+        if not names or len(names) > _MAX_IDS:
+            return json_reply({"status": "error", "message": f"give 1 to {_MAX_IDS} ids"}, 400)
+        return json_reply({"status": "ok", "records": [self._conversion(name) for name in names]})
+
+    def _conversion(self, name: str) -> dict[str, object]:
+        work = self._by_pmcid(name) or self._web.world.by_doi(name)
+        if work is None and name.isdecimal():
+            work = self._web.world.by_number(int(name[:12]), PMID_BASE, "pmid")
+        if work is None or work.pmcid is None:
+            return {"requested-id": name, "status": "error", "errmsg": "Identifier not found in PMC"}
+        return {"requested-id": name, "pmcid": work.pmcid, "pmid": int(work.pmid or 0), "doi": work.doi, "live": True}
+
+    def _article(self, request: Request) -> Reply:
+        match = re.fullmatch(r"/articles/(PMC\d{1,12})/?(pdf/.*)?", request.path)
+        work = self._by_pmcid(match[1]) if match else None
+        if not match or work is None:
+            return html_reply("Page not available", "<h1>Page not available</h1>", 404)
+        if match[2]:
+            return html_reply("Preparing to download ...", "<p>Preparing to download ...</p><script>pow()</script>")
+        tags = meta("citation_doi", work.doi) + meta(
+            "citation_pdf_url", f"https://{request.host}{request.path}pdf/main.pdf"
+        )
+        return Reply(200, f"<!DOCTYPE html><html><head>{tags}</head><body>{work.pmcid}</body></html>".encode())

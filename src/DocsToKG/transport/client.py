@@ -1,0 +1,44 @@
+"""The httpx2 client over a transport of ours, with everything switched off that would act behind our back.
+
+No redirects, no environment, no cookies: each hop is asked for by whoever counts and gates requests.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+
+import httpx2
+
+
+def build_client(
+    transport: httpx2.BaseTransport,
+    *,
+    user_agent: str,
+    timeout_connect_s: float,
+    timeout_read_s: float,
+    timeout_write_s: float | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> httpx2.Client:
+    """A client that does one request at a time and nothing else. Closing it closes the transport."""
+    timeout = httpx2.Timeout(
+        connect=timeout_connect_s,
+        read=timeout_read_s,
+        write=timeout_read_s if timeout_write_s is None else timeout_write_s,
+        pool=None,
+    )
+    return httpx2.Client(
+        transport=transport,
+        timeout=timeout,
+        headers={"User-Agent": user_agent, **(headers or {})},
+        # One client serves many works: a shared jar would carry one work's session into another's requests.
+        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        follow_redirects=False,
+        trust_env=False,
+    )
+
+
+def silence_request_log() -> None:
+    """httpx2 logs every URL at INFO, keys in the query included: call this once, where logs are set up."""
+    logging.getLogger("httpx2").setLevel(logging.WARNING)

@@ -1,0 +1,196 @@
+"""HTTP/1.1 under httpx2: one request out, one answer in, connections kept for the next.
+
+Reads from `request.extensions`: `timeout` (httpx2's), `deadline` (monotonic seconds for the whole exchange, body
+included) and `cancel` (a `CancelToken`). Puts `peer`, the address connected to, into `response.extensions`. Follows no
+redirect, keeps no cookie, retries nothing but a kept connection that had died. Thread-safe, with no thread of its own.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from itertools import chain
+
+import httpx2
+
+from DocsToKG.core.cancel import Cancelled
+from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.transport.body import Body, body_of
+from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.dial import Dialer, Route
+from DocsToKG.transport.errors import ConnectionWentStale
+from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.head import Head, parse_head
+from DocsToKG.transport.idle import IdleWires
+from DocsToKG.transport.names import NameResolver
+from DocsToKG.transport.outgoing import body_blocks, encode_head, may_be_sent_again
+from DocsToKG.transport.patience import Patience
+from DocsToKG.transport.proxy import Proxies
+from DocsToKG.transport.wire import Wire
+
+_MAX_INTERIM_ANSWERS = 8
+_MAX_DRAIN_BYTES = 64 * 1024
+
+
+class LeanTransport(httpx2.BaseTransport):
+    """Talks to addresses the guard judged, and to no others."""
+
+    def __init__(
+        self,
+        *,
+        guard: AddressGuard,
+        names: NameResolver,
+        connect_to: ConnectTo | None = None,
+        proxies: Proxies | None = None,
+        ssl_context: ssl.SSLContext | None = None,
+        max_idle_per_host: int = 8,
+        max_idle: int = 64,
+        idle_expiry_s: float = 30.0,
+        max_header_bytes: int = 64 * 1024,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._max_header_bytes = max_header_bytes
+        self._dialer = Dialer(
+            guard=guard,
+            names=names,
+            connect_to=connect_to,
+            proxies=proxies,
+            ssl_context=ssl_context,
+            max_header_bytes=max_header_bytes,
+        )
+        self._idle = IdleWires(
+            clock=self._clock, max_per_host=max_idle_per_host, max_total=max_idle, expiry_s=idle_expiry_s
+        )
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer with its body unread. Read it to the end, or close it, to give the connection back."""
+        patience = Patience.of(request, self._clock)
+        patience.check()
+        route = self._dialer.route(request.url)
+        wire = self._idle.take(route)
+        if wire is not None:
+            wire.begin(patience)
+            try:
+                return self._exchange(wire, route, request)
+            except ConnectionWentStale:
+                if not may_be_sent_again(request):
+                    raise
+        return self._exchange(self._dialer.dial(route, patience), route, request)
+
+    def close(self) -> None:
+        """Close the idle connections. Exchanges under way end by themselves and keep nothing."""
+        self._idle.close()
+
+    def _exchange(self, wire: Wire, route: Route, request: httpx2.Request) -> httpx2.Response:
+        try:
+            self._send(wire, route, request)
+            head = self._receive_head(wire, request.method)
+            keep = head.keep_alive and "close" not in request.headers.get("connection", "").lower()
+            stream = _AnswerStream(wire, body_of(head, wire), self._idle if keep else None, route)
+        except BaseException:
+            wire.close()
+            raise
+        return _response(head, stream, wire)
+
+    def _send(self, wire: Wire, route: Route, request: httpx2.Request) -> None:
+        blocks = chain([_head_bytes(route, request)], body_blocks(request))
+        # Head and a small body leave in one packet.
+        first = next(blocks) + next(blocks, b"")
+        try:
+            for block in chain([first], blocks):
+                wire.send(block)
+        except httpx2.WriteError as error:
+            if wire.reused:
+                raise ConnectionWentStale("the server had closed the kept connection") from error
+            raise
+
+    def _receive_head(self, wire: Wire, method: str) -> Head:
+        for _ in range(_MAX_INTERIM_ANSWERS + 1):
+            head = parse_head(self._receive_block(wire), method)
+            if head.status == 101:
+                raise httpx2.RemoteProtocolError("the server switched to a protocol we did not ask for")
+            if head.status >= 200:
+                return head
+        raise httpx2.RemoteProtocolError("the server sent interim answers without end")
+
+    def _receive_block(self, wire: Wire) -> bytes:
+        try:
+            block = wire.receive_head(self._max_header_bytes)
+        except httpx2.ReadError as error:
+            if wire.reused and not wire.has_received:
+                raise ConnectionWentStale("the server had closed the kept connection") from error
+            raise
+        if not block:
+            if wire.reused and not wire.has_received:
+                raise ConnectionWentStale("the server had closed the kept connection")
+            raise httpx2.RemoteProtocolError("the server closed the connection without an answer")
+        return block
+
+
+class _AnswerStream(httpx2.SyncByteStream):
+    """The body as httpx2 reads it. Gives the connection back with the last byte, closes it on any trouble."""
+
+    def __init__(self, wire: Wire, body: Body, idle: IdleWires | None, route: Route) -> None:
+        self._wire = wire
+        self._body = body
+        self._idle = idle
+        self._route = route
+        self._settled = False
+        if body.finished:
+            self._settle()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while block := self._next():
+            yield block
+
+    def close(self) -> None:
+        if not self._settled and self._idle is not None:
+            self._drain()
+        if not self._settled:
+            self._settled = True
+            self._wire.close()
+
+    def _next(self) -> bytes:
+        if self._settled:
+            return b""
+        try:
+            block = self._body.read()
+        except BaseException:
+            self._settled = True
+            self._wire.close()
+            raise
+        if self._body.finished:
+            self._settle()
+        return block
+
+    def _drain(self) -> None:
+        """Take what has already arrived: the short page of a redirect is no reason to lose its connection."""
+        self._wire.stop_waiting()
+        received = 0
+        try:
+            while not self._settled and received <= _MAX_DRAIN_BYTES:
+                received += len(self._next())
+        except (httpx2.TransportError, Cancelled):
+            return
+
+    def _settle(self) -> None:
+        self._settled = True
+        if self._idle is None or self._wire.has_bytes_ahead or self._wire.ragged:
+            self._wire.close()
+        else:
+            self._wire.finish()
+            self._idle.put(self._route, self._wire)
+
+
+def _head_bytes(route: Route, request: httpx2.Request) -> bytes:
+    if not route.is_forwarded or route.proxy is None:
+        return encode_head(request, request.url.raw_path)
+    authority = request.url.netloc
+    extra = [(b"Proxy-Authorization", route.proxy.authorization)] if route.proxy.authorization is not None else []
+    return encode_head(request, b"http://" + authority + request.url.raw_path, extra)
+
+
+def _response(head: Head, stream: httpx2.SyncByteStream, wire: Wire) -> httpx2.Response:
+    extensions = {"http_version": head.version, "reason_phrase": head.reason, "peer": wire.peer}
+    return httpx2.Response(head.status, headers=head.fields, stream=stream, extensions=extensions)

@@ -1,0 +1,175 @@
+"""From host names to addresses, with a real deadline.
+
+The system's resolver cannot be interrupted, so it runs in a few daemon threads and the caller stops waiting when
+time is up or the call is called off. Answers are kept for a short while; threads that ask for one name share one
+look-up. Does not judge addresses; the guard does. Promises: never more than `threads` look-ups at once, no thread when
+idle.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import httpx2
+
+from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.transport.errors import NameNotFound
+from DocsToKG.transport.hosts import patterns_for, plain_host
+
+
+class NameResolver(Protocol):
+    """Raises `NameNotFound`, `httpx2.ConnectTimeout` when time is up, `Cancelled` when called off."""
+
+    def resolve(self, host: str, port: int, *, timeout_s: float | None, cancel: CancelToken | None) -> list[str]: ...
+
+
+class StaticNames:
+    """Answers from a table: exact names, then `*.suffix`, then `*`, then `fallback`."""
+
+    def __init__(self, answers: Mapping[str, Sequence[str]], fallback: NameResolver | None = None) -> None:
+        self._answers = {plain_host(name): list(addresses) for name, addresses in answers.items()}
+        self._fallback = fallback
+
+    def resolve(self, host: str, port: int, *, timeout_s: float | None, cancel: CancelToken | None) -> list[str]:
+        for pattern in patterns_for(host):
+            if pattern in self._answers:
+                return list(self._answers[pattern])
+        if self._fallback is None:
+            raise NameNotFound(f"the host name {host[:255]!r} has no address")
+        return self._fallback.resolve(host, port, timeout_s=timeout_s, cancel=cancel)
+
+
+@dataclass(slots=True)
+class _LookUp:
+    """One question under way, and everybody who waits for its answer."""
+
+    host: str
+    port: int
+    waiters: list[threading.Event] = field(default_factory=list)
+    done: bool = False
+    addresses: list[str] = field(default_factory=list)
+
+
+class SystemNames:
+    """The machine's resolver. Failures are kept `failure_ttl_s`, so that a dead name is not asked for by every work."""
+
+    def __init__(
+        self,
+        *,
+        threads: int = 16,
+        ttl_s: float = 60.0,
+        failure_ttl_s: float = 5.0,
+        max_names: int = 4096,
+        clock: Clock | None = None,
+        getaddrinfo: Callable[..., Iterable[tuple[Any, ...]]] = socket.getaddrinfo,
+    ) -> None:
+        self._max_threads = threads
+        self._ttl_s = ttl_s
+        self._failure_ttl_s = failure_ttl_s
+        self._max_names = max_names
+        self._clock = clock or SystemClock()
+        self._getaddrinfo = getaddrinfo
+        self._lock = threading.Lock()
+        self._threads = 0
+        self._waiting: deque[_LookUp] = deque()
+        self._under_way: dict[str, _LookUp] = {}
+        self._known: OrderedDict[str, tuple[float, list[str]]] = OrderedDict()
+
+    def resolve(self, host: str, port: int, *, timeout_s: float | None, cancel: CancelToken | None) -> list[str]:
+        wake = threading.Event()
+        with self._lock:
+            addresses = self._remembered(host)
+            look_up = None if addresses is not None else self._join(host, port, wake)
+        if look_up is not None:
+            self._wait(look_up, wake, timeout_s, cancel)
+            addresses = look_up.addresses
+        if not addresses:
+            raise NameNotFound(f"the host name {host[:255]!r} has no address")
+        return list(addresses)
+
+    def _wait(
+        self, look_up: _LookUp, wake: threading.Event, timeout_s: float | None, cancel: CancelToken | None
+    ) -> None:
+        forget = cancel.on_cancel(wake.set) if cancel is not None else None
+        wake.wait(timeout_s)
+        if forget is not None:
+            forget()
+        with self._lock:
+            if look_up.done:
+                return
+            look_up.waiters.remove(wake)
+        if cancel is not None:
+            cancel.raise_if_cancelled()
+        raise httpx2.ConnectTimeout(f"looking up {look_up.host[:255]!r} took too long")
+
+    def _remembered(self, host: str) -> list[str] | None:
+        expires, addresses = self._known.get(host, (0.0, []))
+        return addresses if expires > self._clock.monotonic() else None
+
+    def _join(self, host: str, port: int, wake: threading.Event) -> _LookUp:
+        look_up = self._under_way.get(host)
+        if look_up is None:
+            look_up = self._under_way[host] = _LookUp(host, port)
+            self._waiting.append(look_up)
+            self._start_thread()
+        look_up.waiters.append(wake)
+        return look_up
+
+    def _start_thread(self) -> None:
+        if self._threads < self._max_threads:
+            threading.Thread(target=self._work, name="name-look-up", daemon=True).start()
+            self._threads += 1
+
+    def _work(self) -> None:
+        while (look_up := self._next()) is not None:
+            addresses = self._ask(look_up)
+            with self._lock:
+                self._remember(look_up.host, addresses)
+                self._under_way.pop(look_up.host, None)
+                look_up.addresses, look_up.done = addresses, True
+                waiters = list(look_up.waiters)
+            for wake in waiters:
+                wake.set()
+
+    def _next(self) -> _LookUp | None:
+        with self._lock:
+            while self._waiting:
+                look_up = self._waiting.popleft()
+                if look_up.waiters:
+                    return look_up
+                # Everybody gave up before its turn came.
+                self._under_way.pop(look_up.host, None)
+            self._threads -= 1
+            return None
+
+    def _ask(self, look_up: _LookUp) -> list[str]:
+        try:
+            answers = self._getaddrinfo(look_up.host, look_up.port, type=socket.SOCK_STREAM)
+        except (OSError, ValueError):  # UnicodeError is a ValueError: a label too long to be a name.
+            return []
+        return in_turn([str(answer[4][0]) for answer in answers])
+
+    def _remember(self, host: str, addresses: list[str]) -> None:
+        ttl_s = self._ttl_s if addresses else self._failure_ttl_s
+        self._known[host] = (self._clock.monotonic() + ttl_s, addresses)
+        self._known.move_to_end(host)
+        while len(self._known) > self._max_names:
+            self._known.popitem(last=False)
+
+
+def in_turn(addresses: Iterable[str]) -> list[str]:
+    """Each address once, the two families by turns, so that a dead IPv6 route costs one try and not all of them."""
+    unique = list(dict.fromkeys(addresses))
+    if not unique:
+        return []
+    first = [text for text in unique if (":" in text) == (":" in unique[0])]
+    second = [text for text in unique if (":" in text) != (":" in unique[0])]
+    paired = [text for pair in zip(first, second, strict=False) for text in pair]
+    shorter = min(len(first), len(second))
+    return paired + first[shorter:] + second[shorter:]

@@ -1,0 +1,94 @@
+"""Which proxy, if any, stands between us and a host.
+
+Reads the usual variables (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PROXY, either case, lower case first) from a mapping
+it is given, never from the process. Behind a proxy it is the proxy that resolves and connects, so the guard can judge
+the name or literal only, not the address behind it. The connection to the proxy itself goes where the operator put
+it, private or not.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address, ip_network
+from urllib.parse import unquote, urlsplit
+
+from DocsToKG.transport.hosts import plain_host
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """An HTTP proxy. `authorization` is the header value for it, and is never shown."""
+
+    host: str
+    port: int
+    authorization: bytes | None = field(default=None, repr=False)
+
+
+class Proxies:
+    """Absolute-form requests for http, CONNECT for https. Raises ValueError for a proxy we cannot use."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        for_all = _variable(environment, "all_proxy")
+        self._by_scheme = {
+            scheme: _proxy(f"{scheme}_proxy", _variable(environment, f"{scheme}_proxy") or for_all)
+            for scheme in ("http", "https")
+        }
+        exceptions = _variable(environment, "no_proxy").split(",")
+        self._exceptions = [item for item in (_exception(text) for text in exceptions) if item[0]]
+
+    def proxy_for(self, scheme: str, host: str, port: int) -> Proxy | None:
+        if any(_matches(pattern, only_port, plain_host(host), port) for pattern, only_port in self._exceptions):
+            return None
+        return self._by_scheme.get(scheme)
+
+
+def _variable(environment: Mapping[str, str], name: str) -> str:
+    return (environment.get(name) or environment.get(name.upper()) or "").strip()
+
+
+def _proxy(name: str, value: str) -> Proxy | None:
+    if not value:
+        return None
+    # The value may hold a password, so no error repeats it.
+    try:
+        parts = urlsplit(value if "://" in value else f"http://{value}")
+        host, port = parts.hostname, parts.port or 80
+    except ValueError:
+        raise ValueError(f"{name} is not a proxy URL; write it like http://proxy.example.org:3128") from None
+    if parts.scheme != "http" or not host:
+        raise ValueError(f"{name} must be an http:// proxy URL, like http://proxy.example.org:3128")
+    return Proxy(host, port, _basic(parts.username, parts.password))
+
+
+def _basic(user: str | None, password: str | None) -> bytes | None:
+    if user is None:
+        return None
+    pair = f"{unquote(user)}:{unquote(password or '')}".encode()
+    return b"Basic " + base64.b64encode(pair)
+
+
+def _exception(text: str) -> tuple[str, int | None]:
+    item = text.strip().lower()
+    head, colon, port = item.rpartition(":")
+    if colon and port.isdigit() and (":" not in head or head.endswith("]")):
+        return plain_host(head).removeprefix("*").removeprefix("."), int(port)
+    if item == "*":
+        return "*", None
+    return plain_host(item).removeprefix("*").removeprefix("."), None
+
+
+def _matches(pattern: str, only_port: int | None, host: str, port: int) -> bool:
+    if only_port is not None and only_port != port:
+        return False
+    if pattern == "*" or host == pattern or host.endswith(f".{pattern}"):
+        return True
+    return _in_network(pattern, host)
+
+
+def _in_network(pattern: str, host: str) -> bool:
+    try:
+        return ip_address(host) in ip_network(pattern, strict=False)
+    except ValueError:
+        return False

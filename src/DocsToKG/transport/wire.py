@@ -1,0 +1,225 @@
+"""One connection: bytes out, bytes in, TLS or not.
+
+Knows sockets and the patience of the exchange that uses it now. Does not know HTTP beyond where a head ends.
+Promises: no wait outlasts the patience; cancelling from another thread unblocks a waiting call, and never
+touches an exchange that took the connection over later.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from functools import partial
+
+import httpx2
+
+from DocsToKG.transport.errors import HeadersTooLarge, TlsFailed
+from DocsToKG.transport.patience import Patience
+
+_HEAD_END = re.compile(rb"\n\r?\n")
+_HEAD_BLOCK = 64 * 1024
+_CONNECT_SLICE_MS = 20
+
+
+class Wire:
+    """A socket and the bytes read ahead. Used by one exchange at a time, from `begin` to `finish` or `close`."""
+
+    __slots__ = (
+        "_ahead",
+        "_forget",
+        "_lock",
+        "_patience",
+        "_sock",
+        "_timeout_s",
+        "has_received",
+        "peer",
+        "ragged",
+        "reused",
+    )
+
+    def __init__(self, family: socket.AddressFamily, patience: Patience) -> None:
+        self._sock = socket.socket(family, socket.SOCK_STREAM)
+        self._lock = threading.Lock()
+        self._ahead = b""
+        self._timeout_s: float | None = -1.0
+        self._patience: Patience | None = None
+        self._forget: Callable[[], None] = _nothing
+        self.peer = ""
+        self.ragged = False
+        self.reused = False
+        self.begin(patience)
+
+    def begin(self, patience: Patience) -> None:
+        """From now on this exchange waits, and its cancelling shuts the socket down."""
+        self._patience = patience
+        self.has_received = False
+        if patience.cancel is not None:
+            self._forget = patience.cancel.on_cancel(partial(self._abort, patience))
+
+    def finish(self) -> None:
+        """The exchange is over and the connection may be kept: its cancelling no longer reaches us."""
+        self._forget()
+        self._forget = _nothing
+        with self._lock:
+            self._patience = None
+        self.reused = True
+
+    def close(self) -> None:
+        self._forget()
+        self._forget = _nothing
+        with self._lock:
+            self._patience = None
+            self._sock.close()
+
+    def _abort(self, patience: Patience) -> None:
+        # shutdown, not close: close would leave a reader in another thread blocked, and could free its descriptor
+        # number for somebody else. The plain socket's method, because SSLSocket.shutdown drops the TLS state.
+        with self._lock, contextlib.suppress(OSError):
+            if self._patience is patience:
+                socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
+
+    def connect(self, address: str, port: int, wait_s: float | None) -> None:
+        """Connect within `wait_s`; raises OSError, TimeoutError among them, when that fails."""
+        patience = self._used_by()
+        self._sock.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            self._sock.connect((address, port))
+        self._await_connected(patience, wait_s)
+        self._sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.peer = address
+
+    def _await_connected(self, patience: Patience, wait_s: float | None) -> None:
+        poller = select.poll()
+        poller.register(self._sock, select.POLLOUT)
+        give_up = None if wait_s is None else patience.clock.monotonic() + wait_s
+        # In slices, since shutting down a socket that is still connecting does not wake its waiter everywhere.
+        while not poller.poll(_CONNECT_SLICE_MS):
+            patience.check()
+            if give_up is not None and patience.clock.monotonic() >= give_up:
+                raise TimeoutError
+        patience.check()
+        if code := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(code, os.strerror(code))
+
+    def start_tls(self, context: ssl.SSLContext, host: str) -> None:
+        """Handshake, with `host` as the name to be proved. An early end is kept apart from a clean one (`ragged`)."""
+        patience = self._used_by()
+        try:
+            with self._lock:
+                self._sock = tls = context.wrap_socket(
+                    self._sock, server_hostname=host, do_handshake_on_connect=False, suppress_ragged_eofs=False
+                )
+            self._arm(patience.connect_wait())
+            tls.do_handshake()
+        except TimeoutError:
+            raise patience.timed_out(httpx2.ConnectTimeout, "the TLS handshake took too long") from None
+        except (OSError, ValueError) as error:
+            raise _tls_failure(patience, host, error) from error
+
+    def send(self, data: bytes) -> None:
+        patience = self._used_by()
+        rest = memoryview(data)
+        try:
+            while rest:
+                self._arm(patience.wait(patience.write_s))
+                rest = rest[self._sock.send(rest) :]
+        except TimeoutError:
+            raise patience.timed_out(httpx2.WriteTimeout, "the server took our bytes too slowly") from None
+        except OSError as error:
+            raise patience.broken(httpx2.WriteError, error) from error
+
+    def receive(self, size: int) -> bytes:
+        """At most `size` bytes, as soon as there are any; empty at the end of the stream."""
+        if self._ahead:
+            block, self._ahead = self._ahead[:size], self._ahead[size:]
+            return block
+        return self._receive(size)
+
+    def receive_head(self, max_bytes: int) -> bytes:
+        """Everything up to and with the empty line. Empty when the stream ends before the first byte."""
+        head = self._ahead or self._receive(_HEAD_BLOCK)
+        searched = 0
+        while (end := _HEAD_END.search(head, searched)) is None:
+            if len(head) > max_bytes:
+                raise HeadersTooLarge(f"the head of the answer is longer than {max_bytes} bytes")
+            more = self._receive(_HEAD_BLOCK) if head else b""
+            if not more:
+                return self._no_head(head)
+            searched, head = max(0, len(head) - 2), head + more
+        if end.end() > max_bytes:
+            raise HeadersTooLarge(f"the head of the answer is longer than {max_bytes} bytes")
+        self._ahead = head[end.end() :]
+        return head[: end.end()]
+
+    def _no_head(self, head: bytes) -> bytes:
+        if head:
+            raise httpx2.RemoteProtocolError("the server closed the connection in the middle of the headers")
+        return b""
+
+    def put_back(self, data: bytes) -> None:
+        """These bytes were read too far."""
+        self._ahead = data + self._ahead
+
+    @property
+    def has_bytes_ahead(self) -> bool:
+        return bool(self._ahead)
+
+    def is_stale(self) -> bool:
+        """Is there anything to read on an idle connection? Whatever it is, an end or a stray byte, it is of no use."""
+        if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
+            return True
+        poller = select.poll()
+        poller.register(self._sock, select.POLLIN)
+        return bool(poller.poll(0))
+
+    def stop_waiting(self) -> None:
+        """Only what has already arrived is wanted: the next calls fail rather than wait."""
+        patience = self._used_by()
+        patience.read_s = 0.0
+
+    def _receive(self, size: int) -> bytes:
+        patience = self._used_by()
+        self._arm(patience.wait(patience.read_s))
+        try:
+            block = self._sock.recv(size)
+        except ssl.SSLEOFError:
+            self.ragged, block = True, b""
+        except TimeoutError:
+            raise patience.timed_out(httpx2.ReadTimeout, "the server sent nothing in time") from None
+        except OSError as error:
+            raise patience.broken(httpx2.ReadError, error) from error
+        if block:
+            self.has_received = True
+        else:
+            patience.check()
+        return block
+
+    def _arm(self, timeout_s: float | None) -> None:
+        # Setting a timeout is a system call, and it seldom changes from one block to the next.
+        if timeout_s != self._timeout_s:
+            self._sock.settimeout(timeout_s)
+            self._timeout_s = timeout_s
+
+    def _used_by(self) -> Patience:
+        if self._patience is None:
+            raise httpx2.ReadError("the connection is closed")
+        return self._patience
+
+
+def _tls_failure(patience: Patience, host: str, error: OSError | ValueError) -> Exception:
+    if patience.cancel is not None:
+        patience.cancel.raise_if_cancelled()
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return TlsFailed(f"the certificate of {host!r} was not accepted: {error.verify_message}")
+    reason = getattr(error, "reason", None) or type(error).__name__
+    return TlsFailed(f"no TLS connection to {host!r}: {reason}")
+
+
+def _nothing() -> None:
+    return None

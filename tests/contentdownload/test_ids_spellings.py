@@ -1,0 +1,230 @@
+"""Every usual spelling of an identifier gives one name, and everything else a reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from DocsToKG.ContentDownload.resolvers.ids import (
+    BadIdentifier,
+    Identifier,
+    identifier_in_url,
+    normalize_arxiv,
+    normalize_doi,
+    normalize_openalex,
+    normalize_pmcid,
+    normalize_pmid,
+    parse_identifier,
+    to_work,
+    work_of,
+)
+
+SICI = "10.1002/(SICI)1097-0258(19980815/30)17:15/16<1661::AID-SIM968>3.0.CO;2-2"
+
+
+def recorded(name: str) -> Path:
+    for folder in Path(__file__).resolve().parents:
+        for place in (folder / "shared" / "recorded", folder.parent / "shared" / "recorded"):
+            if (place / name).is_dir():
+                return place / name
+    pytest.skip("the recorded answers are not here")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "10.1234/Abc-1",
+        " 10.1234/abc-1 ",
+        "doi:10.1234/abc-1",
+        "DOI: 10.1234/abc-1",
+        "DOI 10.1234/abc-1",
+        "doi=10.1234/abc-1",
+        "info:doi/10.1234/abc-1",
+        "https://doi.org/10.1234/abc-1",
+        "http://dx.doi.org/10.1234/ABC-1",
+        "https://www.doi.org/10.1234/abc-1",
+        "doi.org/10.1234/abc-1",
+        "https://doi.org/10.1234%2Fabc-1",
+        "10.1234%2Fabc-1",
+        "https://doi.org/10.1234/abc-1?utm_source=x#top",
+        "https://doi.org/doi:10.1234/abc-1",
+        "doi: https://doi.org/10.1234/abc-1",
+        "<https://doi.org/10.1234/abc-1>",
+        '"10.1234/abc-1",',
+        "(10.1234/abc-1).",
+        "[doi:10.1234/abc-1]",
+        "“10.1234/abc-1”",
+        "10.1234/abc-1.",
+        "10.1234/abc-1);",
+        "https://doi.org/10.1234/abc-1/",
+        "\ufeff10.1234/abc-1",
+    ],
+)
+def test_every_spelling_of_a_doi_is_one_work(text: str) -> None:
+    """QUE-22: derived the same way for equal input."""
+    assert to_work(parse_identifier(text)).work_id == "doi:10.1234/abc-1"
+
+
+@pytest.mark.parametrize(
+    "text", [SICI, f"https://doi.org/{SICI}", SICI.replace("<", "%3C").replace(">", "%3E"), SICI.replace("<", "&lt;")]
+)
+def test_brackets_and_semicolons_inside_a_doi_are_kept(text: str) -> None:
+    assert parse_identifier(text) == Identifier("doi", SICI.lower())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("10.1016/S0140-6736(98)07110", "10.1016/s0140-6736(98)07110"),
+        ("10.1000/abc#1", "10.1000/abc#1"),
+        ("https://doi.org/10.1000/abc%231", "10.1000/abc#1"),
+        ("10.1000.10/123456", "10.1000.10/123456"),
+        ("10.1026//1616", "10.1026//1616"),
+    ],
+)
+def test_odd_but_real_dois_stay_whole(text: str, value: str) -> None:
+    assert parse_identifier(text) == Identifier("doi", value)
+
+
+@pytest.mark.parametrize(
+    ("text", "work_id", "version"),
+    [
+        ("2104.12255", "arxiv:2104.12255", None),
+        ("arXiv:2104.12255v3 [cs.CR]", "arxiv:2104.12255", "v3"),
+        ("https://arxiv.org/abs/2104.12255v1", "arxiv:2104.12255", "v1"),
+        ("http://export.arxiv.org/pdf/2104.12255v1.pdf", "arxiv:2104.12255", "v1"),
+        ("arxiv.org/pdf/2104.12255", "arxiv:2104.12255", None),
+        ("https://doi.org/10.48550/arXiv.2104.12255", "arxiv:2104.12255", None),
+        ("10.48550/ARXIV.2104.12255v2", "arxiv:2104.12255", "v2"),
+        ("hep-th/9901001v2", "arxiv:hep-th/9901001", "v2"),
+        ("math.CA/0611800", "arxiv:math/0611800", None),
+        ("https://arxiv.org/abs/math/0611800", "arxiv:math/0611800", None),
+        ("0704.0001", "arxiv:0704.0001", None),
+    ],
+)
+def test_every_spelling_of_a_preprint_is_one_work_whatever_its_version(
+    text: str, work_id: str, version: str | None
+) -> None:
+    """RES-11: new and old ids, with and without version. The DOI of a preprint is the preprint."""
+    work = to_work(parse_identifier(text))
+    assert (work.work_id, work.metadata.get("arxiv_version"), work.doi) == (work_id, version, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("PMC123", "pmcid:PMC123"),
+        ("pmc123", "pmcid:PMC123"),
+        ("PMCID: PMC123", "pmcid:PMC123"),
+        ("pmcid:123", "pmcid:PMC123"),
+        ("PMC123.2", "pmcid:PMC123"),
+        ("https://www.ncbi.nlm.nih.gov/pmc/articles/PMC123/", "pmcid:PMC123"),
+        ("https://www.ncbi.nlm.nih.gov/pmc/articles/123", "pmcid:PMC123"),
+        ("https://pmc.ncbi.nlm.nih.gov/articles/PMC123/pdf/main.pdf", "pmcid:PMC123"),
+        ("https://europepmc.org/articles/PMC123?pdf=render", "pmcid:PMC123"),
+        ("http://europepmc.org/article/PMC/PMC123", "pmcid:PMC123"),
+        ("PMID: 99", "pmid:99"),
+        ("pmid:0099", "pmid:99"),
+        ("https://pubmed.ncbi.nlm.nih.gov/99/", "pmid:99"),
+        ("https://www.ncbi.nlm.nih.gov/pubmed/99", "pmid:99"),
+        ("https://europepmc.org/article/MED/99", "pmid:99"),
+        ("https://www.ncbi.nlm.nih.gov/pmc/articles/pmid/99/", "pmid:99"),
+        ("W2741809807", "openalex:W2741809807"),
+        ("https://openalex.org/W2741809807", "openalex:W2741809807"),
+        ("https://api.openalex.org/works/w2741809807", "openalex:W2741809807"),
+        ("https://Example.org:443/a?b=1&utm_source=x", "url:https://example.org/a?b=1"),
+        ("url:https://example.org/a", "url:https://example.org/a"),
+    ],
+)
+def test_the_other_schemes(text: str, expected: str) -> None:
+    """RES-13: PMCIDs with and without prefix; QUE-22: the scheme is part of the name."""
+    assert to_work(parse_identifier(text)).work_id == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why", "hint"),
+    [
+        ("", "empty", "DOI"),
+        ("12345678", "ambiguous", "pmid:12345678"),
+        ("10/abc", "shortDOI", "full DOI"),
+        ("https://doi.org/abc12", "shortDOI", "full DOI"),
+        ("see 10.1234/abc, please", "more than an identifier", "10.1234/abc?"),
+        ("10.6002/ect.2020.häyry", "ASCII", "publisher"),
+        ("hello", "not an identifier", "https://"),
+        ("0808.05394", "not an identifier", "arXiv"),
+        ("notes/1234567", "not an identifier", "DOI"),
+        ("pmid:abc", "not a PMID", "spelling"),
+        ("A5004406664", "not a work", "--query"),
+        ("https://openalex.org/A5004406664", "not a work", "--query"),
+        ("ftp://example.org/x.pdf", "not an identifier", "https://"),
+        ("https://", "not a usable", "host"),
+        ("10.1234/a\x00b", "control", "UTF-8"),
+        ("10.1234/" + "a" * 3000, "longer", "one identifier"),
+    ],
+)
+def test_what_is_no_identifier_is_refused_with_a_reason_and_a_way_out(text: str, why: str, hint: str) -> None:
+    with pytest.raises(BadIdentifier) as caught:
+        parse_identifier(text)
+    assert why in caught.value.why
+    assert hint in caught.value.hint
+    assert len(str(caught.value)) < 600
+
+
+def test_a_password_in_a_url_is_in_no_message_and_no_name() -> None:
+    assert "pw" not in str(to_work(parse_identifier("https://user:pw@example.org/a")))
+    with pytest.raises(BadIdentifier) as caught:
+        parse_identifier("https://user:sesame@[bad/a")
+    assert "sesame" not in str(caught.value)
+
+
+def test_the_strongest_name_gives_the_work_id_and_the_others_are_kept() -> None:
+    names = ["PMC7", "2104.12255v2", "10.1234/abc", "https://example.org/paper", "https://example.org/paper.pdf"]
+    work = work_of([parse_identifier(name) for name in names], title="T")
+    assert work.work_id == "doi:10.1234/abc"
+    assert (work.pmcid, work.arxiv_id, work.title) == ("PMC7", "2104.12255", "T")
+    assert work.landing_urls == ("https://example.org/paper",)
+    assert work.pdf_urls == ("https://example.org/paper.pdf",)
+
+
+def test_addresses_of_other_sites_stand_for_no_identifier() -> None:
+    for url in ("https://example.org/abs/2104.12255", "https://arxiv.org/list/cs", "https://doi.org/", "not a url"):
+        assert identifier_in_url(url) is None
+
+
+@pytest.mark.parametrize("kind", ["doi", "arxiv", "pmid", "pmcid"])
+def test_recorded_cases_agree(kind: str) -> None:
+    forms = {"doi": normalize_doi, "arxiv": normalize_arxiv, "pmid": normalize_pmid, "pmcid": normalize_pmcid}
+    cases = json.loads((recorded("identifiers") / "normalization.json").read_text())["cases"][kind]
+    assert [(case["raw"], forms[kind](case["raw"])) for case in cases] == [
+        (case["raw"], case["normalized"]) for case in cases
+    ]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="10./%25ab<>()&;amp#:doi \u212a-v", max_size=40).map(lambda tail: "10.1234/" + tail))
+def test_a_normal_form_is_its_own_normal_form(text: str) -> None:
+    doi = normalize_doi(text)
+    if doi is not None:
+        assert normalize_doi(doi) == doi
+        assert doi.isascii()
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(max_size=60))
+def test_any_text_is_named_or_refused_and_names_round_trip(text: str) -> None:
+    try:
+        work = to_work(parse_identifier(text))
+    except BadIdentifier:
+        return
+    assert to_work(parse_identifier(work.work_id)).work_id == work.work_id
+
+
+@given(st.sampled_from([normalize_arxiv, normalize_pmid, normalize_pmcid, normalize_openalex]), st.text(max_size=30))
+@settings(max_examples=200, deadline=None)
+def test_other_normal_forms_are_stable_and_ascii(normalize, text: str) -> None:  # type: ignore[no-untyped-def]
+    value = normalize(text)
+    assert value is None or (value.isascii() and normalize(value) == value)

@@ -1,0 +1,464 @@
+"""The cache: what becomes visible, when, and what never does."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from email.utils import formatdate
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from DocsToKG.ContentDownload.errors import ConfigError
+from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
+from DocsToKG.ContentDownload.net.cache import ARTIFACT, PENDING, UNCACHED, CacheSettings, build_cache_transport
+from DocsToKG.ContentDownload.net.policy import HostCredentials
+from DocsToKG.core.clock import ManualClock
+
+URL = "https://a.org/w?x=1"
+FRESH = {"cache-control": "max-age=600"}
+
+
+class Blocks(httpx2.SyncByteStream):
+    def __init__(self, blocks: list[bytes], error: Exception | None = None) -> None:
+        self.blocks, self.error = blocks, error
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self.blocks
+        if self.error is not None:
+            raise self.error
+
+
+class Origin:
+    """A server that counts what reaches it."""
+
+    def __init__(self) -> None:
+        self.requests: list[httpx2.Request] = []
+        self.answer: Callable[[httpx2.Request], httpx2.Response] = lambda request: body(b"one")
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests.append(request)
+        return self.answer(request)
+
+    @property
+    def asked(self) -> int:
+        return len(self.requests)
+
+
+def body(data: bytes, headers: dict[str, str] | None = None, status: int = 200) -> httpx2.Response:
+    return httpx2.Response(status, headers=FRESH if headers is None else headers, stream=Blocks([data]))
+
+
+class Caches:
+    """Opens caches over one folder and one origin."""
+
+    def __init__(self, base: Path) -> None:
+        self.base = base
+        self.origin = Origin()
+        self.cas: dict[str, bytes] = {}
+        self.clock = ManualClock(start=1_900_000_000.0)
+        self.open_stacks: list[HttpStack] = []
+
+    def open(self, credentials: dict[str, HostCredentials] | None = None, **knobs: Any) -> HttpStack:
+        stack = build_http_stack(
+            httpx2.MockTransport(self.origin),
+            user_agent="t",
+            credentials=credentials,
+            cache=CacheSettings(self.base, **knobs),
+            open_cas=lambda sha: io.BytesIO(self.cas[sha]) if sha in self.cas else None,
+            clock=self.clock,
+        )
+        self.open_stacks.append(stack)
+        return stack
+
+    def files(self) -> list[Path]:
+        return [path for path in self.base.rglob("*") if path.is_file() and path.name != "owner"]
+
+
+@pytest.fixture
+def caches(tmp_path: Path) -> Iterator[Caches]:
+    found = Caches(tmp_path / "hishel")
+    yield found
+    for stack in found.open_stacks:
+        stack.close()
+
+
+def ask(
+    stack: HttpStack, url: str = URL, *, confirm: bool = True, method: str = "GET", **kwargs: Any
+) -> httpx2.Response:
+    request = httpx2.Request(method, url, headers=kwargs.pop("headers", None), extensions=kwargs)
+    response = stack.http.send(request, stream=True)
+    try:
+        response.read()
+        if confirm and response.extensions.get(PENDING) is not None:
+            response.extensions[PENDING].confirm()
+    finally:
+        response.close()
+    return response
+
+
+def from_cache(response: httpx2.Response) -> tuple[bool, bool]:
+    return response.extensions["from_cache"], response.extensions["revalidated"]
+
+
+def test_a_confirmed_answer_is_served_without_the_network(caches: Caches) -> None:
+    """CACHE-02, CACHE-06, CACHE-22"""
+    stack = caches.open()
+    assert from_cache(ask(stack)) == (False, False)
+    again = ask(stack)
+    assert (from_cache(again), again.content) == ((True, False), b"one")
+    assert caches.origin.asked == 1
+    assert sorted(path.suffix for path in caches.files()) == [".body", ".json"]
+
+
+def test_an_unconfirmed_answer_is_seen_by_nobody(caches: Caches) -> None:
+    """A challenge page with max-age must not be replayed on every retry."""
+    stack = caches.open()
+    ask(stack, confirm=False)
+    ask(stack, confirm=False)
+    assert caches.origin.asked == 2
+
+
+def test_a_body_that_breaks_off_leaves_nothing(caches: Caches) -> None:
+    """CACHE-16"""
+    stack = caches.open()
+    caches.origin.answer = lambda request: httpx2.Response(
+        200, headers=FRESH, stream=Blocks([b"half"], httpx2.ReadError("cut"))
+    )
+    with pytest.raises(httpx2.ReadError):
+        ask(stack)
+    assert caches.files() == []
+
+
+def test_an_aborted_read_cannot_be_confirmed(caches: Caches) -> None:
+    """CACHE-16"""
+    stack = caches.open()
+    caches.origin.answer = lambda request: httpx2.Response(200, headers=FRESH, stream=Blocks([b"a", b"b"]))
+    response = stack.http.send(httpx2.Request("GET", URL), stream=True)
+    next(response.iter_raw())
+    response.close()
+    response.extensions[PENDING].confirm()
+    assert caches.files() == []
+
+
+def test_a_files_entry_is_its_headers_and_its_digest(caches: Caches) -> None:
+    """CACHE-19: the body is in the CAS, not here."""
+    stack = caches.open()
+    caches.origin.answer = lambda request: body(b"%PDF-paper", FRESH | {"etag": '"v1"'})
+    response = ask(stack, confirm=False, **{ARTIFACT: True})
+    assert caches.files() == []
+    sha = hashlib.sha256(b"%PDF-paper").hexdigest()
+    caches.cas[sha] = b"%PDF-paper"
+    response.extensions[PENDING].confirm(sha)
+    assert [path.suffix for path in caches.files()] == [".json"]
+    assert ask(stack, **{ARTIFACT: True}).content == b"%PDF-paper"
+    assert caches.origin.asked == 1
+
+
+def test_an_entry_whose_file_is_gone_is_a_miss(caches: Caches) -> None:
+    """CACHE-19: also no conditional request goes out for it."""
+    stack = caches.open()
+    caches.origin.answer = lambda request: body(b"paper", FRESH | {"etag": '"v1"'})
+    sha = hashlib.sha256(b"paper").hexdigest()
+    caches.cas[sha] = b"paper"
+    ask(stack, confirm=False, **{ARTIFACT: True}).extensions[PENDING].confirm(sha)
+    caches.cas.clear()
+    assert from_cache(ask(stack, **{ARTIFACT: True})) == (False, False)
+    assert "if-none-match" not in caches.origin.requests[-1].headers
+
+
+def test_a_file_that_came_compressed_is_served_as_it_was_stored(caches: Caches) -> None:
+    import gzip
+
+    packed = gzip.compress(b"paper")
+    headers = FRESH | {"content-encoding": "gzip", "content-length": str(len(packed))}
+    caches.origin.answer = lambda request: body(packed, headers)
+    stack = caches.open()
+    sha = hashlib.sha256(b"paper").hexdigest()
+    caches.cas[sha] = b"paper"
+    ask(stack, confirm=False, **{ARTIFACT: True}).extensions[PENDING].confirm(sha)
+    assert ask(stack).content == b"paper"
+
+
+def test_a_stale_entry_is_revalidated_and_its_headers_refreshed(caches: Caches) -> None:
+    """CACHE-03, CACHE-04: status 200 with both flags; afterwards it is fresh again."""
+    old = formatdate(0, usegmt=True)
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if "if-none-match" in request.headers:
+            return httpx2.Response(304, headers=FRESH | {"etag": '"v1"', "date": formatdate(usegmt=True)})
+        return body(b"one", FRESH | {"etag": '"v1"', "date": old})
+
+    caches.origin.answer = answer
+    stack = caches.open()
+    ask(stack)
+    second = ask(stack)
+    assert (second.status_code, from_cache(second), second.content) == (200, (True, True), b"one")
+    assert from_cache(ask(stack)) == (True, False)
+    assert caches.origin.asked == 2
+
+
+def test_a_changed_answer_replaces_the_old_one(caches: Caches) -> None:
+    stack = caches.open(always_revalidate=True)
+    caches.origin.answer = lambda request: body(b"one", FRESH | {"etag": '"v1"'})
+    ask(stack)
+    caches.origin.answer = lambda request: body(b"two", FRESH | {"etag": '"v2"'})
+    changed = ask(stack)
+    assert (from_cache(changed), changed.content) == ((False, False), b"two")
+    assert len(caches.files()) == 2
+
+
+@pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
+def test_errors_are_never_replayed(caches: Caches, status: int) -> None:
+    """CACHE-15"""
+    stack = caches.open()
+    caches.origin.answer = lambda request: body(b"no", status=status)
+    ask(stack)
+    ask(stack)
+    assert caches.origin.asked == 2
+    assert caches.files() == []
+
+
+def test_without_explicit_freshness_every_use_asks_again(caches: Caches) -> None:
+    """CACHE-11"""
+    weak = {"last-modified": formatdate(0, usegmt=True), "date": formatdate(usegmt=True)}
+    caches.origin.answer = lambda request: (
+        httpx2.Response(304) if "if-modified-since" in request.headers else body(b"one", weak)
+    )
+    strict = caches.open()
+    ask(strict)
+    assert from_cache(ask(strict)) == (True, True)
+    strict.close()
+    relaxed = caches.open(allow_heuristics=True)
+    ask(relaxed, "https://a.org/other")
+    assert from_cache(ask(relaxed, "https://a.org/other")) == (True, False)
+
+
+def test_a_missing_date_does_not_make_an_answer_fresh_for_ever(caches: Caches) -> None:
+    caches.clock = ManualClock(start=1_000_000.0)  # long ago, as hishel counts
+    stack = caches.open(ttl_seconds=1e12)
+    ask(stack)
+    ask(stack)
+    assert caches.origin.asked == 2
+
+
+def test_force_cache_serves_what_headers_would_not_allow(caches: Caches) -> None:
+    """CACHE-10"""
+    caches.origin.answer = lambda request: body(b"one", {"cache-control": "no-store"})
+    forced = caches.open(force_cache=True)
+    ask(forced)
+    assert from_cache(ask(forced)) == (True, False)
+    forced.close()
+    plain = caches.open()
+    ask(plain, "https://a.org/2")
+    ask(plain, "https://a.org/2")
+    assert caches.origin.asked == 3
+
+
+def test_private_answers_are_kept_only_when_wanted(caches: Caches) -> None:
+    """CACHE-12"""
+    caches.origin.answer = lambda request: body(b"one", {"cache-control": "private, max-age=600"})
+    shared = caches.open(cache_private=False)
+    ask(shared)
+    ask(shared)
+    assert caches.origin.asked == 2
+    shared.close()
+    private = caches.open(cache_private=True)
+    ask(private)
+    ask(private)
+    assert caches.origin.asked == 3
+
+
+def test_allow_stale_serves_an_old_entry_at_once(caches: Caches) -> None:
+    """CACHE-12"""
+    old = {"cache-control": "max-age=1", "date": formatdate(0, usegmt=True)}
+    caches.origin.answer = lambda request: body(b"one", old)
+    stack = caches.open(allow_stale=True)
+    ask(stack)
+    assert from_cache(ask(stack)) == (True, False)
+
+
+def test_only_the_configured_methods_are_stored_and_ranges_never(caches: Caches) -> None:
+    """CACHE-13"""
+    stack = caches.open()
+    ask(stack, method="HEAD")
+    ask(stack, method="HEAD")
+    ask(stack, headers={"range": "bytes=0-1"})
+    ask(stack, headers={"range": "bytes=0-1"})
+    ask(stack, **{UNCACHED: True})
+    assert caches.origin.asked == 5
+    assert caches.files() == []
+
+
+def test_vary_keeps_variants_apart_also_when_the_cache_is_forced(caches: Caches) -> None:
+    """CACHE-08"""
+    caches.origin.answer = lambda request: body(request.headers["accept"].encode(), FRESH | {"vary": "Accept"})
+    for force in (False, True):
+        stack = caches.open(force_cache=force)
+        for accept in ("application/json", "text/html", "application/json"):
+            assert ask(stack, headers={"accept": accept}).content == accept.encode()
+        stack.close()
+
+
+def test_no_secret_reaches_the_cache_files(caches: Caches) -> None:
+    """SEC-04: neither added credentials, nor a key in the URL, nor a cookie, nor a signed redirect."""
+    held = {"a.org": HostCredentials({"authorization": "Bearer PLANTED"}, {"api_key": "PLANTED"})}
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        if request.url.path == "/signed":
+            location = {"location": "https://cdn.org/f?X-Amz-Signature=PLANTED"}
+            return httpx2.Response(302, headers=FRESH | location, stream=Blocks([b""]))
+        return body(b"one", FRESH | {"set-cookie": "session=PLANTED", "vary": "Cookie, Authorization"})
+
+    caches.origin.answer = answer
+    stack = caches.open(held)
+    ask(stack, "https://a.org/w?email=PLANTED&x=1")
+    ask(stack, "https://a.org/signed")
+    ask(stack, "https://a.org/cookie", headers={"cookie": "session=PLANTED"})
+    assert caches.origin.requests[0].headers["authorization"] == "Bearer PLANTED"
+    assert len(caches.files()) == 2
+    for path in caches.files():
+        assert b"PLANTED" not in path.read_bytes()
+        assert "PLANTED" not in str(path)
+    assert from_cache(ask(stack, "https://a.org/w?email=PLANTED&x=1")) == (True, False)
+
+
+def test_parameters_that_look_like_keys_still_tell_two_files_apart(caches: Caches) -> None:
+    caches.origin.answer = lambda request: body(str(request.url).encode())
+    stack = caches.open()
+    first, second = ask(stack, "https://a.org/d?key=1"), ask(stack, "https://a.org/d?key=2")
+    assert first.content != second.content
+    assert ask(stack, "https://a.org/d?key=2").content == second.content
+
+
+def test_expired_entries_are_not_served_and_are_swept(caches: Caches) -> None:
+    """CACHE-14: housekeeping, whatever the freshness."""
+    stack = caches.open(ttl_seconds=100.0, check_ttl_every_seconds=256.0)
+    ask(stack)
+    [meta] = [path for path in caches.files() if path.suffix == ".json"]
+    caches.clock.advance(101)
+    ask(stack, confirm=False)
+    assert caches.origin.asked == 2
+    for number in range(256):
+        caches.clock.advance(1.0)
+        ask(stack, f"https://b.org/{number}")
+    assert not meta.exists()
+
+
+def test_a_damaged_body_raises_and_is_then_a_miss(caches: Caches) -> None:
+    stack = caches.open()
+    caches.origin.answer = lambda request: body(b"one")
+    ask(stack)
+    [stored] = [path for path in caches.files() if path.suffix == ".body"]
+    stored.write_bytes(b"two")
+    with pytest.raises(OSError, match="damaged"):
+        ask(stack)
+    assert ask(stack).content == b"one"
+    stored = next(path for path in caches.files() if path.suffix == ".body")
+    stored.write_bytes(b"longer than it was")
+    assert ask(stack).content == b"one"
+    assert caches.origin.asked == 3
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"url": 1}', json.dumps({"url": "x", "stored_at": "soon"})])
+def test_an_unreadable_entry_is_a_miss(caches: Caches, text: str) -> None:
+    stack = caches.open()
+    ask(stack)
+    [meta] = [path for path in caches.files() if path.suffix == ".json"]
+    meta.write_text(text)
+    assert ask(stack).content == b"one"
+    assert caches.origin.asked == 2
+
+
+def test_a_disk_that_takes_nothing_does_not_fail_the_download(caches: Caches) -> None:
+    stack = caches.open()
+    folder = next((caches.base / "pending").iterdir())
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+    assert ask(stack).content == b"one"
+
+
+def test_peek_sends_nothing(caches: Caches) -> None:
+    stack = caches.open()
+    assert stack.cache is not None
+    assert stack.cache.peek(httpx2.Request("GET", URL)) is None
+    ask(stack)
+    hit = stack.cache.peek(httpx2.Request("GET", URL))
+    assert hit is not None
+    assert hit.read() == b"one"
+    hit.close()
+    assert caches.origin.asked == 1
+
+
+LEFTOVER = """
+import sys, pathlib
+from DocsToKG.ContentDownload.net.pending import PendingFolder
+folder = PendingFolder(pathlib.Path(sys.argv[1]))
+body = folder.new_body()
+print(body.path, flush=True)
+sys.stdin.readline()
+import os; os._exit(9)
+"""
+
+
+def test_leftovers_of_a_dead_process_are_swept_and_those_of_a_living_one_are_not(tmp_path: Path) -> None:
+    caches = Caches(tmp_path / "hishel")
+    command = [sys.executable, "-c", LEFTOVER, str(caches.base / "pending")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdin is not None
+        pending = Path(process.stdout.readline().strip())
+        caches.open().close()
+        assert pending.exists()
+        process.stdin.write("die\n")
+        process.stdin.flush()
+        assert process.wait(10) == 9
+    caches.open().close()
+    assert not pending.exists()
+
+
+def test_threads_share_a_cache_without_mixing_bodies(caches: Caches) -> None:
+    """CACHE-17"""
+    caches.origin.answer = lambda request: body(request.url.path.encode() * 1000)
+    stack = caches.open()
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        for number in range(40):
+            path = f"/{(seed * 7 + number) % 10}"
+            if ask(stack, f"https://a.org{path}").content != path.encode() * 1000:
+                wrong.append(path)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert wrong == []
+    assert caches.origin.asked < 240
+
+
+def test_an_unknown_backend_names_what_there_is(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"'s4' is not available here; available: file"):
+        build_cache_transport(
+            httpx2.MockTransport(Origin()),
+            settings=CacheSettings(tmp_path, backend="s4"),
+            open_cas=lambda sha: None,
+        )
+
+
+def test_the_cache_can_be_off(caches: Caches) -> None:
+    """CACHE-18"""
+    stack = caches.open(enabled=False)
+    assert stack.cache is None
+    assert stack.http.get(URL).content == b"one"
+    assert not os.path.exists(caches.base)

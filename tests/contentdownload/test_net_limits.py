@@ -1,0 +1,289 @@
+"""Limits grant all or nothing, never too early, and say when to come back."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
+from DocsToKG.ContentDownload.net.pace import BucketSpec, Quota, Spacing
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.clock import ManualClock, SystemClock
+
+
+def gate(host: str = "a.org", resolver: str = "unpaywall", role: Role = Role.ARTIFACT) -> Gate:
+    return Gate(f"https://{host}/x.pdf", resolver, role)
+
+
+def limits_with(clock: ManualClock, rate: str | None = None, *, burst: float = 1.0, slots: int = 99, **more) -> Limits:
+    rates = {"*": (Rate.parse(rate),)} if rate else {}
+    return Limits(clock=clock, default_host=HostLimit(slots, rates, burst), default_resolver_slots=99, **more)
+
+
+def granted(answer: object) -> HostPermit:
+    assert isinstance(answer, HostPermit), answer
+    return answer
+
+
+def refused(answer: object) -> NotYet:
+    assert isinstance(answer, NotYet), answer
+    return answer
+
+
+def test_requests_to_one_host_are_spaced_by_its_interval(clock: ManualClock) -> None:
+    """LIM-14: 0.33/second means about three seconds apart."""
+    limits = limits_with(clock, "1/3 seconds")
+    granted(limits.ask(gate())).release()
+    wait = refused(limits.ask(gate()))
+    assert (wait.key, wait.at) == ("host:a.org", clock.monotonic() + 3.0)
+    clock.advance(2.999)
+    refused(limits.ask(gate()))
+    clock.advance(0.001)
+    granted(limits.ask(gate()))
+
+
+def test_hosts_do_not_wait_for_each_other(clock: ManualClock) -> None:
+    limits = limits_with(clock, "1/minute")
+    granted(limits.ask(gate("a.org")))
+    granted(limits.ask(gate("b.org")))
+
+
+def test_a_role_may_have_a_rate_of_its_own(clock: ManualClock) -> None:
+    limits = Limits(clock=clock, default_host=HostLimit(9, {Role.LANDING: (Rate(1, 60),)}))
+    granted(limits.ask(gate(role=Role.LANDING)))
+    refused(limits.ask(gate(role=Role.LANDING)))
+    granted(limits.ask(gate(role=Role.ARTIFACT)))
+
+
+def test_a_rate_holds_whichever_source_asks(clock: ManualClock) -> None:
+    """LIM-13"""
+    limits = limits_with(clock, "1/minute")
+    granted(limits.ask(gate(resolver="unpaywall")))
+    assert refused(limits.ask(gate(resolver="crossref"))).key == "host:a.org"
+
+
+def test_a_refusal_takes_nothing(clock: ManualClock) -> None:
+    """The host's slot is taken, so neither the rate nor the source's token may be spent by asking."""
+    limits = limits_with(clock, "1/second", slots=1, resolver_rates={"unpaywall": BucketSpec(2, 0.001)})
+    first = granted(limits.ask(gate()))
+    clock.advance(10)
+    for _ in range(50):
+        assert refused(limits.ask(gate())).at is None
+    first.release()
+    granted(limits.ask(gate()))
+
+
+def test_slots_bound_what_runs_at_once_per_source_and_per_host(clock: ManualClock) -> None:
+    """LIM-06"""
+    limits = Limits(clock=clock, default_host=HostLimit(1), resolver_slots={"unpaywall": 2}, default_resolver_slots=9)
+    held = granted(limits.ask(gate("a.org")))
+    assert refused(limits.ask(gate("a.org"))).key == "host:a.org"
+    granted(limits.ask(gate("b.org")))
+    assert refused(limits.ask(gate("c.org"))).key == "resolver:unpaywall"
+    held.release()
+    granted(limits.ask(gate("a.org")))
+
+
+def test_release_twice_frees_one_slot(clock: ManualClock) -> None:
+    limits = limits_with(clock, slots=2)
+    first = granted(limits.ask(gate()))
+    granted(limits.ask(gate()))
+    first.release()
+    first.release()
+    granted(limits.ask(gate()))
+    refused(limits.ask(gate()))
+
+
+def test_retry_after_holds_the_whole_host_and_is_never_shortened(clock: ManualClock) -> None:
+    """NET-06"""
+    limits = limits_with(clock)
+    limits.hold("a.org", clock.monotonic() + 30, "Retry-After")
+    limits.hold("a.org", clock.monotonic() + 5, "Retry-After")
+    wait = refused(limits.ask(gate()))
+    assert (wait.at, wait.why) == (clock.monotonic() + 30, "Retry-After")
+    granted(limits.ask(gate("b.org")))
+
+
+def test_the_larger_of_crawl_delay_and_rate_holds(clock: ManualClock) -> None:
+    """LIM-16"""
+    limits = limits_with(clock, "1/2 seconds")
+    granted(limits.ask(gate())).release()
+    limits.set_crawl_delay("a.org", 10.0)
+    assert refused(limits.ask(gate())).at == clock.monotonic() + 10
+    clock.advance(10)
+    granted(limits.ask(gate())).release()
+    limits.set_crawl_delay("a.org", 1.0)
+    assert refused(limits.ask(gate())).at == clock.monotonic() + 2
+
+
+def test_a_refund_gives_the_interval_back(clock: ManualClock) -> None:
+    """LIM-10"""
+    limits = limits_with(clock, "1/minute", resolver_rates={"unpaywall": BucketSpec(1, 0.001)})
+    permit = granted(limits.ask(gate()))
+    assert permit.start() == 0.0
+    permit.refund()
+    permit.release()
+    granted(limits.ask(gate()))
+
+
+def test_an_old_refund_never_brings_two_starts_together() -> None:
+    spacing = Spacing(1.0)
+    undo_first = spacing.take(0.0)
+    spacing.take(5.0)
+    undo_first()
+    assert spacing.ready_at(5.0) == 6.0
+
+
+def test_a_late_thread_does_not_meet_the_next_one_at_the_server(clock: ManualClock) -> None:
+    limits = limits_with(clock, "1/second")
+    late = granted(limits.ask(gate()))
+    clock.advance(1.0)
+    punctual = granted(limits.ask(gate()))
+    assert late.start() == 0.0
+    assert punctual.start() == pytest.approx(1.0)
+    clock.advance(1.0)
+    assert punctual.start() == 0.0
+
+
+def test_a_host_that_asked_for_a_pause_is_not_sent_what_was_granted_before(clock: ManualClock) -> None:
+    limits = limits_with(clock)
+    permit = granted(limits.ask(gate()))
+    limits.hold("a.org", clock.monotonic() + 7, "Retry-After")
+    assert permit.start() == 7.0
+
+
+def test_a_rate_per_day_is_an_allowance_and_not_a_spacing(clock: ManualClock) -> None:
+    limits = limits_with(clock, "3/day")
+    for _ in range(3):
+        granted(limits.ask(gate())).release()
+    assert refused(limits.ask(gate())).at == clock.monotonic() + 86400
+
+
+def test_a_quota_counts_any_window_exactly() -> None:
+    quota = Quota(2, 100.0)
+    quota.take(0.0)
+    quota.take(60.0)
+    assert quota.ready_at(60.0) == 100.0
+    assert quota.ready_at(100.0) == 100.0
+
+
+def test_rate_factor_speeds_every_rate_up(clock: ManualClock) -> None:
+    limits = limits_with(clock, "1/second", rate_factor=20.0)
+    granted(limits.ask(gate()))
+    assert refused(limits.ask(gate())).at == pytest.approx(clock.monotonic() + 0.05)
+
+
+def test_a_limit_may_be_given_for_all_hosts_below_a_name(clock: ManualClock) -> None:
+    limits = limits_with(clock, hosts={"*.example.org": HostLimit(1), "free.example.org": HostLimit(3)})
+    granted(limits.ask(gate("a.example.org")))
+    refused(limits.ask(gate("a.example.org")))
+    granted(limits.ask(gate("free.example.org")))
+    granted(limits.ask(gate("free.example.org")))
+
+
+def test_whoever_waits_is_told_when_a_slot_is_free_or_a_time_moved(clock: ManualClock) -> None:
+    limits = limits_with(clock, slots=1)
+    told: list[str] = []
+    limits.on_free(told.append)
+    granted(limits.ask(gate())).release()
+    limits.hold("b.org", clock.monotonic() + 1, "Retry-After")
+    limits.resize_host("c.org", 4)
+    assert told == ["resolver:unpaywall", "host:a.org", "host:b.org", "host:c.org"]
+
+
+def test_a_callback_may_ask_again_at_once(clock: ManualClock) -> None:
+    limits = limits_with(clock, slots=1)
+    answers: list[object] = []
+    limits.on_free(lambda key: answers.append(limits.ask(gate())))
+    granted(limits.ask(gate())).release()
+    granted(answers[0])
+
+
+def test_waits_shows_what_is_waited_for_until_it_is_over(clock: ManualClock) -> None:
+    limits = limits_with(clock, "1/second")
+    granted(limits.ask(gate()))
+    limits.ask(gate())
+    [wait] = limits.waits()
+    assert wait.key == "host:a.org"
+    assert wait.at == clock.monotonic() + 1
+    clock.advance(1)
+    assert limits.waits() == []
+
+
+def test_interval_tells_whether_a_probe_is_worth_its_turn(clock: ManualClock) -> None:
+    """LIM-05"""
+    limits = limits_with(clock, "1/3 seconds")
+    assert limits.interval_s("a.org", Role.ARTIFACT) == pytest.approx(3.0)
+    assert limits_with(clock).interval_s("a.org", Role.ARTIFACT) == 0.0
+
+
+@given(
+    burst=st.integers(1, 5),
+    slots=st.integers(1, 4),
+    moves=st.lists(st.tuples(st.sampled_from(["ask", "start", "free", "refund"]), st.floats(0, 3)), max_size=60),
+)
+@settings(max_examples=150, deadline=None)
+def test_sent_requests_stay_within_rate_burst_and_slots_in_any_order(
+    burst: int, slots: int, moves: list[tuple[str, float]]
+) -> None:
+    """LIM-09: whatever the order of asking, sending, freeing and refunding."""
+    clock = ManualClock()
+    limits = limits_with(clock, "1/second", burst=burst, slots=slots)
+    waiting: list[HostPermit] = []
+    running: list[HostPermit] = []
+    sent: list[float] = []
+    for move, pause in moves:
+        clock.advance(pause)
+        if move == "ask" and isinstance(answer := limits.ask(gate()), HostPermit):
+            waiting.append(answer)
+        elif move == "start" and waiting and waiting[0].start() == 0.0:
+            running.append(waiting.pop(0))
+            sent.append(clock.monotonic())
+        elif move == "free" and running:
+            running.pop(0).release()
+        elif move == "refund" and waiting:
+            waiting[0].refund()
+            waiting.pop(0).release()
+        assert len(waiting) + len(running) <= slots
+    for first, start in enumerate(sent):
+        for count, end in enumerate(sent[first:], 1):
+            assert count <= (end - start) * 1.0 + burst + 1e-6
+
+
+def test_threads_never_exceed_a_host_cap() -> None:
+    """LIM-02, LIM-06: counted by the threads themselves."""
+    limits = Limits(clock=SystemClock(), default_host=HostLimit(2), default_resolver_slots=99)
+    lock, running, peak, served = threading.Lock(), [0], [0], [0]
+
+    def work() -> None:
+        done = 0
+        while done < 50:
+            answer = limits.ask(gate())
+            if isinstance(answer, NotYet):
+                continue
+            with lock:
+                running[0] += 1
+                peak[0] = max(peak[0], running[0])
+            with lock:
+                running[0] -= 1
+                served[0] += 1
+            answer.release()
+            done += 1
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert served[0] == 400
+    assert 1 <= peak[0] <= 2
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()

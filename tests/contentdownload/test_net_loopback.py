@@ -1,0 +1,227 @@
+"""The whole stack over real sockets on loopback: lean transport, credentials, cache, limits, client."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.types import Attempt, Reason, Role
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
+from DocsToKG.ContentDownload.net.cache import CacheSettings
+from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.policy import UrlPolicy
+from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.clock import SystemClock
+from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.http1 import LeanTransport
+from DocsToKG.transport.names import StaticNames
+
+PDF = b"%PDF-1.7\n" + b"x" * 200_000 + b"\n%%EOF\n"
+
+
+class Publisher(BaseHTTPRequestHandler):
+    """Serves one paper in several moods and notes when each request came."""
+
+    protocol_version = "HTTP/1.1"
+    log: list[tuple[float, str]]
+    release: threading.Event
+
+    def do_GET(self) -> None:
+        type(self).log.append((time.monotonic(), self.path))
+        moods: dict[str, Callable[[], None]] = {
+            "/short.pdf": lambda: self._send(200, PDF, {"Content-Length": str(len(PDF) + 9), "Connection": "close"}),
+            "/stall.pdf": self._stall,
+            "/private.pdf": lambda: self._send(302, b"", {"Location": "https://inside.org/secret"}),
+            "/robots.txt": lambda: self._send(200, b"User-agent: *\nDisallow: /closed/\n", {}),
+        }
+        moods.get(self.path, self._paper)()
+
+    def _paper(self) -> None:
+        headers = {"ETag": '"v1"', "Cache-Control": "max-age=600", "Content-Type": "application/pdf"}
+        if self.headers.get("If-None-Match") == '"v1"':
+            return self._send(304, b"", headers)
+        return self._send(200, PDF, headers)
+
+    def _stall(self) -> None:
+        self._send(200, PDF[:1000], {"Content-Length": str(len(PDF))})
+        self.wfile.flush()
+        type(self).release.wait(10)
+        self.close_connection = True
+
+    def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        if status != 304:
+            headers = {"Content-Length": str(len(body))} | headers
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        return None
+
+
+class World:
+    def __init__(self, port: int, handler: type[Publisher], tmp_path: Path) -> None:
+        self.handler = handler
+        self.attempts: list[Attempt] = []
+        self.cas: dict[str, bytes] = {}
+        self._port = port
+        self._cache = CacheSettings(tmp_path / "cache")
+        self.stacks: list[HttpStack] = []
+
+    def attempt(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+
+    def client(self, *, rate: Rate | None = None, always_revalidate: bool = False, **policy: float) -> RateRetryClient:
+        clock = SystemClock()
+        transport = LeanTransport(
+            guard=AddressGuard(),
+            # Public names mean public addresses; only then is the connection led to the server here.
+            names=StaticNames({"inside.org": ["10.0.0.1"], "*": ["93.184.215.14"]}),
+            connect_to=ConnectTo({"*": f"plain://127.0.0.1:{self._port}"}),
+        )
+        stack = build_http_stack(
+            transport,
+            user_agent="DocsToKG/test",
+            cache=CacheSettings(self._cache.base_path, always_revalidate=always_revalidate),
+            open_cas=lambda sha: io.BytesIO(self.cas[sha]) if sha in self.cas else None,
+        )
+        self.stacks.append(stack)
+        limits = Limits(clock=clock, default_host=HostLimit(4, {"*": (rate,)} if rate else {}))
+        url_policy = UrlPolicy()
+        robots = Robots(
+            http=stack.http, limits=limits, url_policy=url_policy, attempts=self, clock=clock, random=lambda: 0.5
+        )
+        return RateRetryClient(
+            "unpaywall",
+            http=stack.http,
+            gate=limits,
+            limits=limits,
+            robots=robots,
+            url_policy=url_policy,
+            policy=SourcePolicy("unpaywall", **policy),  # type: ignore[arg-type]
+            attempts=self,
+            clock=clock,
+            random=lambda: 0.5,
+            cache=stack.cache,
+        )
+
+    def download(self, client: RateRetryClient, url: str) -> bytes:
+        with client.stream(url, call=Call("w")) as opened:
+            data = b"".join(opened.chunks())
+        self.cas[hashlib.sha256(data).hexdigest()] = data
+        opened.confirm(hashlib.sha256(data).hexdigest())
+        return data
+
+    def tokens(self) -> list[str]:
+        found = [attempt.status.value for attempt in self.attempts]
+        self.attempts.clear()
+        return found
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    handler = type("Here", (Publisher,), {"log": [], "release": threading.Event()})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    world = World(server.server_address[1], handler, tmp_path)
+    yield world
+    handler.release.set()
+    for stack in world.stacks:
+        stack.close()
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+def test_fetch_hit_and_revalidation_over_real_sockets(world: World) -> None:
+    """TEL-06, TEL-07: the origin's own log agrees."""
+    client = world.client()
+    assert world.download(client, "https://pub.org/a.pdf") == PDF
+    assert world.tokens() == ["robots-fetch", "http-get", "http-200"]
+    assert world.download(client, "https://pub.org/a.pdf") == PDF
+    assert world.tokens() == ["http-get", "cache-hit"]
+    assert world.download(world.client(always_revalidate=True), "https://pub.org/a.pdf") == PDF
+    assert world.tokens() == ["robots-fetch", "http-get", "http-304"]
+    assert [path for _, path in world.handler.log] == ["/robots.txt", "/a.pdf", "/robots.txt", "/a.pdf"]
+
+
+def test_a_body_cut_short_is_a_size_mismatch_and_leaves_nothing_in_the_cache(world: World) -> None:
+    client = world.client()
+    for _ in range(2):
+        with pytest.raises(TransientFailure) as caught:
+            world.download(client, "https://pub.org/short.pdf")
+        assert caught.value.reason == Reason.SIZE_MISMATCH
+    assert world.tokens()[-2:] == ["http-get", "size-mismatch"]
+
+
+def test_a_disallowed_path_is_never_asked_for(world: World) -> None:
+    """ROB-03"""
+    with pytest.raises(CandidateRejected):
+        world.download(world.client(), "https://pub.org/closed/a.pdf")
+    assert [path for _, path in world.handler.log] == ["/robots.txt"]
+
+
+def test_a_redirect_to_a_private_address_is_refused_by_policy(world: World) -> None:
+    """SEC-05: not even robots.txt is asked for there."""
+    with pytest.raises(CandidateRejected) as caught:
+        world.download(world.client(), "https://pub.org/private.pdf")
+    assert caught.value.reason == Reason.SECURITY_POLICY
+    assert [path for _, path in world.handler.log] == ["/robots.txt", "/private.pdf"]
+
+
+def test_cancelling_cuts_a_stalled_transfer(world: World) -> None:
+    cancel = CancelToken()
+    client = world.client(timeout_s=30.0)
+    timer = threading.Timer(0.2, cancel.cancel)
+    began = time.monotonic()
+    with client.stream("https://pub.org/stall.pdf", call=Call("w", cancel)) as opened:
+        timer.start()
+        with pytest.raises(Cancelled):
+            list(opened.chunks())
+    timer.join()
+    assert time.monotonic() - began < 5
+
+
+def test_a_deadline_ends_a_stalled_transfer(world: World) -> None:
+    client = world.client(timeout_s=30.0, deadline_s=0.3)
+    with pytest.raises(TransientFailure) as caught:
+        world.download(client, "https://pub.org/stall.pdf")
+    assert caught.value.reason == Reason.TIMEOUT
+
+
+def test_the_server_sees_no_gap_shorter_than_the_interval(world: World) -> None:
+    """LIM-14, counted by the server, with more threads than the rate can feed."""
+    client = world.client(rate=Rate(4, 1.0))
+    threads = [
+        threading.Thread(target=world.download, args=(client, f"https://pub.org/{number}.pdf")) for number in range(5)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    times = sorted(moment for moment, _ in world.handler.log)
+    assert len(times) == 6
+    assert min(after - before for before, after in itertools.pairwise(times)) > 0.25 - 0.1
+
+
+def test_landing_pages_over_real_sockets_tell_a_pdf(world: World) -> None:
+    page = world.client().get("https://pub.org/a.pdf", role=Role.LANDING)
+    assert page.is_pdf

@@ -1,0 +1,141 @@
+"""URL policy, headers, and the translation of every error of the HTTP library."""
+
+from __future__ import annotations
+
+import inspect
+import ssl
+
+import httpx2
+import pytest
+
+from DocsToKG.ContentDownload.api.types import Reason, Role
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.httpx import client as promised_client
+from DocsToKG.ContentDownload.httpx import hishel_build
+from DocsToKG.ContentDownload.net import build, cache, client
+from DocsToKG.ContentDownload.net.faults import FAULTS, WIRE_ERRORS, Retryable, describe, fault_of
+from DocsToKG.ContentDownload.net.policy import (
+    Admitted,
+    CredentialTransport,
+    HostCredentials,
+    UrlPolicy,
+    role_headers,
+    user_agent,
+)
+from DocsToKG.core.bucket import TokenBucket
+from DocsToKG.transport.errors import AddressRefused, BodyTooShort, DeadlineExceeded, TlsFailed
+
+
+@pytest.mark.parametrize(
+    ("url", "admitted"),
+    [
+        ("https://A.org", Admitted("https://a.org/")),
+        ("https://me:pw@a.org/x#frag", Admitted("https://a.org/x")),
+        ("http://a.org:80/x", Admitted("https://a.org/x", was_http=True)),
+        ("http://a.org:8080/x", Admitted("https://a.org:8080/x", was_http=True)),
+        ("http://old.org/x", Admitted("https://old.org/x", "http://old.org/x", True)),
+        ("http://old.org:81/x", Admitted("https://old.org:81/x", "http://old.org:81/x", True)),
+        ("http://odd.org:81/x", Admitted("https://odd.org:81/x", "http://odd.org:81/x", True)),
+        ("http://odd.org/x", Admitted("https://odd.org/x", was_http=True)),
+    ],
+)
+def test_http_becomes_https_and_stays_a_fallback_for_listed_hosts(url: str, admitted: Admitted) -> None:
+    """NET-10"""
+    assert UrlPolicy(http_hosts=["Old.org", "odd.org:81"]).admit(url) == admitted
+
+
+@pytest.mark.parametrize(
+    "url", ["", "ftp://a.org/", "javascript:alert(1)", "//a.org/x", "https://", "file:///etc/passwd"]
+)
+def test_what_is_no_web_address_is_a_bad_url(url: str) -> None:
+    with pytest.raises(CandidateRejected) as caught:
+        UrlPolicy().admit(url)
+    assert caught.value.reason == Reason.BAD_URL
+
+
+def test_a_key_is_dropped_only_when_the_redirect_leaves_the_host() -> None:
+    """NET-13"""
+    policy = UrlPolicy(credentials={"a.org": HostCredentials(params={"k": "0th3r"})})
+    assert policy.leave("https://a.org/1?token=abc", "https://a.org/2?token=abc") == "https://a.org/2?token=abc"
+    assert policy.leave("https://a.org/1?token=abc", "https://b.org/2?t=abc&v=1") == "https://b.org/2?v=1"
+    assert policy.leave("https://a.org/1", "https://b.org/2?k=0th3r") == "https://b.org/2"
+    signed = "https://b.org/2?X-Amz-Signature=new&X-Amz-Date=1"
+    assert policy.leave("https://a.org/1?token=abc", signed) == signed
+
+
+def test_credentials_go_to_their_host_over_https_only() -> None:
+    seen: list[httpx2.Request] = []
+
+    def serve(request: httpx2.Request) -> httpx2.Response:
+        seen.append(request)
+        return httpx2.Response(200)
+
+    held = {"a.org": HostCredentials({"x-key": "k"}, {"mailto": "me@x.org"})}
+    with httpx2.Client(transport=CredentialTransport(httpx2.MockTransport(serve), credentials=held)) as http:
+        for url in ("https://a.org/w?x=1", "https://a.org/w", "http://a.org/w", "https://b.org/w"):
+            http.get(url)
+    assert [str(request.url) for request in seen] == [
+        "https://a.org/w?x=1&mailto=me%40x.org",
+        "https://a.org/w?mailto=me%40x.org",
+        "http://a.org/w",
+        "https://b.org/w",
+    ]
+    assert ["x-key" in request.headers for request in seen] == [True, True, False, False]
+    assert "me@x.org" not in repr(held)
+
+
+def test_headers_follow_the_role_and_a_source_may_override_them() -> None:
+    """NET-14, NET-15"""
+    headers = role_headers(Role.METADATA, user_agent("0.1", "me@x.org"), {"Accept": "application/vnd.x+json"})
+    assert headers["accept"] == "application/vnd.x+json"
+    assert headers["user-agent"] == "DocsToKG/0.1 (+mailto:me@x.org)"
+    assert role_headers(Role.ARTIFACT, "a", {"User-Agent": "b"})["user-agent"] == "b"
+
+
+def test_every_error_of_the_library_has_a_meaning_of_ours() -> None:
+    """A new release with a new exception fails here, until somebody has thought about it."""
+    found = [kind for _, kind in inspect.getmembers(httpx2, inspect.isclass) if issubclass(kind, Exception)]
+    assert len(found) > 20
+    for kind in found:
+        assert issubclass(kind, WIRE_ERRORS), f"{kind.__name__} would pass untranslated"
+        assert any(ancestor in FAULTS for ancestor in kind.__mro__), f"{kind.__name__} is unmapped"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason", "kind"),
+    [
+        (httpx2.ConnectTimeout("x"), Reason.TIMEOUT, Retryable),
+        (DeadlineExceeded("x"), Reason.TIMEOUT, TransientFailure),
+        (httpx2.ConnectError("x"), Reason.CONN_ERROR, Retryable),
+        (httpx2.ReadError("x"), Reason.CONN_ERROR, Retryable),
+        (httpx2.ProxyError("x"), Reason.CONN_ERROR, Retryable),
+        (AddressRefused("x"), Reason.SECURITY_POLICY, CandidateRejected),
+        (TlsFailed("x"), Reason.TLS_ERROR, CandidateRejected),
+        (BodyTooShort(expected=9, received=1), Reason.SIZE_MISMATCH, Retryable),
+        (httpx2.RemoteProtocolError("x"), Reason.DOWNLOAD_ERROR, CandidateRejected),
+        (httpx2.UnsupportedProtocol("x"), Reason.BAD_URL, CandidateRejected),
+        (httpx2.InvalidURL("x"), Reason.BAD_URL, CandidateRejected),
+        (httpx2.DecodingError("x"), Reason.DOWNLOAD_ERROR, TransientFailure),
+        (ConnectionResetError("x"), Reason.CONN_ERROR, Retryable),
+    ],
+)
+def test_an_error_says_what_to_do_next(error: Exception, reason: Reason, kind: type[Exception]) -> None:
+    """NET-08, NET-09"""
+    failure = fault_of(error).failure("https://a.org/x?token=s3cret", describe(error))
+    assert type(failure) is kind
+    assert failure.reason == reason  # type: ignore[attr-defined]
+    assert "s3cret" not in f"{failure} {failure.url}"  # type: ignore[attr-defined]
+
+
+def test_a_certificate_that_is_not_trusted_is_a_tls_error_whatever_wraps_it() -> None:
+    """NET-11"""
+    error = httpx2.ConnectError("x")
+    error.__cause__ = ssl.SSLCertVerificationError("bad")
+    assert fault_of(error).failure("https://a.org/", "").reason == Reason.TLS_ERROR  # type: ignore[attr-defined]
+
+
+def test_promised_names_are_the_real_ones() -> None:
+    assert promised_client.RateRetryClient is client.RateRetryClient
+    assert promised_client.TokenBucket is TokenBucket
+    assert hishel_build.build_cache_transport is cache.build_cache_transport
+    assert hishel_build.build_http_stack is build.build_http_stack

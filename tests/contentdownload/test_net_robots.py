@@ -1,0 +1,258 @@
+"""robots.txt: RFC 9309's reading of answers, shared, fetched once, and heard by the limiter."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx2
+import pytest
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
+from DocsToKG.ContentDownload.api.types import Attempt
+from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.policy import UrlPolicy
+from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict
+from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.clock import ManualClock
+
+PAGE = "https://pub.org/article/1"
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.limits = Limits(clock=self.clock, default_host=HostLimit(2))
+        self.attempts: list[Attempt] = []
+        self.asked: list[str] = []
+        self.answer: Callable[[httpx2.Request], httpx2.Response] = lambda request: rules(b"")
+        self.stack: HttpStack = build_http_stack(httpx2.MockTransport(self._serve), user_agent="DocsToKG/1")
+        self.robots = Robots(
+            http=self.stack.http,
+            limits=self.limits,
+            url_policy=UrlPolicy(),
+            attempts=self,
+            clock=self.clock,
+            random=lambda: 0.0,
+        )
+
+    def attempt(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+
+    def check(self, url: str = PAGE, call: Call | None = None) -> RobotsVerdict:
+        return self.finish(self.robots.check(url, call or Call("w")))
+
+    def finish(self, steps: Steps[Any], answer: Any = None) -> Any:
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                return end.value
+            answer = self.permit(step) if isinstance(step, Gate) else self._sleep(step)
+
+    def permit(self, gate: Any) -> Any:
+        while isinstance(answer := self.limits.ask(gate), NotYet):
+            assert answer.at is not None
+            self.clock.advance(answer.at - self.clock.monotonic())
+        return answer
+
+    def _sleep(self, step: Any) -> None:
+        assert isinstance(step, Wait)
+        self.clock.advance(max(0.0, step.until - self.clock.monotonic()))
+
+    def _serve(self, request: httpx2.Request) -> httpx2.Response:
+        self.asked.append(str(request.url))
+        return self.answer(request)
+
+
+def rules(text: bytes) -> httpx2.Response:
+    return httpx2.Response(200, headers={"content-type": "text/plain"}, content=text)
+
+
+@pytest.fixture
+def scene() -> Iterator[Scene]:
+    scene = Scene()
+    yield scene
+    scene.stack.close()
+
+
+def test_rules_are_fetched_once_a_day_per_origin_and_leave_a_line(scene: Scene) -> None:
+    """ROB-08"""
+    scene.answer = lambda request: rules(b"User-agent: *\nDisallow: /admin")
+    assert scene.check().state == "allowed"
+    assert not scene.check("https://pub.org/admin/x").allowed
+    assert scene.asked == ["https://pub.org/robots.txt"]
+    [line] = scene.attempts
+    assert (line.status, line.verb, line.http_status) == ("robots-fetch", "ROBOTS", 200)
+    scene.clock.advance(86401)
+    scene.check()
+    assert len(scene.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        ("/", True),
+        ("/a/b.pdf", False),
+        ("/a/b.pdf?x=1", True),
+        ("/open/b.pdf", True),
+        ("/private/x", False),
+        ("/private/open/x", True),
+        ("/tie", True),
+    ],
+)
+def test_wildcards_anchors_and_the_longest_match_decide(scene: Scene, path: str, allowed: bool) -> None:
+    """ROB-09"""
+    scene.answer = lambda request: rules(
+        b"User-agent: otherbot\nDisallow: /\n\nUser-agent: *\nDisallow: /*.pdf$\nAllow: /open/*.pdf$\n"
+        b"Disallow: /private\nAllow: /private/open\nAllow: /tie\nDisallow: /tie\n"
+    )
+    assert scene.check(f"https://pub.org{path}").allowed is allowed
+
+
+def test_a_group_for_our_product_beats_the_group_for_all(scene: Scene) -> None:
+    """ROB-09"""
+    scene.answer = lambda request: rules(b"User-agent: *\nDisallow: /\n\nUser-agent: docstokg\nDisallow: /x\n")
+    assert scene.check().allowed
+    assert scene.check("https://pub.org/x").state == "blocked"
+
+
+def test_a_byte_order_mark_does_not_hide_the_first_group(scene: Scene) -> None:
+    scene.answer = lambda request: rules("\ufeffUser-agent: *\nDisallow: /".encode())
+    assert not scene.check().allowed
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
+def test_a_missing_file_allows_all(scene: Scene, status: int) -> None:
+    """ROB-07"""
+    scene.answer = lambda request: httpx2.Response(status)
+    verdict = scene.check()
+    assert (verdict.allowed, verdict.transient_s) == (True, None)
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_file_that_cannot_be_read_denies_for_a_while(scene: Scene, status: int) -> None:
+    """ROB-07"""
+    scene.answer = lambda request: httpx2.Response(status)
+    verdict = scene.check()
+    assert (verdict.allowed, verdict.state) == (False, "unreachable")
+    assert verdict.transient_s == pytest.approx(300.0)
+    asked = len(scene.asked)
+    scene.check()
+    assert len(scene.asked) == asked
+    scene.clock.advance(301)
+    scene.answer = lambda request: rules(b"")
+    assert scene.check().allowed
+
+
+@pytest.mark.parametrize(
+    ("error", "state"), [(httpx2.ConnectError("x"), "unreachable"), (httpx2.ReadTimeout("x"), "timeout")]
+)
+def test_no_answer_is_tried_again_and_then_denies(scene: Scene, error: Exception, state: str) -> None:
+    """ROB-06, ROB-07"""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        raise error
+
+    scene.answer = answer
+    assert scene.check().state == state
+    assert len(scene.asked) == 2
+    assert {line.reason for line in scene.attempts} == {"conn-error" if state == "unreachable" else "timeout"}
+
+
+def test_a_passing_server_error_is_outlived(scene: Scene) -> None:
+    scene.answer = lambda request: httpx2.Response(503) if len(scene.asked) == 1 else rules(b"")
+    assert scene.check().allowed
+
+
+def test_retry_after_on_robots_holds_the_host(scene: Scene) -> None:
+    scene.answer = lambda request: httpx2.Response(429, headers={"retry-after": "900"})
+    assert scene.check().transient_s == pytest.approx(900.0)
+    assert isinstance(scene.limits.ask(Gate(PAGE, "r", "landing")), NotYet)
+    assert len(scene.asked) == 1
+
+
+def test_five_redirects_are_followed_each_through_its_own_gate(scene: Scene) -> None:
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        step = len(scene.asked)
+        if step <= 5:
+            return httpx2.Response(301, headers={"location": f"https://h{step}.org/robots.txt"})
+        return rules(b"User-agent: *\nDisallow: /")
+
+    scene.answer = answer
+    assert not scene.check().allowed
+    assert scene.asked[-1] == "https://h5.org/robots.txt"
+    assert len(scene.asked) == 6
+
+
+def test_endless_redirects_count_as_no_file(scene: Scene) -> None:
+    scene.answer = lambda request: httpx2.Response(301, headers={"location": "/robots.txt"})
+    assert scene.check().allowed
+    assert len(scene.asked) == 6
+
+
+def test_only_the_first_500_kib_are_read(scene: Scene) -> None:
+    scene.answer = lambda request: rules(
+        b"User-agent: *\nDisallow: /early\n" + b"# pad\n" * 90_000 + b"Disallow: /late\n"
+    )
+    assert not scene.check("https://pub.org/early").allowed
+    assert scene.check("https://pub.org/late").allowed
+
+
+def test_crawl_delay_reaches_the_limiter(scene: Scene) -> None:
+    """ROB-05"""
+    scene.answer = lambda request: rules(b"User-agent: *\nCrawl-delay: 2.5")
+    assert scene.check().crawl_delay_s == 2.5
+    assert scene.limits.interval_s("pub.org", "landing") == 2.5
+
+
+def test_an_absurd_crawl_delay_is_capped_aloud(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    scene.answer = lambda request: rules(b"User-agent: *\nCrawl-delay: 86400")
+    with caplog.at_level(logging.WARNING):
+        assert scene.check().crawl_delay_s == 30.0
+    assert "crawl-delay of 86400 s; 30 s is kept" in caplog.text
+
+
+def test_askers_of_one_origin_wait_parked_while_one_fetches(scene: Scene) -> None:
+    scene.answer = lambda request: rules(b"User-agent: *\nDisallow: /x")
+    first = scene.robots.check(PAGE, Call("w1"))
+    gate = next(first)
+    second = scene.robots.check("https://pub.org/x", Call("w2"))
+    assert isinstance(next(second), Wait)
+    assert scene.finish(first, scene.permit(gate)).allowed
+    assert not scene.finish(second).allowed
+    assert len(scene.asked) == 1
+
+
+def test_the_next_asker_takes_over_when_the_first_is_called_off(scene: Scene) -> None:
+    first = scene.robots.check(PAGE, Call("w1"))
+    next(first)
+    first.close()
+    assert scene.check().allowed
+    assert len(scene.asked) == 1
+
+
+def test_a_cancelled_asker_stops_waiting(scene: Scene) -> None:
+    first = scene.robots.check(PAGE, Call("w1"))
+    next(first)
+    cancel = CancelToken()
+    second = scene.robots.check(PAGE, Call("w2", cancel))
+    next(second)
+    cancel.cancel()
+    with pytest.raises(Cancelled):
+        next(second)
+    first.close()
+
+
+def test_garbage_allows_and_is_survived(scene: Scene) -> None:
+    scene.answer = lambda request: rules(bytes(range(256)) * 100)
+    assert scene.check().allowed
+
+
+def test_origins_are_told_apart_by_port(scene: Scene) -> None:
+    scene.answer = lambda request: rules(b"User-agent: *\nDisallow: /" if request.url.port == 8443 else b"")
+    assert scene.check().allowed
+    assert not scene.check("https://pub.org:8443/x").allowed

@@ -1,0 +1,151 @@
+"""Another paper's file is recognised, and a doubt is decided for the file."""
+
+from __future__ import annotations
+
+import pytest
+
+from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.identity import judge_identity
+from DocsToKG.ContentDownload.proof.imprint import find_dois
+from DocsToKG.ContentDownload.proof.pdf import PdfFacts
+
+WANTED = "10.1016/j.nets.2020.01.005"
+OTHER = "10.1093/bio/btz123"
+TITLE = "On the shape of very deep networks"
+
+
+def file(declared: str = "", first_page: str = "", second_page: str = "", title: str | None = None) -> PdfFacts:
+    named, printed = find_dois(declared), find_dois(first_page)
+    return PdfFacts(
+        pages=9, encrypted=False, linearized=False, warnings=(), title=title, version="1.7",
+        doi_seen=(*named, *printed, *find_dois(second_page)),
+        doi_declared=named, doi_printed=printed, first_page=first_page,
+    )  # fmt: skip
+
+
+def work(doi: str | None = WANTED, **more: str) -> WorkArtifact:
+    return WorkArtifact(work_id=f"doi:{doi}" if doi else "url:x", doi=doi, title=TITLE, **more)  # type: ignore[arg-type]
+
+
+def rejected(facts: PdfFacts, wanted: WorkArtifact | None = None, page_doi: str | None = None) -> bool:
+    try:
+        judge_identity(facts, wanted or work(), page_doi=page_doi)
+    except CandidateRejected as error:
+        return error.reason == Reason.WRONG_ARTICLE
+    return False
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        file(declared=OTHER),
+        file(declared=f"doi:{OTHER.upper()}", first_page="some words"),
+        file(first_page=f"Letters on Biology\nhttps://doi.org/{OTHER}\nA title"),
+        file(first_page=f"DOI: {OTHER}"),
+        file(declared=OTHER, title="Another title", first_page=f"doi:{OTHER}"),
+    ],
+)
+def test_a_file_that_names_itself_another_paper_is_rejected(facts):
+    assert rejected(facts)
+
+
+def test_a_landing_page_of_another_paper_rejects_its_file():
+    assert rejected(file(), page_doi=f"https://doi.org/{OTHER}")
+    assert not rejected(file(), page_doi=f"doi:{WANTED.upper()}")
+    assert not rejected(file(declared=WANTED), page_doi=OTHER)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        file(),
+        file(declared=WANTED),
+        file(declared=WANTED.upper(), first_page=f"doi:{OTHER}"),
+        file(declared=OTHER, first_page=f"https://doi.org/{WANTED}"),
+        file(declared=OTHER, second_page=WANTED),
+        file(declared=f"{OTHER} and 10.5555/third.1"),
+        file(declared=f"{WANTED}.supplement"),
+        file(declared=f"{WANTED}/v2"),
+    ],
+)
+def test_the_wanted_doi_anywhere_or_a_doubt_keeps_the_file(facts):
+    assert not rejected(facts)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"[12] Smith, doi:{OTHER}",
+        f"Smith et al (2019) https://doi.org/{OTHER}",
+        f"Data are available at https://doi.org/{OTHER}",
+        f"Correction to: https://doi.org/{OTHER}",
+        f"Comment on doi:{OTHER}",
+        f"a number {OTHER} without a label",
+        f"doi:{OTHER} and doi:10.5555/second",
+    ],
+)
+def test_a_doi_on_the_first_page_that_may_be_anothers_counts_for_nothing(page):
+    """Reference lists, data, corrections: a page mentions other papers."""
+    assert not rejected(file(first_page=page))
+
+
+@pytest.mark.parametrize(
+    "preprint", ["10.48550/arxiv.2101.00001", "10.1101/2020.01.01.123456", "10.2139/ssrn.3", "10.21203/rs.3.rs-1/v1"]
+)
+def test_a_preprint_and_its_published_paper_are_one_work(preprint):
+    assert not rejected(file(declared=preprint))
+    assert not rejected(file(declared=WANTED), work(preprint))
+    assert not rejected(file(), page_doi=preprint)
+
+
+def test_a_deposited_copy_is_kept():
+    assert not rejected(file(declared="10.5281/zenodo.123456"))
+
+
+@pytest.mark.parametrize(
+    "template", ["10.1145/nnnnnnn.nnnnnnn", "10.1145/1122445.1122456", "10.1109/access.2020.xxxxxxx"]
+)
+def test_a_doi_left_over_from_a_template_names_nothing(template):
+    assert not rejected(file(declared=template))
+
+
+def test_a_file_that_bears_the_wanted_title_is_kept():
+    assert not rejected(file(declared=OTHER, title="On the Shape of Very Deep Networks."))
+    assert not rejected(file(declared=OTHER, first_page=f"Review Article\n{TITLE.upper()}\nA. Author"))
+
+
+def test_a_correction_that_bears_the_title_in_its_own_is_another_paper():
+    assert rejected(file(declared=OTHER, title=f"Correction to: {TITLE}", first_page=f"Correction to:\n{TITLE}"))
+    assert rejected(file(declared=OTHER, first_page=f"Comment on the paper {TITLE}"))
+
+
+def test_a_short_title_is_no_evidence():
+    editorial = WorkArtifact(work_id=f"doi:{WANTED}", doi=WANTED, title="Editorial")
+    assert rejected(file(declared=OTHER, title="Editorial"), editorial)
+
+
+def test_neighbours_in_one_issue_are_different_papers():
+    assert rejected(file(declared="10.5555/sim.13"), work("10.5555/sim.12"))
+    assert rejected(file(declared="10.5555/sim.123"), work("10.5555/sim.12"))
+
+
+def test_without_a_wanted_doi_nothing_is_judged():
+    assert not rejected(file(declared=OTHER), work(None, arxiv_id="2101.00001"))
+
+
+def test_the_wanted_doi_may_stand_in_the_work_id_alone():
+    assert rejected(file(declared=OTHER), WorkArtifact(work_id=f"doi:{WANTED}"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("(see doi:10.1000/182).", ("10.1000/182",)),
+        ("https://doi.org/10.1002/(SICI)1097-4679(199911)55:11<1", ("10.1002/(sici)1097-4679(199911)55:11",)),
+        ("10.1234/a, 10.1234/a; 10.1234/b", ("10.1234/a", "10.1234/b")),
+        ("10.12/short 110.1234/x 10.1234 /y", ()),
+    ],
+)
+def test_dois_are_found_without_the_punctuation_around_them(text, found):
+    assert find_dois(text) == found

@@ -1,0 +1,215 @@
+"""Files that are shorter, longer, torn or gone catch up with the database when the record is opened again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
+from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
+from DocsToKG.core.clock import ManualClock
+
+FOLLOWERS = ("manifest.jsonl", "attempts.csv", "attempts.jsonl")
+
+
+def record_in(root: Path, **options: Any) -> RunTelemetry:
+    return RunTelemetry(root, **{"run_id": "r1", "config_hash": "c", "clock": ManualClock(), **options})
+
+
+def fill(record: RunTelemetry, numbers: range) -> None:
+    for number in numbers:
+        url = f"https://a.org/{number}"
+        record.attempt(Attempt(1.0, "arxiv", url, Verb.GET, AttemptStatus.HTTP_GET, content_type="a, b"))
+        record.finish(ManifestRecord(doc_id=f"doi:10.1/{number}", outcome="error", reason="timeout", title="Ünïcödé"))
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("closed") / "run"
+    with record_in(root) as record:
+        fill(record, range(8))
+    return root
+
+
+@pytest.fixture
+def folder(closed: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(closed, tmp_path / "run"))
+
+
+def contents(root: Path) -> dict[str, bytes]:
+    return {name: (root / name).read_bytes() for name in FOLLOWERS}
+
+
+@pytest.mark.parametrize("name", FOLLOWERS)
+def test_a_file_cut_at_any_byte_is_whole_again(closed: Path, tmp_path: Path, name: str) -> None:
+    """TEL-10: every line boundary with its neighbours, and a spread of places within lines."""
+    whole = (closed / name).read_bytes()
+    ends = [at for at, byte in enumerate(whole) if byte == ord("\n")]
+    cuts = {0, 1, *(end + near for end in ends for near in (-1, 0, 1)), *range(0, len(whole), 97)}
+    root = Path(shutil.copytree(closed, tmp_path / "run"))
+    for cut in sorted(cuts):
+        (root / name).write_bytes(whole[:cut])
+        with record_in(root) as record:
+            assert [repair.name for repair in record.repairs] == ([name] if cut < len(whole) else [])
+        assert (root / name).read_bytes() == whole, cut
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_any_mix_of_cuts_heals_in_one_start(closed: Path, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
+    root = Path(shutil.copytree(closed, tmp_path_factory.mktemp("cut") / "run"))
+    whole = contents(root)
+    for name in FOLLOWERS:
+        (root / name).write_bytes(whole[name][: data.draw(st.integers(0, len(whole[name])))])
+    with record_in(root) as record:
+        fill(record, range(8, 10))
+    for name in FOLLOWERS:
+        healed = (root / name).read_bytes()
+        assert healed.startswith(whole[name])
+        assert healed.count(b"\n") == whole[name].count(b"\n") + 2
+
+
+def test_a_torn_line_is_reported(folder: Path) -> None:
+    whole = (folder / "manifest.jsonl").read_bytes()
+    (folder / "manifest.jsonl").write_bytes(whole[:-10])
+    with record_in(folder) as record:
+        assert str(record.repairs[0]).startswith("manifest.jsonl: 1 missing lines added, a torn last line of ")
+
+
+def test_a_well_closed_record_needs_no_repair(folder: Path) -> None:
+    before = contents(folder)
+    with record_in(folder) as record:
+        assert record.repairs == ()
+    assert contents(folder) == before
+
+
+@pytest.mark.parametrize("name", FOLLOWERS)
+def test_a_file_that_is_gone_is_made_again(folder: Path, name: str) -> None:
+    before = contents(folder)
+    (folder / name).unlink()
+    with record_in(folder):
+        pass
+    assert contents(folder) == before
+
+
+def test_lines_somebody_added_stay_and_later_rows_follow(folder: Path) -> None:
+    """CAT-04: no earlier line is rewritten or deleted."""
+    note = b'{"note":"mine"}\n'
+    before = (folder / "manifest.jsonl").read_bytes()
+    (folder / "manifest.jsonl").write_bytes(before + note + b'{"torn')
+    with record_in(folder) as record:
+        assert record.repairs[0].torn_bytes == 6
+        fill(record, range(8, 9))
+    lines = (folder / "manifest.jsonl").read_bytes()
+    assert lines.startswith(before + note)
+    assert json.loads(lines[len(before + note) :])["doc_id"] == "doi:10.1/8"
+    with record_in(folder) as record:
+        assert record.repairs == ()
+
+
+def test_a_last_line_that_only_lacks_its_newline_is_kept(folder: Path) -> None:
+    with (folder / "manifest.jsonl").open("ab") as file:
+        file.write(b'{"note":"no newline"}')
+    with record_in(folder):
+        pass
+    assert (folder / "manifest.jsonl").read_bytes().endswith(b'{"note":"no newline"}\n')
+
+
+def test_an_edited_line_is_kept_and_the_row_it_hid_is_added(folder: Path) -> None:
+    lines = (folder / "manifest.jsonl").read_bytes().splitlines(keepends=True)
+    edited = [*lines[:3], b'{"edited":true}\n', *lines[4:6]]
+    (folder / "manifest.jsonl").write_bytes(b"".join(edited))
+    with record_in(folder) as record:
+        assert record.repairs[0].diverged
+    healed = (folder / "manifest.jsonl").read_bytes().splitlines(keepends=True)
+    assert healed[:6] == edited
+    assert sorted(healed[6:]) == sorted([lines[3], *lines[6:]])
+    with record_in(folder) as record:
+        assert record.repairs == ()
+
+
+def test_zeros_left_by_a_power_cut_are_noticed(folder: Path) -> None:
+    whole = (folder / "attempts.csv").read_bytes()
+    (folder / "attempts.csv").write_bytes(whole[:-120] + b"\0" * 120)
+    with record_in(folder):
+        pass
+    healed = (folder / "attempts.csv").read_bytes()
+    assert b"\0" not in healed
+    assert sorted(healed.splitlines()) == sorted(whole.splitlines())
+
+
+def test_a_sink_that_was_off_for_a_while_catches_up(tmp_path: Path) -> None:
+    with record_in(tmp_path, sinks=("csv", "jsonl", "sqlite")) as record:
+        fill(record, range(3))
+    with record_in(tmp_path, sinks=("sqlite",)) as record:
+        fill(record, range(3, 6))
+    with record_in(tmp_path) as record:
+        assert {repair.name: repair.appended_rows for repair in record.repairs} == dict.fromkeys(FOLLOWERS, 3)
+    ids = [json.loads(line)["doc_id"] for line in (tmp_path / "manifest.jsonl").read_text().splitlines()]
+    assert ids == [f"doi:10.1/{number}" for number in range(6)]
+
+
+def test_more_lines_than_one_write_takes_are_added(tmp_path: Path) -> None:
+    with record_in(tmp_path, sinks=("sqlite",)) as record:
+        fill(record, range(2_500))
+    with record_in(tmp_path):
+        pass
+    assert (tmp_path / "manifest.jsonl").read_bytes().count(b"\n") == 2_500
+
+
+def lose(*names: str) -> Callable[[Path], None]:
+    def deed(root: Path) -> None:
+        for name in names:
+            (root / name).unlink()
+
+    return deed
+
+
+def test_a_lost_database_is_filled_from_the_manifest(folder: Path) -> None:
+    before = (folder / "manifest.jsonl").read_bytes()
+    lose("manifest.sqlite")(folder)
+    with (folder / "manifest.jsonl").open("ab") as file:
+        file.write(b'{"doc_id":5,"outcome":"success"}\nrubbish\n{"doc_id":"doi:x","outcome":"error","hops":[3]}\n{"torn')
+    with record_in(folder) as record:
+        assert record.restored == 8
+        fill(record, range(8, 9))
+    lines = (folder / "manifest.jsonl").read_bytes()
+    assert lines.startswith(before)
+    assert lines.count(b"doi:10.1/3") == 1
+    assert b"torn" not in lines
+    with record_in(folder) as record:
+        assert (record.restored, record.repairs) == (0, ())
+
+
+def test_an_older_attempts_file_without_a_database_is_kept(tmp_path: Path) -> None:
+    header = b"ts,run_id,resolver,url,verb,status,http_status,content_type,elapsed_ms,bytes_written,content_length_hdr,reason\n"
+    old = header + b"2025-01-01T00:00:00.000Z,old,arxiv,https://a.org,GET,http-get,200,,1,,,\n"
+    (tmp_path / "attempts.csv").write_bytes(old + b"2025-01-01T00:00")
+    with record_in(tmp_path) as record:
+        fill(record, range(2))
+    healed = (tmp_path / "attempts.csv").read_bytes()
+    assert healed.startswith(old + b"1970-01-01T00:00:01.000Z,r1,")
+    assert healed.count(header) == 1
+
+
+def test_stale_snapshots_are_renewed_at_the_start(tmp_path: Path) -> None:
+    """After a kill, last.csv and index.json may be behind the database."""
+    success = {"outcome": "success", "sha256": "ab" * 32, "path": "a.pdf", "canonical_url": "https://a.org"}
+    with record_in(tmp_path) as record:
+        record.finish(ManifestRecord(doc_id="doi:10.1/a", **success))
+    lose("last.csv")(tmp_path)
+    (tmp_path / "index.json").write_text("{}")
+    copy = Path(shutil.copytree(tmp_path, tmp_path.parent / "copy"))
+    record = record_in(copy)
+    record.open()
+    assert "doi:10.1/a" in (copy / "last.csv").read_text()
+    record.finish(ManifestRecord(doc_id="doi:10.1/b", **success))
+    record.close()
+    assert "doi:10.1/b" in (copy / "index.json").read_text()

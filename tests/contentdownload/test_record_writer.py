@@ -1,0 +1,542 @@
+"""The record's one writer: what it writes, in which order, and what happens when it cannot."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from DocsToKG.ContentDownload.api.types import (
+    Attempt,
+    AttemptStatus,
+    DownloadOutcome,
+    Hop,
+    Reason,
+    Role,
+    SourceAttempt,
+    SourceOutcome,
+    Verb,
+    WorkArtifact,
+)
+from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordError, RunError
+from DocsToKG.ContentDownload.telemetry import Counts, ManifestRecord, RunTelemetry
+from DocsToKG.core.clock import ManualClock
+
+SHA = "ab" * 32
+TS = 1_750_000_000.0
+
+
+def record_in(root: Path, **options: Any) -> RunTelemetry:
+    known = {"run_id": "01JRUN", "config_hash": "sha256:c0", "clock": ManualClock(TS), "worker_id": "w1"}
+    return RunTelemetry(root, **{**known, **options})
+
+
+def obtained(doc_id: str = "doi:10.1/a", **fields: Any) -> ManifestRecord:
+    return ManifestRecord(**{"doc_id": doc_id, "outcome": "success", "sha256": SHA, "path": "PDF/a.pdf", **fields})
+
+
+def fetched(**fields: Any) -> Attempt:
+    known = {"ts": TS, "resolver": "unpaywall", "url": "https://a.org/x.pdf", "verb": Verb.GET}
+    return Attempt(**{**known, "status": AttemptStatus.HTTP_GET, **fields})
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def rows_of(root: Path, sql: str) -> list[tuple[Any, ...]]:
+    db = sqlite3.connect(root / "manifest.sqlite")
+    try:
+        return db.execute(sql).fetchall()
+    finally:
+        db.close()
+
+
+def test_attempts_csv_has_the_twelve_columns_and_exactly_these_bytes(tmp_path: Path) -> None:
+    """TEL-01, TEL-05, TEL-06: the first run of the worked example, to the byte."""
+    with record_in(tmp_path) as record:
+        known = {"http_status": 200, "content_type": "application/pdf", "url": "https://cdn.p.org/a,b.pdf"}
+        record.attempt(fetched(verb=Verb.HEAD, status=AttemptStatus.HTTP_HEAD, elapsed_ms=92, **known))
+        record.attempt(fetched(status=AttemptStatus.HTTP_GET, elapsed_ms=145, **known))
+        size = {"bytes_written": 1245721, "content_length_hdr": 1245721}
+        record.attempt(fetched(verb=Verb.STREAM, status=AttemptStatus.HTTP_200, reason=Reason.OK, **known, **size))
+    assert (tmp_path / "attempts.csv").read_bytes() == (
+        b"ts,run_id,resolver,url,verb,status,http_status,content_type,elapsed_ms,bytes_written,content_length_hdr,reason\n"
+        b'2025-06-15T15:06:40.000Z,01JRUN,unpaywall,"https://cdn.p.org/a,b.pdf",HEAD,http-head,200,application/pdf,92,,,\n'
+        b'2025-06-15T15:06:40.000Z,01JRUN,unpaywall,"https://cdn.p.org/a,b.pdf",GET,http-get,200,application/pdf,145,,,\n'
+        b'2025-06-15T15:06:40.000Z,01JRUN,unpaywall,"https://cdn.p.org/a,b.pdf",STREAM,http-200,200,application/pdf,'
+        b",1245721,1245721,ok\n"
+    )
+
+
+def test_a_manifest_line_is_exactly_these_bytes(tmp_path: Path) -> None:
+    """CAT-05, CAT-06."""
+    with record_in(tmp_path) as record:
+        record.finish(
+            obtained(
+                url="https://a.org/x.pdf",
+                http_status=200,
+                size_bytes=9,
+                hops=[Hop("https://doi.org/10.1/a", 302)],
+                fallback_chain=["unpaywall", "arxiv"],
+                lease_id="lease_1",
+                candidates=[{"url": "https://b.org", "source": "arxiv", "reason": "challenge", "http_status": 403}],
+            )
+        )
+    assert (tmp_path / "manifest.jsonl").read_bytes() == (
+        b'{"run_id":"01JRUN","doc_id":"doi:10.1/a","stage":"fetch","url":"https://a.org/x.pdf","canonical_url":null,'
+        b'"role":"artifact","status":"ok","http_status":200,"mime":null,"size_bytes":9,"sha256":"' + SHA.encode() + b'",'
+        b'"path":"PDF/a.pdf","attempt":1,"duration_ms":null,"retry_after_s":null,"cache_hit":false,"resolver":null,'
+        b'"tier":null,"fallback_chain":["unpaywall","arxiv"],"created_at":"2025-06-15T15:06:40.000Z",'
+        b'"config_hash":"sha256:c0","worker_id":"w1","outcome":"success","reason":null,"bytes":9,"title":null,'
+        b'"year":null,"license":null,"oa_status":null,"version":null,"host_type":null,"evidence":null,'
+        b'"hops":[{"url":"https://doi.org/10.1/a","status":302}],"dedupe":null,"ttfp_ms":null,"waited_ms":null,'
+        b'"lease_id":"lease_1","candidates":[{"url":"https://b.org","source":"arxiv","reason":"challenge",'
+        b'"http_status":403}]}\n'
+    )
+
+
+def test_csv_jsonl_and_database_get_the_same_attempts(tmp_path: Path) -> None:
+    """TEL-09."""
+    with record_in(tmp_path) as record:
+        for number in range(20):
+            record.attempt(fetched(url=f"https://a.org/{number}", role=Role.ARTIFACT, work_id="doi:10.1/a"))
+    urls = [f"https://a.org/{number}" for number in range(20)]
+    assert [line["url"] for line in lines_of(tmp_path / "attempts.jsonl")] == urls
+    assert [row[0] for row in rows_of(tmp_path, "SELECT url FROM http_events ORDER BY id")] == urls
+    assert [line.split(",")[3] for line in (tmp_path / "attempts.csv").read_text().splitlines()[1:]] == urls
+
+
+def test_every_table_is_filled_by_its_method(tmp_path: Path) -> None:
+    """CAT-11."""
+    with record_in(tmp_path) as record:
+        record.source_attempt(SourceAttempt(TS, "doi:10.1/a", "direct_oa", "arxiv", SourceOutcome.NO_PDF, "no_arxiv_id"))
+        record.rate_wait("host:a.org", 350, why="rate", work_id="doi:10.1/a")
+        record.breaker_transition("host:a.org", "closed", "open", reason="5xx", reset_timeout_s=60)
+        record.attempt(fetched())
+        record.finish(obtained())
+    assert rows_of(tmp_path, "SELECT work_id, tier, source, outcome, reason FROM fallback_attempts") == [
+        ("doi:10.1/a", "direct_oa", "arxiv", "no_pdf", "no_arxiv_id")
+    ]
+    assert rows_of(tmp_path, "SELECT key, why, delay_ms, run_id FROM rate_events") == [
+        ("host:a.org", "rate", 350, "01JRUN")
+    ]
+    assert rows_of(tmp_path, "SELECT key, old_state, new_state FROM breaker_transitions") == [
+        ("host:a.org", "closed", "open")
+    ]
+    assert rows_of(tmp_path, "SELECT host FROM http_events") == [("a.org",)]
+    assert rows_of(tmp_path, "SELECT doc_id, sha256, path FROM downloads") == [("doi:10.1/a", SHA, "PDF/a.pdf")]
+    assert rows_of(tmp_path, "SELECT artifacts_success, finished_at FROM run_summary") == [
+        (1, "2025-06-15T15:06:40.000Z")
+    ]
+    assert json.loads(rows_of(tmp_path, "SELECT payload FROM summaries")[0][0])["obtained"] == 1
+
+
+def test_a_callback_runs_only_when_the_row_can_be_read_by_another_connection(tmp_path: Path) -> None:
+    seen: list[int] = []
+    told = threading.Event()
+
+    def then() -> None:
+        seen.append(rows_of(tmp_path, "SELECT COUNT(*) FROM manifests WHERE doc_id = 'doi:10.1/a'")[0][0])
+        seen.append(len(lines_of(tmp_path / "manifest.jsonl")))
+        told.set()
+
+    with record_in(tmp_path) as record:
+        record.finish(obtained(), then=then)
+        assert told.wait(10)
+    assert seen == [1, 1]
+
+
+def test_a_lease_is_recorded_once_and_its_callback_still_runs(tmp_path: Path) -> None:
+    """The ledger's acknowledgement may have been lost after the commit; saying it again must not double the line."""
+    told: list[str] = []
+    with record_in(tmp_path) as record:
+        record.finish(obtained(lease_id="lease_1"), then=lambda: told.append("first"))
+        record.finish(obtained(lease_id="lease_1"), then=lambda: told.append("same batch"))
+    with record_in(tmp_path, run_id="01JTWO") as record:
+        record.finish(obtained(lease_id="lease_1"), then=lambda: told.append("next run"))
+        record.finish(obtained(lease_id="lease_2"), then=lambda: told.append("other lease"))
+    assert told == ["first", "same batch", "next run", "other lease"]
+    assert [line["lease_id"] for line in lines_of(tmp_path / "manifest.jsonl")] == ["lease_1", "lease_2"]
+    assert rows_of(tmp_path, "SELECT COUNT(*) FROM downloads") == [(1,)]
+
+
+def test_many_threads_lose_no_row_and_tear_no_line(tmp_path: Path) -> None:
+    """CAT-09, CAT-22: with a buffer far smaller than the load, so that producers wait."""
+    acknowledged: list[str] = []
+
+    def work(record: RunTelemetry, name: int) -> None:
+        for number in range(100):
+            doc_id = f"doi:10.{name}/{number}"
+            record.attempt(fetched(work_id=doc_id, url=f"https://a.org/{name}/{number}"))
+            record.finish(obtained(doc_id, lease_id=doc_id), then=lambda doc_id=doc_id: acknowledged.append(doc_id))
+
+    with record_in(tmp_path, capacity=16) as record:
+        threads = [threading.Thread(target=work, args=(record, name)) for name in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    wanted = {f"doi:10.{name}/{number}": 1 for name in range(8) for number in range(100)}
+    lines = lines_of(tmp_path / "manifest.jsonl")
+    assert Counter(line["doc_id"] for line in lines) == wanted
+    assert Counter(line["work_id"] for line in lines_of(tmp_path / "attempts.jsonl")) == wanted
+    assert Counter(acknowledged) == wanted
+    assert len((tmp_path / "attempts.csv").read_text().splitlines()) == 801
+
+
+def test_lines_stand_in_time_order_when_the_clock_steps_back(tmp_path: Path) -> None:
+    """CAT-09."""
+    clock = ManualClock(TS)
+    with record_in(tmp_path, clock=clock) as record:
+        for step in (0, 5, -60, 1):
+            clock.advance(step)
+            record.finish(obtained(f"doi:10.1/{step}"))
+            record.flush()
+    with record_in(tmp_path, clock=ManualClock(TS - 3600)) as record:
+        record.finish(obtained("doi:10.1/later"))
+    times = [line["created_at"] for line in lines_of(tmp_path / "manifest.jsonl")]
+    assert times == sorted(times)
+    assert times[-1] == "2025-06-15T15:06:45.000Z"
+
+
+def test_a_reader_sees_committed_rows_while_the_run_goes_on(tmp_path: Path) -> None:
+    with record_in(tmp_path) as record:
+        reader = sqlite3.connect(tmp_path / "manifest.sqlite")
+        reader.execute("BEGIN")
+        before = reader.execute("SELECT COUNT(*) FROM manifests").fetchone()
+        record.finish(obtained())
+        record.flush()
+        assert reader.execute("SELECT COUNT(*) FROM manifests").fetchone() == before == (0,)
+        reader.execute("COMMIT")
+        assert reader.execute("SELECT COUNT(*) FROM manifests").fetchone() == (1,)
+        reader.close()
+
+
+def test_another_program_that_locks_the_database_for_a_while_goes_unnoticed(tmp_path: Path) -> None:
+    """FAIL-12."""
+    with record_in(tmp_path) as record:
+        other = sqlite3.connect(tmp_path / "manifest.sqlite", isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN EXCLUSIVE")
+        record.finish(obtained())
+        threading.Timer(0.2, lambda: other.execute("ROLLBACK")).start()
+        record.flush()
+        other.close()
+    assert len(lines_of(tmp_path / "manifest.jsonl")) == 1
+
+
+def test_counts_follow_the_commits_and_a_late_success_is_no_failure(tmp_path: Path) -> None:
+    with record_in(tmp_path) as record:
+        assert record.counts() == Counts()
+        record.attempt(fetched(status=AttemptStatus.HTTP_GET, http_status=200))
+        record.attempt(fetched(status=AttemptStatus.HTTP_200, http_status=200))
+        record.attempt(fetched(status=AttemptStatus.RETRY, http_status=429))
+        record.attempt(fetched(status=AttemptStatus.HTTP_GET, from_cache=True))
+        record.attempt(fetched(status=AttemptStatus.CACHE_HIT, from_cache=True))
+        record.finish(ManifestRecord(doc_id="doi:10.1/a", outcome="error", reason="timeout"))
+        record.finish(ManifestRecord(doc_id="doi:10.1/b", outcome="error", reason="robots"))
+        record.finish(ManifestRecord(doc_id="doi:10.1/c", outcome="skip", reason="already-present"))
+        record.finish(obtained("doi:10.1/a", size_bytes=70))
+        record.flush()
+        assert record.counts() == Counts(done=1, skipped=1, failed=1, bytes=70, requests=2, http_429=1)
+
+
+def test_secrets_in_urls_are_masked_everywhere(tmp_path: Path) -> None:
+    """LOG-07 for the record: keys, addresses and signatures in any URL field."""
+    secret = "https://u:hunter2@a.org/x?api_key=hunter2&X-Amz-Signature=hunter2&page=1"
+    with record_in(tmp_path) as record:
+        record.attempt(fetched(url=secret))
+        record.finish(
+            obtained(
+                url=secret,
+                canonical_url=secret,
+                hops=[Hop(secret, 302)],
+                candidates=[{"url": secret, "source": "a", "reason": "b", "http_status": None}],
+            )
+        )
+    for path in tmp_path.iterdir():
+        assert b"hunter2" not in path.read_bytes(), path.name
+    assert "page=1" in (tmp_path / "manifest.jsonl").read_text()
+
+
+HOSTILE = "\ud800 \n\r\0\x1b[31m, \"quoted\", \u2028 " + "x" * 50_000
+
+
+def test_hostile_values_neither_stop_the_writer_nor_break_a_line(tmp_path: Path) -> None:
+    with record_in(tmp_path) as record:
+        record.attempt(fetched(content_type=HOSTILE, url=HOSTILE, content_length_hdr=10**30, elapsed_ms=-(10**30)))
+        record.finish(obtained(title=HOSTILE, evidence=HOSTILE, retry_after_s=float("inf"), size_bytes=10**40))
+        record.finish(obtained("doi:10.1/b", candidates=[{"url": HOSTILE}] * 5_000, hops=[Hop(HOSTILE, 1)] * 900))
+    csv_lines = (tmp_path / "attempts.csv").read_bytes().split(b"\n")
+    assert len(csv_lines) == 3
+    assert len(lines_of(tmp_path / "manifest.jsonl")) == 2
+    assert lines_of(tmp_path / "manifest.jsonl")[0]["size_bytes"] is None
+    assert max(map(len, csv_lines)) < 40_000
+    with record_in(tmp_path) as record:
+        assert record.repairs == ()
+
+
+def test_a_success_without_proof_is_refused() -> None:
+    with pytest.raises(ValueError, match="sha256"):
+        ManifestRecord(doc_id="doi:10.1/a", outcome="success", path="a.pdf")
+    with pytest.raises(ValueError, match="not an outcome"):
+        ManifestRecord(doc_id="doi:10.1/a", outcome="ok")
+
+
+def test_a_record_is_made_from_work_and_outcome() -> None:
+    work = WorkArtifact("doi:10.1/a", title="On A", publication_year=2020, license="cc-by", oa_status="gold")
+    meta = {"sha256": SHA, "size_bytes": 5, "resolver": "arxiv", "license": "cc0", "retryable": False, "tier": None}
+    made = ManifestRecord.of(work, DownloadOutcome(True, "success", "/x/a.pdf", None, meta), path="a.pdf", attempt=2)
+    assert (made.doc_id, made.status, made.path, made.attempt) == ("doi:10.1/a", "ok", "a.pdf", 2)
+    assert (made.title, made.year, made.license, made.oa_status) == ("On A", 2020, "cc0", "gold")
+
+
+def test_sinks_choose_the_files(tmp_path: Path) -> None:
+    """CAT-01."""
+    for sinks, wanted in {
+        ("sqlite",): {"manifest.sqlite"},
+        ("csv",): {"attempts.csv", "last.csv"},
+        ("jsonl",): {"manifest.jsonl", "attempts.jsonl"},
+    }.items():
+        root = tmp_path / sinks[0]
+        with record_in(root, sinks=sinks) as record:
+            record.attempt(fetched())
+            record.finish(obtained())
+        always = {".record.lock", "summary.json", "index.json"}
+        assert {path.name for path in root.iterdir()} == wanted | always
+    with pytest.raises(ValueError, match="parquet"):
+        record_in(tmp_path, sinks=["parquet"])
+
+
+def test_without_a_database_the_text_files_still_carry_earlier_runs(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        with record_in(tmp_path, sinks=("csv", "jsonl")) as record:
+            record.finish(obtained(f"doi:10.1/{name}", canonical_url=f"https://a.org/{name}"))
+    assert [line["doc_id"] for line in lines_of(tmp_path / "manifest.jsonl")] == ["doi:10.1/a", "doi:10.1/b"]
+    assert [line.split(",")[0] for line in (tmp_path / "last.csv").read_text().splitlines()[1:]] == [
+        "doi:10.1/a",
+        "doi:10.1/b",
+    ]
+    assert set(json.loads((tmp_path / "index.json").read_text())) == {"https://a.org/a", "https://a.org/b"}
+
+
+def test_the_database_can_live_elsewhere(tmp_path: Path) -> None:
+    with record_in(tmp_path / "run", database=tmp_path / "deep" / "catalog.db") as record:
+        record.finish(obtained())
+    assert (tmp_path / "deep" / "catalog.db").exists()
+    assert not (tmp_path / "run" / "manifest.sqlite").exists()
+
+
+def test_last_csv_and_index_json_show_the_latest_success(tmp_path: Path) -> None:
+    """CAT-15, CAT-16."""
+    with record_in(tmp_path) as record:
+        record.finish(obtained("doi:10.1/a", canonical_url="https://a.org/a", path="old.pdf"))
+        record.finish(obtained("doi:10.1/b", canonical_url="https://a.org/b", title="Ä, b\nc"))
+        record.finish(obtained("doi:10.1/a", canonical_url="https://a.org/a", path="new.pdf"))
+        record.finish(ManifestRecord(doc_id="doi:10.1/a", outcome="error", reason="timeout"))
+        record.finish(ManifestRecord(doc_id="doi:10.1/c", outcome="error", reason="timeout"))
+    assert (tmp_path / "last.csv").read_text() == (
+        "doc_id,run_id,title,year,resolver,tier,url,canonical_url,path,sha256,size_bytes,mime,license,oa_status,version,"
+        "created_at\n"
+        f'doi:10.1/b,01JRUN,"Ä, b c",,,,,https://a.org/b,PDF/a.pdf,{SHA},,,,,,2025-06-15T15:06:40.000Z\n'
+        f"doi:10.1/a,01JRUN,,,,,,https://a.org/a,new.pdf,{SHA},,,,,,2025-06-15T15:06:40.000Z\n"
+    )
+    index = json.loads((tmp_path / "index.json").read_text())
+    assert {url: entry["path"] for url, entry in index.items()} == {
+        "https://a.org/a": "new.pdf",
+        "https://a.org/b": "PDF/a.pdf",
+    }
+
+
+def test_the_summary_agrees_with_the_manifest(tmp_path: Path) -> None:
+    """CAT-16."""
+    with record_in(tmp_path) as record:
+        for number in range(6):
+            record.finish(obtained(f"doi:10.1/{number}", size_bytes=10, resolver="arxiv"))
+        record.finish(ManifestRecord(doc_id="doi:10.1/x", outcome="error", reason="timeout"))
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    lines = lines_of(tmp_path / "manifest.jsonl")
+    assert summary["obtained"] == sum(line["status"] == "ok" for line in lines) == 6
+    assert summary["bytes"] == sum(line["bytes"] or 0 for line in lines) == 60
+    assert summary["failed_by_reason"] == {"timeout": 1}
+    assert [gate["gate"] for gate in summary["gates"] if not gate["ok"]] == []
+
+
+def test_a_second_record_in_the_same_folder_is_refused(tmp_path: Path) -> None:
+    with record_in(tmp_path), pytest.raises(FolderInUse, match=str(tmp_path)), record_in(tmp_path):
+        pass
+    with record_in(tmp_path):
+        pass
+
+
+def test_a_failing_callback_reaches_every_later_caller_and_the_rest_of_the_batch_is_told(tmp_path: Path) -> None:
+    told: list[str] = []
+    watched: list[RunError] = []
+
+    def fail() -> None:
+        raise RuntimeError("ledger away")
+
+    record = record_in(tmp_path, batch_window_s=0.2)
+    record.open()
+    record.on_failure(watched.append)
+    record.finish(obtained("doi:10.1/a"), then=fail)
+    record.finish(obtained("doi:10.1/b"), then=lambda: told.append("b"))
+    with pytest.raises(RecordError, match="ledger away"):
+        record.flush()
+    for later in (lambda: record.attempt(fetched()), lambda: record.finish(obtained()), record.check, record.close):
+        with pytest.raises(RecordError, match="ledger away"):
+            later()
+    assert told == ["b"]
+    assert len(watched) == 1
+    late: list[RunError] = []
+    record.on_failure(late.append)
+    assert late == watched
+    with record_in(tmp_path) as again:
+        assert again.repairs == ()
+
+
+def test_a_producer_waiting_for_room_is_freed_when_the_writer_fails(tmp_path: Path) -> None:
+    record = record_in(tmp_path, capacity=2, batch_window_s=0.05)
+    record.open()
+    outcome: list[BaseException] = []
+
+    def fail() -> None:
+        raise RuntimeError("no more")
+
+    def produce() -> None:
+        try:
+            while True:
+                record.attempt(fetched())
+        except RecordError as error:
+            outcome.append(error)
+
+    record.finish(obtained(), then=fail)
+    threads = [threading.Thread(target=produce) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert len(outcome) == 4
+    with pytest.raises(RecordError):
+        record.close()
+
+
+def test_a_callback_may_write_to_the_full_record(tmp_path: Path) -> None:
+    with record_in(tmp_path, capacity=1) as record:
+
+        def then() -> None:
+            for _ in range(20):
+                record.attempt(fetched())
+
+        record.finish(obtained(), then=then)
+    assert len(lines_of(tmp_path / "attempts.jsonl")) == 20
+
+
+def test_a_closed_record_takes_nothing_and_closing_twice_is_harmless(tmp_path: Path) -> None:
+    record = record_in(tmp_path)
+    record.open()
+    record.close()
+    record.close()
+    with pytest.raises(RecordError, match="closed"):
+        record.finish(obtained())
+
+
+def test_an_error_in_the_block_is_not_hidden_by_a_failing_record(tmp_path: Path) -> None:
+    def fail() -> None:
+        raise RuntimeError("ledger away")
+
+    with pytest.raises(KeyError, match="the news"), record_in(tmp_path) as record:
+        record.finish(obtained(), then=fail)
+        raise KeyError("the news")
+
+
+def test_a_full_disk_stops_the_run_by_name(tmp_path: Path) -> None:
+    """FAIL-11: the database is given no more pages, which SQLite reports as it reports a full disk."""
+    told: list[str] = []
+    record = record_in(tmp_path)
+    record.open()
+    record._db.execute("PRAGMA max_page_count = 1")
+    for number in range(200):
+        record.finish(obtained(f"doi:10.1/{number}", title="t" * 1000), then=lambda: told.append("too early"))
+    with pytest.raises(DiskFull, match="free some space"):
+        record.flush()
+    with pytest.raises(DiskFull):
+        record.close()
+    assert told == []
+    with record_in(tmp_path) as again:
+        assert again.counts() == Counts()
+    assert lines_of(tmp_path / "manifest.jsonl") == []
+
+
+@pytest.mark.parametrize("name", ["attempts.csv", "manifest.jsonl"])
+def test_a_device_or_a_pipe_in_place_of_a_file_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with pytest.raises(RecordError, match="not a regular file"), record_in(tmp_path):
+        pass
+    (tmp_path / name).unlink()
+    (tmp_path / name).symlink_to("/dev/full")
+    with pytest.raises(RecordError, match="not a regular file"), record_in(tmp_path):
+        pass
+
+
+FILLS_UP = """
+import resource, sys
+from pathlib import Path
+from DocsToKG.ContentDownload.errors import RunError
+from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
+from DocsToKG.core.clock import SystemClock
+record = RunTelemetry(Path(sys.argv[1]), run_id="r", config_hash="c", clock=SystemClock())
+record.open()
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+told = 0
+def then():
+    global told
+    told += 1
+try:
+    for number in range(100_000):
+        record.finish(ManifestRecord(doc_id=f"doi:{number}", outcome="error", reason="r" * 500), then=then)
+        if number % 50 == 0:
+            record.flush()
+except RunError as error:
+    print(type(error).__name__, told)
+"""
+
+
+def test_a_disk_that_takes_no_more_stops_the_run_and_keeps_what_was_told(tmp_path: Path) -> None:
+    """FAIL-11: the system itself refuses to let any file grow further."""
+    ran = subprocess.run(
+        [sys.executable, "-c", FILLS_UP, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+    )
+    name, told = ran.stdout.split()
+    assert name in ("RecordError", "DiskFull")
+    assert int(told) > 50
+    with record_in(tmp_path):
+        pass
+    lines = lines_of(tmp_path / "manifest.jsonl")
+    stored = rows_of(tmp_path, "SELECT doc_id FROM manifests ORDER BY id")
+    assert [line["doc_id"] for line in lines] == [row[0] for row in stored]
+    assert len(lines) >= int(told)
+
+
+def test_only_a_batch_with_a_finished_file_pays_for_a_full_sync(tmp_path: Path) -> None:
+    """What is acknowledged survives a power cut: seen from the callback, the level its commit was made with."""
+    levels: list[int] = []
+    with record_in(tmp_path) as record:
+
+        def level() -> None:
+            levels.append(record._db.execute("PRAGMA synchronous").fetchone()[0])
+
+        for ended in (ManifestRecord(doc_id="doi:a", outcome="error"), obtained(), obtained("doi:b")):
+            record.finish(ended, then=level)
+            record.flush()
+        record.finish(ManifestRecord(doc_id="doi:c", outcome="error"), then=level)
+    normal, full = 1, 2
+    assert levels == [normal, full, full, normal]

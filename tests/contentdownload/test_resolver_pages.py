@@ -1,0 +1,231 @@
+"""From a DOI or a page to plans: redirects, routers, walls and other papers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from DocsToKG.ContentDownload.api.ports import Call, Page
+from DocsToKG.ContentDownload.api.types import Reason, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.resolvers import registry
+from DocsToKG.ContentDownload.resolvers.ids import parse_identifier, to_work
+
+DOI = "https://doi.org/10.1234/abc"
+ARTICLE = "https://journal.example.org/abc"
+TAGS = (
+    '<meta name="citation_doi" content="10.1234/ABC"><meta name="citation_title" content="T">'
+    '<meta name="citation_date" content="2019">'
+)
+GOOD = TAGS + '<meta name="citation_pdf_url" content="/abc.pdf">'
+WORK = to_work(parse_identifier("10.1234/abc"))
+
+
+class Web:
+    """Pages by address; a value may name the address it is reached at after redirects."""
+
+    def __init__(self, pages: dict[str, Page | Exception]) -> None:
+        self.pages = pages
+        self.asked: list[str] = []
+
+    def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
+        assert role == "landing"
+        self.asked.append(url)
+        answer = self.pages[url]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+        yield
+
+    def open(self, *args, **kwargs):  # type: ignore[no-untyped-def]
+        raise AssertionError("a resolver downloads nothing (RES-09)")
+
+
+def page(url: str, body: str = "", status: int = 200, *, is_pdf: bool = False, **headers: str) -> Page:
+    named = {"content-type": "text/html", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    return Page(url, status, named, f"<html><head>{body}</head></html>".encode(), (), is_pdf=is_pdf)
+
+
+def ask(name: str, web: Web, work: WorkArtifact = WORK) -> ResolverResult:
+    steps: Any = registry.build([name])[name].resolve(work, web, Call(work_id=work.work_id))  # type: ignore[arg-type]
+    with pytest.raises(StopIteration) as done:
+        next(steps)
+    result: ResolverResult = done.value.value
+    return result
+
+
+def recorded(name: str) -> Path:
+    for folder in Path(__file__).resolve().parents:
+        for place in (folder / "shared" / "recorded", folder.parent / "shared" / "recorded"):
+            if (place / name).is_dir():
+                return place / name
+    pytest.skip("the recorded answers are not here")
+
+
+def test_the_page_a_doi_leads_to_gives_its_pdf_link() -> None:
+    """RES-14."""
+    result = ask("doi_redirect", Web({DOI: page(ARTICLE, GOOD)}))
+    [plan] = result.plans
+    assert (plan.url, plan.referer) == ("https://journal.example.org/abc.pdf", ARTICLE)
+    assert (plan.evidence, plan.resolver_name) == ("citation_pdf_url", "doi_redirect")
+    assert result.work is not None
+    assert (result.work.title, result.work.publication_year) == ("T", 2019)
+
+
+def test_a_doi_that_answers_with_the_pdf_is_a_plan_for_the_address_reached() -> None:
+    """RES-14."""
+    [plan] = ask("doi_redirect", Web({DOI: page("https://files.example.org/a", is_pdf=True)})).plans
+    assert (plan.url, plan.evidence) == ("https://files.example.org/a", "redirect")
+
+
+def test_odd_characters_of_a_doi_are_escaped() -> None:
+    work = to_work(parse_identifier("10.1234/a(b)<c>;d#e?f"))
+    web = Web({"https://doi.org/10.1234/a%28b%29%3Cc%3E%3Bd%23e%3Ff": page(ARTICLE, is_pdf=True)})
+    assert ask("doi_redirect", web, work).plans
+
+
+def test_a_link_hub_is_followed() -> None:
+    hub = '<input type="hidden" name="redirectURL" value="https%3A%2F%2Fjournal.example.org%2Fabc%3Fvia%253Dihub">'
+    web = Web({DOI: page("https://linkinghub.elsevier.com/retrieve/pii/S1", hub), ARTICLE: page(ARTICLE, GOOD)})
+    assert [plan.url for plan in ask("doi_redirect", web).plans] == ["https://journal.example.org/abc.pdf"]
+
+
+def test_at_most_two_further_pages_are_followed_and_none_twice() -> None:
+    def to(url: str) -> str:
+        return f'<meta http-equiv="refresh" content="0; url={url}">'
+
+    far = {
+        f"https://r.example.org/{step}": page(f"https://r.example.org/{step}", to(f"/{step + 1}")) for step in range(9)
+    }
+    web = Web({DOI: page("https://r.example.org/", to("/0")), **far})
+    result = ask("doi_redirect", web)
+    assert len(web.asked) == 3
+    assert (result.plans, result.notes) == ((), ("router: r.example.org",))
+    circle = Web(
+        {
+            DOI: page("https://r.example.org/", to("/0")),
+            "https://r.example.org/0": page("https://r.example.org/0", to("/")),
+        }
+    )
+    ask("doi_redirect", circle)
+    assert len(circle.asked) == 2
+
+
+def test_both_homes_of_a_chooser_are_tried_in_turn() -> None:
+    chooser = "".join(f'<div class="resource-line"><a href="https://{home}.example.org/x">x</a></div>' for home in "ab")
+    web = Web(
+        {
+            DOI: page("https://chooser.crossref.org/", chooser),
+            "https://a.example.org/x": page("https://a.example.org/x", TAGS + "<button>Get access</button>"),
+            "https://b.example.org/x": page("https://b.example.org/x", GOOD),
+        }
+    )
+    assert [plan.url for plan in ask("doi_redirect", web).plans] == ["https://b.example.org/abc.pdf"]
+
+
+@pytest.mark.parametrize(
+    ("reached", "note"),
+    [
+        (page("https://doi.org/10.1234/abc", "<title>DOI not found</title>", 404), "unknown-identifier"),
+        (page("https://doi.org/10.1234/abc", "", 400), "unknown-identifier"),
+        (page(ARTICLE, "", 404), "http-status: 404 from journal.example.org"),
+        (page(ARTICLE, "<title>Just a moment...</title>", 403), "challenge: journal.example.org"),
+        (page(ARTICLE, "<title>Just a moment...</title>", 503), "challenge: journal.example.org"),
+        (page(ARTICLE, "<title>Just a moment...</title>", 200), "challenge: journal.example.org"),
+        (page("https://idp.example.org/?SAMLRequest=x", "Sign in"), "login-wall: idp.example.org"),
+        (page(ARTICLE, TAGS + "<button>Get access</button>"), "paywall: journal.example.org"),
+        (page(ARTICLE, TAGS), "no_pdf_urls_in_html"),
+        (page(ARTICLE, GOOD.replace("10.1234/ABC", "10.1234/other")), "wrong-article: the page is about 10.1234/other"),
+        (page(ARTICLE, "<body>words", content_type="application/xml"), "not_html: application/xml"),
+    ],
+)
+def test_pages_without_the_paper_give_a_note_and_no_plan(reached: Page, note: str) -> None:
+    result = ask("doi_redirect", Web({DOI: reached}))
+    assert result.plans == ()
+    assert result.notes[0].startswith(note)
+
+
+def test_a_busy_publisher_is_transient() -> None:
+    with pytest.raises(TransientFailure):
+        ask("doi_redirect", Web({DOI: page(ARTICLE, "<title>busy</title>", 503)}))
+
+
+def work_with(*pages: str, **known: Any) -> WorkArtifact:
+    return WorkArtifact("doi:10.1234/abc", doi="10.1234/abc", landing_urls=pages, **known)
+
+
+def test_every_known_page_is_read_once_and_at_most_four() -> None:
+    urls = [f"https://r{number}.example.org/p" for number in range(6)]
+    web = Web({url: page(url, TAGS + f'<meta name="citation_pdf_url" content="/{url[9]}">') for url in urls})
+    result = ask(
+        "landing", web, work_with(urls[0], urls[0] + "?utm_source=x", "https://R0.example.org:443/p", *urls[1:])
+    )
+    assert web.asked == urls[:4]
+    assert len(result.plans) == 4
+
+
+def test_a_page_that_fails_does_not_spoil_the_others() -> None:
+    bad, away, good = "https://a.example.org/?token=sesame", "https://b.example.org/", ARTICLE
+    pages: dict[str, Page | Exception] = {
+        bad: CandidateRejected(Reason.ROBOTS, url=bad),
+        away: TransientFailure(Reason.TIMEOUT, url=away),
+        good: page(good, GOOD),
+    }
+    result = ask("landing", Web(pages), work_with(bad, away, good))
+    assert len(result.plans) == 1
+    assert result.notes == ("robots: https://a.example.org/?token=***",)
+
+
+def test_a_page_that_is_away_makes_the_source_transient_when_no_other_helps() -> None:
+    """RES-27: passed over for a transient reason is never terminal."""
+    away, bad = "https://b.example.org/", ARTICLE
+    web = Web({away: TransientFailure(Reason.TIMEOUT, url=away), bad: page(bad, TAGS)})
+    with pytest.raises(TransientFailure):
+        ask("landing", web, work_with(away, bad))
+
+
+def test_an_exhausted_budget_ends_the_visits() -> None:
+    web = Web({ARTICLE: CandidateRejected(Reason.BUDGET_EXHAUSTED)})
+    with pytest.raises(CandidateRejected):
+        ask("landing", web, work_with(ARTICLE, "https://b.example.org/"))
+
+
+def test_files_and_archive_pages_need_no_visit() -> None:
+    work = work_with(
+        "https://arxiv.org/abs/2104.12255v1",
+        "https://www.ncbi.nlm.nih.gov/pmc/articles/77",
+        pdf_urls=("https://x.example.org/a.pdf", "https://pmc.ncbi.nlm.nih.gov/articles/PMC77/pdf/a.pdf"),
+    )
+    web = Web({})
+    assert [plan.url for plan in ask("landing", web, work).plans] == [
+        "https://x.example.org/a.pdf",
+        "https://export.arxiv.org/pdf/2104.12255v1",
+    ]
+    assert web.asked == []
+
+
+def test_the_doi_is_visited_after_the_pages_of_its_own() -> None:
+    web = Web({ARTICLE: page(ARTICLE, TAGS), DOI: page(ARTICLE, TAGS)})
+    ask("landing", web, work_with(DOI, ARTICLE))
+    assert web.asked == [ARTICLE, DOI]
+
+
+def test_a_work_known_by_its_page_learns_its_doi() -> None:
+    work = to_work(parse_identifier(ARTICLE))
+    result = ask("landing", Web({ARTICLE: page(ARTICLE, GOOD)}), work)
+    assert result.work is not None
+    assert (result.work.work_id, result.work.doi) == (work.work_id, "10.1234/abc")
+    assert len(result.plans) == 1
+
+
+@pytest.mark.parametrize(("name", "status"), [("doi-unknown-404-html", 404), ("doi-malformed-400-html", 400)])
+def test_recorded_answers_of_doi_org_are_understood(name: str, status: int) -> None:
+    exchange = json.loads((recorded("crossref") / f"{name}.json").read_text())[-1]
+    body = exchange["response"]["body_text"].encode()
+    reached = Page(DOI, exchange["response"]["status"], exchange["response"]["headers"], body, ())
+    assert reached.status == status
+    [note] = ask("doi_redirect", Web({DOI: reached})).notes
+    assert note.startswith("unknown-identifier")

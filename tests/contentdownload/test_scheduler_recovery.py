@@ -1,0 +1,87 @@
+"""Jobs whose worker is gone come back and complete (TEST-03)."""
+
+from __future__ import annotations
+
+import pytest
+
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.core.clock import ManualClock
+
+TTL_S = 600
+
+
+@pytest.fixture
+def clock():
+    return ManualClock()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "workqueue.sqlite"
+
+
+@pytest.fixture
+def queue(path, clock):
+    with WorkQueue(path, clock=clock) as opened:
+        yield opened
+
+
+def test_a_job_that_was_never_acknowledged_is_leased_again_and_completes(queue, clock):
+    queue.enqueue("doi:10.1/x", {})
+    [lost] = queue.lease("crashed", 1, TTL_S)
+    clock.advance(TTL_S - 1)
+    assert queue.lease("next", 1, TTL_S) == []
+    clock.advance(1)
+    [job] = queue.lease("next", 1, TTL_S)
+    assert (job["id"], job["attempts"]) == (lost["id"], 1)
+    queue.ack(job["id"], "done")
+    assert queue.stats()["done"] == 1
+
+
+def test_the_same_worker_name_may_pick_its_job_up_again(queue, clock):
+    queue.enqueue("doi:10.1/x", {})
+    queue.lease("w", 1, TTL_S)
+    clock.advance(TTL_S)
+    [job] = queue.lease("w", 1, TTL_S)
+    queue.ack(job["id"], "done")
+    assert queue.stats()["done"] == 1
+
+
+def test_recovery_works_across_a_restart(queue, path, clock):
+    """QUE-20: the first process is gone without a word; the next one opens the file."""
+    queue.bulk_import((f"a:{n}", {}, None) for n in range(3))
+    queue.lease("crashed", 2, TTL_S)
+    with WorkQueue(path, clock=clock) as restarted:
+        assert [job["artifact_id"] for job in restarted.lease("next", 9, TTL_S)] == ["a:2"]
+        clock.advance(TTL_S - 1)
+        restarted.heartbeat("next")
+        clock.advance(1)
+        assert [job["artifact_id"] for job in restarted.lease("next", 9, TTL_S)] == ["a:0", "a:1"]
+        for job_id in (1, 2, 3):
+            restarted.ack(job_id, "done")
+        assert restarted.stats()["done"] == restarted.stats()["total"] == 3
+
+
+@pytest.mark.parametrize("workers", [["w"] * 4, ["a", "b", "c", "d"]], ids=["one-name", "many-names"])
+def test_a_job_that_kills_its_worker_every_time_ends_in_error(workers, queue, clock):
+    """QUE-21."""
+    queue.enqueue("doi:10.1/poison", {})
+    leases = []
+    for worker in workers:
+        leases += queue.lease(worker, 1, TTL_S)
+        clock.advance(TTL_S)
+    assert [job["attempts"] for job in leases] == [0, 1, 2]
+    assert queue.job(1).state == "error"
+    assert "lease_expired" in (queue.job(1).last_error or "")
+
+
+def test_a_heartbeat_keeps_a_long_download_from_being_handed_on(queue, clock):
+    """ORC-10."""
+    queue.enqueue("doi:10.1/big", {})
+    [job] = queue.lease("slow", 1, TTL_S)
+    for _ in range(100):
+        clock.advance(TTL_S / 10)
+        queue.heartbeat("slow")
+    assert queue.lease("other", 1, TTL_S) == []
+    queue.ack(job["id"], "done")
+    assert queue.job(job["id"]).attempts == 0

@@ -1,0 +1,196 @@
+"""A kill at any moment leaves no visible part of a file and loses no object."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from DocsToKG.ContentDownload.storage.local import LocalStore
+
+# For each line of the store a child on a fresh root dies by SIGKILL just before that line runs; then another child
+# does the same work again. The forks share one warm interpreter.
+EVERY_LINE = textwrap.dedent("""
+    import os, signal, sys
+    from pathlib import Path
+    from DocsToKG.ContentDownload.storage import local
+
+    enabled, links = sys.argv[2] == "cas", sys.argv[3] == "links"
+    whole = b"first half, second half"
+
+    def refuse(source, target):
+        raise OSError(1, "Operation not permitted", str(source))
+
+    def work(root):
+        store = local.LocalStore(root, cas_enabled=enabled, min_free_bytes=0, fsync=False,
+                                 link=os.link if links else refuse)
+        store.prepare()
+        for human in ("PDF/a.pdf", "PDF/b.pdf"):
+            temp = store.temp()
+            temp.write(whole[:12])
+            temp.write(whole[12:])
+            store.store(temp, human=human)
+        store.prepare()
+
+    def die_before(line):
+        seen = 0
+        def trace(frame, event, argument):
+            nonlocal seen
+            if frame.f_code.co_filename != local.__file__:
+                return None
+            if event == "line":
+                seen += 1
+                if seen == line:
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return trace
+        sys.settrace(trace)
+
+    def child(root, line):
+        pid = os.fork()
+        if pid:
+            return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        try:
+            if line:
+                die_before(line)
+            work(root)
+            os._exit(0)
+        finally:
+            os._exit(1)
+
+    def files(root):
+        return sorted(str(path.relative_to(root)) for path in root.rglob("*") if path.is_file())
+
+    for line in range(1, 3000):
+        root = Path(sys.argv[1]) / str(line)
+        end = child(root, line)
+        for name in files(root):
+            assert name.startswith(".tmp") or (root / name).read_bytes() == whole, (line, name)
+        assert child(root, 0) == 0, line
+        kept = [name for name in files(root) if not name.endswith(".lock")]
+        assert kept[:2] == ["PDF/a.pdf", "PDF/b.pdf"] and len(kept) == 2 + enabled, (line, kept)
+        assert all((root / name).read_bytes() == whole for name in kept), line
+        if end == 0:
+            break
+        assert end == -signal.SIGKILL, (line, end)
+    print(line)
+""")
+
+# Stores a few hundred small files in a hurry, some with the same bytes as its rivals', until it is killed.
+HURRY = textwrap.dedent("""
+    import random, sys
+    from pathlib import Path
+    from DocsToKG.ContentDownload.storage.local import LocalStore
+
+    store = LocalStore(Path(sys.argv[1]), min_free_bytes=0, fsync=False)
+    store.prepare()
+    print("ready", flush=True)
+    chance = random.Random(int(sys.argv[2]))
+    while True:
+        number = chance.randrange(150)
+        data = random.Random(number).randbytes(30_000)
+        temp = store.temp()
+        for at in range(0, len(data), 4096):
+            temp.write(data[at : at + 4096])
+        store.store(temp, human=f"PDF/{number}.pdf")
+""")
+
+
+def check_store(root: Path) -> int:
+    """Every object hashes to its name, every readable name is whole, no temp file survives a sweep."""
+    LocalStore(root, min_free_bytes=0).prepare()
+    assert [name for name in os.listdir(root / ".tmp") if name.startswith("part-")] == []
+    objects = [path for path in (root / "cas").rglob("*") if path.is_file()]
+    digests = {hashlib.sha256(path.read_bytes()).hexdigest() for path in objects}
+    assert digests == {path.parent.name + path.name for path in objects}
+    for path in (root / "PDF").iterdir():
+        assert hashlib.sha256(path.read_bytes()).hexdigest() in digests, path
+    return len(objects)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", [("cas", "links"), ("cas", "copies"), ("files", "links"), ("files", "copies")])
+def test_a_kill_before_any_line_leaves_whole_files_or_none(tmp_path, mode):
+    """FAIL-01, DL-04: and doing the work again afterwards ends with exactly the files wanted, nothing beside them."""
+    done = subprocess.run(
+        [sys.executable, "-c", EVERY_LINE, str(tmp_path), *mode], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert 50 < int(done.stdout) < 2999, "every line was reached"
+
+
+def test_rivals_killed_at_random_moments_leave_a_sound_store(tmp_path):
+    """STO-03, FAIL-01: two processes race with the same bytes; both are killed, again and again."""
+    chance = random.Random(7)
+    for turn in range(5):
+        rivals = [
+            subprocess.Popen(
+                [sys.executable, "-c", HURRY, str(tmp_path), str(seed + 10 * turn)], stdout=subprocess.PIPE
+            )
+            for seed in range(2)
+        ]
+        for rival in rivals:
+            assert rival.stdout.readline() == b"ready\n"
+        for rival in rivals:
+            with pytest.raises(subprocess.TimeoutExpired):
+                rival.wait(chance.uniform(0.002, 0.06))
+            rival.kill()
+        for rival in rivals:
+            rival.communicate()
+        found = check_store(tmp_path)
+    assert found > 5
+
+
+def test_a_newcomer_spares_what_a_living_process_writes(tmp_path):
+    living = subprocess.Popen([sys.executable, "-c", HURRY, str(tmp_path), "1"], stdout=subprocess.PIPE)
+    try:
+        assert living.stdout.readline() == b"ready\n"
+        for _ in range(200):
+            LocalStore(tmp_path, min_free_bytes=0, fsync=False).prepare()
+        assert living.poll() is None, "its temp files were never taken from it"
+    finally:
+        living.kill()
+        living.communicate()
+    check_store(tmp_path)
+
+
+FULL = textwrap.dedent("""
+    import os, sys
+    from pathlib import Path
+    from DocsToKG.ContentDownload.errors import DiskFull
+    from DocsToKG.ContentDownload.storage.local import LocalStore
+
+    store = LocalStore(Path(sys.argv[1]), min_free_bytes=0)
+    store.prepare()
+    first = store.temp()
+    first.write(os.urandom(300_000))
+    kept = store.store(first, human="PDF/a.pdf")
+    try:
+        with store.temp() as second:
+            for _ in range(64):
+                second.write(os.urandom(64_000))
+    except DiskFull as full:
+        assert str(store.root) in str(full), full
+        assert os.listdir(store.root / ".tmp") == []
+        assert store.verify(kept.sha256)
+        with store.temp() as third:
+            third.write(b"there is room again")
+            store.store(third, human="PDF/b.pdf")
+        print("survived")
+""")
+
+
+def test_a_disk_that_fills_up_loses_nothing(tmp_path):
+    """FAIL-11: a real file system of one MiB, mounted for one child alone."""
+    mount = 'mount -t tmpfs -o size=1m none "$1" && exec "$2" -c "$3" "$1"'
+    command = ["unshare", "-rm", "sh", "-c", mount, "sh", str(tmp_path), sys.executable, FULL]
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+        pytest.skip("may not mount a small disk here")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "survived\n", done.stderr[-2000:]

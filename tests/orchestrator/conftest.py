@@ -1,0 +1,66 @@
+"""A ledger on a clock that stands still, and a second look at the file through plain SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state" / "ledger.sqlite"
+
+
+@pytest.fixture
+def ledger(path: Path, clock: ManualClock) -> Iterator[SqliteLedger]:
+    with SqliteLedger(path, clock=clock) as opened:
+        yield opened
+
+
+@pytest.fixture
+def enqueue(ledger: SqliteLedger) -> Callable[..., list[int]]:
+    """Enqueue so many jobs; their ids."""
+
+    def enqueue_jobs(count: int = 1, **fields: Any) -> list[int]:
+        start = ledger.stats()["total"]
+        jobs = [NewJob(f"doi:10.1/{start + n}", {"n": n}, **fields) for n in range(count)]
+        return [answer.job_id for answer in ledger.enqueue_many(jobs)]
+
+    return enqueue_jobs
+
+
+@pytest.fixture
+def lease_one(ledger: SqliteLedger, enqueue: Callable[..., list[int]]) -> Callable[..., LeasedJob]:
+    """A new job, leased to a worker."""
+
+    def lease(worker: str = "first", ttl_s: float = 600, **fields: Any) -> LeasedJob:
+        enqueue(1, **fields)
+        [job] = ledger.lease(worker, 1, ttl_s)
+        return job
+
+    return lease
+
+
+@pytest.fixture
+def sql(ledger: SqliteLedger, path: Path) -> Callable[..., list[Any]]:
+    """Plain SQL on the file, behind the ledger's back."""
+
+    def run(statement: str, *values: Any) -> list[Any]:
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            return connection.execute(statement, values).fetchall()
+
+    return run

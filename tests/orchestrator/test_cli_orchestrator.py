@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from DocsToKG.Orchestrator.cli import app
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.ledger.base import Finish
+
+
+@pytest.fixture
+def run(ledger, path):
+    def invoke(*words: str):
+        return CliRunner().invoke(app, [*words, "--ledger", str(path)])
+
+    return invoke
+
+
+def test_status_counts_jobs_for_people_and_programs(run, enqueue):
+    enqueue(2)
+    assert "queued       2" in run("status").stdout
+    counts = json.loads(run("status", "--json").stdout)
+    assert (counts["queued"], counts["leased"], counts["paused"]) == (2, 0, False)
+
+
+def test_jobs_are_listed_by_state(run, ledger, enqueue):
+    enqueue(2)
+    [job] = ledger.lease("w", 1, 60)
+    ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.ERROR, "bad \x1b[31mred"))
+    [line] = run("jobs", "list", "--state", "error", "--json").stdout.splitlines()
+    assert json.loads(line)["job_id"] == job.job_id
+    shown = run("jobs", "list").stdout
+    assert len(shown.splitlines()) == 2
+    assert "\x1b" not in shown
+
+
+def test_a_wrong_state_is_refused_with_the_right_ones(run):
+    result = run("jobs", "list", "--state", "leased")
+    assert (result.exit_code, "in_progress" in result.stderr) == (2, True)
+
+
+def test_a_job_and_its_history_are_shown(run, lease_one):
+    job = lease_one()
+    assert json.loads(run("jobs", "show", str(job.job_id), "--json").stdout)["lease_id"] == job.lease_id
+    assert "artifact_id" in run("jobs", "show", str(job.job_id)).stdout
+    assert [json.loads(line)["event"] for line in run("history", str(job.job_id), "--json").stdout.splitlines()] == [
+        "enqueued",
+        "leased",
+    ]
+    assert "leased" in run("history", str(job.job_id)).stdout
+
+
+def test_an_unknown_job_is_an_error(run):
+    for words in (("jobs", "show", "7"), ("history", "7")):
+        result = run(*words)
+        assert (result.exit_code, "no job 7" in result.stderr) == (1, True)
+
+
+def test_looking_makes_no_ledger(tmp_path):
+    result = CliRunner().invoke(app, ["status", "--ledger", str(tmp_path / "none.sqlite")])
+    assert (result.exit_code, list(tmp_path.iterdir())) == (1, [])
+    assert "no ledger" in result.stderr
+
+
+def test_help_starts_without_the_ledger():
+    """Heavy imports wait until a command runs."""
+    script = (
+        "import sys; import DocsToKG.Orchestrator.cli; "
+        "print(sorted(m for m in sys.modules if 'sqlite' in m or m.startswith('DocsToKG.Orchestrator.ledger')))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "[]\n"

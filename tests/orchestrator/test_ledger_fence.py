@@ -1,0 +1,119 @@
+"""A worker that lost its lease changes nothing, whatever it tries (QUE-09)."""
+
+from __future__ import annotations
+
+import pytest
+
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import LeaseLost, UnknownJob
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, Progress, Release
+
+LATE_WRITES = {
+    "finish": lambda job: ("submit_finish", Finish(job.job_id, job.fence, job.lease_id, JobState.DONE)),
+    "error": lambda job: ("submit_finish", Finish(job.job_id, job.fence, job.lease_id, JobState.ERROR, "late")),
+    "fail": lambda job: ("submit_fail", Fail(job.job_id, job.fence, job.lease_id, 0, 3, "late")),
+    "release": lambda job: ("submit_release", Release(job.job_id, job.fence, job.lease_id)),
+    "progress": lambda job: ("submit_progress", Progress(job.job_id, job.fence, job.lease_id, "store")),
+}
+late_writes = pytest.mark.parametrize("write", LATE_WRITES.values(), ids=LATE_WRITES)
+
+
+def attempt(ledger, job, write):
+    method, order = write(job)
+    return getattr(ledger, method)(order).result()
+
+
+@late_writes
+def test_a_late_write_is_refused_once_another_owns_the_job(write, ledger, clock, lease_one):
+    late = lease_one("frozen", ttl_s=60)
+    clock.advance(61)
+    [owner] = ledger.lease("owner", 1, 60)
+    before, rows = ledger.job(owner.job_id), ledger.history(owner.job_id)
+    with pytest.raises(LeaseLost) as lost:
+        attempt(ledger, late, write)
+    assert (lost.value.job_id, lost.value.fence) == (late.job_id, late.fence)
+    assert (ledger.job(owner.job_id), ledger.history(owner.job_id)) == (before, rows)
+    assert ledger.finish(Finish(owner.job_id, owner.fence, owner.lease_id, JobState.DONE)) == "applied"
+
+
+@late_writes
+def test_a_late_write_is_refused_after_the_job_was_freed_from_its_dead_worker(write, ledger, lease_one):
+    late = lease_one("dead")
+    ledger.release_worker("dead")
+    with pytest.raises(LeaseLost):
+        attempt(ledger, late, write)
+    assert ledger.job(late.job_id).state == "queued"
+
+
+@late_writes
+def test_a_late_write_is_refused_after_a_cancel(write, ledger, lease_one):
+    late = lease_one()
+    ledger.cancel(late.job_id, "withdrawn")
+    with pytest.raises(LeaseLost):
+        attempt(ledger, late, write)
+    assert ledger.job(late.job_id).state == "canceled"
+
+
+@late_writes
+def test_a_write_is_refused_after_the_lease_was_given_back(write, ledger, lease_one):
+    job = lease_one()
+    ledger.release(Release(job.job_id, job.fence, job.lease_id))
+    with pytest.raises(LeaseLost):
+        attempt(ledger, job, write)
+    assert (ledger.job(job.job_id).state, ledger.job(job.job_id).attempts) == ("queued", 0)
+
+
+@pytest.mark.parametrize("field", ["fence", "lease_id"])
+def test_half_a_name_is_not_enough(field, ledger, lease_one):
+    job = lease_one()
+    named = {"fence": job.fence, "lease_id": job.lease_id} | ({"fence": 7} if field == "fence" else {"lease_id": "x"})
+    with pytest.raises(LeaseLost):
+        ledger.finish(Finish(job.job_id, state=JobState.DONE, **named))
+
+
+def test_a_finish_sent_twice_is_applied_once(ledger, lease_one):
+    """The reply may be lost on the way; the same answer again is no harm."""
+    job = lease_one()
+    order = Finish(job.job_id, job.fence, job.lease_id, JobState.SKIPPED, "robots", {"host": "example.org"})
+    assert [ledger.finish(order), ledger.finish(order)] == ["applied", "already"]
+    assert [row.event for row in ledger.history(job.job_id)] == ["enqueued", "leased", "finished"]
+
+
+@pytest.mark.parametrize(
+    "change", [{"state": JobState.DONE}, {"last_error": "other"}, {"result": {"host": "other.org"}}], ids=str
+)
+def test_a_different_finish_after_the_first_is_refused(change, ledger, lease_one):
+    job = lease_one()
+    words = {"state": JobState.SKIPPED, "last_error": "robots", "result": {"host": "example.org"}}
+    ledger.finish(Finish(job.job_id, job.fence, job.lease_id, **words))
+    with pytest.raises(LeaseLost):
+        ledger.finish(Finish(job.job_id, job.fence, job.lease_id, **(words | change)))
+
+
+def test_a_failure_sent_twice_counts_once(ledger, lease_one):
+    job = lease_one()
+    order = Fail(job.job_id, job.fence, job.lease_id, 30, 3, "timeout")
+    assert [ledger.fail(order), ledger.fail(order)] == ["queued", "queued"]
+    assert ledger.job(job.job_id).attempts == 1
+
+
+def test_a_finish_after_expiry_stands_while_nobody_else_took_the_job(ledger, clock, lease_one):
+    """The fence proves that there was no other owner, so the work is not thrown away."""
+    job = lease_one(ttl_s=60)
+    clock.advance(600)
+    assert ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE)) == "applied"
+
+
+def test_a_job_that_does_not_exist_is_named(ledger):
+    with pytest.raises(UnknownJob, match="99"):
+        ledger.job(99)
+    with pytest.raises(UnknownJob):
+        ledger.cancel(99, "why")
+    with pytest.raises(LeaseLost):
+        ledger.finish(Finish(99, 1, "x", JobState.DONE))
+
+
+def test_the_database_refuses_a_fence_that_shrinks(lease_one, sql):
+    job = lease_one()
+    with pytest.raises(Exception, match="only grows"):
+        sql("UPDATE jobs SET fence = 0 WHERE id = ?", job.job_id)

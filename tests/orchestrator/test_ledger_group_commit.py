@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import gc
+import sqlite3
+import threading
+import time
+from concurrent.futures import Future, wait
+from contextlib import closing
+
+import pytest
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import LeaseLost, LedgerBusy, LedgerClosed, LedgerError, LedgerUnusable
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
+
+def finish(job, state=JobState.DONE):
+    return Finish(job.job_id, job.fence, job.lease_id, state)
+
+
+@pytest.fixture
+def held(path, ledger):
+    """Hold the file's write lock, so that changes pile up behind it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield connection
+
+
+def test_one_stale_write_does_not_undo_its_neighbours(ledger, enqueue, held):
+    """Decision 8: each row is fenced by itself."""
+    held.execute("COMMIT")
+    enqueue(3)
+    good, stale, late = ledger.lease("w", 3, 60)
+    held.execute("BEGIN IMMEDIATE")
+    futures = [
+        ledger.submit_finish(finish(good)),
+        ledger.submit_finish(Finish(stale.job_id, stale.fence - 1, stale.lease_id, JobState.DONE)),
+        ledger.submit_fail(Fail(late.job_id, late.fence, late.lease_id, 0, 3, "timeout")),
+    ]
+    held.execute("COMMIT")
+    wait(futures, timeout=10)
+    assert futures[0].result() == "applied"
+    assert isinstance(futures[1].exception(), LeaseLost)
+    assert futures[2].result() == "queued"
+    assert [ledger.job(job.job_id).state for job in (good, stale, late)] == ["done", "in_progress", "queued"]
+
+
+class TickingClock(ManualClock):
+    """Every look at it is a second later, so that each transaction has a time of its own."""
+
+    def now(self) -> float:
+        self.advance(1)
+        return super().now()
+
+
+def test_changes_that_pile_up_share_a_transaction(path, held, sql):
+    held.execute("COMMIT")
+    with SqliteLedger(path, clock=TickingClock()) as ledger:
+        ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(40)])
+        jobs = ledger.lease("w", 40, 6000)
+        held.execute("BEGIN IMMEDIATE")
+        futures = [ledger.submit_finish(finish(job)) for job in jobs]
+        held.execute("COMMIT")
+        assert [future.result(timeout=10) for future in futures] == ["applied"] * 40
+    [(transactions,)] = sql("SELECT count(DISTINCT at) FROM job_history WHERE event = 'finished'")
+    assert transactions <= 3
+
+
+def test_an_answer_comes_only_after_the_commit(ledger, lease_one, held):
+    held.execute("COMMIT")
+    job = lease_one()
+    held.execute("BEGIN IMMEDIATE")
+    future = ledger.submit_finish(finish(job))
+    assert not wait([future], timeout=0.1).done
+    held.execute("COMMIT")
+    assert future.result(timeout=10) == "applied"
+    assert ledger.job(job.job_id).state == "done"
+
+
+def test_a_locked_file_is_waited_for(ledger, held):
+    """SQLITE_BUSY never reaches the user while the lock is let go in time."""
+    answer: Future[object] = Future()
+    caller = threading.Thread(target=lambda: answer.set_result(ledger.enqueue_many([NewJob("a:1", {})])))
+    caller.start()
+    assert not wait([answer], timeout=0.3).done
+    held.execute("COMMIT")
+    caller.join(timeout=10)
+    assert answer.done()
+    assert ledger.stats()["queued"] == 1
+
+
+def test_a_file_locked_for_too_long_is_an_error_of_its_own(path, ledger, held):
+    with SqliteLedger(path, busy_timeout_s=0.2) as impatient, pytest.raises(LedgerBusy, match="try again"):
+        impatient.enqueue_many([NewJob("a:1", {})])
+
+
+def test_a_change_that_breaks_does_not_take_its_neighbours_along(ledger, enqueue, held, sql):
+    held.execute("COMMIT")
+    enqueue(2)
+    breaks, good = ledger.lease("w", 2, 60)
+    sql(
+        "CREATE TRIGGER broken BEFORE UPDATE ON jobs WHEN OLD.id = 1 AND NEW.state = 'done' "
+        "BEGIN SELECT RAISE(ABORT, 'planted'); END"
+    )
+    held.execute("BEGIN IMMEDIATE")
+    futures = [ledger.submit_finish(finish(job)) for job in (good, breaks)]
+    held.execute("COMMIT")
+    wait(futures, timeout=10)
+    assert futures[0].result() == "applied"
+    assert isinstance(futures[1].exception(), LedgerUnusable)
+    assert (ledger.job(breaks.job_id).state, ledger.stats()["in_progress"]) == ("in_progress", 1)
+    assert ledger.verify_history()
+
+
+def test_a_canceled_future_is_not_written(ledger, lease_one, held):
+    held.execute("COMMIT")
+    job = lease_one()
+    held.execute("BEGIN IMMEDIATE")
+    first = ledger.submit_progress(Progress(job.job_id, job.fence, job.lease_id, "fetch"))
+    time.sleep(0.05)  # the writer has taken the first and waits for the lock
+    second = ledger.submit_finish(finish(job))
+    assert second.cancel()
+    held.execute("COMMIT")
+    first.result(timeout=10)
+    assert ledger.job(job.job_id).state == "in_progress"
+
+
+def test_close_commits_what_was_submitted(path, enqueue, ledger):
+    enqueue(20)
+    jobs = ledger.lease("w", 20, 60)
+    futures = [ledger.submit_release(Release(job.job_id, job.fence, job.lease_id)) for job in jobs]
+    ledger.close()
+    assert all(future.done() for future in futures)
+    with SqliteLedger(path) as again:
+        assert again.stats()["queued"] == 20
+
+
+def test_a_closed_ledger_refuses_further_calls(ledger):
+    ledger.close()
+    ledger.close()
+    with pytest.raises(LedgerClosed):
+        ledger.lease("w", 1, 60)
+    with pytest.raises(LedgerClosed):
+        ledger.stats()
+
+
+def test_a_ledger_dropped_unclosed_still_commits(path, tmp_path):
+    other = tmp_path / "dropped.sqlite"
+    dropped = SqliteLedger(other)
+    dropped.enqueue_many([NewJob("a:1", {})])
+    [job] = dropped.lease("w", 1, 60)
+    dropped.submit_finish(finish(job))
+    del dropped
+    gc.collect()
+    with SqliteLedger(other) as again:
+        assert again.stats()["done"] == 1
+    assert not [thread for thread in threading.enumerate() if thread.name == "ledger-writer"]
+
+
+def test_a_callback_that_waits_for_the_ledger_is_told_so(ledger, enqueue, lease_one):
+    """It would wait for itself for ever."""
+    job = lease_one()
+    told: Future[BaseException] = Future()
+
+    def callback(_: object) -> None:
+        try:
+            ledger.lease("w", 1, 60)
+        except LedgerError as error:
+            told.set_result(error)
+
+    ledger.submit_finish(finish(job)).add_done_callback(callback)
+    assert "cannot wait" in str(told.result(timeout=10))
+
+
+def test_an_enqueue_is_written_through_to_the_disk(path, clock):
+    """An acknowledged job survives power loss: its commit runs with synchronous=FULL, others with NORMAL."""
+    with SqliteLedger(path, clock=clock) as ledger:
+        ledger.enqueue_many([NewJob("a:1", {})])
+        assert ledger._writer._synchronous == "FULL"
+        ledger.lease("w", 1, 60)
+        assert ledger._writer._synchronous == "NORMAL"

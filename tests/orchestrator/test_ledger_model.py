@@ -1,0 +1,206 @@
+"""Random walks on a real ledger, step by step beside a plain dict that follows the rules by hand."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, NewJob, Progress, Release
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
+TTL_S = 60
+MAX_ATTEMPTS = 2
+workers = st.sampled_from(["ann", "ben"])
+
+
+@dataclass
+class Model:
+    """One job as the rules have it."""
+
+    priority: int
+    state: str = "queued"
+    attempts: int = 0
+    fence: int = 0
+    eligible: float = 0.0
+    lease_until: float = 0.0
+    worker: str = ""
+    begun: bool = False
+
+    def lose(self, counted: bool, now: float) -> None:
+        self.attempts += counted
+        self.state = "error" if self.attempts >= MAX_ATTEMPTS else "queued"
+        self.eligible = now
+
+
+class LedgerWalk(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="ledger-walk-"))
+        self.clock = ManualClock()
+        self.ledger = SqliteLedger(self.folder / "ledger.sqlite", clock=self.clock)
+        self.jobs: dict[int, Model] = {}
+        self.leases: list[LeasedJob] = []
+        self.paused = False
+
+    def teardown(self) -> None:
+        self.ledger.close()
+        shutil.rmtree(self.folder)
+
+    @rule(name=st.integers(0, 7), priority=st.integers(0, 1))
+    def enqueue(self, name: int, priority: int) -> None:
+        [answer] = self.ledger.enqueue_many([NewJob(f"a:{name}", {}, priority=priority, max_attempts=MAX_ATTEMPTS)])
+        assert answer.created == (answer.job_id not in self.jobs)
+        if answer.created:
+            self.jobs[answer.job_id] = Model(priority, eligible=self.clock.now())
+
+    @rule(worker=workers, limit=st.integers(1, 3))
+    def lease(self, worker: str, limit: int) -> None:
+        expected = [] if self.paused else self._expire_and_choose(worker, limit)
+        leased = self.ledger.lease(worker, limit, TTL_S)
+        assert [job.job_id for job in leased] == expected
+        for job in leased:
+            model = self.jobs[job.job_id]
+            model.state, model.worker, model.begun = "in_progress", worker, False
+            model.fence += 1
+            model.lease_until = self.clock.now() + TTL_S
+            assert (job.fence, job.attempts) == (model.fence, model.attempts)
+        self.leases += leased
+
+    def _expire_and_choose(self, worker: str, limit: int) -> list[int]:
+        now = self.clock.now()
+        for job in self.jobs.values():
+            if job.state == "in_progress" and job.lease_until <= now:
+                job.lose(job.begun or job.worker != worker, now)
+        due = [n for n, job in self.jobs.items() if job.state == "queued" and job.eligible <= now]
+        return sorted(due, key=lambda n: (-self.jobs[n].priority, n))[:limit]
+
+    def _write(self, pick: int, write) -> Model | None:
+        """Try a write with some lease, new or old; the job when the model says the lease holds."""
+        if not self.leases:
+            return None
+        lease = self.leases[pick % len(self.leases)]
+        job = self.jobs[lease.job_id]
+        if job.state == "in_progress" and job.fence == lease.fence:
+            write(lease)
+            return job
+        return None
+
+    @rule(pick=st.integers(0, 99), state=st.sampled_from(["done", "skipped", "error"]))
+    def finish(self, pick: int, state: str) -> None:
+        job = self._write(
+            pick, lambda ls: self.ledger.finish(Finish(ls.job_id, ls.fence, ls.lease_id, JobState(state)))
+        )
+        if job:
+            job.state = state
+
+    @rule(pick=st.integers(0, 99), delay=st.sampled_from([0, 30]))
+    def fail(self, pick: int, delay: int) -> None:
+        job = self._write(
+            pick, lambda ls: self.ledger.fail(Fail(ls.job_id, ls.fence, ls.lease_id, delay, MAX_ATTEMPTS, "no"))
+        )
+        if job:
+            job.lose(True, self.clock.now() + delay)
+
+    @rule(pick=st.integers(0, 99), delay=st.sampled_from([0, 30]))
+    def release(self, pick: int, delay: int) -> None:
+        job = self._write(pick, lambda ls: self.ledger.release(Release(ls.job_id, ls.fence, ls.lease_id, delay)))
+        if job:
+            job.state, job.eligible = "queued", self.clock.now() + delay
+
+    @rule(pick=st.integers(0, 99))
+    def progress(self, pick: int) -> None:
+        job = self._write(pick, lambda ls: self.ledger.progress(Progress(ls.job_id, ls.fence, ls.lease_id, "fetch")))
+        if job:
+            job.begun = True
+
+    @rule(pick=st.integers(0, 99))
+    def late_release(self, pick: int) -> None:
+        if self.leases:
+            lease = self.leases[pick % len(self.leases)]
+            job = self.jobs[lease.job_id]
+            if job.state != "in_progress" or job.fence != lease.fence:
+                with pytest.raises(LeaseLost):
+                    self.ledger.release(Release(lease.job_id, lease.fence, lease.lease_id))
+
+    @rule(worker=workers)
+    def heartbeat(self, worker: str) -> None:
+        now = self.clock.now()
+        live = {
+            n
+            for n, job in self.jobs.items()
+            if job.state == "in_progress" and job.worker == worker and job.lease_until > now
+        }
+        held = self.ledger.heartbeat(worker, TTL_S)
+        assert {lease.job_id for lease in self.leases if lease.lease_id in held} == live
+        for n in live:
+            self.jobs[n].lease_until = now + TTL_S
+
+    @rule(worker=workers)
+    def worker_dies(self, worker: str) -> None:
+        lost = [job for job in self.jobs.values() if job.state == "in_progress" and job.worker == worker]
+        assert self.ledger.release_worker(worker) == len(lost)
+        for job in lost:
+            job.lose(job.begun, self.clock.now())
+
+    @rule(pick=st.integers(1, 8))
+    def cancel(self, pick: int) -> None:
+        job = self.jobs.get(pick)
+        if job:
+            over = job.state not in ("queued", "in_progress")
+            assert self.ledger.cancel(pick, "why") != over
+            if not over:
+                job.state = "canceled"
+                job.fence += 1
+
+    @rule()
+    def retry_failed(self) -> None:
+        failed = [job for job in self.jobs.values() if job.state == "error"]
+        assert self.ledger.retry_failed() == len(failed)
+        for job in failed:
+            job.state, job.attempts, job.eligible = "queued", 0, self.clock.now()
+
+    @rule(paused=st.booleans())
+    def switch(self, paused: bool) -> None:
+        (self.ledger.pause if paused else self.ledger.resume)()
+        self.paused = paused
+
+    @rule(seconds=st.sampled_from([1, 29, 31, 61]))
+    def time_passes(self, seconds: int) -> None:
+        self.clock.advance(seconds)
+
+    @invariant()
+    def the_ledger_is_where_the_model_is(self) -> None:
+        rows = {row.job_id: row for row in self.ledger.list_jobs()}
+        assert {n: (row.state, row.attempts, row.fence) for n, row in rows.items()} == {
+            n: (job.state, job.attempts, job.fence) for n, job in self.jobs.items()
+        }
+
+    @invariant()
+    def the_counts_equal_a_full_count(self) -> None:
+        states = [job.state for job in self.jobs.values()]
+        stats = self.ledger.stats()
+        assert {state.value: stats[state.value] for state in JobState} == {s.value: states.count(s) for s in JobState}
+        assert (stats["leased"], stats["total"]) == (stats["in_progress"], len(states))
+
+    @invariant()
+    def the_last_history_row_names_the_state(self) -> None:
+        for n, job in self.jobs.items():
+            assert self.ledger.history(n)[-1].to_state == job.state
+
+    @invariant()
+    def the_history_verifies(self) -> None:
+        assert self.ledger.verify_history()
+
+
+LedgerWalk.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+TestLedgerWalk = LedgerWalk.TestCase

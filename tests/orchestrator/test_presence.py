@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from DocsToKG.Orchestrator.errors import BadJob, LedgerError
+from DocsToKG.Orchestrator.services import presence
+from DocsToKG.Orchestrator.services.presence import Presence, free_dead
+
+
+def test_a_living_worker_keeps_its_leases(ledger, path, lease_one):
+    with Presence(path, "alive"):
+        lease_one("alive")
+        assert free_dead(ledger) == 0
+        assert ledger.stats()["in_progress"] == 1
+
+
+def test_a_workers_file_is_gone_when_it_leaves(path):
+    with Presence(path, "alive") as here:
+        assert here.path.read_text().strip().isdigit()
+        assert here.path.parent.name == path.name + ".workers"
+    assert not here.path.exists()
+
+
+def test_a_file_that_nobody_holds_frees_its_workers_leases(ledger, path, lease_one):
+    with Presence(path, "me") as here:
+        left_behind = here.path.with_name("dead.lock")
+        left_behind.write_text("1\n")
+        lease_one("dead")
+        assert free_dead(ledger, path) == 1
+        assert not left_behind.exists()
+        assert here.path.exists()
+    assert ledger.stats()["queued"] == 1
+
+
+def test_without_any_worker_nothing_is_freed(ledger):
+    assert free_dead(ledger) == 0
+
+
+def test_two_processes_cannot_be_one_worker(path, monkeypatch):
+    monkeypatch.setattr(presence, "_TRIES", 2)
+    with Presence(path, "twin"), pytest.raises(LedgerError, match="another process"), Presence(path, "twin"):
+        pass
+
+
+def test_a_worker_may_come_back_under_its_name(path):
+    for _ in range(2):
+        with Presence(path, "again") as here:
+            assert here.path.exists()
+
+
+@pytest.mark.parametrize("worker_id", ["", "../escape", "a/b", ".hidden", "a\nb", "x" * 200])
+def test_a_worker_id_is_a_plain_file_name(worker_id, path):
+    with pytest.raises(BadJob):
+        Presence(path, worker_id)
+
+
+def test_a_failed_freeing_leaves_the_file_for_the_next(path, ledger):
+    class Broken:
+        def __init__(self) -> None:
+            self.path = path
+
+        def release_worker(self, worker_id: str) -> int:
+            raise LedgerError("disk full")
+
+    folder = path.with_name(path.name + ".workers")
+    folder.mkdir()
+    (folder / "dead.lock").write_text("")
+    with pytest.raises(LedgerError):
+        free_dead(Broken())
+    assert (folder / "dead.lock").exists()
+    assert free_dead(ledger) == 0
+    assert not (folder / "dead.lock").exists()
