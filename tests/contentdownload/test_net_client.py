@@ -24,6 +24,7 @@ from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.backoff import RetryPolicy
+from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
 
@@ -61,6 +62,7 @@ class Rig:
         http_hosts: tuple[str, ...] = (),
         credentials: dict[str, HostCredentials] | None = None,
         always_revalidate: bool = False,
+        peeking: bool = True,
         **policy: Any,
     ) -> RateRetryClient:
         stack = build_http_stack(
@@ -82,7 +84,7 @@ class Rig:
             policy=SourcePolicy("unpaywall", **policy),
             clock=self.clock,
             random=lambda: 0.5,
-            cache=stack.cache,
+            cache=stack.cache if peeking else None,
             **common,
         )
 
@@ -211,6 +213,23 @@ def test_a_cache_hit_waits_for_no_rate_slot_or_robots(rig: Rig) -> None:
     rig.gates.clear()
     assert rig.download(client) == PDF
     assert rig.gates == []
+
+
+def test_a_hit_found_only_after_the_gate_refunds_its_token(rig: Rig) -> None:
+    """LIM-10: and a revalidation does not."""
+    rig.limits = Limits(clock=rig.clock, default_host=HostLimit(2, {"*": (Rate(1, 60),)}))
+    rig.site = lambda request: (
+        httpx2.Response(304) if "if-none-match" in request.headers else pdf(cache_control="max-age=600", etag='"1"')
+    )
+    client = rig.client(cache=True, peeking=False)
+    rig.download(client)
+    rig.clock.advance(60)
+    for _ in range(3):
+        began = rig.clock.monotonic()
+        assert rig.download(client) == PDF
+        assert rig.clock.monotonic() == began
+    rig.download(rig.client(cache=True, always_revalidate=True))
+    assert isinstance(rig.limits.ask(Gate(URL, "unpaywall", Role.ARTIFACT)), NotYet)
 
 
 def test_an_answer_of_one_source_is_a_hit_for_another(rig: Rig) -> None:
@@ -441,6 +460,7 @@ def test_a_broken_connection_is_retried_and_named_when_it_stays_broken(rig: Rig,
     with pytest.raises(TransientFailure) as caught:
         rig.download(rig.client())
     assert caught.value.reason == reason
+    assert {attempt.elapsed_ms for attempt in rig.attempts} == {0}
     assert rig.tokens() == [("retry", None, "conn-error")] * 3 + [("download-error", None, reason)]
     assert rig.slots_are_free()
 
@@ -508,11 +528,12 @@ def test_time_is_spent_in_exchanges_and_not_while_parked(rig: Rig) -> None:
     assert budget.left == pytest.approx(94.0)
 
 
-def test_a_retry_after_beyond_the_budget_is_not_waited_for(rig: Rig) -> None:
+@pytest.mark.parametrize(("asked_s", "left_s"), [(20, 10.0), (61, 10_000.0)])
+def test_a_retry_after_beyond_the_budget_or_the_cap_is_not_waited_for(rig: Rig, asked_s: int, left_s: float) -> None:
     """NET-06"""
-    rig.site = lambda request: httpx2.Response(429, headers={"retry-after": "20"})
+    rig.site = lambda request: httpx2.Response(429, headers={"retry-after": str(asked_s)})
     with pytest.raises(TransientFailure):
-        rig.run(rig.client().open(URL, Role.ARTIFACT, Call("w", budget=Budget(9, seconds=10))))
+        rig.run(rig.client().open(URL, Role.ARTIFACT, Call("w", budget=Budget(9, seconds=left_s))))
     assert rig.waits == []
 
 

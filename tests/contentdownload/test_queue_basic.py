@@ -135,7 +135,7 @@ def test_heartbeat_keeps_a_lease_for_as_long_as_it_was_given(queue, clock):
 
 
 def test_a_worker_that_lost_its_job_is_refused(queue, clock):
-    """QUE-09, C5."""
+    """QUE-09."""
     queue.enqueue("a:1", {})
     late = leased(queue, "late", ttl=60)
     clock.advance(61)
@@ -183,7 +183,7 @@ def test_a_finished_job_can_be_acknowledged_only_once_by_id(queue):
 
 
 def test_leases_of_one_worker_never_overlap(queue):
-    """C2: six jobs, leased two by two, run six times."""
+    """Six jobs, leased two by two, run six times."""
     queue.bulk_import((f"a:{n}", {}, None) for n in range(6))
     ran = []
     while jobs := queue.lease("w", 2, 600):

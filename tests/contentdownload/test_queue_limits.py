@@ -67,7 +67,7 @@ def test_a_waiting_thread_goes_on_when_a_place_is_freed():
 
 
 def test_a_raised_limit_lets_a_waiting_thread_in():
-    """C18: a changed limit holds for live keys."""
+    """A changed limit holds for live keys."""
     limiter = KeyedLimiter(1)
     limiter.acquire("a")
     answers: list[bool] = []

@@ -30,13 +30,15 @@ told = open(root / f"told-{run_id}.txt", "a", buffering=1)
 def work(record, name):
     for number in range(1_000_000):
         doc_id = f"doi:{run_id}/{name}-{number}"
-        record.attempt(Attempt(1.0, "arxiv", f"https://a.org/{doc_id}", Verb.GET, AttemptStatus.HTTP_GET, work_id=doc_id))
+        url = f"https://a.org/{doc_id}"
+        record.attempt(Attempt(1.0, "arxiv", url, Verb.GET, AttemptStatus.HTTP_GET, work_id=doc_id))
         ok = {"outcome": "success", "sha256": "ab" * 32, "path": f"PDF/{name}-{number}.pdf"}
         bad = {"outcome": "error", "reason": "timeout"}
         ended = ManifestRecord(doc_id=doc_id, lease_id=doc_id, **(ok if number % 3 else bad))
         record.finish(ended, then=lambda doc_id=doc_id: told.write(doc_id + chr(10)))
 
-with RunTelemetry(root, run_id=run_id, config_hash="c", clock=SystemClock(), capacity=200, batch_window_s=0.002) as record:
+bounds = {"capacity": 200, "batch_window_s": 0.002}
+with RunTelemetry(root, run_id=run_id, config_hash="c", clock=SystemClock(), **bounds) as record:
     print("ready", flush=True)
     threads = [threading.Thread(target=work, args=(record, name)) for name in range(3)]
     [thread.start() for thread in threads]

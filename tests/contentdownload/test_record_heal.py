@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
+from DocsToKG.ContentDownload.telemetry.attempts import CSV_HEADER
 from DocsToKG.core.clock import ManualClock
 
 FOLLOWERS = ("manifest.jsonl", "attempts.csv", "attempts.jsonl")
@@ -176,7 +177,9 @@ def test_a_lost_database_is_filled_from_the_manifest(folder: Path) -> None:
     before = (folder / "manifest.jsonl").read_bytes()
     lose("manifest.sqlite")(folder)
     with (folder / "manifest.jsonl").open("ab") as file:
-        file.write(b'{"doc_id":5,"outcome":"success"}\nrubbish\n{"doc_id":"doi:x","outcome":"error","hops":[3]}\n{"torn')
+        file.write(
+            b'{"doc_id":5,"outcome":"success"}\nrubbish\n{"doc_id":"doi:x","outcome":"error","hops":[3]}\n{"torn'
+        )
     with record_in(folder) as record:
         assert record.restored == 8
         fill(record, range(8, 9))
@@ -189,7 +192,7 @@ def test_a_lost_database_is_filled_from_the_manifest(folder: Path) -> None:
 
 
 def test_an_older_attempts_file_without_a_database_is_kept(tmp_path: Path) -> None:
-    header = b"ts,run_id,resolver,url,verb,status,http_status,content_type,elapsed_ms,bytes_written,content_length_hdr,reason\n"
+    header = CSV_HEADER
     old = header + b"2025-01-01T00:00:00.000Z,old,arxiv,https://a.org,GET,http-get,200,,1,,,\n"
     (tmp_path / "attempts.csv").write_bytes(old + b"2025-01-01T00:00")
     with record_in(tmp_path) as record:

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,9 @@ def test_a_manifest_line_is_exactly_these_bytes(tmp_path: Path) -> None:
         )
     assert (tmp_path / "manifest.jsonl").read_bytes() == (
         b'{"run_id":"01JRUN","doc_id":"doi:10.1/a","stage":"fetch","url":"https://a.org/x.pdf","canonical_url":null,'
-        b'"role":"artifact","status":"ok","http_status":200,"mime":null,"size_bytes":9,"sha256":"' + SHA.encode() + b'",'
+        b'"role":"artifact","status":"ok","http_status":200,"mime":null,"size_bytes":9,"sha256":"'
+        + SHA.encode()
+        + b'",'
         b'"path":"PDF/a.pdf","attempt":1,"duration_ms":null,"retry_after_s":null,"cache_hit":false,"resolver":null,'
         b'"tier":null,"fallback_chain":["unpaywall","arxiv"],"created_at":"2025-06-15T15:06:40.000Z",'
         b'"config_hash":"sha256:c0","worker_id":"w1","outcome":"success","reason":null,"bytes":9,"title":null,'
@@ -118,7 +121,9 @@ def test_csv_jsonl_and_database_get_the_same_attempts(tmp_path: Path) -> None:
 def test_every_table_is_filled_by_its_method(tmp_path: Path) -> None:
     """CAT-11."""
     with record_in(tmp_path) as record:
-        record.source_attempt(SourceAttempt(TS, "doi:10.1/a", "direct_oa", "arxiv", SourceOutcome.NO_PDF, "no_arxiv_id"))
+        record.source_attempt(
+            SourceAttempt(TS, "doi:10.1/a", "direct_oa", "arxiv", SourceOutcome.NO_PDF, "no_arxiv_id")
+        )
         record.rate_wait("host:a.org", 350, why="rate", work_id="doi:10.1/a")
         record.breaker_transition("host:a.org", "closed", "open", reason="5xx", reset_timeout_s=60)
         record.attempt(fetched())
@@ -267,7 +272,7 @@ def test_secrets_in_urls_are_masked_everywhere(tmp_path: Path) -> None:
     assert "page=1" in (tmp_path / "manifest.jsonl").read_text()
 
 
-HOSTILE = "\ud800 \n\r\0\x1b[31m, \"quoted\", \u2028 " + "x" * 50_000
+HOSTILE = '\ud800 \n\r\0\x1b[31m, "quoted", \u2028 ' + "x" * 50_000
 
 
 def test_hostile_values_neither_stop_the_writer_nor_break_a_line(tmp_path: Path) -> None:
@@ -437,7 +442,30 @@ def test_a_callback_may_write_to_the_full_record(tmp_path: Path) -> None:
                 record.attempt(fetched())
 
         record.finish(obtained(), then=then)
-    assert len(lines_of(tmp_path / "attempts.jsonl")) == 20
+        record.flush()
+        record.finish(obtained("doi:10.1/b"), then=then)
+    assert len(lines_of(tmp_path / "attempts.jsonl")) == 40
+
+
+def test_a_callback_that_waits_for_its_own_writer_is_told_so(tmp_path: Path) -> None:
+    record = record_in(tmp_path)
+    record.open()
+    record.finish(obtained(), then=record.flush)
+    with pytest.raises(RecordError, match="do not flush in a callback"):
+        record.close()
+
+
+def test_a_reader_in_the_middle_of_a_long_look_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    record = record_in(tmp_path)
+    record.open()
+    reader = sqlite3.connect(tmp_path / "manifest.sqlite")
+    reader.execute("BEGIN")
+    reader.execute("SELECT COUNT(*) FROM manifests").fetchone()
+    record.finish(obtained())
+    begun = time.monotonic()
+    record.close()
+    assert time.monotonic() - begun < 5
+    reader.close()
 
 
 def test_a_closed_record_takes_nothing_and_closing_twice_is_harmless(tmp_path: Path) -> None:
@@ -453,9 +481,13 @@ def test_an_error_in_the_block_is_not_hidden_by_a_failing_record(tmp_path: Path)
     def fail() -> None:
         raise RuntimeError("ledger away")
 
-    with pytest.raises(KeyError, match="the news"), record_in(tmp_path) as record:
-        record.finish(obtained(), then=fail)
-        raise KeyError("the news")
+    def block() -> None:
+        with record_in(tmp_path) as record:
+            record.finish(obtained(), then=fail)
+            raise KeyError("the news")
+
+    with pytest.raises(KeyError, match="the news"):
+        block()
 
 
 def test_a_full_disk_stops_the_run_by_name(tmp_path: Path) -> None:
@@ -540,3 +572,17 @@ def test_only_a_batch_with_a_finished_file_pays_for_a_full_sync(tmp_path: Path) 
         record.finish(ManifestRecord(doc_id="doi:c", outcome="error"), then=level)
     normal, full = 1, 2
     assert levels == [normal, full, full, normal]
+
+
+def test_the_tokens_are_pinned() -> None:
+    """TEL-02, TEL-03, TEL-04, TEL-08: records and users' scripts rest on these words; a change needs a version note."""
+    assert " ".join(AttemptStatus) == (
+        "http-head http-get http-200 http-304 cache-hit retry robots-fetch robots-disallowed size-mismatch "
+        "content-policy-skip download-error"
+    )
+    assert " ".join(Verb) == "HEAD GET STREAM ROBOTS FINALIZE"
+    promised = (
+        "ok not-modified already-present retry-after backoff conn-error robots policy-type policy-size timeout "
+        "tls-error too-large unexpected-ct size-mismatch download-error path-policy security-policy"
+    )
+    assert " ".join(Reason).startswith(promised)

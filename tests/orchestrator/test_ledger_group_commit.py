@@ -29,7 +29,7 @@ def held(path, ledger):
 
 
 def test_one_stale_write_does_not_undo_its_neighbours(ledger, enqueue, held):
-    """Decision 8: each row is fenced by itself."""
+    """Each row is fenced by itself."""
     held.execute("COMMIT")
     enqueue(3)
     good, stale, late = ledger.lease("w", 3, 60)

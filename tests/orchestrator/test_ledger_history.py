@@ -8,6 +8,8 @@ import pytest
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress
+from DocsToKG.Orchestrator.ledger.chain import Entry, link_hash
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
 def full_life(ledger, clock):
@@ -94,6 +96,19 @@ def test_a_forged_history_is_found_out(forgery, ledger, clock, sql):
     assert not ledger.verify_history()
 
 
+def test_a_row_rewritten_with_a_hash_of_its_own_is_found_out(ledger, clock, sql):
+    """Each hash covers the one before, so a forger would have to rewrite everything after, and the known end."""
+    full_life(ledger, clock)
+    sql("DROP TRIGGER job_history_keeps_rows")
+    sql("UPDATE job_history SET reason = 'nothing happened' WHERE seq = 3")
+    columns = "tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket"
+    [(*words, prev_hash)] = sql(f"SELECT {columns}, detail_json, prev_hash FROM job_history WHERE seq = 3")
+    forged = link_hash(Entry(*words), prev_hash)
+    sql("UPDATE job_history SET hash = ? WHERE seq = 3", forged)
+    sql("UPDATE job_history SET prev_hash = ? WHERE seq = 4", forged)
+    assert not ledger.verify_history()
+
+
 def test_rows_added_behind_the_ledgers_back_are_found_out(ledger, clock, sql):
     full_life(ledger, clock)
     columns = "tenant, shard, link, job_id, at, event, actor, prev_hash, hash"
@@ -102,8 +117,6 @@ def test_rows_added_behind_the_ledgers_back_are_found_out(ledger, clock, sql):
 
 
 def test_two_ledgers_on_one_file_build_one_chain(ledger, path, clock):
-    from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-
     with SqliteLedger(path, clock=clock) as other:
         for n in range(5):
             ledger.enqueue_many([NewJob(f"a:{n}", {})])

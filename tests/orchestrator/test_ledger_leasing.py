@@ -56,7 +56,7 @@ def test_every_lease_has_its_own_id_and_a_higher_fence(ledger, clock, enqueue):
 
 
 def test_an_expired_lease_goes_to_the_next_worker_and_counts_an_attempt(ledger, clock, lease_one):
-    """QUE-07, N4."""
+    """QUE-07, QUE-21."""
     lease_one("first", ttl_s=60)
     clock.advance(59.9)
     assert ledger.lease("second", 1, 60) == []

@@ -202,5 +202,5 @@ class LedgerWalk(RuleBasedStateMachine):
         assert self.ledger.verify_history()
 
 
-LedgerWalk.TestCase.settings = settings(max_examples=25, stateful_step_count=30, deadline=None)
+LedgerWalk.TestCase.settings = settings(max_examples=15, stateful_step_count=30, deadline=None)
 TestLedgerWalk = LedgerWalk.TestCase

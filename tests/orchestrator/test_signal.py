@@ -58,6 +58,21 @@ def test_a_release_a_retry_and_a_resume_wake_a_waiting_worker(path):
         assert woken(ledger, ledger.resume)
 
 
+def test_work_that_comes_between_looking_and_waiting_is_not_slept_over(path):
+    class LateSignal(LocalSignal):
+        """Work arrives just before the wait begins."""
+
+        def wait(self, timeout_s, *, since=None):
+            with SqliteLedger(path, signal=self) as other:
+                other.enqueue_many([NewJob("a:1", {})])
+            return super().wait(timeout_s, since=since)
+
+    with SqliteLedger(path, poll_s=10, signal=LateSignal()) as ledger:
+        started = time.monotonic()
+        assert ledger.wait_for_work(10)
+        assert time.monotonic() - started < 5
+
+
 def test_another_process_enqueue_is_noticed_by_polling(path):
     """Another ledger object shares no signal, as another process would not."""
     with SqliteLedger(path, poll_s=0.02) as ledger, SqliteLedger(path) as other:

@@ -46,6 +46,7 @@ from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_run_id, new_worker_id
+from DocsToKG.transport.client import silence_request_log
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.http1 import LeanTransport
@@ -87,6 +88,7 @@ def open_parts(
 ) -> Iterator[Parts]:
     """Everything a run needs, ready to work; closed again when the block ends."""
     clock = clock or SystemClock()
+    _refuse_missing_backends(cfg)
     root = Path(cfg.telemetry.manifest_path).parent
     with ExitStack() as stack:
         store = open_store(cfg)
@@ -147,10 +149,20 @@ def run_from_config(
         return run.process_artifacts(artifacts)
 
 
+def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:
+    """A backend that is configured and cannot be had stops the run; it is never silently replaced."""
+    for key, chosen, available in (
+        ("storage.backend", cfg.storage.backend, "fs"),
+        ("queue.backend", cfg.queue.backend, "sqlite"),
+        ("catalog.backend", cfg.catalog.backend, "sqlite"),
+        ("rate_limit.backend", cfg.rate_limit.backend, "local"),
+    ):
+        if chosen != available:
+            raise ConfigError(f"{key}: {chosen!r} is not available in this version; set it to {available!r}")
+
+
 @contextmanager
 def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Iterator[WorkQueue]:
-    if cfg.queue.backend != "sqlite":
-        raise ConfigError(f"queue.backend: {cfg.queue.backend!r} is not available here; available: sqlite")
     queue = WorkQueue(cfg.queue.path, wal_mode=cfg.queue.wal_mode, clock=clock)
     try:
         yield queue
@@ -159,8 +171,6 @@ def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Ite
 
 
 def open_store(cfg: ContentDownloadConfig) -> LocalStore:
-    if cfg.storage.backend != "fs":
-        raise ConfigError(f"storage.backend: {cfg.storage.backend!r} is not available here; available: fs")
     store = LocalStore(
         Path(cfg.storage.root_dir), cas_enabled=cfg.storage.cas_enabled, min_free_bytes=cfg.storage.min_free_bytes
     )
@@ -176,17 +186,10 @@ def open_network(
     limits = _limits(cfg, rules, clock)
     credentials = _credentials(rules)
     agent = user_agent(cfg)
+    silence_request_log()
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
     with closing(_http_stack(cfg, agent, credentials, store, clock)) as stack:
-        robots = Robots(
-            http=stack.http,
-            limits=limits,
-            url_policy=url_policy,
-            attempts=attempts,
-            clock=clock,
-            random=random.random,
-            keep_s=cfg.robots.ttl_seconds,
-        )
+        robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock) if cfg.robots.enabled else None
         clients = {
             name: RateRetryClient(
                 name,
@@ -204,6 +207,26 @@ def open_network(
             for name, rule in rules.items()
         }
         yield Network(limits, clients)
+
+
+def _robots(
+    cfg: ContentDownloadConfig,
+    http: Any,
+    limits: Limits,
+    url_policy: UrlPolicy,
+    attempts: AttemptSink,
+    clock: Clock,
+) -> Robots:
+    return Robots(
+        http=http,
+        limits=limits,
+        url_policy=url_policy,
+        attempts=attempts,
+        clock=clock,
+        random=random.random,
+        keep_s=cfg.robots.ttl_seconds,
+        deny_s=cfg.robots.unreachable_seconds,
+    )
 
 
 def _http_stack(
@@ -312,7 +335,8 @@ def _pipeline(
     rules = all_source_rules(cfg)
     usable = {name for name in registry.names() if rules[name].enabled}
     tiers = tier_plan(cfg, only=usable)
-    wanted = [name for tier in tiers for name in tier.sources]
+    identify = [name for name in cfg.resolvers.identify if name in usable]
+    wanted = dict.fromkeys([*identify, *(name for tier in tiers for name in tier.sources)])
     download = CandidateDownload(
         store, DownloadRules(cfg.download.max_bytes, cfg.download.min_pdf_bytes), clock, attempts
     )
@@ -322,6 +346,7 @@ def _pipeline(
         clients=network.clients,
         download=download,
         clock=clock,
+        identify=identify,
         on_source=on_source,
     )
     return ResolverPipeline(

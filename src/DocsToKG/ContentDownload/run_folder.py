@@ -25,11 +25,12 @@ _TEXT_CHARS = 500  # of an input line, enough to recognise it
 class AskedLine:
     """One input line as it is remembered: what was written, and the work it stands for or why it stands for none."""
 
+    source: str
     line: int
     text: str
     work_id: str | None = None
     problem: str | None = None
-    duplicate_of: int | None = None
+    first: tuple[str, int] | None = None  # source and line that named the same work before
 
 
 class RunFolder:
@@ -78,7 +79,10 @@ class RunFolder:
             return
         with open(self._inputs, encoding="utf-8") as file:
             for text in file:
-                yield AskedLine(**json.loads(text))
+                entry = json.loads(text)
+                if "first" in entry:
+                    entry["first"] = tuple(entry["first"])
+                yield AskedLine(**entry)
 
     def remember_settings(self, config_file: str | None, overrides: Mapping[str, Any]) -> None:
         with replacing(self._settings) as file:
@@ -98,11 +102,13 @@ class RunFolder:
 
 
 def _line_json(line: InputLine) -> bytes:
+    twice = line.duplicate_of is not None
     kept = {
+        "source": line.source,
         "line": line.line_no,
         "text": line.text[:_TEXT_CHARS],
         "work_id": line.work.work_id if line.work is not None else None,
         "problem": line.problem,
-        "duplicate_of": line.duplicate_of,
+        "first": (line.duplicate_source or line.source, line.duplicate_of) if twice else None,
     }
     return json.dumps({key: value for key, value in kept.items() if value is not None}).encode() + b"\n"

@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.resolvers.openalex_query import MAX_PER_PAGE, page
 from DocsToKG.ContentDownload.run_folder import AskedLine, RunFolder
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
-from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.core.clock import Clock, SystemClock, utc_iso
 from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import JobRecord, NewJob
@@ -163,14 +163,20 @@ class DownloadRun:
         )
         self._orchestrator.start()
 
-    def wait(self, watch: Callable[[RunStatus], None] | None = None, every_s: float = 0.2) -> None:
-        """Return when everything has ended; `watch` is shown the state of things meanwhile."""
+    def wait(
+        self,
+        watch: Callable[[RunStatus], None] | None = None,
+        *,
+        patience_s: float | None = None,
+        every_s: float = 0.2,
+    ) -> None:
+        """Return when all has ended, or may only go on later than `patience_s`; `watch` is shown how things stand."""
         assert self._orchestrator is not None, "start the run first"
         if watch is None:
-            self._orchestrator.wait_until_drained()
+            self._orchestrator.wait_until_drained(patience_s)
             return
         over = threading.Event()
-        waiter = threading.Thread(target=self._drain_then, args=(over,), name="drain", daemon=True)
+        waiter = threading.Thread(target=self._drain_then, args=(over, patience_s), name="drain", daemon=True)
         waiter.start()
         while not over.wait(every_s):
             watch(self.status())
@@ -318,36 +324,35 @@ class DownloadRun:
             self._orchestrator.halt()
         self._told(work_id, outcome)
 
-    def _drain_then(self, over: threading.Event) -> None:
+    def _drain_then(self, over: threading.Event, patience_s: float | None) -> None:
         try:
             if self._orchestrator is not None:
-                self._orchestrator.wait_until_drained()
+                self._orchestrator.wait_until_drained(patience_s)
         finally:
             over.set()
 
     def _rows(self) -> Iterator[ResultRow]:
-        by_line: dict[int, ResultRow] = {}
-        asked = list(self.folder.asked())
-        originals = {line.duplicate_of for line in asked if line.duplicate_of is not None}
-        for line in asked:
-            row = self._row(line, by_line)
-            if line.line in originals:
-                by_line[line.line] = row
+        paths: dict[tuple[str, int], str | None] = {}
+        originals = {line.first for line in self.folder.asked() if line.first is not None}
+        for line in self.folder.asked():
+            row = self._row(line, paths)
+            if (line.source, line.line) in originals:
+                paths[line.source, line.line] = row.path
             yield row
 
-    def _row(self, line: AskedLine, by_line: Mapping[int, ResultRow]) -> ResultRow:
+    def _row(self, line: AskedLine, paths: Mapping[tuple[str, int], str | None]) -> ResultRow:
         if line.work_id is None:
-            return ResultRow(line.line, line.text, None, "invalid", None, line.problem)
-        if line.duplicate_of is not None and line.duplicate_of in by_line:
-            first = by_line[line.duplicate_of]
-            return ResultRow(line.line, line.text, line.work_id, "duplicate", first.path, f"same as line {first.line}")
-        job = self._queue.ledger.find(line.work_id)
-        return ResultRow(line.line, line.text, line.work_id, *self._ending(job))
+            ending: tuple[str, str | None, str | None] = ("invalid", None, line.problem)
+        elif line.first is not None:
+            ending = ("duplicate", paths.get(line.first), _same_as(*line.first, here=line.source))
+        else:
+            ending = self._ending(self._queue.ledger.find(line.work_id))
+        return ResultRow(line.line, line.text, line.work_id, *ending, source=line.source)
 
     def _ending(self, job: JobRecord | None) -> tuple[str, str | None, str | None]:
         """Outcome, path and reason of a job as it stands."""
         if job is None or job.state not in (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED):
-            return "pending", None, "not finished; run `content resume` to go on"
+            return "pending", None, _why_pending(job)
         held = self._parts.find_file(job.artifact_id)
         if held is not None and job.state in (JobState.DONE, JobState.SKIPPED):
             return OutcomeClass.SUCCESS, held, None
@@ -384,17 +389,28 @@ def run_queue(cfg: ContentDownloadConfig, *, drain: bool, on_outcome: OnOutcome 
     return 0
 
 
+def _why_pending(job: JobRecord | None) -> str:
+    if job is None or job.last_error is None:
+        return "not finished; `content resume` goes on"
+    return f"may be had from {utc_iso(job.next_eligible_at)} on: {job.last_error}"
+
+
 def _is_first(line: InputLine) -> bool:
     return line.work is not None and line.duplicate_of is None
 
 
+def _same_as(source: str, line: int, *, here: str) -> str:
+    return f"same as line {line}" + ("" if source == here else f" of {source}")
+
+
 def _single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow:
     if line.work is None:
-        return ResultRow(line.line_no, line.text, None, "invalid", None, line.problem)
+        return ResultRow(line.line_no, line.text, None, "invalid", None, line.problem, line.source)
     row = outcomes[line.work.work_id]
     if line.duplicate_of is not None:
-        return ResultRow(line.line_no, line.text, row.id, "duplicate", row.path, f"same as line {line.duplicate_of}")
-    return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason)
+        reason = _same_as(line.duplicate_source or line.source, line.duplicate_of, here=line.source)
+        return ResultRow(line.line_no, line.text, row.id, "duplicate", row.path, reason, line.source)
+    return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason, line.source)
 
 
 def _counted(rows: Collection[ResultRow], already: int, folder: Path) -> RunResult:

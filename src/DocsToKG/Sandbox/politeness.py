@@ -112,7 +112,7 @@ class Politeness:
         rules = robots_for(request.host, self.limits.rate_factor)
         if not rules.permits(request.path):
             self._note(
-                "robots", request, now, "robots.txt forbids it" if rules.status == 200 else "no robots.txt to read"
+                "robots", request, now, "robots.txt forbids it" if rules.status == 200 else "robots.txt cannot be read"
             )
 
     def _judge_pace(self, record: LaneRecord, request: Request, now: float) -> None:

@@ -1,4 +1,3 @@
-# ruff: noqa: A005 -- absolute imports keep this apart from the standard library's profiler
 """Start a sandbox, point a client at it, ask what it saw, stop it.
 
 In the client's configuration every name is answered by a public address, so that the guard judges it as it would

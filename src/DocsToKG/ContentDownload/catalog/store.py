@@ -120,7 +120,9 @@ class Catalog:
             db.set_progress_handler(lambda: int(time.monotonic() > deadline), 10_000)
             cursor = db.execute(sql)
             rows = cursor.fetchmany(min(max_rows, _ROW_CAP) + 1)
-            columns = tuple(column[0] for column in cursor.description or ())
+            if cursor.description is None:
+                raise RecordError("the question is empty: ask with one SELECT")
+            columns = tuple(column[0] for column in cursor.description)
         except (sqlite3.Error, sqlite3.Warning, OverflowError) as error:
             raise RecordError(_why_refused(error, max_seconds)) from error
         finally:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.inputs import InputLine
     from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 
+_PATIENCE_S = 900.0
+
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
@@ -54,6 +56,10 @@ MaxBytes = Annotated[
     typer.Option("--max-bytes", metavar="SIZE", help="Stop after this much was stored, like 2GB.", show_default=False),
 ]
 NoRetry = Annotated[bool, typer.Option("--no-retry", help="Leave works that failed in an earlier run as they are.")]
+Patience = Annotated[
+    float,
+    typer.Option("--patience", min=0, metavar="SECONDS", help="How long to wait for papers that may be had later."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
 Json = Annotated[bool, typer.Option("--json", help="For programs: the result as JSON on standard output.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show where each paper could be had; fetch no file.")]
@@ -70,6 +76,7 @@ def pull(
     resolver_order: Order = None,
     config: ConfigFile = None,
     no_retry: NoRetry = False,
+    patience: Patience = _PATIENCE_S,
     dry_run: DryRun = False,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -97,7 +104,7 @@ def pull(
     with DownloadRun(cfg, max_run_bytes=run_bytes) as run:
         run.folder.remember_settings(_absolute(config), settings)
         lines = _query_lines(run, query, max_works) if query else _read(sources, query, max_works)
-        code = _drive(run, lines, retry_failed=not no_retry, quiet=quiet, as_json=as_json)
+        code = _drive(run, lines, retry_failed=not no_retry, patience_s=patience, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -113,6 +120,7 @@ def resume(
         str | None, typer.Option("--filter", metavar="KEY=VALUE", help="status=failed|ok|skipped", show_default=False)
     ] = None,
     workers: Workers = None,
+    patience: Patience = _PATIENCE_S,
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
@@ -134,7 +142,7 @@ def resume(
     cfg = _load(config_file, settings)
     with DownloadRun(cfg) as download:
         download.take_up(verify=verify, again=_parse_filter(choose) if choose else None)
-        code = _drive(download, None, quiet=quiet, as_json=as_json)
+        code = _drive(download, None, patience_s=patience, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)
 
 
@@ -207,13 +215,15 @@ def demo(
 
     with SandboxServer(works=papers, seed=seed) as sandbox:
         typer.echo(f"A small scholarly web of {papers} works answers on 127.0.0.1:{sandbox.port}.", err=True)
-        settings = _merge(sandbox.profile(), _settings(out, workers=workers))
+        settings = _merge(_merge(sandbox.profile(), _IN_A_HURRY), _settings(out, workers=workers))
         cfg = _load(None, settings, environ={})
         ids = out / "ids.txt"
         out.mkdir(parents=True, exist_ok=True)
         ids.write_text("\n".join(sandbox.identifiers(papers)) + "\n", encoding="utf-8")
         with DownloadRun(cfg) as download:
             code = _drive(download, read_inputs([str(ids)], stdin=sys.stdin), retry_failed=False, quiet=quiet)
+        if code == ExitCode.INTERRUPTED:
+            raise typer.Exit(code)
         counters = sandbox.counters()
         typer.echo(
             f"The small web answered {counters['requests']} requests; politeness violations it counted: "
@@ -224,6 +234,13 @@ def demo(
         typer.echo("Some of its papers are not openly reachable on purpose; results.csv has each reason.", err=True)
         code = ExitCode.OK
     raise typer.Exit(code)
+
+
+# The web of the demo recovers from its faults within seconds, so nobody has to wait minutes for another try.
+_IN_A_HURRY = {
+    "orchestrator": {"retry_backoff_seconds": 1, "jitter_seconds": 1},
+    "robots": {"unreachable_seconds": 2},
+}
 
 
 # reading
@@ -349,6 +366,7 @@ def _drive(
     lines: Iterable[InputLine] | None,
     *,
     retry_failed: bool = True,
+    patience_s: float = _PATIENCE_S,
     quiet: bool = False,
     as_json: bool = False,
 ) -> ExitCode:
@@ -362,7 +380,7 @@ def _drive(
                 run.enqueue(lines, retry_failed=retry_failed)
             run.start()
             with Progress(quiet=quiet) as watch:
-                run.wait(watch)
+                run.wait(watch, patience_s=patience_s)
         except KeyboardInterrupt:
             interrupted = True
             typer.echo("Stopping: running downloads have a few seconds to finish.", err=True)

@@ -21,6 +21,7 @@ LONG_NAMES: dict[str, str] = {
     "semantic_scholar": "semantic_scholar",
     "core": "core",
     "doaj": "doaj",
+    "idconv": "idconv",
 }
 _SHORT_NAMES = {long: short for short, long in LONG_NAMES.items()} | {short: short for short in LONG_NAMES}
 

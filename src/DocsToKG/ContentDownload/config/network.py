@@ -73,6 +73,9 @@ class RobotsConfig(Section):
         default=True, description="Obey robots.txt and its crawl-delay; APIs opt out by their policy."
     )
     ttl_seconds: int = Field(default=86_400, ge=60, le=604_800, description="How long a robots.txt is kept.")
+    unreachable_seconds: int = Field(
+        default=300, ge=1, le=86_400, description="How long a host is left alone whose robots.txt cannot be read."
+    )
 
 
 class HishelConfig(Section):

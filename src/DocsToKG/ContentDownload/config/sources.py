@@ -103,8 +103,15 @@ class ResolversConfig(Section):
         default=KeyResolverConfig(), description="CORE: copies in repositories; needs a key."
     )
     doaj: KeyResolverConfig = Field(default=KeyResolverConfig(), description="DOAJ: articles of open journals.")
+    idconv: MailResolverConfig = Field(
+        default=MailResolverConfig(), description="NCBI's converter: the DOI of a PMCID or PMID."
+    )
+    identify: Words = Field(
+        default=("idconv", "openalex"),
+        description="Services asked which paper an identifier names when that is not a DOI; asked before the tiers.",
+    )
 
-    @field_validator("order")
+    @field_validator("order", "identify")
     @classmethod
     def _known(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(canonical_source(name) for name in value))

@@ -70,6 +70,7 @@ class FallbackOrchestrator:
         clients: Mapping[str, Client],
         download: Download,
         clock: Clock,
+        identify: Sequence[str] = (),
         on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
     ) -> None:
         self._tiers = tuple(tiers)
@@ -77,26 +78,32 @@ class FallbackOrchestrator:
         self._clients = clients
         self._download = download
         self._clock = clock
+        self._identify = tuple(name for name in identify if name in resolvers)
         self._on_source = on_source
 
     def search(
         self, trail: Trail, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
     ) -> Steps[Found | None]:
         """The first proved copy, or None when every tier is exhausted; the trail says what was tried."""
+        yield from metered(self._find_out(trail, call), trail.meter)
         for tier in self._tiers:
             on_tier(tier.name)
-            sources = [name for name in tier.sources if name in self._resolvers]
-            branches = [partial(self._branch, tier.name, name, trail, call) for name in sources]
-            found = yield Race(branches, tier.parallel, call.cancel)
-            if found is not None:
-                return found  # type: ignore[no-any-return]  # a step's answer is as its kind says
+            for sources in _at_home_first(tier, trail.work):
+                branches = [partial(self._branch, tier.name, name, trail, call) for name in sources]
+                found = yield Race(branches, tier.parallel, call.cancel)
+                if found is not None:
+                    return found  # type: ignore[no-any-return]  # a step's answer is as its kind says
         return None
 
     def plan(self, trail: Trail, call: Call) -> Steps[list[tuple[str, DownloadPlan]]]:
         """Every candidate of every tier, in the order they would be tried, without downloading any."""
         plans: list[tuple[str, DownloadPlan]] = []
+        yield from self._find_out(trail, call)
         for tier in self._tiers:
-            for name in (name for name in tier.sources if name in self._resolvers):
+            for name in (name for sources in _at_home_first(tier, trail.work) for name in sources):
+                if self._resolvers[name].applies_to(trail.work) is not None:
+                    continue
+                trail.ask_source(name)
                 try:
                     result = yield from self._resolve(name, trail, call)
                 except (CandidateRejected, TransientFailure) as problem:
@@ -104,6 +111,19 @@ class FallbackOrchestrator:
                     continue
                 plans += [(tier.name, plan) for plan in result.plans if trail.is_new(plan)]
         return plans
+
+    def _find_out(self, trail: Trail, call: Call) -> Steps[None]:
+        """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
+        for name in self._identify:
+            if not _needs_identity(trail.work) or self._resolvers[name].applies_to(trail.work) is not None:
+                continue
+            try:
+                yield from self._resolve(name, trail, call)
+            except CandidateRejected as problem:
+                trail.missed(problem.url or "", name, problem.reason, problem.http_status)
+            except TransientFailure as problem:
+                trail.missed(problem.url or "", name, problem.reason, problem.http_status)
+                trail.may_pass(problem.retry_after_s)
 
     def _branch(self, tier: str, name: str, trail: Trail, call: Call, cancel: CancelToken) -> Steps[Found | None]:
         began = self._clock.monotonic()
@@ -204,6 +224,20 @@ class FallbackOrchestrator:
                 elapsed_ms=round((self._clock.monotonic() - began) * 1000),
             )
         )
+
+
+def _needs_identity(work: WorkArtifact) -> bool:
+    """A DOI is enough: the sources of the tiers know the rest. A bare URL is looked at as it is."""
+    named = work.pmid or work.pmcid or work.openalex_id or work.arxiv_id
+    return work.doi is None and named is not None
+
+
+def _at_home_first(tier: Tier, work: WorkArtifact) -> list[tuple[str, ...]]:
+    """Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier."""
+    home = work.work_id.partition(":")[0]
+    if home not in tier.sources:
+        return [tier.sources]
+    return [(home,), tuple(name for name in tier.sources if name != home)]
 
 
 def _host(url: str | None) -> str | None:

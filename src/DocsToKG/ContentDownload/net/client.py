@@ -72,7 +72,7 @@ class RateRetryClient:
         self._http = http
         self._gate = gate
         self._limits = limits
-        self._robots = robots if policy.obey_robots else None
+        self._robots = robots
         self._url_policy = url_policy
         self._policy = policy
         self._journal = Journal(name, sink=attempts, clock=clock)
@@ -253,7 +253,9 @@ class RateRetryClient:
         return self._opened(journey, response, url, permit=None, began=began)
 
     def _obey_robots(self, journey: Journey, url: str) -> Steps[None]:
-        if self._robots is None:
+        # An API is published for programs and may opt out; the files and pages it names lie on other people's hosts.
+        exempt = journey.role is Role.METADATA and not self._policy.obey_robots
+        if self._robots is None or exempt:
             return
         verdict = yield from self._robots.check(url, journey.call)
         if verdict.allowed:

@@ -228,7 +228,7 @@ class Limits:
         self, gate: Gate, name: str, host: _Host, source: _Source, now: float
     ) -> Iterable[tuple[str, float, str]]:
         key = f"host:{name}"
-        yield key, host.hold_until, host.hold_why
+        yield key, host.hold_until, f"{name}: {host.hold_why}"
         for pace in host.grant_paces(gate.role):
             yield key, pace.ready_at(now), f"interval of {name}"
         if source.pace is not None:

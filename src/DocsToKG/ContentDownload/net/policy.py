@@ -53,7 +53,7 @@ class SourcePolicy:
     name: str
     timeout_s: float = 60.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
-    obey_robots: bool = True
+    obey_robots: bool = True  # False exempts requests to the API itself, never files or pages
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     inline_cap_s: float = 60.0
     max_page_bytes: int = 16 * 1024 * 1024

@@ -99,12 +99,15 @@ class Orchestrator:
         self._stopping.set()
         self._wake()
 
-    def wait_until_drained(self) -> None:
-        """Return when nothing is queued, delayed or running; a pause or a failure also ends the wait."""
+    def wait_until_drained(self, patience_s: float | None = None) -> None:
+        """Return when nothing is queued, delayed or running; a pause or a failure also ends the wait.
+
+        With `patience_s`, jobs that may only go on later than that are not waited for; they stay on the ledger.
+        """
         while not self._stopping.is_set():
             with self._lock:
                 ends = self._ends
-            if self._failure is not None or self._is_drained():
+            if self._failure is not None or self._is_drained(patience_s):
                 return
             with self._lock:
                 if self._ends == ends:
@@ -177,11 +180,15 @@ class Orchestrator:
         soonest = self._ledger.next_eligible_at()
         return _POLL_S if soonest is None else min(_POLL_S, max(0.001, soonest - self._clock.now()))
 
-    def _is_drained(self) -> bool:
-        if self._ledger.is_paused():
-            return not self._held
+    def _is_drained(self, patience_s: float | None) -> bool:
+        if self._held:
+            return False
         stats = self._ledger.stats()
-        return not any(stats[state] for state in _WAITING)
+        if self._ledger.is_paused() or not any(stats[state] for state in _WAITING):
+            return True
+        soonest = self._ledger.next_eligible_at()
+        too_late = soonest is not None and patience_s is not None and soonest - self._clock.now() > patience_s
+        return too_late and not stats["in_progress"]
 
     def _fail(self, error: BaseException) -> None:
         """The run cannot go on: remember why, and stop taking work. Whoever waits for the run finds out."""

@@ -4,7 +4,6 @@ Knows the signs of challenges, cookie and script walls, logins and way stations,
 first 64 KiB only and parses nothing, so hostile nesting costs nothing. Promises: a PDF is never a page.
 """
 
-# ruff: noqa: A005  (the standard module of this name is not used here, and imports are absolute)
 from __future__ import annotations
 
 import re

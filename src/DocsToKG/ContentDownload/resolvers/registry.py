@@ -16,6 +16,7 @@ from DocsToKG.ContentDownload.resolvers import openalex_record
 from DocsToKG.ContentDownload.resolvers.arxiv import ArxivResolver
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.doi_redirect import DoiRedirectResolver
+from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
 from DocsToKG.ContentDownload.resolvers.landing import LandingResolver
 from DocsToKG.ContentDownload.resolvers.openalex import OpenAlexResolver
 from DocsToKG.ContentDownload.resolvers.unpaywall import UnpaywallResolver
@@ -27,6 +28,7 @@ _BUILDERS: Mapping[str, Callable[[ResolverSettings], Resolver]] = {
     "doi_redirect": lambda settings: DoiRedirectResolver(settings=settings),
     "landing": lambda settings: LandingResolver(settings=settings),
     "openalex": lambda settings: OpenAlexResolver(settings=settings),
+    "idconv": lambda settings: IdConverter(settings=settings),
 }
 
 

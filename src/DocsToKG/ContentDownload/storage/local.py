@@ -221,6 +221,13 @@ class LocalStore:
         with _disk_errors(self.root):
             return self.has(sha256) and _digest(cas_path(self.root, sha256)) == sha256
 
+    def drop_damaged(self, sha256: str, human: str) -> None:
+        """Remove the object and the readable name where they do not hold the bytes of `sha256`; good ones stay."""
+        with _disk_errors(self.root):
+            for path in (cas_path(self.root, sha256), inside(self.root, human)):
+                if path.is_file() and _digest(path) != sha256:
+                    path.unlink(missing_ok=True)
+
     def _into_cas(self, temp: TempFile, cas: Path) -> bool:
         """True when the object was there before. A kept object is never touched."""
         self._make_dir(cas.parent)

@@ -75,6 +75,8 @@ class Intake:
 
     def settle(self) -> None:
         """Wait until everything put so far is written."""
+        if threading.get_ident() == self._writer:
+            raise RecordError("what follows a commit cannot wait for the next one: do not flush in a callback")
         done = threading.Event()
         self.put(lambda batch: batch.settled.append(done))
         self._hurry.set()

@@ -51,7 +51,7 @@ class RunTelemetry:
         sinks: Sequence[str] = SINKS,
         worker_id: str = "",
         database: Path | None = None,
-        capacity: int = 10_000,
+        capacity: int = 2_000,
         batch_window_s: float = 0.005,
     ) -> None:
         if unknown := set(sinks) - set(SINKS):
@@ -231,7 +231,6 @@ class RunTelemetry:
             commit_ms=self._writer.commit_ms,
         )
         refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _put_row(self, table: str, row: tuple[Any, ...]) -> None:
         self._intake.put(lambda batch: batch.rows[table].append(row))

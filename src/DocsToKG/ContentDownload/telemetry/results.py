@@ -9,7 +9,7 @@ from pathlib import Path
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 from DocsToKG.ContentDownload.telemetry.text import csv_line
 
-RESULT_COLUMNS = ("line", "input", "id", "outcome", "path", "reason")
+RESULT_COLUMNS = ("line", "input", "id", "outcome", "path", "reason", "source")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,7 @@ class ResultRow:
     outcome: str | None = None
     path: str | None = None
     reason: str | None = None
+    source: str | None = None  # the file that holds the line
 
 
 def write_results(path: Path, rows: Iterable[ResultRow]) -> None:

@@ -54,12 +54,18 @@ def storable_json(items: Iterable[Any]) -> str:
 
 def csv_line(values: Sequence[Any]) -> bytes:
     """One CSV row in one physical line, ended by a newline; None is empty."""
+    text = _csv(values)
+    if not text[:-1].isprintable():
+        text = _csv([one_line(value) if isinstance(value, str) else value for value in values])
+    return text.encode()
+
+
+def one_line(text: str) -> str:
+    """The text with everything that is no printable character, newlines and control codes first, made a space."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def _csv(values: Sequence[Any]) -> str:
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n").writerow([_one_line(value) for value in values])
-    return out.getvalue().encode()
-
-
-def _one_line(value: Any) -> Any:
-    if isinstance(value, str) and not value.isprintable():
-        return "".join(char if char.isprintable() else " " for char in value)
-    return value
+    csv.writer(out, lineterminator="\n").writerow(values)
+    return out.getvalue()

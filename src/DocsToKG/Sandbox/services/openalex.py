@@ -13,6 +13,7 @@ from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Copy, Work
 
 _MAX_VALUES = 100
+_ARXIV_PREFIX = "10.48550/arxiv."
 Test = Callable[[Work], bool]
 
 
@@ -49,7 +50,10 @@ class OpenAlex:
         lowered = name.lower()
         for start in ("doi:", "https://doi.org/", "https:/doi.org/"):
             if lowered.startswith(start):
-                return world.by_doi(name[len(start) :])
+                doi = name[len(start) :]
+                # A preprint is one entity with its published paper, found under either DOI.
+                arxiv_id = doi[len(_ARXIV_PREFIX) :] if doi.lower().startswith(_ARXIV_PREFIX) else ""
+                return world.by_doi(doi) or world.by_arxiv_id(arxiv_id)
         if lowered.startswith("pmid:") and name[5:].isdecimal():
             return world.by_number(int(name[5:]), PMID_BASE, "pmid")
         if lowered.startswith("w") and name[1:].isdecimal():

@@ -1,0 +1,349 @@
+"""`content pull` and its neighbours as a user meets them: real processes, real exit codes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from DocsToKG.Sandbox.profile import SandboxServer
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+ConfigFile = Callable[..., Path]
+
+
+def results(root: Path) -> list[dict[str, str]]:
+    with open(root / "results.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def open_works(server: SandboxServer, count: int) -> list[str]:
+    works = [work["doi"] for work in server.truth()["works"] if "unpaywall" in work["reachable_by"]]
+    return works[:count]
+
+
+@pytest.fixture
+def config(config_file: ConfigFile, calm_sandbox: SandboxServer) -> str:
+    return str(config_file(calm_sandbox))
+
+
+def test_pull_says_what_was_obtained_and_where(
+    content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    done = content("pull", *open_works(calm_sandbox, 3), "--out", "papers", "-c", config)
+    assert done.returncode == 0, done.stderr
+    assert "3 (0 were there already)" in done.stdout
+    assert str(tmp_path / "papers" / "PDF") in done.stdout
+    assert len(list((tmp_path / "papers" / "PDF").iterdir())) == 3
+    again = content("pull", *open_works(calm_sandbox, 3), "--out", "papers", "-c", config)
+    assert again.returncode == 0
+    assert "3 (3 were there already)" in again.stdout
+
+
+def test_files_of_every_format_duplicates_and_rubbish(
+    content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    """CLI-02: each line has one row in order; what cannot be read is named and stops nothing."""
+    one, two, three, four, five = open_works(calm_sandbox, 5)
+    (tmp_path / "a.txt").write_text(f"{one}\n\n# a comment\nhttps://doi.org/{one}\nrubbish here\n")
+    (tmp_path / "b.bib").write_text(f"@article{{k, title = {{A {{T}}itle}}, doi = {{{two}}}, year = 2020}}\n")
+    (tmp_path / "c.csv").write_text(f"title,doi\nSome,{three}\n")
+    (tmp_path / "d.ris").write_text(f"TY  - JOUR\nDO  - {four}\nER  - \n")
+    (tmp_path / "e.jsonl").write_text(json.dumps({"doi": five}) + "\n")
+    done = content("pull", "a.txt", "b.bib", "c.csv", "d.ris", "e.jsonl", "--out", "out", "-c", config)
+    assert done.returncode == 3, done.stderr
+    rows = results(tmp_path / "out")
+    assert [row["outcome"] for row in rows] == ["success", "duplicate", "invalid", *["success"] * 4]
+    assert rows[1]["path"] == rows[0]["path"]
+    assert "rubbish here" in rows[2]["input"]
+    assert rows[2]["reason"]
+    assert [(row["source"], row["line"]) for row in rows[:4]] == [
+        ("a.txt", "1"),
+        ("a.txt", "4"),
+        ("a.txt", "5"),
+        ("b.bib", "1"),
+    ]
+
+
+def test_standard_input_and_a_limit(content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path) -> None:
+    lines = "\n".join(open_works(calm_sandbox, 5))
+    done = content("pull", "-", "--max", "2", "--out", "out", "-c", config, stdin=lines)
+    assert done.returncode == 0, done.stderr
+    assert len(results(tmp_path / "out")) == 2
+
+
+def test_works_of_a_query(content: Command, config: str, tmp_path: Path) -> None:
+    done = content("pull", "--query", "is_oa:true", "--max", "4", "--out", "out", "-c", config, "--json")
+    told = json.loads(done.stdout)
+    assert len(told["results"]) == 4
+    assert told["successful"] + told["failed"] == 4
+    assert done.returncode == (0 if told["failed"] == 0 else 3)
+
+
+@pytest.mark.parametrize("program", ["content", "contentdownload", "cli_v2"])
+def test_every_entry_point_downloads_a_real_file(
+    content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path, program: str
+) -> None:
+    """TEST-13, CLI-12, BOOT-05: from any folder, same result, same exit code."""
+    [doi] = open_works(calm_sandbox, 1)
+    done = content("pull", doi, "--out", "out", "-c", config, program=program)
+    assert done.returncode == 0, done.stderr
+    assert results(tmp_path / "out")[0]["outcome"] == "success"
+
+
+def test_run_single_shot_and_dry_run(
+    content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    """CLI-01, CLI-03, CLI-14."""
+    dois = open_works(calm_sandbox, 2)
+    files = calm_sandbox.counters()["files"]
+    planned = content("run", *dois, "--dry-run", "--json", "--out", "dry", "-c", config, program="contentdownload")
+    assert planned.returncode == 0, planned.stderr
+    plans = [json.loads(line) for line in planned.stdout.splitlines()]
+    assert [bool(plan["candidates"]) for plan in plans] == [True, True]
+    assert calm_sandbox.counters()["files"] == files
+    assert not (tmp_path / "dry" / "manifest.jsonl").exists()
+    done = content("run", *dois, "--single-shot", "--out", "out", "-c", config, program="contentdownload")
+    assert done.returncode == 0, done.stderr
+    assert [row["outcome"] for row in results(tmp_path / "out")] == ["success", "success"]
+
+
+def test_report_and_catalog_of_a_run(content: Command, config: str, calm_sandbox: SandboxServer) -> None:
+    """CLI-10, CLI-11."""
+    dois = open_works(calm_sandbox, 3)
+    content("pull", *dois, "--out", "out", "-c", config)
+    report = content("report", "--run", "out", "--format", "json")
+    assert report.returncode == 0, report.stderr
+    assert json.loads(report.stdout)
+    stats = content("catalog", "stats", "--run", "out", "--format", "json")
+    assert json.loads(stats.stdout)
+    shown = content("catalog", "show", f"doi:{dois[0].lower()}", "--run", "out")
+    assert shown.returncode == 0, shown.stderr
+    asked = content(
+        "catalog", "query", "--run", "out", "--format", "json", "--sql", "SELECT count(*) AS n FROM downloads"
+    )
+    assert asked.returncode == 0, asked.stderr
+    assert "3" in asked.stdout
+
+
+def test_without_a_contact_address_the_way_out_is_named(
+    content: Command, config_file: ConfigFile, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    """SEC-03."""
+    path = config_file(calm_sandbox)
+    settings = json.loads(path.read_text())
+    del settings["contact"]
+    path.write_text(json.dumps(settings))
+    [doi] = open_works(calm_sandbox, 1)
+    refused = content("pull", doi, "--out", "out", "-c", str(path))
+    assert refused.returncode == 1
+    assert "content config set contact" in refused.stderr
+    told = content("config", "set", "contact", "me@university.edu")
+    assert told.returncode == 0, told.stderr
+    assert content("pull", doi, "--out", "out", "-c", str(path)).returncode == 0
+
+
+def test_wrong_usage_is_told_apart_from_failure(content: Command, config: str, tmp_path: Path) -> None:
+    """CLI-24."""
+    assert content("pull", "-c", config).returncode == 2
+    missing = content("pull", "no-such-file.txt", "-c", config)
+    assert missing.returncode == 2
+    assert "no-such-file.txt" in missing.stderr
+    assert content("pull", "10.1/x", "--max-bytes", "lots", "-c", config).returncode == 2
+    assert content("resume", "--run", str(tmp_path), "-h").returncode == 0
+    nowhere = content("resume", "--run", "nowhere")
+    assert nowhere.returncode == 1
+    assert "content pull" in nowhere.stderr
+
+
+def test_too_little_disk_stops_before_any_request(
+    content: Command, config_file: ConfigFile, calm_sandbox: SandboxServer
+) -> None:
+    """STO-10."""
+    path = config_file(calm_sandbox)
+    settings = json.loads(path.read_text())
+    settings["storage"] = {"min_free_bytes": 10**18}
+    path.write_text(json.dumps(settings))
+    before = calm_sandbox.counters()["requests"]
+    done = content("pull", *open_works(calm_sandbox, 1), "--out", "out", "-c", str(path))
+    assert done.returncode == 1
+    assert "free" in done.stderr
+    assert calm_sandbox.counters()["requests"] == before
+
+
+def test_a_byte_limit_ends_the_run_and_the_next_goes_on(
+    content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    dois = open_works(calm_sandbox, 12)
+    first = content("pull", *dois, "--max-bytes", "100kB", "--workers", "1", "--out", "out", "-c", config)
+    assert first.returncode == 3
+    assert "content resume" in first.stderr
+    assert any(row["outcome"] == "pending" for row in results(tmp_path / "out"))
+    assert content("resume", "--run", "out").returncode == 0
+    assert all(row["outcome"] == "success" for row in results(tmp_path / "out"))
+
+
+def test_a_damaged_file_is_found_and_fetched_again(
+    content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    """CLI-09, FAIL-07."""
+    dois = open_works(calm_sandbox, 2)
+    content("pull", *dois, "--out", "out", "-c", config)
+    path = tmp_path / "out" / results(tmp_path / "out")[0]["path"]
+    good = path.read_bytes()
+    path.chmod(0o644)
+    path.write_bytes(good[:-1] + b"?")
+    repaired = content("resume", "--run", "out", "--verify")
+    assert repaired.returncode == 0, repaired.stderr
+    assert (tmp_path / "out" / results(tmp_path / "out")[0]["path"]).read_bytes() == good
+
+
+def test_chosen_works_are_repeated(content: Command, config: str, calm_sandbox: SandboxServer) -> None:
+    """CLI-09."""
+    dois = open_works(calm_sandbox, 2)
+    content("pull", *dois, "--out", "out", "-c", config)
+    before = calm_sandbox.counters()["files"]
+    done = content("resume", "--run", "out", "--force", "--filter", "status=ok")
+    assert done.returncode == 0, done.stderr
+    assert "2 (0 were there already)" in done.stdout
+    assert content("resume", "--run", "out", "--force").returncode == 2
+    assert calm_sandbox.counters()["files"] >= before
+
+
+# interrupted, killed, doubled
+
+
+def start(words: list[str], environment: dict[str, str], cwd: Path) -> subprocess.Popen[str]:
+    program = str(Path(os.sys.executable).parent / "content")
+    return subprocess.Popen(
+        [program, *words],
+        env=environment,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def wait_for_files(root: Path, count: int) -> None:
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        if (root / "PDF").is_dir() and len(list((root / "PDF").iterdir())) >= count:
+            return
+        time.sleep(0.005)
+    raise AssertionError(f"no {count} files appeared in {root}")
+
+
+@pytest.fixture
+def slow_config(config_file: ConfigFile, sandbox: SandboxServer) -> str:
+    """Few at a time, so that there is something to interrupt."""
+    return str(config_file(sandbox, orchestrator={"max_workers": 2}, limits={"rate_factor": 2.0}))
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_ends_gently_and_loses_nothing(
+    slow_config: str,
+    sandbox: SandboxServer,
+    clean_environment: dict[str, str],
+    tmp_path: Path,
+    content: Command,
+    how: int,
+) -> None:
+    """CLI-21, ORC-12."""
+    (tmp_path / "ids.txt").write_text("\n".join(sandbox.identifiers(60)))
+    process = start(["pull", "ids.txt", "--out", "out", "-c", slow_config], clean_environment, tmp_path)
+    wait_for_files(tmp_path / "out", 5)
+    began = time.monotonic()
+    process.send_signal(how)
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - began < 10
+    assert process.returncode == 130
+    assert "content resume --run" in err
+    assert list((tmp_path / "out" / ".tmp").iterdir()) == []
+    stored = len(list((tmp_path / "out" / "PDF").iterdir()))
+    told = [row for row in results(tmp_path / "out") if row["outcome"] == "success"]
+    assert len(told) == stored
+    assert f"{stored} (0 were there already)" in out
+
+
+def test_two_pulls_in_one_folder_are_told_apart(
+    slow_config: str, sandbox: SandboxServer, clean_environment: dict[str, str], tmp_path: Path, content: Command
+) -> None:
+    (tmp_path / "ids.txt").write_text("\n".join(sandbox.identifiers(60)))
+    first = start(["pull", "ids.txt", "--out", "out", "-c", slow_config], clean_environment, tmp_path)
+    try:
+        wait_for_files(tmp_path / "out", 1)
+        second = content("pull", "ids.txt", "--out", "out", "-c", slow_config)
+        assert second.returncode == 1
+        assert "in use by process" in second.stderr
+        assert "--out" in second.stderr
+    finally:
+        first.send_signal(signal.SIGINT)
+        first.communicate(timeout=30)
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_the_same_command_completes(
+    config_file: ConfigFile, clean_environment: dict[str, str], tmp_path: Path, content: Command
+) -> None:
+    """FAIL-01, QUE-20, CAT-21: killed six times, then left alone: it goes on at once, completes, and repeats nothing."""
+    with SandboxServer(works=120, seed=11) as server:
+        config = str(config_file(server, orchestrator={"max_workers": 4}))
+        (tmp_path / "ids.txt").write_text("\n".join(server.identifiers(120)))
+        words = ["pull", "ids.txt", "--out", "out", "-c", config]
+        root, acknowledged = tmp_path / "out", {}
+        for kill in range(6):
+            process = start(words, clean_environment, tmp_path)
+            wait_for_files(root, len(acknowledged) + 3 + 2 * kill)
+            process.kill()
+            process.communicate()
+            acknowledged = done_jobs(root)
+        sent_before = server.counters()["files_by_work"]
+        began = time.monotonic()
+        final = content(*words)
+        assert final.returncode in (0, 3), final.stderr
+        assert time.monotonic() - began < 60
+        counts = server.counters()["files_by_work"]
+        stored = [work["doi"] for work in server.truth()["works"] if known_as(work) & acknowledged.keys()]
+        assert len(stored) >= len(acknowledged) > 10
+        assert [doi for doi in stored if counts.get(doi, 0) > sent_before.get(doi, 0)] == []
+        check_complete(server, root)
+        assert list((root / ".tmp").iterdir()) == []
+
+
+def done_jobs(root: Path) -> dict[str, str]:
+    """By the server's name of the work: jobs that the ledger knows as done."""
+    import sqlite3
+
+    with sqlite3.connect(root / "state" / "ledger.sqlite") as db:
+        rows = db.execute("SELECT artifact_id, state FROM jobs WHERE state = 'done'").fetchall()
+    db.close()
+    return dict(rows)
+
+
+def known_as(work: dict[str, str]) -> set[str]:
+    """The ids under which the product may know one of the server's works."""
+    arxiv = (work["arxiv_id"] or "").partition("v")[0]
+    return {f"doi:{work['doi'].lower()}", f"arxiv:{arxiv}", f"pmcid:{work['pmcid']}", f"pmid:{work['pmid']}"} | {
+        f"openalex:{work['openalex_id']}"
+    }
+
+
+def check_complete(server: SandboxServer, root: Path) -> None:
+    import hashlib
+
+    truth = server.truth()["works"]
+    for row in results(root):
+        work = truth[int(row["line"]) - 1]
+        if row["outcome"] == "success":
+            assert hashlib.sha256((root / row["path"]).read_bytes()).hexdigest() in work["sha256"]
+        else:
+            assert not {"unpaywall", "arxiv", "doi"} & set(work["reachable_by"]), row

@@ -1,0 +1,144 @@
+"""`content report` and `content catalog` as people and programs call them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt, SourceOutcome, Verb
+from DocsToKG.ContentDownload.cli.catalog import catalog_app
+from DocsToKG.ContentDownload.cli.report import report
+from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
+from DocsToKG.core.clock import ManualClock
+
+app = typer.Typer()
+app.command("report")(report)
+app.add_typer(catalog_app, name="catalog")
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments], env={"COLUMNS": "200"})
+
+
+def filled(root: Path, *, failed: int, run_id: str = "r1") -> Path:
+    with RunTelemetry(root, run_id=run_id, config_hash="c", clock=ManualClock()) as record:
+        for number in range(10):
+            fields: dict[str, Any] = {"outcome": "success", "sha256": f"{number:064x}", "path": f"{number}.pdf"}
+            if number < failed:
+                fields = {"outcome": "error", "reason": "[red]all|tiers\nexhausted"}
+            record.finish(ManifestRecord(doc_id=f"doi:{run_id}/{number}", tier="direct_oa", ttfp_ms=500, **fields))
+        record.attempt(
+            Attempt(1.0, "arxiv", "https://a.org/x", Verb.GET, AttemptStatus.HTTP_GET, 200, work_id="doi:r1/5")
+        )
+        record.source_attempt(SourceAttempt(1.0, "doi:r1/5", "direct_oa", "arxiv", SourceOutcome.SUCCESS))
+    return root
+
+
+def test_a_good_run_exits_0_and_shows_its_figures(tmp_path: Path) -> None:
+    """CLI-10."""
+    shown = run("report", "--run", filled(tmp_path, failed=1))
+    assert shown.exit_code == 0
+    for text in ("yield", "90.0 %", "0.50 s", "ttfp_p95_s", "[red]all|tiers exhausted"):
+        assert text in shown.stdout
+
+
+def test_a_missed_service_level_exits_4_unless_gates_are_off(tmp_path: Path) -> None:
+    """CLI-10, CLI-24."""
+    filled(tmp_path, failed=5)
+    broken = run("report", "--run", tmp_path)
+    assert broken.exit_code == 4
+    assert "Service level missed: yield 0.5 (wanted >= 0.85)" in broken.stderr
+    assert "MISSED" in broken.stdout
+    assert run("report", "--run", tmp_path, "--no-gates").exit_code == 0
+
+
+def test_the_report_is_json_for_programs(tmp_path: Path) -> None:
+    shown = run("report", "--run", filled(tmp_path, failed=5), "--format", "json")
+    assert shown.exit_code == 4
+    told = json.loads(shown.stdout)
+    assert (told["obtained"], told["yield_ratio"]) == (5, 0.5)
+    assert told["gates"][0] == {"gate": "yield", "value": 0.5, "target": ">= 0.85", "ok": False}
+
+
+def test_the_report_is_markdown_for_notes(tmp_path: Path) -> None:
+    shown = run("report", "--run", filled(tmp_path, failed=1), "--format", "md").stdout
+    assert "| yield | 90.0 % |" in shown
+    assert "| yield | 0.9 | >= 0.85 | ok |" in shown
+    assert "| [red]all\\|tiers exhausted | 1 |" in shown
+
+
+def test_one_run_of_the_folder_can_be_chosen(tmp_path: Path) -> None:
+    filled(tmp_path, failed=5)
+    filled(tmp_path, failed=0, run_id="r2")
+    counts = {
+        choice: json.loads(run("report", "--run", tmp_path, "--format", "json", *choice.split()).stdout)["obtained"]
+        for choice in ("", "--run-id last", "--run-id r1")
+    }
+    assert counts == {"": 15, "--run-id last": 10, "--run-id r1": 5}
+    unknown = run("report", "--run", tmp_path, "--run-id", "r9")
+    assert unknown.exit_code == 2
+    assert "r1, r2" in unknown.stderr
+
+
+def test_a_folder_without_a_record_is_named(tmp_path: Path) -> None:
+    shown = run("report", "--run", tmp_path)
+    assert isinstance(shown.exception, RecordError)
+    assert str(tmp_path) in str(shown.exception)
+
+
+def test_catalog_stats_are_grouped_for_people_and_programs(tmp_path: Path) -> None:
+    """CLI-11."""
+    filled(tmp_path, failed=1)
+    told = json.loads(run("catalog", "stats", "--run", tmp_path, "--format", "json", "--group-by", "tier").stdout)
+    assert told == [{"tier": "direct_oa", "works": 10, "obtained": 9, "present": 0, "failed": 1, "bytes": 0}]
+    by_path = run("catalog", "stats", "--db-path", tmp_path / "manifest.sqlite")
+    assert by_path.exit_code == 0
+    assert "obtained" in by_path.stdout
+    assert run("catalog", "stats", "--run", tmp_path, "--group-by", "colour").exit_code == 2
+
+
+def test_catalog_query_answers_and_says_when_it_cut(tmp_path: Path) -> None:
+    filled(tmp_path, failed=1)
+    sql = "SELECT doc_id, x'00ff' AS blob FROM catalog_entries WHERE status = 'ok' ORDER BY doc_id"
+    shown = run("catalog", "query", "--run", tmp_path, "--sql", sql, "--format", "json", "--limit", "2")
+    assert json.loads(shown.stdout) == [
+        {"doc_id": "doi:r1/1", "blob": "2 bytes"},
+        {"doc_id": "doi:r1/2", "blob": "2 bytes"},
+    ]
+    assert "first 2 rows" in shown.stderr
+    assert "doi:r1/9" in run("catalog", "query", "--run", tmp_path, "--sql", sql).stdout
+
+
+def test_catalog_query_refuses_to_write(tmp_path: Path) -> None:
+    shown = run("catalog", "query", "--run", filled(tmp_path, failed=1), "--sql", "DELETE FROM manifests")
+    assert shown.exit_code == 1
+    assert isinstance(shown.exception, RecordError | SystemExit)
+
+
+def test_catalog_show_tells_of_one_work(tmp_path: Path) -> None:
+    filled(tmp_path, failed=1)
+    told = json.loads(run("catalog", "show", "doi:r1/5", "--run", tmp_path, "--format", "json").stdout)
+    assert [len(told[part]) for part in ("lines", "downloads", "sources", "attempts")] == [1, 1, 1, 1]
+    table = run("catalog", "show", "doi:r1/5", "--run", tmp_path).stdout
+    assert "https://a.org/x" in table
+    missing = run("catalog", "show", "doi:nobody", "--run", tmp_path)
+    assert missing.exit_code == 1
+    assert "Nothing is known" in missing.stderr
+
+
+@pytest.mark.parametrize("module", ["report", "catalog"])
+def test_the_commands_import_nothing_heavy(module: str) -> None:
+    heavy = ("sqlite3", "rich.table", "orjson", "DocsToKG.ContentDownload.catalog")
+    code = (
+        f"import sys, DocsToKG.ContentDownload.cli.{module}; print([name for name in {heavy} if name in sys.modules])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.strip() == "[]"
