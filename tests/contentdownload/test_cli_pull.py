@@ -98,6 +98,7 @@ def test_every_entry_point_downloads_a_real_file(
     assert results(tmp_path / "out")[0]["outcome"] == "success"
 
 
+@pytest.mark.slow
 def test_run_single_shot_and_dry_run(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -115,6 +116,7 @@ def test_run_single_shot_and_dry_run(
     assert [row["outcome"] for row in results(tmp_path / "out")] == ["success", "success"]
 
 
+@pytest.mark.slow
 def test_report_and_catalog_of_a_run(content: Command, config: str, calm_sandbox: SandboxServer) -> None:
     """CLI-10, CLI-11."""
     dois = open_works(calm_sandbox, 3)
@@ -133,6 +135,7 @@ def test_report_and_catalog_of_a_run(content: Command, config: str, calm_sandbox
     assert "3" in asked.stdout
 
 
+@pytest.mark.slow
 def test_without_a_contact_address_the_way_out_is_named(
     content: Command, config_file: ConfigFile, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -150,6 +153,7 @@ def test_without_a_contact_address_the_way_out_is_named(
     assert content("pull", doi, "--out", "out", "-c", str(path)).returncode == 0
 
 
+@pytest.mark.slow
 def test_wrong_usage_is_told_apart_from_failure(content: Command, config: str, tmp_path: Path) -> None:
     """CLI-24."""
     assert content("pull", "-c", config).returncode == 2
@@ -178,6 +182,7 @@ def test_too_little_disk_stops_before_any_request(
     assert calm_sandbox.counters()["requests"] == before
 
 
+@pytest.mark.slow
 def test_a_byte_limit_ends_the_run_and_the_next_goes_on(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -190,6 +195,7 @@ def test_a_byte_limit_ends_the_run_and_the_next_goes_on(
     assert all(row["outcome"] == "success" for row in results(tmp_path / "out"))
 
 
+@pytest.mark.slow
 def test_a_damaged_file_is_found_and_fetched_again(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -205,6 +211,7 @@ def test_a_damaged_file_is_found_and_fetched_again(
     assert (tmp_path / "out" / results(tmp_path / "out")[0]["path"]).read_bytes() == good
 
 
+@pytest.mark.slow
 def test_chosen_works_are_repeated(content: Command, config: str, calm_sandbox: SandboxServer) -> None:
     """CLI-09."""
     dois = open_works(calm_sandbox, 2)
@@ -294,7 +301,7 @@ def test_two_pulls_in_one_folder_are_told_apart(
 def test_killed_at_any_moment_the_same_command_completes(
     config_file: ConfigFile, clean_environment: dict[str, str], tmp_path: Path, content: Command
 ) -> None:
-    """FAIL-01, QUE-20, CAT-21: killed six times, then left alone: it goes on at once, completes, and repeats nothing."""
+    """FAIL-01, QUE-20, CAT-21: killed six times, then left alone: it goes on at once and repeats nothing."""
     with SandboxServer(works=120, seed=11) as server:
         config = str(config_file(server, orchestrator={"max_workers": 4}))
         (tmp_path / "ids.txt").write_text("\n".join(server.identifiers(120)))

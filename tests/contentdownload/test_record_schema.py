@@ -251,9 +251,9 @@ def test_results_have_one_row_per_input_line_in_its_order(tmp_path: Path) -> Non
     ]
     write_results(tmp_path / "results.csv", iter(rows))
     assert (tmp_path / "results.csv").read_bytes() == (
-        b"line,input,id,outcome,path,reason\n"
-        b"1,10.1/A,doi:10.1/a,success,PDF/a.pdf,\n"
-        b'2,"rub,""bish"" ",,invalid,,not an identifier\n'
+        b"line,input,id,outcome,path,reason,source\n"
+        b"1,10.1/A,doi:10.1/a,success,PDF/a.pdf,,\n"
+        b'2,"rub,""bish"" ",,invalid,,not an identifier,\n'
     )
 
 

@@ -348,7 +348,7 @@ def test_an_empty_query_asks_nothing() -> None:
 
 def test_the_registry_knows_its_sources_and_refuses_others() -> None:
     """RES-20: an unknown name is an error."""
-    assert registry.names() == ("unpaywall", "arxiv", "doi_redirect", "landing", "openalex")
+    assert registry.names() == ("unpaywall", "arxiv", "doi_redirect", "landing", "openalex", "idconv")
     assert list(registry.build(["landing", "arxiv"], settings={})) == ["landing", "arxiv"]
     assert all(name == built.name for name, built in registry.build(registry.names()).items())
     with pytest.raises(ConfigError, match="unpaywall"):

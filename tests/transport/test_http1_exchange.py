@@ -305,6 +305,7 @@ def test_cookies_of_one_answer_do_not_reach_the_next_request(serve, reach):
 def test_urls_with_keys_are_not_logged_once_the_log_is_silenced(serve, reach, caplog):
     """SEC-04: httpx2 writes every URL it asks for into its log."""
     caplog.set_level(logging.DEBUG)
+    logging.getLogger("httpx2").setLevel(logging.NOTSET)
     client = reach(serve(play(OK)))
     client.get(URL, params={"key": "shown"})
     silence_request_log()

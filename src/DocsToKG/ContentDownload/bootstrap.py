@@ -90,6 +90,7 @@ def open_parts(
     clock = clock or SystemClock()
     _refuse_missing_backends(cfg)
     root = Path(cfg.telemetry.manifest_path).parent
+    database = _database(cfg, root)
     with ExitStack() as stack:
         store = open_store(cfg)
         telemetry = stack.enter_context(
@@ -98,11 +99,12 @@ def open_parts(
                 run_id=run_id or new_run_id(),
                 config_hash=config_hash(cfg),
                 clock=clock,
-                sinks=cfg.telemetry.sinks,
+                sinks=(*cfg.telemetry.sinks, "sqlite"),
+                database=database,
                 worker_id=worker_id or new_worker_id(),
             )
         )
-        catalog = stack.enter_context(Catalog(root / "manifest.sqlite"))
+        catalog = stack.enter_context(Catalog(database))
         network = stack.enter_context(open_network(cfg, store=store, attempts=telemetry, clock=clock))
         refetch: set[str] = set()
         pipeline = _pipeline(
@@ -147,6 +149,13 @@ def run_from_config(
 
     with DownloadRun(cfg) as run:
         return run.process_artifacts(artifacts)
+
+
+def _database(cfg: ContentDownloadConfig, root: Path) -> Path:
+    """The catalog. A run cannot do without one; when its sink is off, it is kept out of the user's sight."""
+    if cfg.catalog.path is not None:
+        return Path(cfg.catalog.path)
+    return root / "manifest.sqlite" if "sqlite" in cfg.telemetry.sinks else root / "state" / "catalog.sqlite"
 
 
 def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:

@@ -211,6 +211,7 @@ class DownloadRun:
 
     def figures(self) -> Figures:
         """The figures of this run so far."""
+        self._parts.telemetry.flush()
         return self._parts.catalog.figures(self._parts.telemetry.run_id)
 
     def search(self, query: str, *, most: int | None = None) -> Iterator[InputLine]:
@@ -302,7 +303,11 @@ class DownloadRun:
 
     def _is_whole(self, job: JobRecord) -> bool:
         found = self._parts.catalog.find_download(job.artifact_id)
-        return found is not None and self._parts.store.verify(found.sha256) and self._is_on_disk(job)
+        if found is None:
+            return False
+        intact = self._parts.store.verify(found.sha256)
+        self._parts.telemetry.verified(found.sha256, intact)
+        return intact and self._is_on_disk(job)
 
     def _is_on_disk(self, job: JobRecord) -> bool:
         path = self._path_of(job)
@@ -361,10 +366,9 @@ class DownloadRun:
     def _single(self, work: WorkArtifact) -> ResultRow:
         outcome = self._parts.pipeline.process(work)
         path = self._relative(outcome.path) or self._parts.find_file(work.work_id)
-        done = threading.Event()
         record = ManifestRecord.of(work, outcome, worker_id=self._worker_id, path=self._relative(outcome.path))
-        self._parts.telemetry.finish(record, then=done.set)
-        done.wait()
+        self._parts.telemetry.finish(record)
+        self._parts.telemetry.flush()
         self._told(work.work_id, outcome)
         has_file = outcome.ok or outcome.reason == Reason.ALREADY_PRESENT
         ending = OutcomeClass.SUCCESS if has_file else outcome.classification

@@ -51,7 +51,10 @@ class InProcess:
     def start(self) -> int:
         """Returns the port."""
         command = [sys.executable, "-m", "DocsToKG.Sandbox", "--ready-json", *self._arguments()]
-        process = self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        # A session of its own: Ctrl+C is for the program that started it, which then ends it.
+        process = self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+        )
         assert process.stdout is not None
         # A child that hangs before it is ready is ended, which ends the read as well.
         watchdog = threading.Timer(_START_S, process.kill)

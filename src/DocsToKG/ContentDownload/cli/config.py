@@ -12,16 +12,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import CommandGroup
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.explain import Explanation
     from DocsToKG.ContentDownload.config.loader import Loaded
 
-ConfigOption = Annotated[
-    str | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Settings, as YAML or JSON.", show_default=False),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
 
 config_app = typer.Typer(
     cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None, help="Show, check and change settings."

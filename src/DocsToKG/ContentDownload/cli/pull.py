@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -33,9 +34,6 @@ Sources = Annotated[
         "or - for standard input.",
         show_default=False,
     ),
-]
-ConfigFile = Annotated[
-    str | None, typer.Option("--config", "-c", metavar="FILE", help="Settings, as YAML or JSON.", show_default=False)
 ]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the corpus and of its record.")]
 Workers = Annotated[
@@ -61,7 +59,6 @@ Patience = Annotated[
     typer.Option("--patience", min=0, metavar="SECONDS", help="How long to wait for papers that may be had later."),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
-Json = Annotated[bool, typer.Option("--json", help="For programs: the result as JSON on standard output.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show where each paper could be had; fetch no file.")]
 
 
@@ -74,12 +71,12 @@ def pull(
     workers: Workers = None,
     no_robots: NoRobots = False,
     resolver_order: Order = None,
-    config: ConfigFile = None,
+    config: ConfigOption = None,
     no_retry: NoRetry = False,
     patience: Patience = _PATIENCE_S,
     dry_run: DryRun = False,
     quiet: Quiet = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Obtain papers: one verified file for every identifier that is openly reachable.
 
@@ -122,7 +119,7 @@ def resume(
     workers: Workers = None,
     patience: Patience = _PATIENCE_S,
     quiet: Quiet = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Go on with a run that was interrupted, with the inputs and settings it was started with.
 
@@ -148,7 +145,7 @@ def resume(
 
 def run(
     sources: Sources = None,
-    config: ConfigFile = None,
+    config: ConfigOption = None,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Default: as configured.", show_default=False)
     ] = None,
@@ -162,7 +159,7 @@ def run(
     queue_run: Annotated[bool, typer.Option("--queue-run", help="Through the queue; this is the default.")] = False,
     no_retry: NoRetry = False,
     quiet: Quiet = False,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Obtain the given works with the paths of the configuration.
 
@@ -188,7 +185,7 @@ def run(
 
 
 def plan(
-    sources: Sources = None, config: ConfigFile = None, resolver_order: Order = None, as_json: Json = False
+    sources: Sources = None, config: ConfigOption = None, resolver_order: Order = None, as_json: JsonOption = False
 ) -> None:
     """Show where each paper could be had, in the order the copies would be tried, without fetching any.
 

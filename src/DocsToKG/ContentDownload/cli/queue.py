@@ -15,16 +15,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import CommandGroup
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.cli.queue_lines import QueueLine
     from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 
-ConfigOption = Annotated[
-    str | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Settings, as YAML or JSON.", show_default=False),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
 ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the history.", show_default=False)]
 JobArgument = Annotated[int, typer.Argument(metavar="JOB_ID", help="The number `queue list` shows.")]
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from DocsToKG.ContentDownload.cli.group import ExitCode
+
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures, Gate
 
-GATES_BROKEN = 4
 _GROUPS = {
     "failed_by_reason": "Not obtained, by reason",
     "by_resolver": "By source",
@@ -60,7 +61,7 @@ def report(
             f"{gate.name} {_number(gate.value)} (wanted {gate.target})" for gate in judged if not gate.ok
         )
         typer.echo(f"Service level missed: {broken}", err=True)
-        raise typer.Exit(GATES_BROKEN)
+        raise typer.Exit(ExitCode.GATES)
 
 
 def _chosen(runs: list[str], run_id: str | None) -> str | None:

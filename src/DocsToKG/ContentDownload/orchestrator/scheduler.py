@@ -64,6 +64,7 @@ class Orchestrator:
             on_outcome=on_outcome,
             on_fault=self._fail,
         )
+        telemetry.on_failure(self._fail)
         self._run_token = CancelToken()
         self._lock = threading.Lock()
         self._moved = threading.Condition(self._lock)  # a job ended, or the run is stopping
