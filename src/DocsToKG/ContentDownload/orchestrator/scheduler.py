@@ -64,7 +64,6 @@ class Orchestrator:
             on_outcome=on_outcome,
             on_fault=self._fail,
         )
-        telemetry.on_failure(self._fail)
         self._run_token = CancelToken()
         self._lock = threading.Lock()
         self._moved = threading.Condition(self._lock)  # a job ended, or the run is stopping
@@ -76,6 +75,7 @@ class Orchestrator:
             threading.Thread(target=self._guard, args=(loop,), name=f"{loop.__name__.strip('_')}", daemon=True)
             for loop in (self._dispatch, self._beat)
         ]
+        telemetry.on_failure(self._fail)
 
     def start(self) -> None:
         self._frontier.start()
@@ -137,7 +137,7 @@ class Orchestrator:
             for job in jobs:
                 self._begin(job)
             if not jobs:
-                self._ledger.wait_for_work(self._idle_s())
+                self._ledger.wait_for_work(self._idle_s(), unless=self._stopping.is_set)
 
     def _beat(self) -> None:
         while not self._stopping.wait(self._heartbeat_s):
@@ -200,3 +200,4 @@ class Orchestrator:
     def _wake(self) -> None:
         with self._lock:
             self._moved.notify_all()
+        self._ledger.wake()

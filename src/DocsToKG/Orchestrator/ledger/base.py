@@ -8,7 +8,7 @@ nothing; an answer is handed over only after its transaction is committed.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
@@ -249,6 +249,8 @@ class Ledger(Protocol):
 
     def verify_history(self) -> bool: ...
 
-    def wait_for_work(self, timeout_s: float) -> bool: ...
+    def wake(self) -> None: ...
+
+    def wait_for_work(self, timeout_s: float, *, unless: Callable[[], bool] = ...) -> bool: ...
 
     def close(self) -> None: ...

@@ -230,10 +230,14 @@ class SqliteLedger:
     def verify_history(self) -> bool:
         return self._reader.verify_history()
 
-    def wait_for_work(self, timeout_s: float) -> bool:
-        """Wait until a lease may find something: True then, False when the time is over or while paused."""
+    def wake(self) -> None:
+        """Call back everyone who waits for work, for example to stop."""
+        self._signal.notify("")
+
+    def wait_for_work(self, timeout_s: float, *, unless: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until a lease may find something: True then; False when time is over, or `unless` is found true."""
         left = timeout_s
-        while True:
+        while not unless():
             mark = self._signal.mark()
             if (soonest := self._seconds_to_work()) <= 0:
                 return True
@@ -242,6 +246,7 @@ class SqliteLedger:
             step = min(left, self._poll_s, soonest)
             self._signal.wait(step, since=mark)
             left -= step
+        return False
 
     def _seconds_to_work(self) -> float:
         if self._reader.is_paused():

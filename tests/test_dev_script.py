@@ -1,0 +1,74 @@
+"""The bootstrap script on machines that lack something."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What the script needs of a clone."""
+    for name in ("dev", "Makefile", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
+    return tmp_path
+
+
+def bare_python(folder: Path) -> list[str]:
+    """A python3 that has neither pip nor venv, as Debian ships it."""
+    hook = folder / "hook"
+    hook.mkdir()
+    (hook / "sitecustomize.py").write_text(
+        "import importlib.util as util\n"
+        "real = util.find_spec\n"
+        "util.find_spec = lambda name, *rest: None if name in ('pip', 'ensurepip', 'venv') else real(name, *rest)\n"
+    )
+    return [sys.executable, str(folder / "dev")]
+
+
+def test_without_pip_and_venv_the_missing_package_is_named(checkout: Path) -> None:
+    words = bare_python(checkout)
+    environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(checkout / "hook"), "HOME": str(checkout)}
+    done = subprocess.run([*words, "test"], capture_output=True, text=True, env=environment, cwd=checkout, timeout=60)
+    assert done.returncode == 1
+    assert "python3-venv" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_warm_start_needs_no_network(checkout: Path) -> None:
+    """With the stamp in place nothing is fetched: a dead proxy and a dead index do not matter."""
+    script = (
+        "import importlib.machinery, importlib.util, sys, pathlib\n"
+        "loader = importlib.machinery.SourceFileLoader('dev', 'dev')\n"
+        "dev = importlib.util.module_from_spec(importlib.util.spec_from_loader('dev', loader))\n"
+        "loader.exec_module(dev)\n"
+        "dev.VENV.mkdir()\n"
+        "(dev.VENV / '.stamp').write_text(dev.fingerprint(dev.DEVELOP))\n"
+        "dev.install = lambda lock: sys.exit('it installed something')\n"
+        "dev.set_up(dev.DEVELOP)\n"
+        "(dev.ROOT / 'pyproject.toml').write_text('changed')\n"
+        "try:\n"
+        "    dev.set_up(dev.DEVELOP)\n"
+        "except SystemExit as stop:\n"
+        "    print(stop)\n"
+    )
+    environment = dict(os.environ, PIP_INDEX_URL="http://127.0.0.1:9/", UV_INDEX_URL="http://127.0.0.1:9/")
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=checkout, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "it installed something"
+
+
+def test_an_unknown_word_is_answered_with_the_known_ones(checkout: Path) -> None:
+    done = subprocess.run([sys.executable, "dev", "dance"], capture_output=True, text=True, cwd=checkout, timeout=60)
+    assert done.returncode == 1
+    assert "./dev test" in done.stdout
