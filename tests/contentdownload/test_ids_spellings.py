@@ -228,3 +228,12 @@ def test_any_text_is_named_or_refused_and_names_round_trip(text: str) -> None:
 def test_other_normal_forms_are_stable_and_ascii(normalize, text: str) -> None:  # type: ignore[no-untyped-def]
     value = normalize(text)
     assert value is None or (value.isascii() and normalize(value) == value)
+
+
+def test_a_key_in_an_address_never_becomes_part_of_an_id() -> None:
+    """SEC-04: the id stands in every record; two addresses that differ in the key alone stay two works."""
+    one = to_work(parse_identifier("https://a.example.org/paper?id=7&api_key=hunter2"))
+    two = to_work(parse_identifier("https://a.example.org/paper?id=7&api_key=other"))
+    assert "hunter2" not in one.work_id
+    assert one.work_id != two.work_id
+    assert "hunter2" in str(one.landing_urls)

@@ -211,7 +211,11 @@ def demo(
     from DocsToKG.Sandbox.profile import SandboxServer
 
     with SandboxServer(works=papers, seed=seed) as sandbox:
-        typer.echo(f"A small scholarly web of {papers} works answers on 127.0.0.1:{sandbox.port}.", err=True)
+        typer.echo(
+            f"A small scholarly web of {papers} works answers on 127.0.0.1:{sandbox.port}. "
+            f"It grants {sandbox.rate_factor:g} times the rates that real services do, so that this takes seconds.",
+            err=True,
+        )
         settings = _merge(_merge(sandbox.profile(), _IN_A_HURRY), _settings(out, workers=workers))
         cfg = _load(None, settings, environ={})
         ids = out / "ids.txt"

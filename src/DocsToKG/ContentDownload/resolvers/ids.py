@@ -34,6 +34,7 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
     trim_end,
     unwrap,
 )
+from DocsToKG.core.digest import sha256_hex
 from DocsToKG.core.urls import index_url, mask_url
 
 __all__ = [
@@ -139,7 +140,14 @@ def work_id_of(fields: dict[str, Any]) -> str:
     urls = (*(fields.get("landing_urls") or ()), *(fields.get("pdf_urls") or ()))
     if not urls:
         raise BadIdentifier("", "no identifier is known", "give a DOI, an arXiv id, a PMCID, a PMID or a URL")
-    return f"url:{index_url(urls[0])}"
+    return f"url:{_shown_address(urls[0])}"
+
+
+def _shown_address(url: str) -> str:
+    """The address as every record may show it: a key in it is masked, and a digest keeps such addresses apart."""
+    address = index_url(url)
+    shown = mask_url(address)
+    return shown if shown == address else f"{shown}#{sha256_hex(address.encode())[:12]}"
 
 
 def _add(fields: dict[str, Any], metadata: dict[str, Any], identifier: Identifier) -> None:
