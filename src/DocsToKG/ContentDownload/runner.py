@@ -30,10 +30,11 @@ from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
 from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import JobRecord, NewJob
+from DocsToKG.Orchestrator.ledger.base import Enqueued, JobRecord, NewJob
 from DocsToKG.Orchestrator.services.presence import Presence, free_dead
 
 _BATCH = 500
+_ENDED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED)
 _GRACE_S = 8.0
 
 
@@ -268,20 +269,27 @@ class DownloadRun:
         attempts = self._cfg.orchestrator.max_job_attempts
         jobs = [NewJob(work.work_id, work.to_dict(), max_attempts=attempts) for work in works]
         known = [entry for entry in ledger.enqueue_many(jobs, actor="pull") if not entry.created]
-        failed = {entry.job_id for entry in known if entry.state in (JobState.ERROR, JobState.CANCELED)}
-        held = {entry.job_id for entry in known if entry.state in (JobState.DONE, JobState.SKIPPED)}
-        lost = {job_id for job_id in held if not self._is_on_disk(ledger.job(job_id))}
-        if lost:
-            ledger.retry_failed(
-                job_ids=lost, states=(JobState.DONE, JobState.SKIPPED), actor="pull", reason="the file is gone"
-            )
-        if failed and retry_failed:
-            ledger.retry_failed(job_ids=failed, states=(JobState.ERROR, JobState.CANCELED), actor="pull")
+        standing = {entry.job_id: self._standing(entry) for entry in known}
+        gone = [job_id for job_id, how in standing.items() if how == "gone"]
+        missed = [job_id for job_id, how in standing.items() if how == "missed"]
+        if gone:
+            ledger.retry_failed(job_ids=gone, states=_ENDED, actor="pull", reason="the file is gone")
+        if missed and retry_failed:
+            ledger.retry_failed(job_ids=missed, states=_ENDED, actor="pull")
         with self._tally_lock:
             self._tally.total += len(works)
-            self._tally.present += len(held - lost)
+            self._tally.present += sum(how == "held" for how in standing.values())
             if not retry_failed:
-                self._tally.ends[OutcomeClass.ERROR] += len(failed)
+                self._tally.ends[OutcomeClass.ERROR] += len(missed)
+
+    def _standing(self, entry: Enqueued) -> str:
+        """How a known work stands: `open`, `held` (its file is there), `gone` (it was), or `missed`."""
+        if entry.state not in _ENDED:
+            return "open"
+        path = self._parts.find_file(entry.artifact_id)
+        if path is not None:
+            return "held" if (self.folder.root / path).exists() else "gone"
+        return "gone" if entry.state == JobState.DONE else "missed"
 
     def _jobs(self, state: JobState) -> Iterator[JobRecord]:
         after = 0
@@ -307,16 +315,7 @@ class DownloadRun:
             return False
         intact = self._parts.store.verify(found.sha256)
         self._parts.telemetry.verified(found.sha256, intact)
-        return intact and self._is_on_disk(job)
-
-    def _is_on_disk(self, job: JobRecord) -> bool:
-        path = self._path_of(job)
-        return path is not None and path.exists()
-
-    def _path_of(self, job: JobRecord) -> Path | None:
-        """The file of a finished job, as the record knows it."""
-        held = self._parts.find_file(job.artifact_id)
-        return None if held is None else self.folder.root / held
+        return intact and (self.folder.root / found.path).exists()
 
     def _on_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
         with self._tally_lock:
@@ -356,7 +355,7 @@ class DownloadRun:
 
     def _ending(self, job: JobRecord | None) -> tuple[str, str | None, str | None]:
         """Outcome, path and reason of a job as it stands."""
-        if job is None or job.state not in (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED):
+        if job is None or job.state not in _ENDED:
             return "pending", None, _why_pending(job)
         held = self._parts.find_file(job.artifact_id)
         if held is not None and job.state in (JobState.DONE, JobState.SKIPPED):

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from DocsToKG.ContentDownload.cli import catalog, config, pull, queue, report, sandbox
+from DocsToKG.ContentDownload.cli import catalog, config, demo, pull, queue, report, sandbox
 from DocsToKG.ContentDownload.cli.group import EXIT_CODES_HELP, CommandGroup
 
 queue_app = queue.queue_app
@@ -54,7 +54,7 @@ def _new_app(name: str, help_text: str) -> typer.Typer:
     new.add_typer(catalog.catalog_app, name="catalog")
     new.add_typer(queue_app, name="queue")
     new.add_typer(config.config_app, name="config")
-    new.command("demo")(pull.demo)
+    new.command("demo")(demo.demo)
     new.command("sandbox")(sandbox.sandbox)
     return new
 

@@ -1,0 +1,60 @@
+"""`content demo`: a small scholarly web on this machine, and a pull from it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.launch import drive, load_settings, merged, option_settings
+
+# The web of the demo recovers from its faults within seconds, so nobody has to wait minutes for another try.
+_IN_A_HURRY = {
+    "orchestrator": {"retry_backoff_seconds": 1, "jitter_seconds": 1},
+    "robots": {"unreachable_seconds": 2},
+}
+
+
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The corpus.")] = Path("demo-corpus"),
+    papers: Annotated[int, typer.Option("--papers", min=1, max=5000, help="How many to pull.")] = 200,
+    seed: Annotated[int, typer.Option("--seed", help="Another small web.")] = 7,
+    workers: Annotated[int, typer.Option("--workers", "-w", min=1, max=256)] = 16,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+) -> None:
+    """Start a small scholarly web on this machine and pull papers from it. Nothing leaves the machine.
+
+    Run it twice: the second time everything is there.
+    """
+    from DocsToKG.ContentDownload.inputs import read_inputs
+    from DocsToKG.ContentDownload.runner import DownloadRun
+    from DocsToKG.Sandbox.profile import SandboxServer
+
+    with SandboxServer(works=papers, seed=seed) as sandbox:
+        typer.echo(
+            f"A small scholarly web of {papers} works answers on 127.0.0.1:{sandbox.port}. "
+            f"It grants {sandbox.rate_factor:g} times the rates that real services do, so that this takes seconds.",
+            err=True,
+        )
+        settings = merged(merged(sandbox.profile(), _IN_A_HURRY), option_settings(out, workers=workers))
+        cfg = load_settings(None, settings, environ={})
+        ids = out / "ids.txt"
+        out.mkdir(parents=True, exist_ok=True)
+        ids.write_text("\n".join(sandbox.identifiers(papers)) + "\n", encoding="utf-8")
+        with DownloadRun(cfg) as download:
+            code = drive(download, read_inputs([str(ids)], stdin=sys.stdin), retry_failed=False, quiet=quiet)
+        if code == ExitCode.INTERRUPTED:
+            raise typer.Exit(code)
+        counters = sandbox.counters()
+        typer.echo(
+            f"The small web answered {counters['requests']} requests; politeness violations it counted: "
+            f"{len(sandbox.violations())}.",
+            err=True,
+        )
+    if code == ExitCode.INCOMPLETE:
+        typer.echo("Some of its papers are not openly reachable on purpose; results.csv has each reason.", err=True)
+        code = ExitCode.OK
+    raise typer.Exit(code)

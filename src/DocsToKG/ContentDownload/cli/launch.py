@@ -1,0 +1,145 @@
+"""What every command that obtains papers shares: its options as settings, the contact address, driving a run.
+
+Knows the order (load, enqueue, run with a display, report) and the exit codes; knows nothing of single commands.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.group import ExitCode
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+    from DocsToKG.ContentDownload.inputs import InputLine
+    from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
+
+PATIENCE_S = 900.0
+
+
+def option_settings(
+    out: Path | None,
+    *,
+    workers: int | None = None,
+    no_robots: bool = False,
+    resolver_order: str | None = None,
+) -> dict[str, Any]:
+    """The options of a command as settings, the strongest layer."""
+    settings: dict[str, Any] = {}
+    if out is not None:
+        root = out.expanduser().resolve()
+        settings["telemetry"] = {"manifest_path": str(root / "manifest.jsonl")}
+        settings["storage"] = {"root_dir": str(root)}
+        settings["queue"] = {"path": str(root / "state" / "ledger.sqlite")}
+        settings["hishel"] = {"base_path": str(root / "state" / "cache")}
+    if workers is not None:
+        settings["orchestrator"] = {"max_workers": workers}
+    if resolver_order:
+        settings["resolvers"] = {"order": [name.strip() for name in resolver_order.split(",") if name.strip()]}
+    if no_robots:
+        typer.echo("Warning: robots.txt is not read in this run; the record says so.", err=True)
+        settings["robots"] = {"enabled": False}
+    return settings
+
+
+def load_settings(
+    config: str | None, settings: Mapping[str, Any], environ: Mapping[str, str] | None = None
+) -> ContentDownloadConfig:
+    from DocsToKG.ContentDownload.config.loader import load_config_verbose
+    from DocsToKG.ContentDownload.config.rules import contact_of
+
+    loaded = load_config_verbose(config, settings, environ=environ)
+    for warning in loaded.warnings:
+        typer.echo(f"Warning: {warning}", err=True)
+    if contact_of(loaded.config) is not None:
+        return loaded.config
+    _ask_contact()
+    return load_config_verbose(config, settings, environ=environ).config
+
+
+def merged(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
+    """Both settings, section by section; where they meet, `top` counts."""
+    result = dict(base)
+    for key, value in top.items():
+        below = result.get(key)
+        sections = isinstance(below, Mapping) and isinstance(value, Mapping)
+        result[key] = merged(below or {}, value) if sections else value
+    return result
+
+
+def drive(
+    run: DownloadRun,
+    lines: Iterable[InputLine] | None,
+    *,
+    retry_failed: bool = True,
+    patience_s: float = PATIENCE_S,
+    quiet: bool = False,
+    as_json: bool = False,
+) -> ExitCode:
+    """Enqueue, run with a display, report. Ctrl+C ends it early without losing anything."""
+    from DocsToKG.ContentDownload.cli.progress import Progress
+
+    interrupted = False
+    with _terminate_like_interrupt():
+        try:
+            if lines is not None:
+                run.enqueue(lines, retry_failed=retry_failed)
+            run.start()
+            with Progress(quiet=quiet) as watch:
+                run.wait(watch, patience_s=patience_s)
+        except KeyboardInterrupt:
+            interrupted = True
+            typer.echo("Stopping: running downloads have a few seconds to finish.", err=True)
+        run.stop()
+    code = finish(run, run.result(), as_json)
+    if interrupted or run.hit_byte_limit:
+        why = "Interrupted" if interrupted else "The byte limit is reached"
+        typer.echo(f"{why}. Nothing is lost; go on with: content resume --run {run.folder.root}", err=True)
+    return ExitCode.INTERRUPTED if interrupted else code
+
+
+def finish(run: DownloadRun, result: RunResult, as_json: bool) -> ExitCode:
+    from DocsToKG.ContentDownload.cli.outcome import print_outcome, result_json
+
+    if as_json:
+        typer.echo(json.dumps(result_json(result)))
+    else:
+        print_outcome(result, run.figures())
+    return ExitCode.OK if result.complete else ExitCode.INCOMPLETE
+
+
+@contextmanager
+def _terminate_like_interrupt() -> Iterator[None]:
+    """SIGTERM ends a run as gently as Ctrl+C."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _ask_contact() -> None:
+    """The services are told who asks; some refuse to answer otherwise."""
+    from DocsToKG.ContentDownload.config.loader import set_user_value
+    from DocsToKG.ContentDownload.errors import ConfigError
+
+    if not sys.stdin.isatty():
+        raise ConfigError(
+            "no contact address is set, and the services are told who asks; set it once with: "
+            "content config set contact you@your-university.edu"
+        )
+    typer.echo("The services are told who asks for papers, so that they can write instead of blocking.", err=True)
+    address = typer.prompt("Your mail address", err=True)
+    typer.echo(f"Kept in {set_user_value('contact', address)}.", err=True)
