@@ -172,6 +172,31 @@ def test_a_line_may_hold_the_artifact_apart_from_its_name():
     assert (line.artifact_id, line.artifact, line.resolver_hint) == ("local:1", {"n": 1, "work_id": "local:1"}, "doi")
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("title", 5, "a text"),
+        ("publication_year", "2020", "a whole number"),
+        ("landing_urls", 5, "a list of texts"),
+        ("pdf_urls", [5], "a list of texts"),
+        ("metadata", "text", "an object"),
+    ],
+)
+@pytest.mark.parametrize("name", ["local:1", "10.1371/journal.pone.1", None])
+def test_what_could_not_be_read_back_later_is_refused_now(name, key, value, words):
+    line = {"artifact_id": name, key: value} if name else {"doi": "10.1371/journal.pone.1", key: value}
+    [read] = read_lines(io.BytesIO(json.dumps(line).encode()))
+    assert read.artifact is None
+    assert words in (read.problem or "")
+    good = {**line, key: None}
+    [read] = read_lines(io.BytesIO(json.dumps(good).encode()))
+    assert read.problem is None
+
+
+def test_a_body_given_by_hand_is_checked_too(run):
+    assert "title must be a text" in run("enqueue", "local:1", '{"title": 5}', code=2).stderr
+
+
 @pytest.mark.parametrize(("words", "drains"), [(("run",), False), (("run", "--drain"), True), (("drain",), True)])
 def test_run_hands_the_queue_to_the_runner_and_leaves_its_exit_code(words, drains, run, path, monkeypatch):
     """CLI-17: the runner is a stand-in here; jobs that a pause holds back are named at the end."""

@@ -21,8 +21,9 @@ from DocsToKG.ContentDownload.api.types import (
     StoredCopy,
     WorkArtifact,
 )
+from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, TransientFailure
-from DocsToKG.ContentDownload.fallback import FallbackOrchestrator, Tier
+from DocsToKG.ContentDownload.fallback import FallbackOrchestrator
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter, metered
 from DocsToKG.ContentDownload.fallback.trail import Trail

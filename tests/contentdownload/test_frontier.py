@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Race, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Gate, GateShut, NotYet, Race, Steps, Wait
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.frontier.task import Ended
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -276,3 +276,34 @@ def test_many_works_on_many_hosts_all_end(gate: SlotGate) -> None:
         ended = run_all(pool, [visit(f"https://h{n % 17}.org/{n}") for n in range(2000)])
     assert len(ended) == 2000
     assert all(end.error is None for end in ended)
+
+
+def test_a_race_that_is_cut_by_a_stop_calls_its_work_off(gate: SlotGate) -> None:
+    """A work whose branches were called off has not failed: nobody said that there is no winner."""
+    pool = frontier(gate, threads=2)
+    pool.start()
+    hold = gate.ask(Gate("https://a.org/", "t", "artifact"))
+    ended: list[Ended] = []
+    begun: list[str] = []
+
+    def late(cancel: CancelToken) -> Steps[str | None]:
+        begun.append("late")
+        yield Wait(0.0, "nothing")
+        return None
+
+    pool.submit(race(branch("https://a.org/", 0, "x"), late, parallel=1), cancel=CancelToken(), on_done=ended.append)
+    while not pool.waits():
+        time.sleep(0.001)
+    pool.stop(grace_s=0.0)
+    assert isinstance(hold, SlotPermit)
+    assert isinstance(ended[0].error, Cancelled)
+    assert begun == []
+
+
+def test_a_gate_that_stays_shut_for_long_is_not_stood_before() -> None:
+    class FarAway(SlotGate):
+        def ask(self, gate: Gate) -> SlotPermit | NotYet:
+            return NotYet("host:a.org", time.monotonic() + 3600, "Retry-After of 3600 s")
+
+    with frontier(FarAway()) as pool, pytest.raises(GateShut, match="3600"):
+        pool.run(visit("https://a.org/1"))

@@ -351,6 +351,45 @@ def test_a_secret_in_a_url_is_kept_for_the_request_and_left_out_of_the_text() ->
     assert line.work.landing_urls == ("https://example.org/a?token=sesame",)
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"url": "https://u:SESAME@a.org/x?token=SESAME"}\n'),
+        ("a.jsonl", '{"url": "https:\\/\\/a.org\\/x?v=1\\u0026token=SESAME"}\n'),
+        ("a.jsonl", '{"url": "https://a.org/x?token=SESAME"\n'),
+        ("a.jsonl", '["https://a.org/x?token=SESAME"]\n'),
+        ("a.json", '[{"title": "t", "note": "https://a.org/x?token=SESAME"}]'),
+        ("a.json", '[{"title": "https://a.org/x?token=SESAME"'),
+        ("a.txt", "see https://a.org/x?token=SESAME\n"),
+        ("a.txt", "  HTTPS://u:SESAME@a.org/x\n"),
+        ("a.txt", "a.org/x?token=SESAME\n"),
+        ("a.txt", "W" * 1990 + " https://user:SESAME" + "x" * 300 + "@a.org/\n"),
+        ("a.csv", "doi,link\nx,https://a.org/x?token=SESAME\n"),
+        ("a.csv", "title,note,id\nwords,https://u:SESAME@a.org/x?jwt=SESAME,none\n"),
+        ("a.bib", "@misc{https://a.org/?token=SESAME, title={T}}\n"),
+        ("a.bib", "@misc{k, url={https://a.org/?token=SESAME"),
+        ("a.ris", "TY  - JOUR\nUR  - https://a.org/?token=SESAME\nER  - \n"),
+    ],
+)
+def test_no_line_shows_a_secret_whatever_it_looks_like(write, name: str, content: str) -> None:  # type: ignore[no-untyped-def]
+    """SEC-04: neither the text nor the problem, which both go into the run's record."""
+    lines = read(write(name, content))
+    assert lines
+    for line in lines:
+        assert "SESAME" not in f"{line.text} {line.problem}"
+
+
+def test_values_of_a_program_show_no_secret_either() -> None:
+    """SEC-04"""
+    secret = "https://u:SESAME@a.org/?token=SESAME"
+    given = [{"note": secret}, {"pad": "x" * 170, "note": secret}, [secret], f"see {secret}"]
+    for line in coerce_works(given):  # type: ignore[arg-type]
+        assert "SESAME" not in f"{line.text} {line.problem}"
+    with pytest.raises(InputError) as caught:
+        read("./see?token=SESAME.txt")
+    assert "SESAME" not in str(caught.value)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     st.sampled_from([b"", b"@article{", b"doi,title\n", b"TY  - JOUR\n", b"{", b"[", b"\xff\xfe"]),

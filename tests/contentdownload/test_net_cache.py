@@ -332,6 +332,71 @@ def test_no_secret_reaches_the_cache_files(caches: Caches) -> None:
     assert from_cache(ask(stack, "https://a.org/w?email=PLANTED&x=1")) == (True, False)
 
 
+def metas(caches: Caches) -> list[dict[str, Any]]:
+    return [json.loads(path.read_bytes()) for path in caches.files() if path.suffix == ".json"]
+
+
+def test_an_answer_that_varies_by_what_we_say_of_ourselves_keeps_none_of_it(caches: Caches) -> None:
+    """SEC-04: the contact address is in the User-Agent; variants are told apart by digests."""
+    caches.origin.answer = lambda request: body(
+        request.headers["user-agent"].encode(), FRESH | {"vary": "User-Agent, Accept-Language"}
+    )
+    me, you = {"user-agent": "t (+mailto:me@uni.edu)"}, {"user-agent": "t (+mailto:you@uni.edu)"}
+    stack = caches.open()
+    assert ask(stack, headers=me).content == b"t (+mailto:me@uni.edu)"
+    assert from_cache(ask(stack, headers=me)) == (True, False)
+    assert from_cache(ask(stack, headers=you)) == (False, False)
+    assert from_cache(ask(stack, headers=me | {"accept-language": "de"})) == (False, False)
+    assert [from_cache(ask(stack, headers=each)) for each in (me, you)] == [(True, False)] * 2
+    for meta in metas(caches):
+        assert sorted(meta["varying"]) == ["accept-language", "user-agent"]
+        assert "uni.edu" not in json.dumps(meta)
+
+
+def test_an_entry_that_holds_header_values_of_old_is_a_miss(caches: Caches) -> None:
+    caches.origin.answer = lambda request: body(b"one", FRESH | {"vary": "Accept"})
+    stack = caches.open()
+    ask(stack, headers={"accept": "text/html"})
+    [path] = [path for path in caches.files() if path.suffix == ".json"]
+    old = json.loads(path.read_bytes()) | {"varying": {"accept": ["text/html"]}}
+    path.write_text(json.dumps(old))
+    assert from_cache(ask(stack, headers={"accept": "text/html"})) == (False, False)
+    assert from_cache(ask(stack, headers={"accept": "text/html"})) == (True, False)
+
+
+def test_headers_that_echo_a_secret_address_are_not_written(caches: Caches) -> None:
+    """SEC-04: what freshness and validation rest on is."""
+    echoed = "https://a.org/w?token=PLANTED"
+    headers = FRESH | {
+        "content-location": echoed,
+        "refresh": f"5; url={echoed}",
+        "x-request-url": "https://u:PLANTED@a.org/",
+        "etag": '"v1"',
+        "content-type": "text/html",
+        "content-language": "en",
+    }
+    caches.origin.answer = lambda request: body(b"one", headers)
+    stack = caches.open()
+    assert ask(stack, echoed).headers["content-location"] == echoed
+    again = ask(stack, echoed)
+    assert from_cache(again) == (True, False)
+    assert (again.headers["etag"], again.headers["content-language"]) == ('"v1"', "en")
+    assert "content-location" not in again.headers
+    for path in caches.files():
+        assert b"PLANTED" not in path.read_bytes()
+
+
+@pytest.mark.parametrize("link", ["https://a.org/f?code=PLANTED", "https://a.org/f;jsessionid=PLANTED"])
+def test_a_page_that_names_a_signed_link_in_its_headers_is_not_kept(caches: Caches, link: str) -> None:
+    """Such a link is of use only whole."""
+    caches.origin.answer = lambda request: body(b"one", FRESH | {"link": f'<{link}>; rel="item"'})
+    stack = caches.open()
+    for _ in range(2):
+        assert link in ask(stack).headers["link"]
+    assert caches.origin.asked == 2
+    assert caches.files() == []
+
+
 def test_parameters_that_look_like_keys_still_tell_two_files_apart(caches: Caches) -> None:
     caches.origin.answer = lambda request: body(str(request.url).encode())
     stack = caches.open()

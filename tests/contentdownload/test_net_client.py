@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
+import time
 from collections.abc import Callable, Iterator
 from email.utils import formatdate
 from pathlib import Path
@@ -27,6 +28,7 @@ from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.transport.errors import DeadlineExceeded
 
 PDF = b"%PDF-1.7\n" + b"x" * 5000 + b"\n%%EOF\n"
 PDF_SHA = hashlib.sha256(PDF).hexdigest()
@@ -42,6 +44,7 @@ class Rig:
     def __init__(self, tmp_path: Path) -> None:
         self.clock = ManualClock()
         self.attempts: list[Attempt] = []
+        self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.requests: list[httpx2.Request] = []
         self.gates: list[Gate] = []
         self.waits: list[float] = []
@@ -54,6 +57,9 @@ class Rig:
     def attempt(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
 
+    def rate_wait(self, key: str, delay_ms: int, *, why: str, **about: str | None) -> None:
+        self.rate_waits.append((key, delay_ms, why, about))
+
     def client(
         self,
         *,
@@ -63,11 +69,14 @@ class Rig:
         credentials: dict[str, HostCredentials] | None = None,
         always_revalidate: bool = False,
         peeking: bool = True,
+        max_redirects: int = 10,
+        timeout_read_s: float = 60.0,
         **policy: Any,
     ) -> RateRetryClient:
         stack = build_http_stack(
             httpx2.MockTransport(self._answer),
             user_agent="DocsToKG/1 (+mailto:me@example.org)",
+            timeout_read_s=timeout_read_s,
             credentials=credentials,
             cache=CacheSettings(self.base_path, always_revalidate=always_revalidate) if cache else None,
             open_cas=lambda sha: io.BytesIO(self.cas[sha]) if sha in self.cas else None,
@@ -85,6 +94,7 @@ class Rig:
             clock=self.clock,
             random=lambda: 0.5,
             cache=stack.cache if peeking else None,
+            max_redirects=max_redirects,
             **common,
         )
 
@@ -317,6 +327,20 @@ def test_ten_redirects_are_followed_and_eleven_are_too_many(rig: Rig) -> None:
     assert caught.value.reason == Reason.TOO_MANY_REDIRECTS
 
 
+@pytest.mark.parametrize("most", [0, 3])
+def test_the_number_of_redirects_can_be_set(rig: Rig, most: int) -> None:
+    def site(request: httpx2.Request) -> httpx2.Response:
+        number = int(request.url.path.strip("/"))
+        return redirect(f"https://a.org/{number - 1}") if number else pdf()
+
+    rig.site = site
+    client = rig.client(max_redirects=most)
+    assert rig.download(client, f"https://a.org/{most}") == PDF
+    with pytest.raises(CandidateRejected) as caught:
+        rig.download(client, f"https://a.org/{most + 1}")
+    assert caught.value.reason == Reason.TOO_MANY_REDIRECTS
+
+
 def test_a_site_may_set_a_cookie_and_send_us_back_to_the_same_url(rig: Rig) -> None:
     def site(request: httpx2.Request) -> httpx2.Response:
         return pdf() if "seen=1" in request.headers.get("cookie", "") else redirect(URL, **{"set-cookie": "seen=1"})
@@ -526,6 +550,87 @@ def test_time_is_spent_in_exchanges_and_not_while_parked(rig: Rig) -> None:
     budget = Budget(9)
     rig.run(rig.client().open(URL, Role.ARTIFACT, Call("w", budget=budget))).close()
     assert budget.left == pytest.approx(94.0)
+
+
+@pytest.mark.parametrize(
+    ("role", "policy_s", "shared_s", "budget_s", "wait_s", "whole_s"),
+    [
+        (Role.METADATA, 10.0, 60.0, None, 10.0, 10.0),
+        (Role.LANDING, 100.0, 60.0, None, 60.0, 100.0),
+        (Role.ARTIFACT, 10.0, 60.0, None, 10.0, 900.0),
+        (Role.ARTIFACT, 100.0, 7.0, None, 7.0, 900.0),
+        (Role.METADATA, 10.0, 60.0, 4.0, 10.0, 4.0),
+        (Role.ARTIFACT, 10.0, 60.0, 40.0, 10.0, 40.0),
+    ],
+)
+def test_a_request_carries_the_tighter_wait_and_the_time_of_its_role(
+    rig: Rig, role: Role, policy_s: float, shared_s: float, budget_s: float | None, wait_s: float, whole_s: float
+) -> None:
+    """CFG-14, CFG-23, NET-16"""
+    rig.site = lambda request: pdf()
+    client = rig.client(timeout_s=policy_s, timeout_read_s=shared_s)
+    budget = None if budget_s is None else Budget(9, budget_s)
+    before = time.monotonic()
+    rig.run(client.fetch(URL, role, Call("w", budget=budget)))
+    [request] = rig.requests
+    assert request.extensions["timeout"]["read"] == wait_s
+    assert request.extensions["timeout"]["connect"] == min(policy_s, 10.0)
+    assert request.extensions["deadline"] - before == pytest.approx(whole_s, abs=0.5)
+
+
+def test_a_timeout_that_used_up_the_budget_is_still_a_timeout(rig: Rig) -> None:
+    budget = Budget(9, 1.0)
+
+    def site(request: httpx2.Request) -> Answer:
+        rig.clock.advance(1.0)
+        return DeadlineExceeded("over")
+
+    rig.site = site
+    with pytest.raises(TransientFailure) as caught:
+        rig.run(rig.client().fetch(URL, Role.METADATA, Call("w", budget=budget)))
+    assert caught.value.reason == Reason.TIMEOUT
+    assert len(rig.requests) == 1
+
+
+def test_waits_for_a_rate_an_interval_or_a_pause_are_recorded(rig: Rig) -> None:
+    """LIM-12, CAT-11: with the work, the source and the role; a gate that is open leaves nothing."""
+    host_rate = HostLimit(2, {"*": (Rate(1, 3),)})
+    rig.limits = Limits(clock=rig.clock, default_host=host_rate, resolver_rates={"unpaywall": Rate(1, 10)})
+    rig.site = lambda request: httpx2.Response(200)
+    client = rig.client()
+    rig.fetch(client)
+    assert rig.rate_waits == []
+    rig.fetch(client)
+    about = {"work_id": "doi:10.1/x", "resolver": "unpaywall", "role": "metadata"}
+    assert rig.rate_waits == [("resolver:unpaywall", 10_000, "rate", about)]
+    rig.clock.advance(10)
+    rig.limits.hold("cdn.publisher.org", rig.clock.monotonic() + 7, "Retry-After")
+    rig.fetch(client, role=Role.LANDING)
+    assert rig.rate_waits[1:] == [("host:cdn.publisher.org", 7_000, "hold", about | {"role": "landing"})]
+    rig.limits.set_crawl_delay("cdn.publisher.org", 20.0)
+    rig.fetch(client)
+    assert rig.rate_waits[2:] == [("host:cdn.publisher.org", 20_000, "interval", about)]
+
+
+def test_a_pause_asked_for_between_grant_and_sending_is_recorded(rig: Rig) -> None:
+    """LIM-12"""
+    rig.site = lambda request: httpx2.Response(200)
+    steps = rig.client().fetch(URL, Role.METADATA, Call("w"))
+    permit = rig.limits.ask(next(steps))
+    rig.limits.hold("cdn.publisher.org", rig.clock.monotonic() + 7, "Retry-After")
+    wait = steps.send(permit)
+    assert isinstance(wait, Wait)
+    rig.clock.advance(wait.until - rig.clock.monotonic())
+    with pytest.raises(StopIteration):
+        steps.send(rig.limits.ask(next(steps)))
+    assert [(key, delay_ms) for key, delay_ms, *_ in rig.rate_waits] == [("host:cdn.publisher.org", 7_000)]
+
+
+def test_a_wait_of_a_millisecond_is_not_worth_a_line(rig: Rig) -> None:
+    rig.site = lambda request: httpx2.Response(200)
+    rig.limits.hold("cdn.publisher.org", rig.clock.monotonic() + 0.001, "Retry-After")
+    rig.fetch(rig.client())
+    assert rig.rate_waits == []
 
 
 @pytest.mark.parametrize(("asked_s", "left_s"), [(20, 10.0), (61, 10_000.0)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.net.delays import TimedGate
 from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
 from DocsToKG.ContentDownload.net.pace import BucketSpec, Quota, Spacing
 from DocsToKG.core.bucket import Rate
@@ -204,22 +206,29 @@ def test_a_callback_may_ask_again_at_once(clock: ManualClock) -> None:
     granted(answers[0])
 
 
-def test_waits_shows_what_is_waited_for_until_it_is_over(clock: ManualClock) -> None:
-    limits = limits_with(clock, "1/second")
+def test_a_host_may_be_given_more_slots_while_it_is_asked(clock: ManualClock) -> None:
+    limits = limits_with(clock, slots=1)
     granted(limits.ask(gate()))
-    limits.ask(gate())
-    [wait] = limits.waits()
-    assert wait.key == "host:a.org"
-    assert wait.at == clock.monotonic() + 1
-    clock.advance(1)
-    assert limits.waits() == []
+    refused(limits.ask(gate()))
+    limits.resize_host("a.org", 2)
+    granted(limits.ask(gate()))
+    refused(limits.ask(gate()))
 
 
-def test_interval_tells_whether_a_probe_is_worth_its_turn(clock: ManualClock) -> None:
-    """LIM-05"""
-    limits = limits_with(clock, "1/3 seconds")
-    assert limits.interval_s("a.org", Role.ARTIFACT) == pytest.approx(3.0)
-    assert limits_with(clock).interval_s("a.org", Role.ARTIFACT) == 0.0
+def test_a_gate_remembers_which_rules_it_stood_for_and_how_long(clock: ManualClock) -> None:
+    """LIM-12: a wait for a free slot is none of them, and coming late is not the rule's doing."""
+    limits = limits_with(clock, "1/3 seconds", slots=1, resolver_rates={"unpaywall": Rate(1, 10)})
+    first, timed = granted(limits.ask(gate())), TimedGate(*dataclasses.astuple(gate()))
+    assert refused(limits.ask(timed)).key == "resolver:unpaywall"
+    clock.advance(4)
+    limits.hold("a.org", clock.monotonic() + 30, "Retry-After")
+    assert refused(limits.ask(timed)).key == "host:a.org"
+    clock.advance(31)
+    assert refused(limits.ask(timed)).at is None
+    clock.advance(50)
+    first.release()
+    granted(limits.ask(timed))
+    assert list(timed.delays) == [("resolver:unpaywall", "rate", 4.0), ("host:a.org", "hold", 30.0)]
 
 
 @given(

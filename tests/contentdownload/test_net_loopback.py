@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import SystemClock
@@ -45,6 +46,7 @@ class Publisher(BaseHTTPRequestHandler):
         moods: dict[str, Callable[[], None]] = {
             "/short.pdf": lambda: self._send(200, PDF, {"Content-Length": str(len(PDF) + 9), "Connection": "close"}),
             "/stall.pdf": self._stall,
+            "/drip": self._drip,
             "/private.pdf": lambda: self._send(302, b"", {"Location": "https://inside.org/secret"}),
             "/robots.txt": lambda: self._send(200, b"User-agent: *\nDisallow: /closed/\n", {}),
         }
@@ -60,6 +62,18 @@ class Publisher(BaseHTTPRequestHandler):
         self._send(200, PDF[:1000], {"Content-Length": str(len(PDF))})
         self.wfile.flush()
         type(self).release.wait(10)
+        self.close_connection = True
+
+    def _drip(self) -> None:
+        """A byte now and then, so that no single wait is long."""
+        self._send(200, b"<", {"Content-Length": "1000"})
+        for _ in range(200):
+            if type(self).release.wait(0.05):
+                break
+            try:
+                self.wfile.write(b"p")
+            except OSError:
+                break
         self.close_connection = True
 
     def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
@@ -79,6 +93,7 @@ class World:
     def __init__(self, port: int, handler: type[Publisher], tmp_path: Path) -> None:
         self.handler = handler
         self.attempts: list[Attempt] = []
+        self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.cas: dict[str, bytes] = {}
         self._port = port
         self._cache = CacheSettings(tmp_path / "cache")
@@ -87,7 +102,17 @@ class World:
     def attempt(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
 
-    def client(self, *, rate: Rate | None = None, always_revalidate: bool = False, **policy: float) -> RateRetryClient:
+    def rate_wait(self, key: str, delay_ms: int, *, why: str, **about: str | None) -> None:
+        self.rate_waits.append((key, delay_ms, why, about))
+
+    def client(
+        self,
+        *,
+        rate: Rate | None = None,
+        always_revalidate: bool = False,
+        timeout_read_s: float = 60.0,
+        **policy: float | RetryPolicy,
+    ) -> RateRetryClient:
         clock = SystemClock()
         transport = LeanTransport(
             guard=AddressGuard(),
@@ -98,6 +123,7 @@ class World:
         stack = build_http_stack(
             transport,
             user_agent="DocsToKG/test",
+            timeout_read_s=timeout_read_s,
             cache=CacheSettings(self._cache.base_path, always_revalidate=always_revalidate),
             open_cas=lambda sha: io.BytesIO(self.cas[sha]) if sha in self.cas else None,
         )
@@ -205,6 +231,35 @@ def test_a_deadline_ends_a_stalled_transfer(world: World) -> None:
     with pytest.raises(TransientFailure) as caught:
         world.download(client, "https://pub.org/stall.pdf")
     assert caught.value.reason == Reason.TIMEOUT
+
+
+@pytest.mark.parametrize("role", [Role.METADATA, Role.LANDING])
+def test_a_page_that_drips_is_given_up_after_the_sources_timeout_and_tried_again(world: World, role: Role) -> None:
+    """NET-16: however busily the server is sending."""
+    client = world.client(timeout_s=0.4, retry=RetryPolicy(max_attempts=2, base_s=0.01))
+    began = time.monotonic()
+    with pytest.raises(TransientFailure) as caught:
+        client.get("https://pub.org/drip", role=role)
+    assert caught.value.reason == Reason.TIMEOUT
+    assert [path for _, path in world.handler.log] == ["/robots.txt", "/drip", "/drip"]
+    assert 0.7 < time.monotonic() - began < 5
+
+
+def test_a_file_that_drips_is_given_the_long_deadline(world: World) -> None:
+    client = world.client(timeout_s=0.4, deadline_s=1.0)
+    began = time.monotonic()
+    with pytest.raises(TransientFailure):
+        world.download(client, "https://pub.org/drip")
+    assert 0.9 < time.monotonic() - began < 5
+
+
+def test_the_read_timeout_of_the_shared_client_ends_a_silent_transfer(world: World) -> None:
+    """CFG-14, CFG-23: also where the source would wait longer."""
+    began = time.monotonic()
+    with pytest.raises(TransientFailure) as caught:
+        world.download(world.client(timeout_s=30.0, timeout_read_s=0.3), "https://pub.org/stall.pdf")
+    assert caught.value.reason == Reason.TIMEOUT
+    assert time.monotonic() - began < 5
 
 
 def test_the_server_sees_no_gap_shorter_than_the_interval(world: World) -> None:

@@ -20,7 +20,6 @@ from DocsToKG.ContentDownload.net.policy import (
     HostCredentials,
     UrlPolicy,
     role_headers,
-    user_agent,
 )
 from DocsToKG.core.bucket import TokenBucket
 from DocsToKG.transport.errors import AddressRefused, BodyTooShort, DeadlineExceeded, TlsFailed
@@ -63,6 +62,12 @@ def test_a_key_is_dropped_only_when_the_redirect_leaves_the_host() -> None:
     assert policy.leave("https://a.org/1?token=abc", signed) == signed
 
 
+def test_a_redirect_keeps_what_only_records_hide() -> None:
+    """Masking is for records: a request with another `code` or `policy` would be another request."""
+    kept = "https://b.org/2?code=7&session=3B&policy=open"
+    assert UrlPolicy().leave("https://a.org/1?code=7&session=3B&policy=open", kept) == kept
+
+
 def test_credentials_go_to_their_host_over_https_only() -> None:
     seen: list[httpx2.Request] = []
 
@@ -86,7 +91,7 @@ def test_credentials_go_to_their_host_over_https_only() -> None:
 
 def test_headers_follow_the_role_and_a_source_may_override_them() -> None:
     """NET-14, NET-15"""
-    headers = role_headers(Role.METADATA, user_agent("0.1", "me@x.org"), {"Accept": "application/vnd.x+json"})
+    headers = role_headers(Role.METADATA, "DocsToKG/0.1 (+mailto:me@x.org)", {"Accept": "application/vnd.x+json"})
     assert headers["accept"] == "application/vnd.x+json"
     assert headers["user-agent"] == "DocsToKG/0.1 (+mailto:me@x.org)"
     assert role_headers(Role.ARTIFACT, "a", {"User-Agent": "b"})["user-agent"] == "b"
@@ -105,7 +110,7 @@ def test_every_error_of_the_library_has_a_meaning_of_ours() -> None:
     ("error", "reason", "kind"),
     [
         (httpx2.ConnectTimeout("x"), Reason.TIMEOUT, Retryable),
-        (DeadlineExceeded("x"), Reason.TIMEOUT, TransientFailure),
+        (DeadlineExceeded("x"), Reason.TIMEOUT, TransientFailure),  # of a file, whose time is long
         (httpx2.ConnectError("x"), Reason.CONN_ERROR, Retryable),
         (httpx2.ReadError("x"), Reason.CONN_ERROR, Retryable),
         (httpx2.ProxyError("x"), Reason.CONN_ERROR, Retryable),
@@ -125,6 +130,12 @@ def test_an_error_says_what_to_do_next(error: Exception, reason: Reason, kind: t
     assert type(failure) is kind
     assert failure.reason == reason  # type: ignore[attr-defined]
     assert "s3cret" not in f"{failure} {failure.url}"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("role", [Role.METADATA, Role.LANDING])
+def test_a_small_answer_that_took_all_its_time_is_worth_another_try(role: Role) -> None:
+    assert fault_of(DeadlineExceeded("x"), role=role).retry
+    assert not fault_of(DeadlineExceeded("x"), role=Role.ARTIFACT).retry
 
 
 def test_a_certificate_that_is_not_trusted_is_a_tls_error_whatever_wraps_it() -> None:

@@ -27,6 +27,7 @@ class Scene:
         self.clock = ManualClock()
         self.limits = Limits(clock=self.clock, default_host=HostLimit(2))
         self.attempts: list[Attempt] = []
+        self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.asked: list[str] = []
         self.answer: Callable[[httpx2.Request], httpx2.Response] = lambda request: rules(b"")
         self.stack: HttpStack = build_http_stack(httpx2.MockTransport(self._serve), user_agent="DocsToKG/1")
@@ -41,6 +42,9 @@ class Scene:
 
     def attempt(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
+
+    def rate_wait(self, key: str, delay_ms: int, *, why: str, **about: str | None) -> None:
+        self.rate_waits.append((key, delay_ms, why, about))
 
     def check(self, url: str = PAGE, call: Call | None = None) -> RobotsVerdict:
         return self.finish(self.robots.check(url, call or Call("w")))
@@ -206,7 +210,17 @@ def test_crawl_delay_reaches_the_limiter(scene: Scene) -> None:
     """ROB-05"""
     scene.answer = lambda request: rules(b"User-agent: *\nCrawl-delay: 2.5")
     assert scene.check().crawl_delay_s == 2.5
-    assert scene.limits.interval_s("pub.org", "landing") == 2.5
+    waiting = scene.limits.ask(Gate(PAGE, "r", "landing"))
+    assert isinstance(waiting, NotYet)
+    assert waiting.at == scene.clock.monotonic() + 2.5
+
+
+def test_a_wait_for_the_hosts_pause_is_recorded(scene: Scene) -> None:
+    """LIM-12"""
+    scene.limits.hold("pub.org", scene.clock.monotonic() + 4, "Retry-After")
+    scene.check()
+    about = {"work_id": "w", "resolver": "robots", "role": "metadata"}
+    assert scene.rate_waits == [("host:pub.org", 4_000, "hold", about)]
 
 
 def test_an_absurd_crawl_delay_is_capped_aloud(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:

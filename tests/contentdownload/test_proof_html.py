@@ -7,7 +7,9 @@ import time
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason
+from DocsToKG.ContentDownload.api.walls import SIGNS, Sight, Wall, first_wall
 from DocsToKG.ContentDownload.proof.html import classify_body
+from DocsToKG.ContentDownload.resolvers.landing_page import extract
 
 
 def page(body: str, title: str = "x") -> bytes:
@@ -125,3 +127,51 @@ def test_hostile_markup_costs_little(hostile):
     classify_body(hostile, content_type="text/html")
     classify_body(b"<html>" + hostile, content_type="text/html")
     assert time.monotonic() - begun < 1
+
+
+@pytest.mark.parametrize(
+    ("body", "url", "kind"),
+    [
+        (page("", "Client Challenge"), "", "challenge"),
+        (page("", "Human Verification"), "", "challenge"),
+        (page('<script src="https://token.awswaf.com/x.js"></script>'), "", "challenge"),
+        (page("Our systems saw unusual traffic."), "", "challenge"),
+        (page('<iframe src="/_Incapsula_Resource?x"></iframe>'), "", "challenge"),
+        (page("Cookies are disabled in your browser."), "", "cookie-wall"),
+        (page("This site requires JavaScript."), "", "cookie-wall"),
+        (page("words"), "https://a.org/login/institution", "login-wall"),
+        (page("words"), "https://auth.a.org/start", "login-wall"),
+        (page("words"), "https://a.org/Shibboleth.sso/x", "login-wall"),
+        (page("Your download should begin at once."), "", "interstitial"),
+        (page("words"), "https://a.org/doi/reader/10.1/x", "interstitial"),
+        (page(ARTICLE + '<script src="/cdn-cgi/challenge-platform/scripts/jsd/main.js"></script>'), "", None),
+        (page(ARTICLE + '<script src="https://js.datadome.co/tags.js"></script>'), "", None),
+        (page(ARTICLE, "Defending hosts against DDoS and CAPTCHA farms"), "", None),
+    ],
+)
+def test_both_judges_of_pages_see_the_same_walls(body, url, kind):
+    """One meets pages where a file was asked for, the other where a landing page was."""
+    url = url or "https://a.org/x"
+    judged = classify_body(body, content_type="text/html", url=url)
+    assert judged == (kind or Reason.HTML_INSTEAD_OF_PDF)
+    landed = extract(url, body, {"content-type": "text/html"}, status=200).kind
+    assert landed == (kind or "other")
+
+
+def test_a_paywall_is_a_login_to_the_one_and_a_paywall_to_the_other():
+    body = page(ARTICLE + "Rent this article, or log in to access it.")
+    assert classify_body(body, content_type="text/html") == Reason.LOGIN_WALL
+    assert extract("https://a.org/x", body, {"content-type": "text/html"}, status=200).kind == "paywall"
+
+
+def test_doubtful_signs_count_on_short_pages_of_a_guard_and_not_on_honest_errors():
+    captcha = page('<div class="g-recaptcha"></div>')
+    assert classify_body(captcha, status=403) == Reason.CHALLENGE
+    assert classify_body(captcha, status=404) == Reason.HTML_INSTEAD_OF_PDF
+
+
+def test_every_kind_of_wall_has_signs_and_signs_are_written_as_they_are_compared():
+    assert {sign.wall for sign in SIGNS} == set(Wall)
+    nothing = Sight(text="", url="", title="", short=True, bare=True)
+    assert first_wall(nothing) is None
+    assert all(sign.pattern == sign.pattern.lower() for sign in SIGNS)

@@ -149,3 +149,29 @@ def test_the_wanted_doi_may_stand_in_the_work_id_alone():
 )
 def test_dois_are_found_without_the_punctuation_around_them(text, found):
     assert find_dois(text) == found
+
+
+@pytest.mark.parametrize(
+    ("wanted", "declared", "file_title", "is_other"),
+    [
+        ("10.48550/arxiv.2101.00001", "10.48550/arxiv.2102.00002", None, True),
+        ("10.5555/published.1", "10.48550/arxiv.2102.00002", "Quite another story about fishes", True),
+        ("10.5555/published.1", "10.48550/arxiv.2102.00002", "The wanted title of this paper", False),
+        ("10.5555/published.1", "10.48550/arxiv.2102.00002", None, False),
+        ("10.5555/published.1", "10.48550/arxiv.2102.00002", "Microsoft Word - final.doc", False),
+        ("10.48550/arxiv.2101.00001", "10.5555/published.2", "Quite another story about fishes", True),
+    ],
+)
+def test_a_preprint_and_its_published_paper_are_told_from_strangers(
+    wanted: str, declared: str, file_title: str | None, is_other: bool
+) -> None:
+    facts = PdfFacts(
+        pages=3, encrypted=False, linearized=False, warnings=(), doi_seen=(declared,), title=file_title,
+        version="1.7", doi_declared=(declared,), doi_printed=(), first_page="", repaired=False,
+    )  # fmt: skip
+    work = WorkArtifact(f"doi:{wanted}", doi=wanted, title="The wanted title of this paper")
+    if is_other:
+        with pytest.raises(CandidateRejected, match="wrong-article"):
+            judge_identity(facts, work)
+    else:
+        judge_identity(facts, work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from DocsToKG.ContentDownload.api.ports import Call, Page, Resolver
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import ConfigError, InputError, TransientFailure
+from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers import openalex_query, registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, parse_identifier, to_work
@@ -360,7 +362,9 @@ def test_keys_are_in_no_url_and_no_text_of_settings() -> None:
     client = ScriptedClient(answer(oa_record()))
     drive(registry.build(["openalex"], settings=settings)["openalex"].resolve(WORK, client, CALL))
     given = registry.credentials(settings)
-    assert given["api.openalex.org"].headers == {"Authorization": "Bearer sesame"}
+    held = given["api.openalex.org"]
+    assert held == HostCredentials(headers={"Authorization": "Bearer sesame"})
+    assert HostCredentials(**dataclasses.asdict(held)) == held
     assert "sesame" not in repr((settings, given, client.asked))
     assert registry.credentials({"openalex": ResolverSettings(api_key=" ")}) == {}
 

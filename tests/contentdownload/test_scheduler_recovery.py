@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
-from DocsToKG.core.clock import ManualClock
+from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
+from DocsToKG.ContentDownload.pipeline import JobContext
+from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.core.clock import ManualClock, SystemClock
 
 TTL_S = 600
 
@@ -85,3 +99,62 @@ def test_a_heartbeat_keeps_a_long_download_from_being_handed_on(queue, clock):
     assert queue.lease("other", 1, TTL_S) == []
     queue.ack(job["id"], "done")
     assert queue.job(job["id"]).attempts == 0
+
+
+class Instant:
+    """A pipeline whose works succeed at once."""
+
+    def __init__(self) -> None:
+        self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
+        self.worked_on: list[str] = []
+
+    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+        yield from ()
+        self.worked_on.append(artifact.work_id)
+        meta = {"sha256": "a" * 64}
+        return DownloadOutcome(True, "success", path=f"{artifact.work_id}.pdf", reason="ok", meta=meta)
+
+
+@contextlib.contextmanager
+def orchestrator(root: Path, queue: WorkQueue) -> Iterator[tuple[Orchestrator, Instant]]:
+    cfg = load_config(None, {}, environ={}, user_file=root / "none")
+    pipeline: Any = Instant()
+    with RunTelemetry(root, run_id="r", config_hash="c", clock=SystemClock()) as record:
+        running = Orchestrator(cfg, queue, pipeline, record)
+        running.start()
+        try:
+            yield running, pipeline
+        finally:
+            running.stop()
+
+
+def test_the_orchestrator_completes_what_a_crashed_worker_left(queue, clock, tmp_path):
+    """TEST-03, QUE-20: not before the lease has run out, and the run is not drained until then."""
+    queue.bulk_import((f"a:{n}", {}, None) for n in range(3))
+    queue.lease("crashed", 2, TTL_S)
+    with orchestrator(tmp_path, queue) as (running, pipeline):
+        drained = threading.Thread(target=running.wait_until_drained)
+        drained.start()
+        until = time.monotonic() + 20
+        while queue.job(3).state != "done":
+            assert time.monotonic() < until
+            time.sleep(0.005)
+        assert pipeline.worked_on == ["a:2"]
+        assert drained.is_alive()
+        clock.advance(TTL_S)
+        drained.join(20)
+        assert not drained.is_alive()
+    assert sorted(pipeline.worked_on) == ["a:0", "a:1", "a:2"]
+    assert [(queue.job(n).state, queue.job(n).attempts) for n in (1, 2, 3)] == [("done", 1), ("done", 1), ("done", 0)]
+
+
+def test_the_orchestrator_gives_up_a_job_that_kills_its_worker_every_time(queue, clock, tmp_path):
+    """QUE-21: it is never worked on again, and the run ends."""
+    queue.enqueue("a:poison", {})
+    for _ in range(3):
+        assert queue.lease("crashed", 1, TTL_S)
+        clock.advance(TTL_S)
+    with orchestrator(tmp_path, queue) as (running, pipeline):
+        running.wait_until_drained()
+    assert pipeline.worked_on == []
+    assert queue.job(1).state == "error"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from DocsToKG.core.urls import BadUrl, host_key, index_url, join_url, mask_url, request_url
+from DocsToKG.core.urls import BadUrl, host_key, index_url, join_url, mask_text, mask_url, request_url
 
 PARTS = st.text(alphabet="abcXYZ019%/.?&=+~:@#é\\ -_", max_size=30)
 URLS = st.builds(
@@ -99,3 +101,156 @@ def test_secrets_are_masked() -> None:
     shown = mask_url("https://u:pw@a.org/f?api_key=SECRET&id=7&X-Amz-Signature=SECRET&email=me@a.org#x")
     assert shown == "https://a.org/f?api_key=***&id=7&X-Amz-Signature=***&email=***#x"
     assert mask_url("not a url") == "not a url"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "access_key",
+        "apiKey",
+        "api%5Fkey",
+        "subscription-key",
+        "Key-Pair-Id",
+        "AWSAccessKeyId",
+        "auth",
+        "auth_token",
+        "Authorization",
+        "oauth",
+        "authorisation",
+        "jwt",
+        "id_jwt",
+        "code",
+        "session",
+        "session_id",
+        "PHPSESSID",
+        "sid",
+        "credential",
+        "X-Amz-Credential",
+        "X-Goog-Date",
+        "Policy",
+        "hdnea",
+        "hdnts",
+        "__hdnea__",
+        "passwd",
+        "password",
+        "pwd",
+        "client_secret",
+        "Signature",
+        "sig",
+        "hmac",
+        "ticket",
+        "SAMLResponse",
+        "email",
+        "e-mail",
+        "contact_email",
+        "mailto",
+        "user%20email",
+    ],
+)
+def test_values_that_open_doors_or_name_people_are_masked(name: str) -> None:
+    """SEC-04."""
+    assert mask_url(f"https://a.org/f?x=1&{name}=SESAME&y=2") == f"https://a.org/f?x=1&{name}=***&y=2"
+    assert mask_url(f"/f?{name.upper()}=SESAME") == f"/f?{name.upper()}=***"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "author",
+        "authors",
+        "authority",
+        "keyword",
+        "keywords",
+        "key-words",
+        "monkey",
+        "donkeys",
+        "turkey",
+        "keynote",
+        "id",
+        "doi",
+        "page",
+        "lang",
+        "version",
+        "download",
+        "type",
+        "q",
+        "design",
+        "passage",
+        "codec",
+        "encode",
+        "policyid",
+        "isbn",
+        "articleId",
+    ],
+)
+def test_ordinary_names_stay_readable(name: str) -> None:
+    url = f"https://a.org/f?{name}=value"
+    assert mask_url(url) == url
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://a.org/x;jsessionid=SESAME/y;v=1?z=1", "https://a.org/x;jsessionid=***/y;v=1?z=1"),
+        ("https://a.org/#access_token=SESAME&page=2", "https://a.org/#access_token=***&page=2"),
+        ("https://a.org/?a=1&amp;token=SESAME", "https://a.org/?a=1&amp;token=***"),
+        ("https://a.org/?a=1;token=SESAME", "https://a.org/?a=1;token=***"),
+        ("https://a.org/?to=https%3A%2F%2Fb.org%3Ftoken%3DSESAME&v=1", "https://a.org/?to=***&v=1"),
+        ("https://a.org/?to=https%253A%252F%252Fb.org%253Ftoken%253DSESAME", "https://a.org/?to=***"),
+        ("https://a.org/?to=https%3A%2F%2Fb.org%2Fx", "https://a.org/?to=https%3A%2F%2Fb.org%2Fx"),
+        ("https://a.org/?a=1?token=SESAME", "https://a.org/?a=***"),
+        ("https://me:SESA", "https://***"),
+        ("https://a.org:8443", "https://a.org:8443"),
+        ("https://[::1]:444/", "https://[::1]:444/"),
+        ("https://doi.org/10.1002/(SICI)1097-0258(19980815)17:15<1661::AID>3.0.CO;2-2", None),
+        ("https://a.org/?token=", None),
+    ],
+)
+def test_secrets_are_found_in_every_corner_of_a_url(url: str, shown: str | None) -> None:
+    assert mask_url(url) == (url if shown is None else shown)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("see https://me:SESAME@a.org/?token=SESAME and", "see https://a.org/?token=*** and"),
+        ("(http://a.org/?key=SESAME)", "(http://a.org/?key=***"),
+        ('{"url": "https://a.org/?id=7&sig=SESAME", "n": 1}', '{"url": "https://a.org/?id=7&sig=***", "n": 1}'),
+        (r'{"url":"https:\/\/a.org\/?id=7\u0026sig=SESAME"}', '{"url":"https://a.org/?id=7&sig=***"}'),
+        ("a.org/x?api_key=SESAME", "a.org/x?api_key=***"),
+        ("<https://a.org/?token=SESAME>; rel=item", "<https://a.org/?token=***>; rel=item"),
+        ("10.1000/a;b=c d@e.org", "10.1000/a;b=c d@e.org"),
+    ],
+)
+def test_urls_inside_a_text_are_masked(text: str, shown: str) -> None:
+    """SEC-04."""
+    assert mask_text(text) == shown
+
+
+@given(st.one_of(URLS, st.text(alphabet="abkeytoken?&;#=/:@%3D \\u0026", max_size=60)))
+def test_masking_twice_is_masking_once(text: str) -> None:
+    assert mask_url(mask_url(text)) == mask_url(text)
+    assert mask_text(mask_text(text)) == mask_text(text)
+
+
+@pytest.mark.parametrize(
+    "part", [":a", "://", "://a:", "?a", "?a=?", "%25", "key", "?k=%25", ";", "@", "?monkey=", "a"]
+)
+def test_masking_a_hostile_text_costs_little(part: str) -> None:
+    """SEC-07."""
+    begun = time.monotonic()
+    shown = mask_text(part * 100_000)
+    mask_url("https://a.org/?" + part * 20_000)
+    assert time.monotonic() - begun < 1
+    assert len(shown) < 300_000
+
+
+@pytest.mark.parametrize("url", ["a.org/?token=SESAME", "ftp://me:SESAME@a.org/?token=SESAME", "https://me:SESAME@"])
+def test_a_refusal_shows_no_secret(url: str) -> None:
+    """SEC-04."""
+    with pytest.raises(BadUrl) as caught:
+        request_url(url)
+    assert "SESAME" not in str(caught.value)
+    with pytest.raises(BadUrl) as caught:
+        join_url("nowhere", url)
+    assert "SESAME" not in str(caught.value)

@@ -77,6 +77,19 @@ def test_a_job_that_kills_its_worker_every_time_ends_in_error(ledger, clock, enq
     assert "lease_expired" in (job.last_error or "")
 
 
+def test_crashes_do_not_use_up_the_tries_that_a_real_fault_needs(ledger, clock, enqueue):
+    """A process that is killed says little about its job: failures and crashes have a cap each."""
+    enqueue(max_attempts=3)
+    for n in range(2):
+        ledger.lease(f"w{n}", 1, 60)
+        clock.advance(61)
+    states = []
+    for n in range(3):
+        [job] = ledger.lease(f"x{n}", 1, 60)
+        states.append(ledger.fail(Fail(job.job_id, job.fence, job.lease_id, 0.0, 3, "busy")))
+    assert states == ["queued", "queued", "error"]
+
+
 def test_a_worker_that_slept_takes_its_waiting_job_back_for_free(ledger, clock, lease_one):
     """A laptop that was shut is no poison job."""
     job = lease_one("sleeper", ttl_s=60)

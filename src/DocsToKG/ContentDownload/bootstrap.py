@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ from DocsToKG.ContentDownload.config.rules import (
 from DocsToKG.ContentDownload.config.sources import BucketConfig
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Tier
+from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient
@@ -41,7 +41,6 @@ from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLi
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore
-from DocsToKG.ContentDownload.storage.paths import human_path
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, SystemClock
@@ -76,10 +75,14 @@ class Parts:
     catalog: Catalog
     refetch: set[str]  # works that are fetched again although their file is known
 
-    def find_file(self, work_id: str) -> str | None:
-        """Where the record says the file of a work is, below the run's folder."""
+    def find_file(self, work_id: str) -> Path | None:
+        """Where the record says the file of a work is."""
         found = self.catalog.find_download(work_id)
-        return None if found is None else found.path
+        return None if found is None else self.store.at(found.path)
+
+    def recorded_path(self, path: str | None) -> str | None:
+        """A stored file as records name it: below the storage root."""
+        return None if path is None else self.store.relative(Path(path))
 
 
 @contextmanager
@@ -90,7 +93,7 @@ def open_parts(
     clock = clock or SystemClock()
     _refuse_missing_backends(cfg)
     root = Path(cfg.telemetry.manifest_path).parent
-    database = _database(cfg, root)
+    database = database_path(cfg)
     with ExitStack() as stack:
         store = open_store(cfg)
         telemetry = stack.enter_context(
@@ -102,6 +105,7 @@ def open_parts(
                 sinks=(*cfg.telemetry.sinks, "sqlite"),
                 database=database,
                 worker_id=worker_id or new_worker_id(),
+                notes=_notes(cfg),
             )
         )
         catalog = stack.enter_context(Catalog(database))
@@ -114,7 +118,7 @@ def open_parts(
             clock,
             attempts=telemetry,
             on_source=telemetry.source_attempt,
-            already=lambda work: None if work.work_id in refetch else _already(catalog, store, root, work),
+            already=lambda work: None if work.work_id in refetch else _already(catalog, store, work),
         )
         stack.callback(pipeline.close)
         yield Parts(pipeline, telemetry, store, network, catalog, refetch)
@@ -151,8 +155,19 @@ def run_from_config(
         return run.process_artifacts(artifacts)
 
 
-def _database(cfg: ContentDownloadConfig, root: Path) -> Path:
+def _notes(cfg: ContentDownloadConfig) -> list[str]:
+    """What a reader of the summary must know to judge the figures."""
+    notes = []
+    if not cfg.robots.enabled:
+        notes.append("robots.txt was not read in this run")
+    if cfg.limits.rate_factor != 1.0:
+        notes.append(f"every rate was multiplied by {cfg.limits.rate_factor:g}")
+    return notes
+
+
+def database_path(cfg: ContentDownloadConfig) -> Path:
     """The catalog. A run cannot do without one; when its sink is off, it is kept out of the user's sight."""
+    root = Path(cfg.telemetry.manifest_path).parent
     if cfg.catalog.path is not None:
         return Path(cfg.catalog.path)
     return root / "manifest.sqlite" if "sqlite" in cfg.telemetry.sinks else root / "state" / "catalog.sqlite"
@@ -165,6 +180,8 @@ def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:
         ("queue.backend", cfg.queue.backend, "sqlite"),
         ("catalog.backend", cfg.catalog.backend, "sqlite"),
         ("rate_limit.backend", cfg.rate_limit.backend, "local"),
+        ("hishel.backend", cfg.hishel.backend, "file"),
+        ("storage.layout", cfg.storage.layout, "policy_path"),
     ):
         if chosen != available:
             raise ConfigError(f"{key}: {chosen!r} is not available in this version; set it to {available!r}")
@@ -172,7 +189,9 @@ def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:
 
 @contextmanager
 def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Iterator[WorkQueue]:
-    queue = WorkQueue(cfg.queue.path, wal_mode=cfg.queue.wal_mode, clock=clock)
+    queue = WorkQueue(
+        cfg.queue.path, wal_mode=cfg.queue.wal_mode, clock=clock, max_attempts=cfg.orchestrator.max_job_attempts
+    )
     try:
         yield queue
     finally:
@@ -208,10 +227,11 @@ def open_network(
                 limits=limits,
                 robots=robots,
                 url_policy=url_policy,
-                policy=_policy(cfg, rule, agent),
+                policy=_policy(rule, agent),
                 attempts=attempts,
                 clock=clock,
                 random=random.random,
+                max_redirects=cfg.http.max_redirects,
             )
             for name, rule in rules.items()
         }
@@ -307,7 +327,7 @@ def _pace(pace: Rate | BucketConfig) -> Rate | BucketSpec:
     return pace if isinstance(pace, Rate) else BucketSpec(pace.capacity, pace.refill_per_sec, pace.burst)
 
 
-def _policy(cfg: ContentDownloadConfig, rule: SourceRules, agent: str) -> SourcePolicy:
+def _policy(rule: SourceRules, agent: str) -> SourcePolicy:
     return SourcePolicy(
         name=rule.name,
         timeout_s=rule.timeout_s,
@@ -325,10 +345,7 @@ def _resolver_settings(rules: Mapping[str, SourceRules]) -> dict[str, ResolverSe
 
 
 def _credentials(rules: Mapping[str, SourceRules]) -> dict[str, HostCredentials]:
-    return {
-        host: HostCredentials(**{name: dict(value) for name, value in asdict(held).items()})
-        for host, held in registry.credentials(_resolver_settings(rules)).items()
-    }
+    return registry.credentials(_resolver_settings(rules))
 
 
 def _pipeline(
@@ -350,7 +367,7 @@ def _pipeline(
         store, DownloadRules(cfg.download.max_bytes, cfg.download.min_pdf_bytes), clock, attempts
     )
     fallback = FallbackOrchestrator(
-        tiers=[Tier(tier.name, tier.parallel, tier.sources) for tier in tiers],
+        tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],
         resolvers=registry.build(wanted, settings=_resolver_settings(rules)),
         clients=network.clients,
         download=download,
@@ -368,11 +385,11 @@ def _pipeline(
     )
 
 
-def _already(catalog: Catalog, store: LocalStore, root: Path, work: WorkArtifact) -> HeldFile | None:
+def _already(catalog: Catalog, store: LocalStore, work: WorkArtifact) -> HeldFile | None:
     """A file that was stored and recorded, though the ledger was not told: adopted instead of fetched again."""
     found = catalog.find_download(work.work_id)
     if found is None:
         return None
-    if not (root / found.path).exists() and store.adopt(found.sha256, found.path or human_path(work)) is None:
+    if not store.at(found.path).exists() and store.adopt(found.sha256, found.path) is None:
         return None
     return HeldFile(found.sha256, found.size_bytes or 0)

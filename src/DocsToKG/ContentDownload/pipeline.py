@@ -38,6 +38,7 @@ class JobContext:
 
     cancel: CancelToken = field(default_factory=CancelToken)
     on_stage: Callable[[str], None] = lambda stage: None
+    on_begin: Callable[[], None] = lambda: None  # told once, when the first exchange with the network is over
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ class ResolverPipeline:
     def candidates(self, artifact: WorkArtifact) -> tuple[list[tuple[str, DownloadPlan]], Trail]:
         """Where the work may be had, tier by tier, without fetching any body."""
         trail = Trail(artifact, self._clock)
-        return self.drive(self._fallback.plan(trail, self._call(artifact, CancelToken()))), trail
+        return self.drive(self._fallback.plan(trail, self._call(artifact, JobContext()))), trail
 
     def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
         """The whole walk of one work as steps."""
@@ -104,7 +105,7 @@ class ResolverPipeline:
         began = self._clock.monotonic()
         trail = Trail(artifact, self._clock)
         found = yield from self._fallback.search(
-            trail, self._call(artifact, ctx.cancel), on_tier=lambda tier: ctx.on_stage(f"resolve:{tier}")
+            trail, self._call(artifact, ctx), on_tier=lambda tier: ctx.on_stage(f"resolve:{tier}")
         )
         ctx.cancel.raise_if_cancelled()
         elapsed_s = self._clock.monotonic() - began
@@ -124,14 +125,14 @@ class ResolverPipeline:
         """Close something together with this pipeline."""
         self._closers.append(closer)
 
-    def drive(self, steps: Steps[T]) -> T:
+    def drive(self, steps: Steps[T], cancel: CancelToken | None = None) -> T:
         """Any other steps, through the same gate, while the caller waits."""
-        value: T = self._own_frontier().run(steps)
+        value: T = self._own_frontier().run(steps, cancel=cancel)
         return value
 
-    def _call(self, artifact: WorkArtifact, cancel: CancelToken) -> Call:
-        budget = WorkBudget(total_s=self._limits.total_s, attempts=self._limits.attempts)
-        return Call(artifact.work_id, cancel, budget)
+    def _call(self, artifact: WorkArtifact, ctx: JobContext) -> Call:
+        budget = WorkBudget(total_s=self._limits.total_s, attempts=self._limits.attempts, on_begin=ctx.on_begin)
+        return Call(artifact.work_id, ctx.cancel, budget)
 
     def _own_frontier(self) -> Frontier:
         with self._starting:

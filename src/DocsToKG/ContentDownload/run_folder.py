@@ -9,8 +9,8 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -33,6 +33,17 @@ class AskedLine:
     first: tuple[str, int] | None = None  # source and line that named the same work before
 
 
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """What is needed to go on: the settings given, whether the folder holds everything (then it may be moved), and
+    where the catalog is, seen from the folder."""
+
+    config_file: str | None
+    overrides: dict[str, Any]
+    movable: bool
+    database: str
+
+
 class RunFolder:
     """The output root of a run, locked while in use."""
 
@@ -44,7 +55,8 @@ class RunFolder:
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> Self:
-        self.state.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.state.mkdir(mode=0o700, exist_ok=True)  # addresses in here may carry keys
         lock = open(self.state / "run.lock", "a+")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -84,21 +96,27 @@ class RunFolder:
                     entry["first"] = tuple(entry["first"])
                 yield AskedLine(**entry)
 
-    def remember_settings(self, config_file: str | None, overrides: Mapping[str, Any]) -> None:
+    def remember(self, saved: SavedRun) -> None:
         with replacing(self._settings) as file:
-            file.write(json.dumps({"config_file": config_file, "overrides": overrides}, indent=1).encode())
+            file.write(json.dumps(asdict(saved), indent=1).encode())
 
-    def settings(self) -> tuple[str | None, dict[str, Any]]:
-        """The config file and overrides of the last run here."""
+    def saved(self) -> SavedRun:
+        """How the last run here was started."""
         try:
-            saved = json.loads(self._settings.read_bytes())
-            return saved["config_file"], dict(saved["overrides"])
+            return SavedRun(**json.loads(self._settings.read_bytes()))
         except FileNotFoundError:
             raise RecordError(
                 f"{self.root} is not the folder of a run: it has no state/run.json; start one with `content pull --out`"
             ) from None
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, TypeError) as error:
             raise RecordError(f"{self._settings} cannot be read ({error}); run the original command again") from error
+
+    def record(self) -> Path:
+        """The catalog of the runs in this folder, wherever it is kept."""
+        try:
+            return self.root / self.saved().database
+        except RecordError:
+            return self.root / "manifest.sqlite"
 
 
 def _line_json(line: InputLine) -> bytes:

@@ -6,9 +6,10 @@ orchestrator, and tells how each work ended. Knows the order of these things, no
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -16,26 +17,30 @@ from typing import Any, Self
 
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
-from DocsToKG.ContentDownload.bootstrap import Parts, open_parts, open_queue
+from DocsToKG.ContentDownload.bootstrap import Parts, database_path, open_parts, open_queue
 from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.config.settle import merge
 from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.resolvers.openalex_query import MAX_PER_PAGE, page_of_works
-from DocsToKG.ContentDownload.run_folder import AskedLine, RunFolder
+from DocsToKG.ContentDownload.resolvers.openalex_record import DEFAULT_BASE_URL
+from DocsToKG.ContentDownload.run_folder import AskedLine, RunFolder, SavedRun
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
 from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.base import Enqueued, JobRecord, NewJob
 from DocsToKG.Orchestrator.services.presence import Presence, free_dead
 
 _BATCH = 500
 _ENDED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED)
 _GRACE_S = 8.0
+_NOT_THE_JOBS_FAULT = ("worker_lost", "lease_expired")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,8 @@ class RunResult:
     failed: int
     pending: int  # not begun or not finished: the run was stopped
     invalid: int  # lines that name no work
-    folder: Path
+    folder: Path  # of the record
+    files: Path  # the storage root
 
     @property
     def total_processed(self) -> int:
@@ -112,23 +118,33 @@ class DownloadRun:
         with ExitStack() as stack:
             stack.enter_context(self.folder)
             self._worker_id = new_worker_id()
-            self._parts: Parts = stack.enter_context(
-                open_parts(self._cfg, worker_id=self._worker_id, clock=self._clock)
-            )
+            # The record closes before the ledger, so that what it has committed can still be acknowledged.
             self._queue: WorkQueue = stack.enter_context(open_queue(self._cfg, clock=self._clock))
             stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
+            stack.callback(self._give_back)
             free_dead(self._queue.ledger)
+            parts = open_parts(self._cfg, worker_id=self._worker_id, clock=self._clock)
+            self._parts: Parts = stack.enter_context(parts)
             self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         with self._stack:
             if self._orchestrator is not None:
+                self._orchestrator.halt()
                 self.stop(grace_s=0.0)
 
     @property
-    def parts(self) -> Parts:
-        return self._parts
+    def repairs(self) -> tuple[str, ...]:
+        """What was put right in the record when it was opened."""
+        return tuple(str(repair) for repair in self._parts.telemetry.repairs)
+
+    def remember(self, config_file: str | None, overrides: Mapping[str, Any]) -> None:
+        """Write down how this run was started, so that `resume`, `report` and `catalog` find everything."""
+        movable = "manifest_path" in overrides.get("telemetry", {})
+        places = {} if movable else _places(self._cfg)
+        database = os.path.relpath(database_path(self._cfg), self.folder.root)
+        self.folder.remember(SavedRun(config_file, merge(overrides, places), movable, database))
 
     def process_artifacts(
         self, artifacts: Iterable[str | Mapping[str, Any] | WorkArtifact], *, retry_failed: bool = True
@@ -157,7 +173,7 @@ class DownloadRun:
             self._queue,
             self._parts.pipeline,
             self._parts.telemetry,
-            root=self.folder.root,
+            relative_path=self._parts.recorded_path,
             worker_id=self._worker_id,
             on_outcome=self._on_outcome,
             clock=self._clock,
@@ -182,6 +198,11 @@ class DownloadRun:
         while not over.wait(every_s):
             watch(self.status())
         watch(self.status())
+
+    def wait_for_failure(self) -> None:
+        """Return only when the run cannot go on."""
+        assert self._orchestrator is not None, "start the run first"
+        self._orchestrator.wait_until_stopping()
 
     def stop(self, grace_s: float = _GRACE_S) -> None:
         """End the run: running downloads finish within the grace, the rest stays on the ledger."""
@@ -208,7 +229,7 @@ class DownloadRun:
         """How each input line ended; also written to `results.csv`."""
         rows = tuple(self._rows())
         write_results(self.folder.root / "results.csv", rows)
-        return _counted(rows, self._tally.present, self.folder.root)
+        return _counted(rows, self._tally.present, self.folder.root, self._parts.store.root)
 
     def figures(self) -> Figures:
         """The figures of this run so far."""
@@ -219,10 +240,13 @@ class DownloadRun:
         """The works of an OpenAlex search or filter, a page at a time, as input lines."""
         call = Call(f"query:{query}")
         client = self._parts.network.clients["openalex"]
+        base = self._cfg.resolvers.openalex.base_url or DEFAULT_BASE_URL
         cursor: str | None = None
         seen: dict[str, int] = {}
         while most is None or len(seen) < most:
-            page = self._parts.pipeline.drive(page_of_works(query, cursor, MAX_PER_PAGE, client, call))
+            page = self._parts.pipeline.drive(
+                page_of_works(query, cursor, MAX_PER_PAGE, client, call, base_url=base), call.cancel
+            )
             for work in page.works[: None if most is None else most - len(seen)]:
                 if work.work_id not in seen:
                     seen[work.work_id] = len(seen) + 1
@@ -235,13 +259,16 @@ class DownloadRun:
         """Take up what this folder was asked for: `verify` hashes the stored files and repeats what is damaged, `again`
         repeats all works that are `failed`, `ok` or `skipped`. Returns how many works there are."""
         states = {"failed": JobState.ERROR, "ok": JobState.DONE, "skipped": JobState.SKIPPED}
+        lost = [job for job in self._jobs(JobState.ERROR) if (job.last_error or "").startswith(_NOT_THE_JOBS_FAULT)]
+        if lost:
+            ids = [job.job_id for job in lost]
+            self._queue.ledger.retry_failed(job_ids=ids, actor="resume", reason="its worker was lost")
         if again is not None:
             self._repeat(list(self._jobs(states[again])), states[again], f"repeat {again}")
         if verify:
-            damaged = [job for job in self._jobs(JobState.DONE) if not self._is_whole(job)]
-            for job in damaged:
-                self._drop_damaged(job)
-            self._repeat(damaged, JobState.DONE, "the file is damaged or gone")
+            for state in (JobState.DONE, JobState.SKIPPED):
+                damaged = [job for job in self._jobs(state) if not self._is_whole(job)]
+                self._repeat(damaged, state, "the file is damaged or gone")
         stats = self._queue.ledger.stats()
         with self._tally_lock:
             self._tally.total = stats["total"]
@@ -260,7 +287,7 @@ class DownloadRun:
                 outcomes[line.work.work_id] = self._single(line.work)
         rows = tuple(_single_row(line, outcomes) for line in asked)
         write_results(self.folder.root / "results.csv", rows)
-        return _counted(rows, 0, self.folder.root)
+        return _counted(rows, 0, self.folder.root, self._parts.store.root)
 
     # details
 
@@ -282,14 +309,20 @@ class DownloadRun:
             if not retry_failed:
                 self._tally.ends[OutcomeClass.ERROR] += len(missed)
 
+    def _give_back(self) -> None:
+        """Whatever made the run end, no lease is left behind: the next run goes on at once."""
+        with suppress(LedgerError):
+            self._queue.ledger.release_worker(self._worker_id)
+
     def _standing(self, entry: Enqueued) -> str:
         """How a known work stands: `open`, `held` (its file is there), `gone` (it was), or `missed`."""
         if entry.state not in _ENDED:
             return "open"
         path = self._parts.find_file(entry.artifact_id)
-        if path is not None:
-            return "held" if (self.folder.root / path).exists() else "gone"
-        return "gone" if entry.state == JobState.DONE else "missed"
+        if path is None:
+            return "gone" if entry.state == JobState.DONE else "missed"
+        # A file whose job did not end well was stored by a process that died before it could say so: adopt it.
+        return "held" if path.exists() and entry.state in (JobState.DONE, JobState.SKIPPED) else "gone"
 
     def _jobs(self, state: JobState) -> Iterator[JobRecord]:
         after = 0
@@ -304,18 +337,18 @@ class DownloadRun:
             ids = [job.job_id for job in jobs]
             self._queue.ledger.retry_failed(job_ids=ids, states=(state,), actor="resume", reason=reason)
 
-    def _drop_damaged(self, job: JobRecord) -> None:
-        found = self._parts.catalog.find_download(job.artifact_id)
-        if found is not None:
-            self._parts.store.drop_damaged(found.sha256, found.path)
-
     def _is_whole(self, job: JobRecord) -> bool:
-        found = self._parts.catalog.find_download(job.artifact_id)
+        """The work's file is there and hashes to its digest. A lost name is given back; damaged bytes are dropped."""
+        found, store = self._parts.catalog.find_download(job.artifact_id), self._parts.store
         if found is None:
-            return False
-        intact = self._parts.store.verify(found.sha256)
+            return job.state != JobState.DONE  # a work that was skipped has no file to verify
+        if not store.at(found.path).exists():
+            store.adopt(found.sha256, found.path)
+        intact = store.verify(found.sha256, found.path)
+        if not intact:
+            store.drop_damaged(found.sha256, found.path)
         self._parts.telemetry.verified(found.sha256, intact)
-        return intact and (self.folder.root / found.path).exists()
+        return intact
 
     def _on_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
         with self._tally_lock:
@@ -359,36 +392,36 @@ class DownloadRun:
             return "pending", None, _why_pending(job)
         held = self._parts.find_file(job.artifact_id)
         if held is not None and job.state in (JobState.DONE, JobState.SKIPPED):
-            return OutcomeClass.SUCCESS, held, None
+            return OutcomeClass.SUCCESS, self._shown(held), None
         return (OutcomeClass.SKIP if job.state == JobState.SKIPPED else OutcomeClass.ERROR), None, job.last_error
 
     def _single(self, work: WorkArtifact) -> ResultRow:
         outcome = self._parts.pipeline.process(work)
-        path = self._relative(outcome.path) or self._parts.find_file(work.work_id)
-        record = ManifestRecord.of(work, outcome, worker_id=self._worker_id, path=self._relative(outcome.path))
+        recorded = self._parts.recorded_path(outcome.path)
+        record = ManifestRecord.of(work, outcome, worker_id=self._worker_id, path=recorded)
         self._parts.telemetry.finish(record)
         self._parts.telemetry.flush()
         self._told(work.work_id, outcome)
         has_file = outcome.ok or outcome.reason == Reason.ALREADY_PRESENT
         ending = OutcomeClass.SUCCESS if has_file else outcome.classification
         reason = None if has_file else str(outcome.meta.get("explanation") or outcome.reason)
-        return ResultRow(0, "", work.work_id, ending, path, reason)
+        held = self._parts.find_file(work.work_id)
+        return ResultRow(0, "", work.work_id, ending, self._shown(held) if held and has_file else None, reason)
 
-    def _relative(self, path: str | None) -> str | None:
-        return None if path is None else str(Path(path).resolve().relative_to(self.folder.root))
+    def _shown(self, path: Path) -> str:
+        """A file as the results name it: below the run's folder where it lies there."""
+        folder = self.folder.root
+        return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def run_queue(cfg: ContentDownloadConfig, *, drain: bool, on_outcome: OnOutcome | None = None) -> int:
     """Work on the configured queue: until interrupted, or until it is drained. Returns the exit code."""
     with DownloadRun(cfg, on_outcome=on_outcome) as run:
+        run.remember(None, {})
         run.start()
-        try:
-            if drain:
-                run.wait()
-            else:
-                threading.Event().wait()
-        except KeyboardInterrupt:
-            run.stop()
+        with suppress(KeyboardInterrupt):
+            run.wait() if drain else run.wait_for_failure()
+        run.stop()
     return 0
 
 
@@ -396,6 +429,16 @@ def _why_pending(job: JobRecord | None) -> str:
     if job is None or job.last_error is None:
         return "not finished; `content resume` goes on"
     return f"may be had from {utc_iso(job.next_eligible_at)} on: {job.last_error}"
+
+
+def _places(cfg: ContentDownloadConfig) -> dict[str, Any]:
+    """Where this run keeps things, whatever folder it is resumed from."""
+    return {
+        "telemetry": {"manifest_path": str(Path(cfg.telemetry.manifest_path).resolve())},
+        "storage": {"root_dir": str(Path(cfg.storage.root_dir).resolve())},
+        "queue": {"path": str(Path(cfg.queue.path).resolve())},
+        "hishel": {"base_path": str(Path(cfg.hishel.base_path).resolve())},
+    }
 
 
 def _is_first(line: InputLine) -> bool:
@@ -416,7 +459,7 @@ def _single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow
     return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason, line.source)
 
 
-def _counted(rows: Collection[ResultRow], already: int, folder: Path) -> RunResult:
+def _counted(rows: Collection[ResultRow], already: int, folder: Path, files: Path) -> RunResult:
     ends = [row.outcome for row in rows]
     return RunResult(
         rows=tuple(rows),
@@ -426,4 +469,5 @@ def _counted(rows: Collection[ResultRow], already: int, folder: Path) -> RunResu
         pending=ends.count("pending"),
         invalid=ends.count("invalid"),
         folder=folder,
+        files=files,
     )

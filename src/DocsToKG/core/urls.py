@@ -8,18 +8,30 @@ form sorts it and drops tracking parameters, so that two spellings of one addres
 from __future__ import annotations
 
 import re
-from urllib.parse import urljoin
+from urllib.parse import unquote_plus, urljoin
 
 import ada_url
 
 _TRACKING = re.compile(
     r"utm_[a-z_]+|gclid|fbclid|yclid|msclkid|mc_eid|mc_cid|igshid|mkt_tok|_hsenc|_hsmi|spm", re.IGNORECASE
 )
+# Masking is for records and messages alone, so a readable word too few does less harm than a key too many.
 _SECRET = re.compile(
-    r"api_?key|apikey|key|email|mailto|token|access_token|password|secret|signature|sig|x-amz-.*|x-goog-.*|awsaccesskeyid",
-    re.IGNORECASE,
+    r".*(?:(?<!mon)(?<!don)(?<!tur)(?<!hoc)key(?![-_]?word|note|board)|token|secret|passw|passphrase|signature|credential"
+    r"|auth(?!or(?!i[sz]))|jwt|sess(?:ion|id)|hmac|e[-_.]?mail|mailto).*"
+    r"|pass|pwd|sig|sign|code|policy|ticket|sid|mail|googleaccessid|saml(?:response|art)|_*hdn[et].*|x-(?:amz|goog)-.*",
+    re.IGNORECASE | re.DOTALL,
 )
-_USER_INFO = re.compile(r"^([a-z][a-z0-9+.-]*://)[^/?#]*@", re.IGNORECASE)
+_LONGEST_NAME = 200
+_LONGEST_TEXT = 64 * 1024
+_USER_INFO = re.compile(r"(://)[^/?#]*@")
+# A text may have been cut in the middle of a password: what follows a host and a colon and is no port.
+_CUT_USER_INFO = re.compile(r"(://)[^/?#@\[\]:]*:(?!\d{1,5}\W*$)[^/?#@\]]+$")
+_PATH_PAIR = re.compile(r"(;)([^;=/]+)=([^;/]+)")
+_QUERY_PAIR = re.compile(r"([?&;#])([^?&;#=]+)=([^&;#]+)")
+_INNER_NAME = re.compile(r"[?&;#]([^?&;#=]+)=")
+_WORD = re.compile(r"[^\s<>\"'`]+")
+_JSON_ESCAPE = re.compile(r"\\(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNORECASE)
 _PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -55,28 +67,49 @@ def join_url(base: str, link: str) -> str:
     try:
         return request_url(urljoin(base, link.strip()))
     except ValueError as error:
-        raise BadUrl(f"not a usable link: {link[:200]!r}") from error
+        raise BadUrl(f"not a usable link: {mask_text(link[:200])!r}") from error
 
 
 def mask_url(url: str) -> str:
     """The URL as it may be written down: user info dropped, values of keys, addresses and signatures become `***`."""
-    head, mark, query = _USER_INFO.sub(r"\1", url).partition("?")
-    query, hash_mark, fragment = query.partition("#")
-    return head + mark + "&".join(_mask_pair(pair) for pair in query.split("&")) + hash_mark + fragment
+    shown = _CUT_USER_INFO.sub(r"\1***", _USER_INFO.sub(r"\1", url))
+    path = re.match(r"[^?#]*", shown)
+    end = path.end() if path else 0
+    return _PATH_PAIR.sub(_mask_pair, shown[:end]) + _QUERY_PAIR.sub(_mask_pair, shown[end:])
 
 
-def _mask_pair(pair: str) -> str:
-    name, equals, value = pair.partition("=")
-    return f"{name}=***" if equals and value and _SECRET.fullmatch(name) else pair
+def mask_text(text: str) -> str:
+    """The text with everything masked that `mask_url` masks in a URL, wherever one stands in it.
+
+    Texts are cut after 64 Ki characters. Escapes of JSON inside a URL are undone, so that it is recognised.
+    """
+    cut = text[:_LONGEST_TEXT] + ("..." if len(text) > _LONGEST_TEXT else "")
+    plain = _JSON_ESCAPE.sub(lambda match: "/" if match[2] else chr(int(match[1], 16)), cut)
+    return _WORD.sub(lambda match: mask_url(match[0]), plain)
+
+
+def _mask_pair(match: re.Match[str]) -> str:
+    mark, name, value = match[1], match[2], match[3]
+    return f"{mark}{name}=***" if _is_secret(name) or _carries_secret(value) else match[0]
+
+
+def _is_secret(name: str) -> bool:
+    return len(name) > _LONGEST_NAME or _SECRET.fullmatch(unquote_plus(name)) is not None
+
+
+def _carries_secret(value: str) -> bool:
+    """Whether a value is itself an address with a key in it, escaped at most twice."""
+    inner = unquote_plus(unquote_plus(value)) if "%" in value else value
+    return any(_is_secret(name) for name in _INNER_NAME.findall(inner)) or _USER_INFO.search(inner) is not None
 
 
 def _parse(url: str) -> ada_url.URL:
     try:
         parsed = ada_url.URL(url.strip())
     except ValueError as error:
-        raise BadUrl(f"not an absolute URL: {url[:200]!r}") from error
+        raise BadUrl(f"not an absolute URL: {mask_text(url[:200])!r}") from error
     if parsed.protocol not in ("http:", "https:") or not parsed.hostname:
-        raise BadUrl(f"not an http or https URL: {url[:200]!r}")
+        raise BadUrl(f"not an http or https URL: {mask_text(url[:200])!r}")
     return parsed
 
 

@@ -50,5 +50,9 @@ class BodyTooShort(httpx2.RemoteProtocolError):
         self.received = received
 
 
+class ClosedEarly(httpx2.RemoteProtocolError):
+    """The server closed the connection before its answer's head was complete."""
+
+
 class HeadersTooLarge(httpx2.RemoteProtocolError):
     """More header bytes or fields than we are willing to read."""

@@ -18,7 +18,7 @@ from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.transport.body import Body, body_of
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.dial import Dialer, Route
-from DocsToKG.transport.errors import ConnectionWentStale
+from DocsToKG.transport.errors import ClosedEarly, ConnectionWentStale
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.head import Head, parse_head
 from DocsToKG.transport.idle import IdleWires
@@ -124,7 +124,7 @@ class LeanTransport(httpx2.BaseTransport):
         if not block:
             if wire.reused and not wire.has_received:
                 raise ConnectionWentStale("the server had closed the kept connection")
-            raise httpx2.RemoteProtocolError("the server closed the connection without an answer")
+            raise ClosedEarly("the server closed the connection without an answer")
         return block
 
 

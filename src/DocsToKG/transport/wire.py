@@ -19,7 +19,7 @@ from functools import partial
 
 import httpx2
 
-from DocsToKG.transport.errors import HeadersTooLarge, TlsFailed
+from DocsToKG.transport.errors import ClosedEarly, HeadersTooLarge, TlsFailed
 from DocsToKG.transport.patience import Patience
 
 _HEAD_END = re.compile(rb"\n\r?\n")
@@ -159,7 +159,7 @@ class Wire:
 
     def _no_head(self, head: bytes) -> bytes:
         if head:
-            raise httpx2.RemoteProtocolError("the server closed the connection in the middle of the headers")
+            raise ClosedEarly("the server closed the connection in the middle of the headers")
         return b""
 
     def put_back(self, data: bytes) -> None:

@@ -12,15 +12,39 @@ from DocsToKG.core.cancel import CancelToken
 
 
 class AttemptSink(Protocol):
-    """Where attempts go. Nothing in the same run reads them back."""
+    """Where attempts and waits go. Nothing in the same run reads them back."""
 
     def attempt(self, attempt: Attempt) -> None: ...
+
+    def rate_wait(
+        self,
+        key: str,
+        delay_ms: int,
+        *,
+        why: str,
+        work_id: str | None = None,
+        resolver: str | None = None,
+        role: str | None = None,
+    ) -> None:
+        """A request waited for a rule of ours: `key` is `host:...` or `resolver:...`, `why` rate, interval or hold."""
 
 
 class NullSink:
     """Forgets everything."""
 
     def attempt(self, attempt: Attempt) -> None:
+        return None
+
+    def rate_wait(
+        self,
+        key: str,
+        delay_ms: int,
+        *,
+        why: str,
+        work_id: str | None = None,
+        resolver: str | None = None,
+        role: str | None = None,
+    ) -> None:
         return None
 
 

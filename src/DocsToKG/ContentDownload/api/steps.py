@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """Go on when one exchange with `url`'s host may begin. Resumes with a `Permit`."""
+    """Go on when one exchange with `url`'s host may begin. Resumes with a `Permit`, or raises `GateShut`."""
 
     url: str
     resolver: str
@@ -67,6 +67,15 @@ class NotYet:
     key: str
     at: float | None
     why: str
+
+
+class GateShut(Exception):
+    """The gate stays shut for too long to stand before it: come back at monotonic time `at`."""
+
+    def __init__(self, at: float, why: str) -> None:
+        super().__init__(why)
+        self.at = at
+        self.why = why
 
 
 class Gatekeeper(Protocol):

@@ -6,14 +6,14 @@ A command parses, calls, prints. Machine output goes to standard output, message
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from DocsToKG.ContentDownload.cli.group import CommandGroup
+from DocsToKG.ContentDownload.cli.tables import print_table, printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -59,7 +59,7 @@ def stats(
     if format is OutputFormat.JSON:
         typer.echo(json.dumps(rows, ensure_ascii=False))
     else:
-        _print_table("", list(rows[0]) if rows else ["works"], (row.values() for row in rows))
+        print_table(list(rows[0]) if rows else ["works"], (row.values() for row in rows))
 
 
 @catalog_app.command("query")
@@ -78,9 +78,9 @@ def query(
         result = catalog.query(sql, max_rows=limit)
     if format is OutputFormat.JSON:
         rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-        typer.echo(json.dumps(rows, ensure_ascii=False, default=_plain))
+        typer.echo(json.dumps(rows, ensure_ascii=False, default=printable))
     else:
-        _print_table("", result.columns, result.rows)
+        print_table(result.columns, result.rows)
     if result.truncated:
         typer.echo(f"Only the first {limit} rows are shown; there are more.", err=True)
 
@@ -105,7 +105,7 @@ def show(
     for name, columns in _SHOWN.items():
         rows = parts[name]
         if rows:
-            _print_table(name, columns, ([row[column] for column in columns] for row in rows))
+            print_table(columns, ([row[column] for column in columns] for row in rows), title=name)
 
 
 _SHOWN = {
@@ -120,26 +120,3 @@ def _open(run: Path, db_path: Path | None) -> Catalog:
     from DocsToKG.ContentDownload.catalog.store import Catalog
 
     return Catalog(db_path or (run if run.is_file() else run / "manifest.sqlite"))
-
-
-def _print_table(title: str, columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=title or None, title_justify="left")
-    for column in columns:
-        table.add_column(Text(column), overflow="fold")
-    for row in rows:
-        # Values come from outside: as Text they cannot carry markup or control codes into the terminal.
-        table.add_row(*(Text(_shown(value)) for value in row))
-    Console().print(table)
-
-
-def _shown(value: Any) -> str:
-    text = "" if value is None else str(_plain(value))
-    return "".join(char if char.isprintable() else " " for char in text)
-
-
-def _plain(value: Any) -> Any:
-    return f"{len(value)} bytes" if isinstance(value, bytes) else value

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.launch import drive, load_settings, merged, option_settings
+from DocsToKG.ContentDownload.cli.launch import drive, load_settings, option_settings
 
 # The web of the demo recovers from its faults within seconds, so nobody has to wait minutes for another try.
 _IN_A_HURRY = {
@@ -29,6 +29,7 @@ def demo(
 
     Run it twice: the second time everything is there.
     """
+    from DocsToKG.ContentDownload.config.settle import merge
     from DocsToKG.ContentDownload.inputs import read_inputs
     from DocsToKG.ContentDownload.runner import DownloadRun
     from DocsToKG.Sandbox.profile import SandboxServer
@@ -39,13 +40,15 @@ def demo(
             f"It grants {sandbox.rate_factor:g} times the rates that real services do, so that this takes seconds.",
             err=True,
         )
-        settings = merged(merged(sandbox.profile(), _IN_A_HURRY), option_settings(out, workers=workers))
+        settings = merge(merge(sandbox.profile(), _IN_A_HURRY), option_settings(out, workers=workers))
         cfg = load_settings(None, settings, environ={})
         ids = out / "ids.txt"
         out.mkdir(parents=True, exist_ok=True)
         ids.write_text("\n".join(sandbox.identifiers(papers)) + "\n", encoding="utf-8")
         with DownloadRun(cfg) as download:
-            code = drive(download, read_inputs([str(ids)], stdin=sys.stdin), retry_failed=False, quiet=quiet)
+            download.remember(None, settings)
+            lines = read_inputs([str(ids)], stdin=sys.stdin)
+            code = drive(download, lines, retry_failed=False, quiet=quiet, way_on="content demo")
         if code == ExitCode.INTERRUPTED:
             raise typer.Exit(code)
         counters = sandbox.counters()

@@ -6,6 +6,7 @@ Knows the order (load, enqueue, run with a display, report) and the exit codes; 
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -65,16 +66,6 @@ def load_settings(
     return load_config_verbose(config, settings, environ=environ).config
 
 
-def merged(base: Mapping[str, Any], top: Mapping[str, Any]) -> dict[str, Any]:
-    """Both settings, section by section; where they meet, `top` counts."""
-    result = dict(base)
-    for key, value in top.items():
-        below = result.get(key)
-        sections = isinstance(below, Mapping) and isinstance(value, Mapping)
-        result[key] = merged(below or {}, value) if sections else value
-    return result
-
-
 def drive(
     run: DownloadRun,
     lines: Iterable[InputLine] | None,
@@ -83,15 +74,22 @@ def drive(
     patience_s: float = PATIENCE_S,
     quiet: bool = False,
     as_json: bool = False,
+    way_on: str | None = None,
 ) -> ExitCode:
     """Enqueue, run with a display, report. Ctrl+C ends it early without losing anything."""
     from DocsToKG.ContentDownload.cli.progress import Progress
 
+    for repair in run.repairs:
+        typer.echo(f"Mended after an earlier crash: {repair}", err=True)
     interrupted = False
     with _terminate_like_interrupt():
         try:
             if lines is not None:
                 run.enqueue(lines, retry_failed=retry_failed)
+        except KeyboardInterrupt:
+            typer.echo("Interrupted while reading the input. Run the same command again.", err=True)
+            return ExitCode.INTERRUPTED
+        try:
             run.start()
             with Progress(quiet=quiet) as watch:
                 run.wait(watch, patience_s=patience_s)
@@ -102,7 +100,8 @@ def drive(
     code = finish(run, run.result(), as_json)
     if interrupted or run.hit_byte_limit:
         why = "Interrupted" if interrupted else "The byte limit is reached"
-        typer.echo(f"{why}. Nothing is lost; go on with: content resume --run {run.folder.root}", err=True)
+        way_on = way_on or f"content resume --run {shlex.quote(str(run.folder.root))}"
+        typer.echo(f"{why}. Nothing is lost; go on with: {way_on}", err=True)
     return ExitCode.INTERRUPTED if interrupted else code
 
 

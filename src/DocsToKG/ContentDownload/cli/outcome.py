@@ -33,7 +33,7 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
         table.add_row(name, value)
     console.print(table)
     _print_missing(console, result)
-    console.print(f"Files: {result.folder / 'PDF'}", soft_wrap=True, highlight=False, markup=False)
+    console.print(f"Files: {result.files / 'PDF'}", soft_wrap=True, highlight=False, markup=False)
     console.print(
         f"Every line's result: {result.folder / 'results.csv'}", soft_wrap=True, highlight=False, markup=False
     )

@@ -85,17 +85,21 @@ def pull(
 
       cat dois.txt | content pull - --max 100
     """
+    if bool(sources) == (query is not None):
+        raise typer.BadParameter("give identifiers, files, - for standard input, or --query: one of them")
     settings = option_settings(out, workers=workers, no_robots=no_robots, resolver_order=resolver_order)
-    cfg = load_settings(config, settings)
     run_bytes = _parse_size(max_bytes) if max_bytes else None
+    cfg = load_settings(config, settings)
     if dry_run:
-        _print_plans(cfg, _read(sources, query, max_works), as_json)
+        if query is not None:
+            raise typer.BadParameter("--dry-run shows where given papers could be had; it does not go with --query")
+        _print_plans(cfg, _read(sources, max_works), as_json)
         return
     from DocsToKG.ContentDownload.runner import DownloadRun
 
     with DownloadRun(cfg, max_run_bytes=run_bytes) as run:
-        run.folder.remember_settings(_absolute(config), settings)
-        lines = _query_lines(run, query, max_works) if query else _read(sources, query, max_works)
+        run.remember(_absolute(config), settings)
+        lines = _query_lines(run, query, max_works) if query else _read(sources, max_works)
         code = drive(run, lines, retry_failed=not no_retry, patience_s=patience, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)
 
@@ -124,14 +128,16 @@ def resume(
 
       content resume --run papers --force --filter status=failed
     """
+    from DocsToKG.ContentDownload.config.settle import merge
     from DocsToKG.ContentDownload.run_folder import RunFolder
     from DocsToKG.ContentDownload.runner import DownloadRun
 
     if force != (choose is not None):
         raise typer.BadParameter("--force and --filter go together, for example --force --filter status=failed")
-    config_file, settings = RunFolder(run).settings()
-    settings |= option_settings(run, workers=workers)
-    cfg = load_settings(config_file, settings)
+    saved = RunFolder(run).saved()
+    # A folder that holds everything may have been moved; one that does not is where it was.
+    settings = merge(saved.overrides, option_settings(run if saved.movable else None, workers=workers))
+    cfg = load_settings(saved.config_file, settings)
     with DownloadRun(cfg) as download:
         download.take_up(verify=verify, again=_parse_filter(choose) if choose else None)
         code = drive(download, None, patience_s=patience, quiet=quiet, as_json=as_json)
@@ -164,14 +170,14 @@ def run(
         raise typer.BadParameter("--single-shot and --queue-run exclude each other")
     settings = option_settings(out, workers=workers, no_robots=no_robots, resolver_order=resolver_order)
     cfg = load_settings(config, settings)
-    lines = _read(sources, None, None)
+    lines = _read(sources, None)
     if dry_run:
         _print_plans(cfg, lines, as_json)
         return
     from DocsToKG.ContentDownload.runner import DownloadRun
 
     with DownloadRun(cfg) as download:
-        download.folder.remember_settings(_absolute(config), settings)
+        download.remember(_absolute(config), settings)
         if single_shot:
             code = finish(download, download.process_single_shot(lines), as_json)
         else:
@@ -187,16 +193,14 @@ def plan(
     Example: content plan 10.1371/journal.pone.0000308
     """
     cfg = load_settings(config, option_settings(None, resolver_order=resolver_order))
-    _print_plans(cfg, _read(sources, None, None), as_json)
+    _print_plans(cfg, _read(sources, None), as_json)
 
 
-def _read(sources: list[str] | None, query: str | None, most: int | None) -> Iterator[InputLine]:
+def _read(sources: list[str] | None, most: int | None) -> Iterator[InputLine]:
     from DocsToKG.ContentDownload.inputs import read_inputs
 
     if not sources:
-        raise typer.BadParameter(
-            "nothing to obtain: give identifiers, files, - for standard input" + ("" if query else ", or --query")
-        )
+        raise typer.BadParameter("nothing to obtain: give identifiers, files, or - for standard input")
     lines = read_inputs(sources, stdin=sys.stdin)
     return _first_works(lines, most) if most else lines
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +16,7 @@ import typer
 
 from DocsToKG.ContentDownload.cli.group import CommandGroup
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.tables import print_table, printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.cli.queue_lines import QueueLine
@@ -74,7 +75,7 @@ def stats(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(json.dumps({**counts, "paused": paused}))
         return
-    _print_table(("state", "jobs"), [(state, str(n)) for state, n in counts.items() if state != "leased"])
+    print_table(("state", "jobs"), [(state, str(n)) for state, n in counts.items() if state != "leased"])
     if paused:
         typer.echo("The queue is paused; `queue resume` goes on.", err=True)
 
@@ -97,7 +98,7 @@ def list_jobs(
     rows = [
         (str(r.job_id), r.state.value, str(r.attempts), r.artifact_id, r.last_error or r.outcome or "") for r in records
     ]
-    _print_table(("id", "state", "attempts", "artifact", "note"), rows)
+    print_table(("id", "state", "attempts", "artifact", "note"), rows)
 
 
 @queue_app.command("show")
@@ -110,9 +111,9 @@ def show(job_id: JobArgument, config: ConfigOption = None, as_json: JsonOption =
     if as_json:
         typer.echo(json.dumps({**asdict(record), "history": [asdict(row) for row in history]}))
         return
-    _print_table(("field", "value"), [(name, str(v)) for name, v in asdict(record).items() if v is not None])
+    print_table(("field", "value"), [(name, str(v)) for name, v in asdict(record).items() if v is not None])
     rows = [(utc_iso(r.at), r.event, r.to_state or "", r.actor, r.reason or "") for r in history]
-    _print_table(("time", "event", "state", "by", "reason"), rows)
+    print_table(("time", "event", "state", "by", "reason"), rows)
 
 
 @queue_app.command("retry")
@@ -218,7 +219,7 @@ def _import_lines(lines: Iterable[QueueLine], config: str | None, as_json: bool)
                 if line.problem is not None:
                     bad += 1
                     if bad <= _SHOWN_PROBLEMS:
-                        typer.echo(f"line {line.number}: {line.problem}", err=True)
+                        typer.echo(f"line {line.number}: {printable(line.problem)}", err=True)
     counts = {"new": new, "present": good - new, "invalid": bad}
     _say(counts, f"{new} new, {good - new} already present", as_json)
     if bad:
@@ -269,22 +270,3 @@ def _state(word: str | None) -> Any:
 
 def _say(values: Mapping[str, Any], text: str, as_json: bool) -> None:
     typer.echo(json.dumps(values) if as_json else text)
-
-
-def _print_table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_printable(cell)) for cell in row))
-    Console().print(table)
-
-
-def _printable(text: str) -> str:
-    # Errors may quote what a server sent; that must not steer the reader's terminal.
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

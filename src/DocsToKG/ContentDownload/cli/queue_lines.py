@@ -1,7 +1,8 @@
 """Read works for the queue: one JSON object (or identifier in quotes) per line.
 
 Knows the shapes a line may have and how an artifact id is derived from it. Does not know the queue.
-Promises: equal lines give equal ids, an id carries its scheme, and a line is bounded in length.
+Promises: equal lines give equal ids, an id carries its scheme, a line is bounded in length, and what it says of a
+work can be read back.
 """
 
 from __future__ import annotations
@@ -9,9 +10,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, BinaryIO
 
+from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work, work_of
 
@@ -24,6 +26,12 @@ _IDENTIFIERS = {
     "pmid": "pmid",
     "openalex_id": "openalex",
     "url": "url",
+}
+_KINDS: dict[str, tuple[Any, str]] = {
+    "publication_year": (int | None, "a whole number"),
+    "landing_urls": (list | tuple | None, "a list of texts"),
+    "pdf_urls": (list | tuple | None, "a list of texts"),
+    "metadata": (dict | None, "an object"),
 }
 
 
@@ -88,8 +96,8 @@ def named_work(name: str, body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     except BadIdentifier:
         if not _SCHEME.fullmatch(name):
             raise
-        return name, {**body, "work_id": name}
-    return work.work_id, {**work.to_dict(), **body, "work_id": work.work_id}
+        return name, _checked({**body, "work_id": name})
+    return work.work_id, _checked({**work.to_dict(), **body, "work_id": work.work_id})
 
 
 def _derived_work(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -98,7 +106,17 @@ def _derived_work(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if not texts:
         raise InputError(f"no identifier; give artifact_id, work_id or one of {', '.join(_IDENTIFIERS)}")
     work = work_of([parse_identifier(f"{scheme}:{text}") for scheme, text in texts])
-    return work.work_id, {**body, **work.to_dict()}
+    return work.work_id, _checked({**body, **work.to_dict()})
+
+
+def _checked(work: dict[str, Any]) -> dict[str, Any]:
+    """The work, when what it says of known fields can be used: a job is read again long after it was enqueued."""
+    for field in fields(WorkArtifact):
+        kind, words = _KINDS.get(field.name, (str | None, "a text"))
+        value = work.get(field.name)
+        if not isinstance(value, kind) or (isinstance(value, list) and len(_texts(value)) < len(value)):
+            raise InputError(f"{field.name} must be {words}")
+    return work
 
 
 def _texts(value: Any) -> list[str]:

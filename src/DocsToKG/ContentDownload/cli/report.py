@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.tables import markdown_table, print_table
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures, Gate
@@ -115,39 +116,19 @@ def _print_json(figures: Figures, judged: list[Gate]) -> None:
 
 
 def _print_markdown(figures: Figures, judged: list[Gate]) -> None:
-    lines = ["# Run report", "", *_markdown(("figure", "value"), _facts(figures))]
-    lines += ["", "## Service levels", "", *_markdown(("gate", "value", "target", "kept"), map(_gate_row, judged))]
+    lines = ["# Run report", "", *markdown_table(("figure", "value"), _facts(figures))]
+    lines += ["", "## Service levels", "", *markdown_table(("gate", "value", "target", "kept"), map(_gate_row, judged))]
     for title, rows in _groups(figures):
-        lines += ["", f"## {title}", "", *_markdown(("", "works"), rows)]
+        lines += ["", f"## {title}", "", *markdown_table(("", "works"), rows)]
     typer.echo("\n".join(lines))
 
 
-def _markdown(header: tuple[str, ...], rows: Any) -> list[str]:
-    cells = [header, tuple("---" for _ in header), *rows]
-    return ["| " + " | ".join(_clean(cell).replace("|", "\\|") for cell in row) + " |" for row in cells]
-
-
 def _print_tables(figures: Figures, judged: list[Gate]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    # Reasons and licences come from outside: no markup, no control codes.
-    console = Console(markup=False)
-    tables = [("Run", ("", ""), _facts(figures))]
-    tables += [(title, ("", "works"), rows) for title, rows in _groups(figures)]
-    for title, header, rows in tables:
-        table = Table(*header, title=title, title_justify="left", show_header=any(header))
-        for row in rows:
-            table.add_row(*map(_clean, row))
-        console.print(table)
-    table = Table("gate", "value", "target", "kept", title="Service levels", title_justify="left")
-    for gate in judged:
-        table.add_row(*_gate_row(gate), style=None if gate.ok else "bold red")
-    console.print(table)
-
-
-def _clean(text: str) -> str:
-    return "".join(char if char.isprintable() else " " for char in text)
+    print_table(("", ""), _facts(figures), title="Run")
+    for title, rows in _groups(figures):
+        print_table(("", "works"), rows, title=title)
+    missed = [number for number, gate in enumerate(judged) if not gate.ok]
+    print_table(("gate", "value", "target", "kept"), map(_gate_row, judged), title="Service levels", loud=missed)
 
 
 def _number(value: float | None) -> str:

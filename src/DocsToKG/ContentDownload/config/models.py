@@ -65,11 +65,11 @@ __all__ = [
 class DownloadConfig(Section):
     """How a file is fetched and checked."""
 
-    atomic_write: bool = Field(
-        default=True, description="Write beside, then rename, so that no reader sees a partial file."
+    atomic_write: Literal[True] = Field(
+        default=True, description="Always on: files are written beside, then named, so that no reader sees a part."
     )
-    verify_content_length: bool = Field(
-        default=True, description="Refuse a body whose length is not the announced one."
+    verify_content_length: Literal[True] = Field(
+        default=True, description="Always on: a body whose length is not the announced one is refused."
     )
     chunk_size_bytes: int = Field(
         default=1_048_576, ge=4096, le=67_108_864, description="Bytes read and written at once."

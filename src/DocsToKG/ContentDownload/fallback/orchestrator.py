@@ -24,21 +24,13 @@ from DocsToKG.ContentDownload.api.types import (
     StoredCopy,
     WorkArtifact,
 )
+from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
 from DocsToKG.ContentDownload.fallback.meter import metered
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key
-
-
-@dataclass(frozen=True, slots=True)
-class Tier:
-    """Sources of one rank, asked at most `parallel` at once."""
-
-    name: str
-    parallel: int
-    sources: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +96,9 @@ class FallbackOrchestrator:
                 if self._resolvers[name].applies_to(trail.work) is not None:
                     continue
                 trail.ask_source(name)
-                try:
-                    result = yield from self._resolve(name, trail, call)
-                except (CandidateRejected, TransientFailure) as problem:
-                    trail.missed("", name, problem.reason, problem.http_status)
-                    continue
-                plans += [(tier.name, plan) for plan in result.plans if trail.is_new(plan)]
+                result = yield from self._resolve_or_note(name, trail, call)
+                found = result.plans if result is not None else ()
+                plans += [(tier.name, plan) for plan in found if trail.is_new(plan)]
         return plans
 
     def _find_out(self, trail: Trail, call: Call) -> Steps[None]:
@@ -117,13 +106,27 @@ class FallbackOrchestrator:
         for name in self._identify:
             if not _needs_identity(trail.work) or self._resolvers[name].applies_to(trail.work) is not None:
                 continue
-            try:
-                yield from self._resolve(name, trail, call)
-            except CandidateRejected as problem:
-                trail.missed(problem.url or "", name, problem.reason, problem.http_status)
-            except TransientFailure as problem:
-                trail.missed(problem.url or "", name, problem.reason, problem.http_status)
-                trail.may_pass(problem.retry_after_s)
+            yield from self._resolve_or_note(name, trail, call)
+
+    def _resolve_or_note(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult | None]:
+        """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
+        try:
+            return (yield from self._resolve(name, trail, call))
+        except CandidateRejected as problem:
+            trail.missed(problem.url or "", name, problem.reason, problem.http_status)
+        except TransientFailure as problem:
+            trail.missed(problem.url or "", name, problem.reason, problem.http_status)
+            trail.may_pass(problem.retry_after_s)
+        except (Cancelled, RunError):
+            raise
+        except Exception as error:
+            self._note_fault(name, trail, error)
+        return None
+
+    def _note_fault(self, name: str, trail: Trail, error: Exception) -> None:
+        """Something unforeseen, perhaps this machine's own trouble: it says nothing against the paper."""
+        trail.missed("", name, f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}", None)
+        trail.may_pass(None)
 
     def _branch(self, tier: str, name: str, trail: Trail, call: Call, cancel: CancelToken) -> Steps[Found | None]:
         began = self._clock.monotonic()
@@ -135,7 +138,7 @@ class FallbackOrchestrator:
             raise
         except Exception as error:
             # A source that trips over what it was sent costs itself, never the run.
-            trail.missed("", name, f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}", None)
+            self._note_fault(name, trail, error)
             tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
             return None
 

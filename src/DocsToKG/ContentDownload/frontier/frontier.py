@@ -15,12 +15,13 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Self, assert_never
 
-from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, NotYet, Race, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, GateShut, NotYet, Race, Steps, Wait
 from DocsToKG.ContentDownload.frontier.task import Ended, RaceState, Task
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key
 
+_LONGEST_WAIT_S = 60.0
 _ON_TIME = "time"
 _ON_RACE = "race"
 
@@ -257,6 +258,9 @@ class Frontier:
                 if not isinstance(answer, NotYet):
                     task.value = answer
                     return True
+                if self._is_too_long(answer):
+                    task.error = GateShut(answer.at or 0.0, answer.why)
+                    return True
                 key = answer.key
                 self._note(answer)
             # Where others stand before this gate already, nobody overtakes them.
@@ -273,6 +277,11 @@ class Frontier:
             task = queue[0]
             assert task.gate is not None
             answer = self._gate.ask(task.gate)
+            if isinstance(answer, NotYet) and self._is_too_long(answer):
+                queue.popleft()
+                task.gate, task.error = None, GateShut(answer.at or 0.0, answer.why)
+                self._make_ready(task)
+                continue
             if isinstance(answer, NotYet):
                 self._note(answer)
                 if answer.key == key:
@@ -290,6 +299,10 @@ class Frontier:
             return task
         self._queues.pop(key, None)
         return None
+
+    def _is_too_long(self, answer: NotYet) -> bool:
+        """Standing before a gate holds the work's lease; beyond a minute the work had better come back another time."""
+        return answer.at is not None and answer.at - self._clock.monotonic() > _LONGEST_WAIT_S
 
     def _note(self, answer: NotYet) -> None:
         """Remember when to ask for this key again. Without a time, a freed slot will say so."""
@@ -360,14 +373,16 @@ class Frontier:
     def _feed_race(self, state: RaceState) -> list[Task]:
         """Start branches up to the parallelism; with none left to run, the parent goes on with None."""
         fed = []
-        while state.waiting and len(state.running) < state.parallel and not state.decided:
+        over = state.decided or state.called_off or self._closing
+        while state.waiting and len(state.running) < state.parallel and not over:
             token = CancelToken(parent=state.parent.cancel)
             branch = Task(state.waiting.popleft()(token), token, lambda ended: None, race=state)
             state.running.append(branch)
             fed.append(branch)
             self._make_ready(branch)
         if not state.running and not state.decided:
-            self._decide(state, Ended(value=None))
+            unfinished = state.called_off or bool(state.waiting)
+            self._decide(state, Ended(error=Cancelled()) if unfinished else Ended(value=None))
         return fed
 
     def _watch_all(self, tasks: list[Task]) -> None:
@@ -385,6 +400,7 @@ class Frontier:
                 losers = list(state.running)
                 self._decide(state, ended)
             else:
+                state.called_off |= ended.error is not None and not state.decided
                 fed = self._feed_race(state)
         self._watch_all(fed)
         for loser in losers:

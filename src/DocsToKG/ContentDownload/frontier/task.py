@@ -52,3 +52,4 @@ class RaceState:
         self.waiting = deque(race.branches)
         self.running: list[Task] = []
         self.decided = False
+        self.called_off = False  # a branch was cancelled, so that "nobody won" would not be the whole truth

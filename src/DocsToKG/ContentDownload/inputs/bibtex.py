@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from DocsToKG.ContentDownload.inputs.entries import Entry
 from DocsToKG.ContentDownload.inputs.lines import Line
+from DocsToKG.core.urls import mask_text
 
 _MAX_ENTRY_CHARS = 256 * 1024
 _MAX_MACROS = 10_000
@@ -37,7 +38,7 @@ def read_bibtex(lines: Iterable[Line]) -> Iterator[Entry]:
     macros: dict[str, str] = {}
     for block in _blocks(lines):
         if block.problem is not None:
-            yield Entry(block.number, block.text[:80], problem=block.problem)
+            yield Entry(block.number, mask_text(block.text)[:80], problem=block.problem)
         elif block.kind == "string":
             if len(macros) < _MAX_MACROS:
                 macros.update(_fields(block.text, macros))

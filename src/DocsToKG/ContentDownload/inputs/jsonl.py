@@ -9,6 +9,7 @@ import orjson
 
 from DocsToKG.ContentDownload.inputs.entries import Entry, entry_of_mapping
 from DocsToKG.ContentDownload.inputs.lines import Line
+from DocsToKG.core.urls import mask_text
 
 _LISTS = ("works", "results", "items", "records", "references")
 
@@ -26,20 +27,22 @@ def read_document(text: str) -> Iterator[Entry]:
     try:
         data = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        yield Entry(1, text[:80], problem=f"not JSON ({error}); write one object per line, or an array")
+        yield Entry(1, mask_text(text)[:80], problem=f"not JSON ({error}); write one object per line, or an array")
         return
     if isinstance(data, dict):
         data = next((data[name] for name in _LISTS if isinstance(data.get(name), list)), [data])
     for number, item in enumerate(data if isinstance(data, list) else [data], start=1):
-        yield _entry(number, item, str(item)[:200])
+        yield _entry(number, item, mask_text(str(item))[:200])
 
 
 def _read_line(line: Line) -> Entry:
     try:
         value = orjson.loads(line.text)
     except orjson.JSONDecodeError as error:
-        return Entry(line.number, line.text[:200], problem=f"not JSON ({error}); write one string or object per line")
-    return _entry(line.number, value, line.text[:2000])
+        return Entry(
+            line.number, mask_text(line.text)[:200], problem=f"not JSON ({error}); write one string or object per line"
+        )
+    return _entry(line.number, value, line.text)
 
 
 def _entry(number: int, value: Any, text: str) -> Entry:

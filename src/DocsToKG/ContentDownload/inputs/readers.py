@@ -23,9 +23,10 @@ from DocsToKG.ContentDownload.inputs.lines import Line, TextSource, looks_binary
 from DocsToKG.ContentDownload.inputs.ris import read_ris
 from DocsToKG.ContentDownload.inputs.tables import is_header, read_table
 from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier
-from DocsToKG.core.urls import mask_url
+from DocsToKG.core.urls import mask_text
 
 _MAX_DOCUMENT_CHARS = 32 * 1024 * 1024
+_MAX_SHOWN_CHARS = 2000
 _BY_SUFFIX = {
     ".csv": "csv",
     ".tsv": "tsv",
@@ -70,13 +71,13 @@ def coerce_works(items: Iterable[str | Mapping[str, object] | WorkArtifact]) -> 
 
 def _coerced(number: int, item: object) -> InputLine:
     if isinstance(item, WorkArtifact):
-        return InputLine(number, "arguments", item.work_id, work=item)
+        return InputLine(number, "arguments", mask_text(item.work_id)[:_MAX_SHOWN_CHARS], work=item)
     if isinstance(item, str):
         return _line(Entry(number, item), "arguments")
     if isinstance(item, Mapping):
-        return _line(entry_of_mapping(number, str(dict(item))[:200], item), "arguments")
+        return _line(entry_of_mapping(number, mask_text(str(dict(item)))[:200], item), "arguments")
     problem = f"a {type(item).__name__} names no work; give an identifier, a mapping or a WorkArtifact"
-    return InputLine(number, "arguments", repr(item)[:200], problem=problem)
+    return InputLine(number, "arguments", mask_text(repr(item))[:200], problem=problem)
 
 
 def _part(number: int, source: str, stdin: IO[bytes] | IO[str]) -> Callable[[], Iterator[InputLine]]:
@@ -88,7 +89,7 @@ def _part(number: int, source: str, stdin: IO[bytes] | IO[str]) -> Callable[[], 
         return lambda: _read_file(path)
     line = _line(Entry(number, source), "arguments")
     if line.problem is not None and _looks_like_a_file(source):
-        raise InputError(f"no such file: {source}; check the path, or give an identifier")
+        raise InputError(f"no such file: {mask_text(source)}; check the path, or give an identifier")
     if line.problem is not None:
         line = replace(line, problem=f"{line.problem}; nor is it a file")
     return lambda: iter((line,))
@@ -175,13 +176,13 @@ def _read_list(lines: Iterable[Line]) -> Iterator[Entry]:
 
 def _line(entry: Entry, source: str) -> InputLine:
     # The text goes into the run's record, where a password or key of a URL must not be.
-    text = mask_url(entry.text[:2000]) if entry.text.lstrip().lower().startswith("http") else entry.text[:2000]
+    text = mask_text(entry.text)[:_MAX_SHOWN_CHARS]
     if entry.problem is not None:
-        return InputLine(entry.line_no, source, text, problem=entry.problem)
+        return InputLine(entry.line_no, source, text, problem=mask_text(entry.problem))
     try:
         return InputLine(entry.line_no, source, text, work=work_of_entry(entry))
     except BadIdentifier as problem:
-        return InputLine(entry.line_no, source, text, problem=str(problem))
+        return InputLine(entry.line_no, source, text, problem=mask_text(str(problem)))
 
 
 def _mark_duplicates(lines: Iterable[InputLine]) -> Iterator[InputLine]:

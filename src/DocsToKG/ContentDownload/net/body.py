@@ -126,7 +126,7 @@ class StreamedBody:
         return block
 
     def _broken(self, error: BaseException) -> Exception:
-        fault = fault_of(error, in_body=True)
+        fault = fault_of(error, in_body=True, role=self._about.role)
         if fault.reason is Reason.SIZE_MISMATCH:
             self._tell_body(whole=False)
         elif self.tells_failures:

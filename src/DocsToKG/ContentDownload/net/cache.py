@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -93,7 +93,7 @@ class FileCacheStorage(BaseStorage):
         super().__init__()
         self._folder = folder
         self._artifact = artifact
-        self._vary_like = request
+        self._sent = request.headers if request is not None else httpx2.Headers()
         self._keys: dict[uuid.UUID, str] = {}
         self._opened: list[BinaryIO] = []
         self._forbidden = False
@@ -106,7 +106,8 @@ class FileCacheStorage(BaseStorage):
     def create_entry(
         self, request: Request, response: Response, key: str, *, ttl: float | None = None, tti: float | None = None
     ) -> Entry:
-        answer = _stored_answer(request, response)
+        varying = _varying(response.headers.get_list("vary") or [], self._sent, key)
+        answer = _stored_answer(request, response, varying)
         entry = Entry(id=answer.id, request=request, response=response)
         if self._forbidden:
             return entry
@@ -136,7 +137,7 @@ class FileCacheStorage(BaseStorage):
             file.close()
 
     def _entry(self, key: str, answer: StoredAnswer) -> Entry | None:
-        if not self._fits(answer):
+        if answer.varying != _varying(answer.headers.get("vary", []), self._sent, key):
             return None
         opened = self._folder.open_body(key, answer)
         if opened is None:
@@ -144,13 +145,9 @@ class FileCacheStorage(BaseStorage):
         self._opened.append(opened)
         self._keys[answer.id] = key
         stream = self._folder.read_body(key, answer, opened)
-        request = Request(method=answer.method, url=answer.url, headers=Headers(answer.varying))
+        # The variant was chosen here, where only digests are known; hishel is shown headers that fit.
+        request = Request(method=answer.method, url=answer.url, headers=Headers(dict(self._sent)))
         return Entry(answer.id, request, Response(answer.status, Headers(answer.headers), stream))
-
-    def _fits(self, answer: StoredAnswer) -> bool:
-        # hishel looks at Vary itself, except when the operator forces the cache.
-        like = self._vary_like
-        return like is None or all(like.headers.get_list(name) == want for name, want in answer.varying.items())
 
 
 class CachedTransport(httpx2.BaseTransport):
@@ -199,8 +196,7 @@ class CachedTransport(httpx2.BaseTransport):
         return method_out or "range" in request.headers or bool(request.extensions.get(UNCACHED))
 
     def _through(self, request: httpx2.Request) -> httpx2.Response:
-        forced = request if self._settings.force_cache else None
-        view = FileCacheStorage(self._folder, artifact=bool(request.extensions.get(ARTIFACT)), request=forced)
+        view = FileCacheStorage(self._folder, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
         try:
             response = self._hishel.handle_request(self._disguised(request, view))
         except BaseException:
@@ -271,9 +267,7 @@ def _flagged(response: httpx2.Response, *, from_cache: bool, revalidated: bool) 
     return response
 
 
-def _stored_answer(request: Request, response: Response) -> StoredAnswer:
-    named = [name.strip().lower() for name in response.headers.get("vary", "").split(",")]
-    varying = {name: values for name in named if (values := request.headers.get_list(name)) is not None}
+def _stored_answer(request: Request, response: Response, varying: HeaderLists) -> StoredAnswer:
     return StoredAnswer(
         url=request.url,
         method=request.method,
@@ -281,6 +275,16 @@ def _stored_answer(request: Request, response: Response) -> StoredAnswer:
         status=response.status_code,
         headers=_lists(response.headers),
     )
+
+
+def _varying(vary: Iterable[str], sent: httpx2.Headers, key: str) -> HeaderLists:
+    """The request headers that an answer depends on, as digests: they may hold an address or a key."""
+    names = {name.strip().lower() for line in vary for name in line.split(",")} - {"", "*"}
+    return {name: [_digest(key, name, *sent.get_list(name))] for name in sorted(names)}
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
 
 
 def _as_cas_answer(answer: StoredAnswer, sha256: str) -> StoredAnswer:

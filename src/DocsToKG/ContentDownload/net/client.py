@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
@@ -43,7 +44,7 @@ __all__ = ["RateRetryClient", "SourcePolicy"]
 
 T = TypeVar("T")
 
-_MOST_HOPS = 10
+_NOT_NOW = frozenset({408, 425, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEAD_BYTES = 1024
 # What an https attempt on an http link may fail with while plain http would work.
@@ -67,6 +68,7 @@ class RateRetryClient:
         clock: Clock,
         random: Callable[[], float],
         cache: CachedTransport | None = None,
+        max_redirects: int = 10,
     ) -> None:
         self.name = name
         self._http = http
@@ -75,10 +77,12 @@ class RateRetryClient:
         self._robots = robots
         self._url_policy = url_policy
         self._policy = policy
+        self._attempts = attempts
         self._journal = Journal(name, sink=attempts, clock=clock)
         self._clock = clock
         self._random = random
         self._cache = cache
+        self._max_redirects = max_redirects
 
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         journey = self._journey(Verb.GET, url, role, call, headers)
@@ -143,8 +147,9 @@ class RateRetryClient:
     def _enter(self, journey: Journey) -> Admitted:
         """The journey's next place, which must be one we may go to and have not been at."""
         admitted = self._url_policy.admit(journey.url)
-        if len(journey.hops) > _MOST_HOPS:
-            raise CandidateRejected(Reason.TOO_MANY_REDIRECTS, f"over {_MOST_HOPS}", url=mask_url(admitted.url))
+        if len(journey.hops) > self._max_redirects:
+            detail = f"over {self._max_redirects}"
+            raise CandidateRejected(Reason.TOO_MANY_REDIRECTS, detail, url=mask_url(admitted.url))
         if not journey.is_new(admitted.url):
             # A site that answers https with a redirect to http leads back here, because http is asked as https.
             if admitted.was_http and admitted.fallback is None:
@@ -190,7 +195,7 @@ class RateRetryClient:
 
     def _pause_s(self, failure: Retryable, attempt: int, most: int, call: Call) -> float | None:
         """Seconds until the next try; None when there is none in this run of the job."""
-        if attempt >= most:
+        if attempt >= most or (call.budget is not None and call.budget.seconds_left() <= 0):
             return None
         asked_s = failure.retry_after_s
         if asked_s is None:
@@ -218,7 +223,8 @@ class RateRetryClient:
             return held
         yield from self._obey_robots(journey, url)
         self._take_attempt(journey, url)
-        permit = yield from admission(Gate(url, self.name, journey.role), self._clock, journey.call)
+        gate = Gate(url, self.name, journey.role)
+        permit = yield from admission(gate, self._clock, journey.call, attempts=self._attempts)
         try:
             return self._send(journey, request, url, permit)
         except BaseException:
@@ -233,16 +239,24 @@ class RateRetryClient:
                 raise CandidateRejected(Reason.BUDGET_EXHAUSTED, "no time left", url=mask_url(url))
 
     def _request(self, journey: Journey, url: str) -> httpx2.Request:
-        limit_s = self._policy.timeout_s
-        connect_s = min(limit_s, self._http.timeout.connect or limit_s)
-        timeouts = {"connect": connect_s, "read": limit_s, "write": limit_s, "pool": limit_s}
-        extensions = {"timeout": timeouts, "cancel": journey.call.cancel, ARTIFACT: journey.artifact}
+        extensions = {"timeout": self._timeouts(), "cancel": journey.call.cancel, ARTIFACT: journey.artifact}
         try:
             request = httpx2.Request(journey.method, url, headers=journey.headers, extensions=extensions)
         except WIRE_ERRORS as error:
             raise fault_of(error).failure(url, describe(error)) from None
         journey.cookies.set_cookie_header(request)
         return request
+
+    def _timeouts(self) -> dict[str, float]:
+        """The longest single waits: what the source's policy allows, never more than the shared client's."""
+        shared = self._http.timeout.as_dict()
+        return {name: min(self._policy.timeout_s, limit_s or math.inf) for name, limit_s in shared.items()}
+
+    def _whole_time_s(self, journey: Journey) -> float:
+        """For one exchange from the first byte to the last. Only a file may be so large that it needs long."""
+        allowed_s = self._policy.deadline_s if journey.role is Role.ARTIFACT else self._policy.timeout_s
+        budget = journey.call.budget
+        return allowed_s if budget is None else min(allowed_s, budget.seconds_left())
 
     def _peek(self, journey: Journey, request: httpx2.Request, url: str) -> StreamedBody | None:
         """What the cache may answer by itself: no permit, no robots, no try is spent on it."""
@@ -274,13 +288,12 @@ class RateRetryClient:
     def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: Permit) -> StreamedBody:
         call, began = journey.call, self._clock.monotonic()
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
-        left_s = min(self._policy.deadline_s, call.budget.seconds_left() if call.budget else self._policy.deadline_s)
-        request.extensions["deadline"] = time.monotonic() + left_s
+        request.extensions["deadline"] = time.monotonic() + self._whole_time_s(journey)
         try:
             response = self._http.send(request, stream=True, follow_redirects=False)
         except WIRE_ERRORS as error:
             call.cancel.raise_if_cancelled()
-            raise self._unanswered(url, error, self._clock.monotonic() - began) from None
+            raise self._unanswered(journey, url, error, self._clock.monotonic() - began) from None
         finally:
             if call.budget is not None:
                 call.budget.spend(self._clock.monotonic() - began)
@@ -294,8 +307,8 @@ class RateRetryClient:
             raise
         return opened
 
-    def _unanswered(self, url: str, error: BaseException, elapsed_s: float) -> ContentDownloadError:
-        failure = fault_of(error).failure(url, describe(error))
+    def _unanswered(self, journey: Journey, url: str, error: BaseException, elapsed_s: float) -> ContentDownloadError:
+        failure = fault_of(error, role=journey.role).failure(url, describe(error))
         if isinstance(failure, Retryable):
             failure.elapsed_s = elapsed_s
         return failure
@@ -320,7 +333,7 @@ class RateRetryClient:
         self._tell_answer(journey.about(opened.url), opened)
         if challenged:
             raise self._rejected(Reason.CHALLENGE, opened)
-        if opened.status == 429 or opened.status >= 500:
+        if _may_pass(opened):
             raise self._busy(opened, TransientFailure)
         opened.hops = (*journey.hops, Hop(opened.url, opened.status))
         self._leave_if_moved(opened)
@@ -396,3 +409,10 @@ class RateRetryClient:
             is_pdf=is_pdf,
             from_cache=opened.from_cache,
         )
+
+
+def _may_pass(opened: StreamedBody) -> bool:
+    """The answer is about now, not about the document: too early, too busy, or it names a time to come back."""
+    status = opened.status
+    asks_back = "retry-after" in opened.headers and (status == 202 or status >= 400)
+    return status in _NOT_NOW or status >= 500 or asks_back

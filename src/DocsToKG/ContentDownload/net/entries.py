@@ -21,6 +21,7 @@ from typing import BinaryIO, TypeAlias
 
 from DocsToKG.ContentDownload.net.pending import PendingBody, PendingFolder
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import mask_text
 
 log = logging.getLogger(__name__)
 
@@ -31,6 +32,8 @@ _LARGEST_META = 256 * 1024
 _MOST_VARIANTS = 4
 # Answers may set cookies and carry session data; they are passed on but never written down.
 _NEVER_WRITTEN = frozenset({"set-cookie", "set-cookie2", "www-authenticate", "authentication-info"})
+# What freshness, validation and the proof of a file rest on; these are no addresses.
+_ALWAYS_WRITTEN = frozenset({"etag", "last-modified", "date", "expires", "cache-control", "vary", "content-type"})
 
 
 class EntryDamaged(OSError):
@@ -39,7 +42,7 @@ class EntryDamaged(OSError):
 
 @dataclass(frozen=True, slots=True)
 class StoredAnswer:
-    """One stored answer without its body. `varying` holds the request headers its Vary names."""
+    """One stored answer without its body. `varying` holds digests of the request headers its Vary names."""
 
     url: str
     method: str
@@ -54,7 +57,7 @@ class StoredAnswer:
 
     def to_json(self) -> bytes:
         fields = {name: getattr(self, name) for name in self.__slots__ if name != "id"}
-        fields["headers"] = {name: values for name, values in self.headers.items() if name not in _NEVER_WRITTEN}
+        fields["headers"] = {name: values for name, values in self.headers.items() if _may_be_written(name, values)}
         return json.dumps(fields).encode()
 
     @classmethod
@@ -204,6 +207,13 @@ class EntryFolder:
 
     def _body_path(self, key: str, entry_id: uuid.UUID) -> Path:
         return self._folder(key) / f"{entry_id.hex}.body"
+
+
+def _may_be_written(name: str, values: list[str]) -> bool:
+    """Whether no secret is in a header. Servers echo the URL they were asked for, key and all, in many of them."""
+    if name in _ALWAYS_WRITTEN:
+        return True
+    return name not in _NEVER_WRITTEN and all(mask_text(value) == value for value in values)
 
 
 def _names(folder: Path, suffix: str) -> list[str]:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import httpx2
 
-from DocsToKG.ContentDownload.api.types import Reason
+from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, TransientFailure
 from DocsToKG.core.urls import mask_url
-from DocsToKG.transport.errors import AddressRefused, BodyTooShort, DeadlineExceeded, TlsFailed
+from DocsToKG.transport.errors import AddressRefused, BodyTooShort, ClosedEarly, DeadlineExceeded, TlsFailed
 
 
 class Retryable(TransientFailure):
@@ -50,11 +50,12 @@ FAULTS: dict[type[BaseException], Fault] = {
     AddressRefused: Fault(Reason.SECURITY_POLICY),
     TlsFailed: Fault(Reason.TLS_ERROR),
     BodyTooShort: Fault(Reason.SIZE_MISMATCH, passing=True, retry=True),
-    # The whole time of the exchange is spent; another try would spend it again.
+    # The long time that a file may take is spent; another try would spend it again.
     DeadlineExceeded: Fault(Reason.TIMEOUT, passing=True),
     httpx2.TimeoutException: _TIMEOUT,
     httpx2.NetworkError: _CONN,
     httpx2.ProxyError: _CONN,
+    ClosedEarly: _CONN,
     httpx2.ProtocolError: Fault(Reason.DOWNLOAD_ERROR),
     httpx2.UnsupportedProtocol: _BAD_URL,
     httpx2.InvalidURL: _BAD_URL,
@@ -84,8 +85,11 @@ WIRE_ERRORS: tuple[type[BaseException], ...] = (
 )
 
 
-def fault_of(error: BaseException, *, in_body: bool = False) -> Fault:
+def fault_of(error: BaseException, *, in_body: bool = False, role: Role = Role.ARTIFACT) -> Fault:
     """The meaning of one of `WIRE_ERRORS`. A connection that breaks off inside a body left it short."""
+    if isinstance(error, DeadlineExceeded) and role is not Role.ARTIFACT:
+        # The whole time of a small answer is as short as one wait.
+        return _TIMEOUT
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLError):
             return _nearest(type(cause))

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Permit
 from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.net.delays import HOLD, INTERVAL, RATE, Delays, TimedGate
 from DocsToKG.ContentDownload.net.pace import BucketSpec, Pace, Spacing, Undo, bucket_of, pace_of
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock
@@ -34,12 +35,13 @@ class HostLimit:
     burst: float = 1.0
 
 
-class Waiting(NamedTuple):
-    """Something that is being waited for now. `at` is monotonic; None means until a slot is free."""
+class _Rule(NamedTuple):
+    """One rule of time: nobody passes before `at`."""
 
     key: str
+    at: float
     why: str
-    at: float | None
+    kind: str
 
 
 class _Host:
@@ -150,7 +152,6 @@ class Limits:
         self._lock = threading.Lock()
         self._hosts: dict[str, _Host] = {}
         self._sources: dict[str, _Source] = {}
-        self._waiting: dict[str, Waiting] = {}
         self._callbacks: tuple[Callable[[str], None], ...] = ()
 
     def ask(self, gate: Gate) -> Permit | NotYet:
@@ -158,13 +159,10 @@ class Limits:
         with self._lock:
             now = self._clock.monotonic()
             host, source = self._host(host_name, now), self._source(gate.resolver)
-            refusal = self._refusal(gate, host_name, host, source, now)
-            if refusal is not None:
-                self._waiting[refusal.key] = Waiting(refusal.key, refusal.why, refusal.at)
-                return refusal
-            self._waiting.pop(f"host:{host_name}", None)
-            self._waiting.pop(f"resolver:{gate.resolver}", None)
-            return self._grant(gate, host_name, host, source, now)
+            delays = gate.delays if isinstance(gate, TimedGate) else Delays()
+            delays.asked_again(now)
+            refusal = self._refusal(gate, host_name, host, source, now, delays)
+            return refusal or self._grant(gate, host_name, host, source, now)
 
     def on_free(self, callback: Callable[[str], None]) -> None:
         self._callbacks = (*self._callbacks, callback)
@@ -193,46 +191,28 @@ class Limits:
             self._host(host, self._clock.monotonic()).slots = max(1, slots)
         self._tell(f"host:{host}")
 
-    def interval_s(self, host: str, role: str) -> float:
-        """The shortest time between two requests of this role to `host`; 0.0 when nothing spaces them."""
-        with self._lock:
-            state = self._host(host, self._clock.monotonic())
-            paces = state.grant_paces(role)
-            intervals = [pace.interval_s for pace in paces if isinstance(pace, Spacing)]
-            return max([state.crawl_delay_s, *intervals])
-
-    def waits(self) -> list[Waiting]:
-        """What is being waited for now, the nearest first."""
-        with self._lock:
-            now = self._clock.monotonic()
-            over = [key for key, wait in self._waiting.items() if wait.at is not None and wait.at <= now]
-            for key in over:
-                del self._waiting[key]
-            return sorted(self._waiting.values(), key=lambda wait: wait.at or now)
-
-    def _refusal(self, gate: Gate, name: str, host: _Host, source: _Source, now: float) -> NotYet | None:
-        found: NotYet | None = None
-        for key, at, why in self._timed(gate, name, host, source, now):
-            # The latest of all times is named, so that nobody is woken only to be sent away again.
-            if at > now and (found is None or at > (found.at or now)):
-                found = NotYet(key, at, why)
-        if found is not None:
-            return found
+    def _refusal(
+        self, gate: Gate, name: str, host: _Host, source: _Source, now: float, delays: Delays
+    ) -> NotYet | None:
+        # The latest of all times is named, so that nobody is woken only to be sent away again.
+        latest = max(self._timed(gate, name, host, source, now), key=lambda rule: rule.at)
+        if latest.at > now:
+            delays.refused(latest.key, latest.kind, since=now, until=latest.at)
+            return NotYet(latest.key, latest.at, latest.why)
         if source.busy >= source.slots:
             return NotYet(f"resolver:{gate.resolver}", None, f"{gate.resolver} has {source.slots} requests running")
         if host.busy >= host.slots:
             return NotYet(f"host:{name}", None, f"{name} has {host.slots} requests running")
         return None
 
-    def _timed(
-        self, gate: Gate, name: str, host: _Host, source: _Source, now: float
-    ) -> Iterable[tuple[str, float, str]]:
+    def _timed(self, gate: Gate, name: str, host: _Host, source: _Source, now: float) -> Iterable[_Rule]:
         key = f"host:{name}"
-        yield key, host.hold_until, f"{name}: {host.hold_why}"
+        yield _Rule(key, host.hold_until, f"{name}: {host.hold_why}", HOLD)
         for pace in host.grant_paces(gate.role):
-            yield key, pace.ready_at(now), f"interval of {name}"
+            yield _Rule(key, pace.ready_at(now), f"interval of {name}", INTERVAL)
         if source.pace is not None:
-            yield f"resolver:{gate.resolver}", source.pace.ready_at(now), f"rate of {gate.resolver}"
+            why = f"rate of {gate.resolver}"
+            yield _Rule(f"resolver:{gate.resolver}", source.pace.ready_at(now), why, RATE)
 
     def _grant(self, gate: Gate, name: str, host: _Host, source: _Source, now: float) -> HostPermit:
         paces = host.grant_paces(gate.role) + ([source.pace] if source.pace is not None else [])

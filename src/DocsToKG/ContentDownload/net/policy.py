@@ -7,6 +7,7 @@ Promises: a credential is sent over https to its own host only, and is invisible
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit, urlunsplit
@@ -26,11 +27,11 @@ _ACCEPT = {
 # What may follow a redirect to another host; anything else could carry a credential.
 _PORTABLE = frozenset({"accept", "accept-encoding", "accept-language", "user-agent", "referer"})
 _LONGEST_URL = 8192
-
-
-def user_agent(version: str, contact: str | None, *, product: str = "DocsToKG") -> str:
-    """`DocsToKG/0.1.0 (+mailto:you@example.org)`."""
-    return f"{product}/{version}" + (f" (+mailto:{contact})" if contact else "")
+# What a redirect must not carry to another host. Narrower than what records mask: a request must not lose its meaning.
+_CREDENTIAL = re.compile(
+    r"api_?key|key|e?mail(?:to)?|(?:access_)?token|password|secret|signature|sig|x-amz-.*|x-goog-.*|awsaccesskeyid",
+    re.I,
+)
 
 
 def role_headers(role: Role, agent: str, extra: Mapping[str, str]) -> dict[str, str]:
@@ -48,7 +49,11 @@ def portable_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class SourcePolicy:
-    """How one source is asked. `timeout_s` bounds each wait on the socket, `deadline_s` the whole exchange."""
+    """How one source is asked.
+
+    `timeout_s` bounds a whole exchange with an API or a page and each single wait; `deadline_s` bounds the
+    whole transfer of a file, which may be large.
+    """
 
     name: str
     timeout_s: float = 60.0
@@ -107,8 +112,7 @@ class UrlPolicy:
         """`target` without the credentials that a redirect from another host copied into it."""
         if host_key(origin) == host_key(target):
             return target
-        shown = mask_url(origin)
-        ours = {value for name, value in _pairs(origin) if (name, value) not in _pairs(shown)} | self._secrets
+        ours = {value for name, value in _pairs(origin) if value and _CREDENTIAL.fullmatch(name)} | self._secrets
         parts = urlsplit(target)
         kept = [pair for pair in parts.query.split("&") if unquote_plus(pair.partition("=")[2]) not in ours]
         return urlunsplit(parts._replace(query="&".join(kept)))
@@ -140,5 +144,5 @@ def _signed(request: httpx2.Request, held: HostCredentials) -> httpx2.Request:
     )
 
 
-def _pairs(url: str) -> set[tuple[str, str]]:
-    return set(parse_qsl(urlsplit(url).query, keep_blank_values=True))
+def _pairs(url: str) -> list[tuple[str, str]]:
+    return parse_qsl(urlsplit(url).query)

@@ -1,7 +1,7 @@
 """The shim below the cache: asks for the real URL, and words answers so that only the right ones are kept.
 
 Knows where hishel's reading of RFC 9111 is not ours: heuristic freshness, errors, answers without a date,
-redirects that carry a signature. Does not know hishel itself.
+redirects and links that carry a signature. Does not know hishel itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from email.utils import formatdate, parsedate_to_datetime
 import httpx2
 
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.urls import mask_url
+from DocsToKG.core.urls import mask_text, mask_url
 
 # Keys of a request's extensions between the two shims.
 WIRE_URL, PEEK, FORBID = "wire_url", "peek", "forbid_storing"
@@ -66,10 +66,11 @@ def _is_explicit(headers: httpx2.Headers) -> bool:
 
 
 def _must_not_be_kept(request: httpx2.Request, response: httpx2.Response) -> bool:
-    """A signed redirect is a secret, and an answer that depends on a cookie is somebody's own."""
-    location = response.headers.get("location", "")
+    """A signed link is a secret that is of use only whole; an answer that depends on a cookie is somebody's own."""
+    location, links = response.headers.get("location", ""), response.headers.get("link", "")
+    signed = mask_url(location) != location or mask_text(links) != links
     depends = "cookie" in response.headers.get("vary", "").lower()
-    return mask_url(location) != location or (depends and "cookie" in request.headers)
+    return signed or (depends and "cookie" in request.headers)
 
 
 def _is_date(text: str | None) -> bool:

@@ -224,7 +224,9 @@ class Robots:
         return _Answer(404)
 
     def _ask(self, url: str, call: Call) -> Steps[_Answer]:
-        permit: Permit = yield from admission(Gate(url, SOURCE, Role.METADATA), self._clock, call)
+        permit: Permit = yield from admission(
+            Gate(url, SOURCE, Role.METADATA), self._clock, call, attempts=self._attempts
+        )
         began = self._clock.monotonic()
         try:
             answer, content_type = self._exchange(url, call)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import RunError
@@ -38,7 +37,7 @@ class Orchestrator:
         pipeline: ResolverPipeline,
         telemetry: RunTelemetry,
         *,
-        root: Path | None = None,
+        relative_path: Callable[[str | None], str | None] = lambda path: path,
         worker_id: str | None = None,
         on_outcome: OnOutcome | None = None,
         clock: Clock | None = None,
@@ -60,7 +59,7 @@ class Orchestrator:
             pipeline=pipeline,
             telemetry=telemetry,
             retry=JobRetry(settings.max_job_attempts, settings.retry_backoff_seconds, settings.jitter_seconds),
-            root=(root or Path(cfg.telemetry.manifest_path).parent).resolve(),
+            relative_path=relative_path,
             on_outcome=on_outcome,
             on_fault=self._fail,
         )
@@ -100,6 +99,10 @@ class Orchestrator:
         self._stopping.set()
         self._wake()
 
+    def wait_until_stopping(self) -> None:
+        """Return when the run takes no more work: it was told to stop, or it failed."""
+        self._stopping.wait()
+
     def wait_until_drained(self, patience_s: float | None = None) -> None:
         """Return when nothing is queued, delayed or running; a pause or a failure also ends the wait.
 
@@ -113,10 +116,6 @@ class Orchestrator:
             with self._lock:
                 if self._ends == ends:
                     self._moved.wait(timeout=_POLL_S)
-
-    @property
-    def held(self) -> int:
-        return len(self._held)
 
     @property
     def active(self) -> int:

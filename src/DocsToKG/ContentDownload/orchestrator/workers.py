@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import random
+import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.api.steps import Steps
@@ -23,7 +23,8 @@ from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.core.cancel import Cancelled, CancelToken
-from DocsToKG.Orchestrator.domain.retry import job_backoff_s
+from DocsToKG.core.urls import mask_text
+from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S, job_backoff_s
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Ledger, Progress, Release
@@ -53,7 +54,7 @@ class Worker:
         pipeline: ResolverPipeline,
         telemetry: RunTelemetry,
         retry: JobRetry,
-        root: Path,
+        relative_path: Callable[[str | None], str | None] = lambda path: path,
         on_outcome: OnOutcome | None = None,
         on_fault: Callable[[BaseException], None] = lambda error: None,
     ) -> None:
@@ -62,24 +63,39 @@ class Worker:
         self._pipeline = pipeline
         self._telemetry = telemetry
         self._retry = retry
-        self._root = root
+        self._relative_path = relative_path
         self._on_outcome = on_outcome or (lambda work_id, outcome: None)
         self._on_fault = on_fault
 
     def steps(self, job: LeasedJob, cancel: CancelToken) -> Steps[DownloadOutcome]:
-        """The job's work. The first stage it reports marks the job as begun."""
-        context = JobContext(cancel, on_stage=lambda stage: self._progress(job, stage))
-        return self._pipeline.steps(_artifact(job), context)
+        """The job's work."""
+        return self._pipeline.steps(_artifact(job), self._context(job, cancel))
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
         """The whole job while the caller waits."""
-        context = JobContext(on_stage=lambda stage: self._progress(job, stage))
         try:
-            ended = Ended(value=self._pipeline.process(_artifact(job), context))
+            ended = Ended(value=self._pipeline.process(_artifact(job), self._context(job, CancelToken())))
         except Exception as error:
             ended = Ended(error=error)
         self.close_job(job, ended)
         return ended.value if ended.error is None else None
+
+    def _context(self, job: LeasedJob, cancel: CancelToken) -> JobContext:
+        """A job counts as begun once it has met the network: one that only stood before a gate when its process died
+        is no suspect. Until then its stage is not worth a write."""
+        stage = ["scheduled"]
+        begun = threading.Event()
+
+        def on_stage(name: str) -> None:
+            stage[0] = name
+            if begun.is_set():
+                self._progress(job, name)
+
+        def on_begin() -> None:
+            begun.set()
+            self._progress(job, stage[0])
+
+        return JobContext(cancel, on_stage=on_stage, on_begin=on_begin)
 
     def close_job(self, job: LeasedJob, ended: Ended, then: Callable[[], None] = lambda: None) -> None:
         """Record how the job ended, then tell the ledger; `then` follows when the ledger has answered."""
@@ -100,7 +116,7 @@ class Worker:
             attempt=job.attempts + 1,
             lease_id=job.lease_id,
             worker_id=self.worker_id,
-            path=self._relative(outcome.path),
+            path=self._relative_path(outcome.path),
         )
         self._telemetry.finish(record, then=lambda: self._acknowledge(job, outcome, then))
 
@@ -136,7 +152,7 @@ class Worker:
             job.job_id,
             job.fence,
             job.lease_id,
-            delay_s=max(delay_s, float(outcome.meta.get("retry_after_s") or 0.0)),
+            delay_s=min(max(delay_s, float(outcome.meta.get("retry_after_s") or 0.0)), RELEASE_CAP_S),
             max_attempts=self._retry.max_attempts,
             last_error=_error_text(outcome),
             result=_result(outcome),
@@ -145,15 +161,6 @@ class Worker:
     def _progress(self, job: LeasedJob, stage: str) -> None:
         future = self._ledger.submit_progress(Progress(job.job_id, job.fence, job.lease_id, stage))
         future.add_done_callback(lambda done: self._settle(done, lambda: None))
-
-    def _relative(self, path: str | None) -> str | None:
-        """As the record writes it: below the run's folder, so that a corpus can be moved."""
-        if path is None:
-            return None
-        try:
-            return str(Path(path).resolve().relative_to(self._root))
-        except ValueError:
-            return path
 
 
 def _artifact(job: LeasedJob) -> WorkArtifact:
@@ -174,8 +181,8 @@ def _finish(job: LeasedJob, outcome: DownloadOutcome) -> Finish:
 
 
 def _fault(error: BaseException) -> DownloadOutcome:
-    text = f"{type(error).__name__}: {error}"
-    meta = {"retryable": True, "explanation": text[:500]}
+    text = mask_text(f"{type(error).__name__}: {error}"[:500])
+    meta = {"retryable": True, "explanation": text}
     return DownloadOutcome(False, OutcomeClass.ERROR, reason=Reason.WORKER_EXCEPTION, meta=meta)
 
 

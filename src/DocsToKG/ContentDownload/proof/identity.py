@@ -20,6 +20,8 @@ PREPRINTS = (
     "10.31223/", "10.31235/", "10.35542/", "10.36227/", "10.22541/", "10.1002/essoar.", "10.32942/", "10.33774/",
     "10.51094/", "10.12688/", "10.5194/egusphere",
 )  # fmt: skip
+# Servers whose DOI stands for all versions of a paper: two of them are two papers.
+_ONE_DOI_A_PAPER = ("10.48550/", "10.1101/")
 # Repositories of data, code and theses: their DOI on a paper names its data, or a deposited copy of the paper.
 DEPOSITS = (
     "10.5281/", "10.5061/", "10.6084/", "10.17605/", "10.7910/", "10.1594/", "10.17632/", "10.24433/", "10.13140/",
@@ -39,6 +41,7 @@ _ABOUT = re.compile(
     r"(?: (?:to|on|of|for|the|a|article|paper|by)){0,4} $"
 )
 _LABEL = re.compile(r"(?:doi\s?[:=]?\s?|doi\.org/)$", re.IGNORECASE)
+_FILE_NAME = re.compile(r"^(?:microsoft |untitled)|\.(?:docx?|rtf|tex|dvi|e?ps|pdf|indd|qxd|wpd|odt)\b", re.IGNORECASE)
 _TITLE_WORDS = 4
 _TITLE_CHARS = 20
 
@@ -52,15 +55,16 @@ def judge_identity(facts: PdfFacts, work: WorkArtifact, *, page_doi: str | None 
     reference, a correction or the like. Reference lists therefore never count.
 
     Nothing is rejected when the wanted DOI stands anywhere in the file; when the fields name two papers; when
-    either DOI is a preprint's or a deposit's; when they differ only in a version or component suffix; when the
-    DOI is a template's; or when the file bears the wanted title as its own. A doubt is decided for the file.
+    either DOI is a deposit's; when one is a preprint's and the titles do not clearly differ; when they differ only
+    in a version or component suffix; when the DOI is a template's; or when the file bears the wanted title as its
+    own. A doubt is decided for the file.
     """
     wanted = _wanted(work)
     if wanted is None or any(_same(doi, wanted) for doi in facts.doi_seen):
         return
     others = [doi for doi in (_lone(facts.doi_declared), _normal(page_doi), _own_print(facts)) if doi]
     for doi in others:
-        if _is_another_paper(doi, wanted) and not _bears_title(facts, work.title):
+        if _is_another_paper(doi, wanted, facts, work.title) and not _bears_title(facts, work.title):
             raise CandidateRejected(Reason.WRONG_ARTICLE, f"it is {doi}, wanted was {wanted}")
 
 
@@ -98,8 +102,26 @@ def _same(one: str, other: str) -> bool:
     return long == short or (long.startswith(short) and not (short[-1].isdigit() and long[len(short)].isdigit()))
 
 
-def _is_another_paper(doi: str, wanted: str) -> bool:
-    return not _same(doi, wanted) and not any(name.startswith(PREPRINTS + DEPOSITS) for name in (doi, wanted))
+def _is_another_paper(doi: str, wanted: str, facts: PdfFacts, title: str | None) -> bool:
+    names = (doi, wanted)
+    if _same(doi, wanted) or any(name.startswith(DEPOSITS) for name in names):
+        return False
+    if any(all(name.startswith(server) for name in names) for server in _ONE_DOI_A_PAPER):
+        return True
+    # A preprint and its published paper have two DOIs; then the titles decide, where both are known.
+    if any(name.startswith(PREPRINTS) for name in names):
+        return _titles_differ(facts.title, title)
+    return True
+
+
+def _titles_differ(one: str | None, other: str | None) -> bool:
+    """Two real titles that share less than half of their words. File names and fragments are no titles."""
+    if _FILE_NAME.search(one or ""):
+        return False
+    first, second = set(_words(one or "").split()), set(_words(other or "").split())
+    if min(len(first), len(second)) < _TITLE_WORDS:
+        return False
+    return len(first & second) < 0.5 * min(len(first), len(second))
 
 
 def _bears_title(facts: PdfFacts, title: str | None) -> bool:

@@ -35,7 +35,7 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
     unwrap,
 )
 from DocsToKG.core.digest import sha256_hex
-from DocsToKG.core.urls import index_url, mask_url
+from DocsToKG.core.urls import index_url, mask_text, mask_url
 
 __all__ = [
     "BadIdentifier",
@@ -81,7 +81,7 @@ class BadIdentifier(InputError):
     """The text names no paper: why not, and what to write instead."""
 
     def __init__(self, text: str, why: str, hint: str) -> None:
-        shown = mask_url(text) if len(text) <= 120 else mask_url(text[:117]) + "..."
+        shown = mask_text(text) if len(text) <= 120 else mask_text(text[:117]) + "..."
         super().__init__(f"{shown!r}: {why}; {hint}")
         self.text = text
         self.why = why

@@ -1,7 +1,7 @@
 """What is this page, if it is not the paper's own? Challenges, walls, and pages that only point on.
 
-Markers that real article pages also carry (a captcha in a comment form, a login link) count only where the page has
-no bibliographic tags.
+The signs are in `api.walls`. Those of a challenge count only where the page has no bibliographic tags, because real
+article pages also carry them (a captcha in a comment form).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from urllib.parse import unquote, urlsplit
 
+from DocsToKG.ContentDownload.api.walls import Sight, Wall, first_wall, is_short, says_challenge
 from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage
 
 
@@ -25,42 +26,24 @@ class PageKind(StrEnum):
     OTHER = "other"
 
 
-_CHALLENGE_TITLE = re.compile(
-    r"just a moment|attention required|access denied|are you a robot|robot check|security check|"
-    r"verify(?:ing)? (?:that )?you are (?:a )?human|pardon our interruption|"
-    r"making sure you.re not a bot|human verification|ddos-guard|captcha",
-    re.IGNORECASE,
-)
-_CHALLENGE_MARKS = re.compile(
-    r"__cf_chl_|_cf_chl_opt|errors\.edgesuite\.net|shieldsquare|perfdrive|within\.website/x/cmd/anubis|anubis_challenge|"
-    r"awswafintegration|gokuprops|are you a robot",
-    re.IGNORECASE,
-)
-_CAPTCHA = re.compile(r"challenges\.cloudflare\.com|hcaptcha|g-recaptcha|geo\.captcha-delivery", re.IGNORECASE)
-_COOKIE_URL = re.compile(r"/cookieabsent|cookieset=1|error=cookies_not_supported", re.IGNORECASE)
-_LOGIN_URL = re.compile(
-    r"samlrequest=|/login(?:[/?]|$)|/password-login|/signin(?:[/?]|$)|/idp/|[/.]shibboleth", re.IGNORECASE
-)
-_PAYWALL = re.compile(
-    r"get access|(?:purchase|buy|rent)\s+(?:this\s+|the\s+)?(?:article|pdf|access|instant access|chapter)|"
-    r"access through your institution|log in to (?:view|read) the full",
-    re.IGNORECASE,
-)
-_PREPARING = re.compile(r"preparing to download|your download (?:will|should) (?:start|begin)", re.IGNORECASE)
-_SCRIPT_ONLY = re.compile(r"enable javascript|javascript is (?:disabled|required)|requires javascript", re.IGNORECASE)
+_PLAIN_WALLS = (Wall.COOKIE_WALL, Wall.LOGIN_WALL, Wall.INTERSTITIAL)
+# With fewer visible words a page is only a frame for its scripts; with next to none it is nothing without them.
+_BARE_WORDS, _NO_WORDS = 60, 5
 _REFRESH = re.compile(r"\s*(\d{1,3})(?:\.\d+)?\s*[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
 _OVID = re.compile(r"journalURL\s*=\s*[\"']([^\"']{8,2000})[\"']", re.IGNORECASE)
 
 
 def kind_of(page: HtmlPage, *, status: int, has_pdf: bool, points_on: bool) -> PageKind:
     scholarly = any(name.startswith(("citation_", "bepress_citation", "eprints.", "prism.")) for name in page.metas)
-    if _is_challenge(page, status=status, scholarly=scholarly):
+    words = len(" ".join(_visible_text(page)).split())
+    sight = _sight(page, status, words)
+    if _is_challenge(page, sight, scholarly=scholarly):
         return PageKind.CHALLENGE
     if scholarly or has_pdf:
-        return PageKind.PAYWALL if not has_pdf and _PAYWALL.search(page.text) else PageKind.ARTICLE
+        return PageKind.PAYWALL if not has_pdf and first_wall(sight, of={Wall.PAYWALL}) else PageKind.ARTICLE
     if points_on:
         return PageKind.ROUTER
-    return _plain_kind(page)
+    return _plain_kind(page, sight, words)
 
 
 def next_pages(page: HtmlPage) -> tuple[str, ...]:
@@ -69,36 +52,27 @@ def next_pages(page: HtmlPage) -> tuple[str, ...]:
     return tuple(dict.fromkeys(address for address in found if address != page.url))[:2]
 
 
-def _is_challenge(page: HtmlPage, *, status: int, scholarly: bool) -> bool:
-    if "challenge" in page.headers.get("cf-mitigated", "").lower():
-        return True
-    if scholarly:
-        return False
-    if _CHALLENGE_TITLE.search(page.title) or _CHALLENGE_MARKS.search(page.text):
-        return True
-    # An honest error page may carry a captcha for its report form; a short page that claims success may not.
-    small = status == 200 and len(page.text) < 20_000
-    return (small or status in (202, 403, 429, 503)) and _CAPTCHA.search(page.text) is not None
+def _sight(page: HtmlPage, status: int, words: int) -> Sight:
+    text = page.text.lower()
+    short = is_short(len(text), status)
+    return Sight(text=text, url=page.url.lower(), title=page.title.lower(), short=short, bare=words < _BARE_WORDS)
 
 
-def _plain_kind(page: HtmlPage) -> PageKind:
-    if _COOKIE_URL.search(page.url):
+def _is_challenge(page: HtmlPage, sight: Sight, *, scholarly: bool) -> bool:
+    if says_challenge(page.headers.get("cf-mitigated", "")):
+        return True
+    return not scholarly and first_wall(sight, of={Wall.CHALLENGE}) is not None
+
+
+def _plain_kind(page: HtmlPage, sight: Sight, words: int) -> PageKind:
+    wall = first_wall(sight, of=_PLAIN_WALLS)
+    if wall is not None:
+        return PageKind(wall)
+    if words < _NO_WORDS and "<script" in sight.text:
         return PageKind.COOKIE_WALL
-    host = urlsplit(page.url).hostname or ""
-    if _LOGIN_URL.search(page.url) or host.startswith(("idp.", "login.", "sso.", "auth.")) or _asks_password(page):
-        return PageKind.LOGIN_WALL
-    if _PREPARING.search(page.title) or (len(page.text) < 20_000 and _PREPARING.search(page.text)):
-        return PageKind.INTERSTITIAL
-    shown = len(" ".join(_visible_text(page)).split())
-    if shown < 60 and (_SCRIPT_ONLY.search(page.text) or (shown < 5 and "<script" in page.text.lower())):
-        return PageKind.COOKIE_WALL
-    if _PAYWALL.search(page.text):
+    if first_wall(sight, of={Wall.PAYWALL}) is not None:
         return PageKind.PAYWALL
     return PageKind.ARTICLE if any(page.meta("dc.title", "dc.identifier", "og:title")) else PageKind.OTHER
-
-
-def _asks_password(page: HtmlPage) -> bool:
-    return any((node.get("type") or "").lower() == "password" for node in page.each("input"))
 
 
 def _visible_text(page: HtmlPage) -> Iterator[str]:

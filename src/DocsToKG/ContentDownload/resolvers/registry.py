@@ -8,10 +8,10 @@ gets what, and the client adds it below the cache.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 
 from DocsToKG.ContentDownload.api.ports import Resolver
 from DocsToKG.ContentDownload.errors import ConfigError
+from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers import openalex_record
 from DocsToKG.ContentDownload.resolvers.arxiv import ArxivResolver
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
@@ -32,14 +32,6 @@ _BUILDERS: Mapping[str, Callable[[ResolverSettings], Resolver]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """What requests to one host carry beyond their URL."""
-
-    params: Mapping[str, str] = field(default_factory=dict, repr=False)
-    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
-
-
 def names() -> tuple[str, ...]:
     """Every source that can be built, in the order of the default tiers."""
     return tuple(_BUILDERS)
@@ -56,10 +48,10 @@ def build(wanted: Iterable[str], *, settings: Mapping[str, ResolverSettings] | N
     return built
 
 
-def credentials(settings: Mapping[str, ResolverSettings]) -> dict[str, Credentials]:
+def credentials(settings: Mapping[str, ResolverSettings]) -> dict[str, HostCredentials]:
     """By host: the keys of the sources that have one. A blank key is none, because services refuse it."""
     openalex = settings.get("openalex") or ResolverSettings()
     if not (openalex.api_key or "").strip():
         return {}
     host = host_key(openalex.base(openalex_record.DEFAULT_BASE_URL))
-    return {host: Credentials(headers={"Authorization": f"Bearer {(openalex.api_key or '').strip()}"})}
+    return {host: HostCredentials(headers={"Authorization": f"Bearer {(openalex.api_key or '').strip()}"})}

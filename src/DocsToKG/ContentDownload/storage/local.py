@@ -216,15 +216,28 @@ class LocalStore:
         except FileNotFoundError:
             return None
 
-    def verify(self, sha256: str) -> bool:
-        """The object is here and hashes to its name."""
+    def verify(self, sha256: str, human: str | None = None) -> bool:
+        """The bytes of `sha256` are here and whole: as an object, and under their readable name where one is given."""
         with _disk_errors(self.root):
-            return self.has(sha256) and _digest(cas_path(self.root, sha256)) == sha256
+            places = [cas_path(self.root, sha256)] if self._cas_enabled else []
+            places += [self.at(human)] if human is not None else []
+            whole = {place: place.is_file() for place in places}
+            if len(places) == 2 and all(whole.values()) and _same_file(*places):
+                places.pop()  # two names of one file are hashed once
+            return bool(places) and all(whole.values()) and all(_digest(place) == sha256 for place in places)
+
+    def relative(self, path: Path) -> str:
+        """A stored file as records name it: below the root, so that a corpus can be moved."""
+        return str(path.relative_to(self.root))
+
+    def at(self, relative: str) -> Path:
+        """Where the file is that records name `relative`."""
+        return inside(self.root, relative)
 
     def drop_damaged(self, sha256: str, human: str) -> None:
         """Remove the object and the readable name where they do not hold the bytes of `sha256`; good ones stay."""
         with _disk_errors(self.root):
-            for path in (cas_path(self.root, sha256), inside(self.root, human)):
+            for path in (cas_path(self.root, sha256), self.at(human)):
                 if path.is_file() and _digest(path) != sha256:
                     path.unlink(missing_ok=True)
 
@@ -237,8 +250,8 @@ class LocalStore:
         except OSError as error:
             if error.errno not in _NO_LINK | {errno.EEXIST}:
                 raise
-            # A disk that lost power may have kept the name and lost bytes: then it is not what its name says.
-            present = cas.is_file() and cas.stat().st_size == temp.size
+            # A failing disk may have kept the name and lost bytes: then it is not what its name says.
+            present = cas.is_file() and _digest(cas) == temp.sha256
             if not present:
                 # Replacing is safe here and only here: the same name is the same bytes.
                 os.replace(temp.path, cas)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +40,21 @@ def begin_run(db: sqlite3.Connection, *, run_id: str, started_at: str, config_ha
 
 
 def finish_run(
-    db: sqlite3.Connection, root: Path, *, run_id: str, finished_at: str, config_hash: str, commit_ms: Iterable[float]
+    db: sqlite3.Connection,
+    root: Path,
+    *,
+    run_id: str,
+    finished_at: str,
+    config_hash: str,
+    commit_ms: Iterable[float],
+    notes: Sequence[str] = (),
 ) -> None:
     """Close the run's books. A later call for the same run replaces what an earlier one wrote."""
     with transaction(db):
         times = "UPDATE run_summary SET finished_at = ?, catalog_write_p95_ms = ? WHERE run_id = ?"
         db.execute(times, (finished_at, percentile(sorted(commit_ms), 0.95), run_id))
         result = figures(db, run_id)
-        payload = summary_payload(result, config_hash)
+        payload = summary_payload(result, config_hash) | {"notes": list(notes)}
         db.execute(_FINISH, _parameters(result))
         db.execute(_SUMMARY, (run_id, finished_at, orjson.dumps(payload).decode()))
     write_json(payload, root / SUMMARY)

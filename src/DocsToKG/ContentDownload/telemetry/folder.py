@@ -30,15 +30,15 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextlib.contextmanager
-def locked(root: Path) -> Iterator[None]:
-    """Hold the folder's record for this process; the system lets go of it when the process dies."""
-    fd = os.open(root / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the record in `folder` for this process; the system lets go of it when the process dies."""
+    fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FolderInUse(
-                f"another run is writing the record in {root}: wait for it, or use another folder"
+                f"another run is writing the record in {folder}: wait for it, or use another folder"
             ) from None
         yield
     finally:

@@ -38,7 +38,8 @@ class RunTelemetry:
     """Takes every row of a run, from any thread. Use as a context manager.
 
     `sinks` choose the files; without `sqlite` the database is a private one that vanishes with the run. `database`
-    moves it out of the folder. `repairs` says what was put right when the record was opened.
+    moves it out of the folder; `notes` are sentences that the summary of the run carries. `repairs` says what was put
+    right when the record was opened.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class RunTelemetry:
         sinks: Sequence[str] = SINKS,
         worker_id: str = "",
         database: Path | None = None,
+        notes: Sequence[str] = (),
         capacity: int = 2_000,
         batch_window_s: float = 0.005,
     ) -> None:
@@ -62,6 +64,7 @@ class RunTelemetry:
         self.restored = 0
         self._config_hash = config_hash
         self._worker_id = worker_id
+        self._notes = tuple(notes)
         self._clock = clock
         self._sinks = tuple(sinks)
         self._database = (database or root / DATABASE) if "sqlite" in sinks else None
@@ -78,7 +81,10 @@ class RunTelemetry:
             self.root.mkdir(parents=True, exist_ok=True)
             opened.enter_context(locked(self.root))
             if self._database is not None:
-                self._database.parent.mkdir(parents=True, exist_ok=True)
+                home = self._database.parent.resolve()
+                home.mkdir(parents=True, exist_ok=True)
+                if home != self.root.resolve():
+                    opened.enter_context(locked(home))  # a catalog may lie elsewhere; it has one writer too
             self._db = open_database(self._database)
             opened.callback(self._db.close)
             self._catch_up(opened)
@@ -229,6 +235,7 @@ class RunTelemetry:
             finished_at=self._now(),
             config_hash=self._config_hash,
             commit_ms=self._writer.commit_ms,
+            notes=self._notes,
         )
         refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
 

@@ -39,10 +39,10 @@ UPDATE jobs SET
     ELSE last_error
   END,
   state = CASE
-    WHEN attempts + (started_at IS NOT NULL OR worker_id <> :worker) >= max_attempts THEN 'error' ELSE 'queued'
+    WHEN crashes + (started_at IS NOT NULL OR worker_id <> :worker) >= max_attempts THEN 'error' ELSE 'queued'
   END,
   finished_at = CASE
-    WHEN attempts + (started_at IS NOT NULL OR worker_id <> :worker) >= max_attempts THEN :now
+    WHEN crashes + (started_at IS NOT NULL OR worker_id <> :worker) >= max_attempts THEN :now
   END,
   due = 1, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = :now,
   updated_at = :now
@@ -59,9 +59,9 @@ UPDATE jobs SET
   crashes = crashes + (started_at IS NOT NULL),
   last_error = CASE WHEN started_at IS NOT NULL THEN 'worker_lost: the worker process ended' ELSE last_error END,
   state = CASE
-    WHEN started_at IS NOT NULL AND attempts + 1 >= max_attempts THEN 'error' ELSE 'queued'
+    WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN 'error' ELSE 'queued'
   END,
-  finished_at = CASE WHEN started_at IS NOT NULL AND attempts + 1 >= max_attempts THEN :now END,
+  finished_at = CASE WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN :now END,
   due = 1, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = :now,
   updated_at = :now
 WHERE state = 'in_progress' AND worker_id = :worker
@@ -97,12 +97,13 @@ WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_p
 RETURNING tenant, job_type, attempts;
 
 -- name: fail
--- Count a failed try and requeue the job, or end it when the tries are used up.
+-- Count a failed try and requeue the job, or end it when the tries are used up. Crashes have a cap of their own:
+-- a process that was killed says little about the job, and must not use up the tries that a real fault needs.
 UPDATE jobs SET
   attempts = attempts + 1, max_attempts = :max_attempts, last_error = :last_error, result_json = :result_json,
-  state = CASE WHEN attempts + 1 < :max_attempts THEN 'queued' ELSE 'error' END,
-  finished_at = CASE WHEN attempts + 1 < :max_attempts THEN NULL ELSE :now END,
-  stage = CASE WHEN attempts + 1 < :max_attempts THEN 'backoff' END,
+  state = CASE WHEN attempts - crashes + 1 < :max_attempts THEN 'queued' ELSE 'error' END,
+  finished_at = CASE WHEN attempts - crashes + 1 < :max_attempts THEN NULL ELSE :now END,
+  stage = CASE WHEN attempts - crashes + 1 < :max_attempts THEN 'backoff' END,
   due = :due, next_eligible_at = :eligible, lease_until = NULL, worker_id = NULL, updated_at = :now
 WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
 RETURNING tenant, job_type, attempts, state;

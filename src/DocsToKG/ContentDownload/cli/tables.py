@@ -1,0 +1,38 @@
+"""Text and tables for a terminal.
+
+Knows that values may come from outside: nothing printed here can carry markup or control codes to the reader's
+terminal. Does not know what a table is about. Imports its library when something is printed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+
+def printable(value: Any) -> str:
+    """The value in one printable line; None is empty, bytes are counted."""
+    text = "" if value is None else f"{len(value)} bytes" if isinstance(value, bytes) else str(value)
+    return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
+
+
+def print_table(
+    columns: Sequence[str], rows: Iterable[Iterable[Any]], *, title: str = "", loud: Collection[int] = ()
+) -> None:
+    """A table on standard output. Without named columns there is no head; the rows numbered in `loud` stand out."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=printable(title) or None, title_justify="left", show_header=any(columns))
+    for column in columns:
+        table.add_column(Text(printable(column)), overflow="fold")
+    for number, row in enumerate(rows):
+        table.add_row(*(Text(printable(cell)) for cell in row), style="bold red" if number in loud else None)
+    Console().print(table)
+
+
+def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[str]:
+    """The lines of a Markdown table."""
+    cells = [columns, ["---"] * len(columns), *rows]
+    return ["| " + " | ".join(printable(cell).replace("|", "\\|") for cell in row) + " |" for row in cells]

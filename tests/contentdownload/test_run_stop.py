@@ -1,0 +1,157 @@
+"""A run that is stopped, fails or must wait for long loses nothing and leaves nothing behind."""
+
+from __future__ import annotations
+
+import http.server
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.errors import DiskFull
+from DocsToKG.ContentDownload.inputs import coerce_works
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.Sandbox.profile import SandboxServer
+
+MakeConfig = Callable[..., ContentDownloadConfig]
+
+
+def states(root: Path) -> dict[str, int]:
+    queue = WorkQueue(str(root / "state" / "ledger.sqlite"))
+    try:
+        return {state: count for state, count in queue.stats().items() if count and state not in ("total", "leased")}
+    finally:
+        queue.close()
+
+
+def file_urls(server: SandboxServer, count: int) -> list[str]:
+    """Addresses of good files: works of one tier alone, so that nothing comes after it."""
+    copies = [copy for work in server.truth()["works"] for copy in work["copies"] if copy["kind"] == "repository"]
+    return [copy["url"] for copy in copies if copy["good"]][:count]
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    until = time.monotonic() + 20
+    while not true():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.005)
+
+
+def test_a_stopped_run_gives_waiting_works_back(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """CLI-21, ORC-11: works that stood before a gate are waiting again, not failed."""
+    urls = file_urls(calm_sandbox, 25)
+    slow = make_config(calm_sandbox, tmp_path, limits={"rate_factor": 1.0})
+    with DownloadRun(slow) as run:
+        run.enqueue(coerce_works(urls))
+        run.start()
+        wait_until(lambda: run.status().done >= 2)
+        run.stop(grace_s=0.2)
+        result = run.result()
+    assert states(tmp_path).keys() <= {"done", "queued"}
+    assert result.pending == len(urls) - result.successful > 0
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        assert run.process_artifacts(urls).complete
+
+
+def test_no_lease_is_left_when_stopping_is_interrupted(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """ORC-12: a second Ctrl+C ends at once, and the next run need not wait for a lease to run out."""
+
+    class Impatient(DownloadRun):
+        def stop(self, grace_s: float = 8.0) -> None:
+            raise KeyboardInterrupt
+
+    slow = make_config(calm_sandbox, tmp_path, limits={"rate_factor": 1.0})
+    urls = file_urls(calm_sandbox, 10)
+
+    def interrupted_twice() -> None:
+        with Impatient(slow) as run:
+            run.enqueue(coerce_works(urls))
+            run.start()
+            wait_until(lambda: run.status().done >= 1)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted_twice()
+    assert "in_progress" not in states(tmp_path)
+
+
+def test_a_full_disk_ends_the_run_and_keeps_the_jobs(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAIL-11."""
+    urls = file_urls(calm_sandbox, 6)
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+
+        def no_room(*_: object, **__: object) -> None:
+            raise DiskFull("no room left on the disk")
+
+        monkeypatch.setattr(run._parts.store.__class__, "store", no_room)
+        run.enqueue(coerce_works(urls))
+        run.start()
+        run.wait()
+        with pytest.raises(DiskFull):
+            run.stop()
+    monkeypatch.undo()
+    assert states(tmp_path) == {"queued": 6}
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        assert run.process_artifacts(urls).complete
+
+
+class Busy(http.server.BaseHTTPRequestHandler):
+    """Answers robots.txt, and everything else with a time far away."""
+
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        if self.path != "/robots.txt":
+            self.asked.append(self.path)
+        self.send_response(404 if self.path == "/robots.txt" else 429)
+        self.send_header("Retry-After", "3600")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        return None
+
+
+@pytest.fixture
+def busy_host() -> Iterator[tuple[int, list[str]]]:
+    asked: list[str] = []
+    handler = type("Handler", (Busy,), {"asked": asked})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server.server_port, asked
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def test_a_host_that_says_come_back_in_an_hour_holds_nobody_up(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, busy_host: tuple[int, list[str]]
+) -> None:
+    """NET-06: its works go back to the ledger with that time, one request is enough to know, others go on."""
+    port, asked = busy_host
+    http_settings = calm_sandbox.profile()["http"]
+    http_settings["connect_to"] = {"busy.example": f"plain://127.0.0.1:{port}", **http_settings["connect_to"]}
+    config = make_config(calm_sandbox, tmp_path, http=http_settings, orchestrator={"max_workers": 2, "lookahead": 8})
+    busy = [f"https://busy.example/{n}.pdf" for n in range(20)]
+    good = file_urls(calm_sandbox, 3)
+    with DownloadRun(config) as run:
+        run.enqueue(coerce_works([*busy, *good]))
+        run.start()
+        began = time.monotonic()
+        run.wait(patience_s=5)
+        run.stop()
+        result = run.result()
+    assert time.monotonic() - began < 15
+    assert (result.successful, result.pending) == (3, 20)
+    assert len(asked) <= 2
+    assert "may be had from" in (result.rows[0].reason or "")

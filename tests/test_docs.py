@@ -1,0 +1,168 @@
+"""The documentation is true: its commands parse, its links lead somewhere, its reference pages are fresh."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from DocsToKG.ContentDownload.cli.app import app, content_app
+from DocsToKG.Orchestrator.cli import app as ledger_app
+
+ROOT = Path(__file__).parent.parent
+REFERENCE = ROOT / "docs" / "reference"
+SOURCES = ROOT / "src" / "DocsToKG"
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PROGRAMS = {"content": content_app, "contentdownload": app, "docstokg-orchestrator": ledger_app}
+_STARTS = ("./dev run ", *(f"{program} " for program in PROGRAMS))
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def commands_in(line: str) -> Iterator[list[str]]:
+    """The calls of our programs in a line of shell, as words; pipes, redirections and comments are cut off."""
+    words = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
+    words.whitespace_split = True
+    call: list[str] = []
+    for word in [*words, ";"]:
+        if word and set(word) <= set("|&;<>"):
+            yield from ours(call)
+            call = []
+        else:
+            call.append(word)
+
+
+def ours(call: list[str]) -> Iterator[list[str]]:
+    if call[:2] == ["./dev", "run"]:
+        call = call[2:]
+    if call and call[0] in PROGRAMS:
+        yield call
+
+
+def shown_commands() -> Iterator[Any]:
+    """Each with whether it is shown to be run: text between the lines may leave out what a call needs."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        lines = [(line, True) for kind, body in _FENCE.findall(text) if kind == "sh" for line in body.splitlines()]
+        if page.parent != REFERENCE:  # there, code shows the form of a call
+            lines += [(code, False) for code in _INLINE.findall(text) if code.startswith(_STARTS)]
+        for line, whole in lines:
+            for call in commands_in(line):
+                yield pytest.param(call, whole, id=f"{name_of(page)}: {' '.join(call)}"[:120])
+
+
+def parse(call: list[str]) -> None:
+    """Read the words as the program would, down to the last command; runs nothing."""
+    command: Any = get_command(PROGRAMS[call[0]])
+    context = command.make_context(call[0], call[1:])
+    while hasattr(command, "commands"):
+        words = [*getattr(context, "_protected_args", ()), *context.args]
+        name, command, rest = command.resolve_command(context, words)
+        context = command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize(("call", "whole"), list(shown_commands()))
+def test_every_command_that_is_shown_is_understood(call: list[str], whole: bool) -> None:
+    try:
+        parse(call)
+    except Exception as error:
+        if whole or type(error).__name__ != "MissingParameter":
+            raise
+
+
+@pytest.mark.parametrize(
+    "words", ["content dance", "content pull x --no-such-option", "content queue list --state", "content report x"]
+)
+def test_a_command_that_does_not_exist_would_be_noticed(words: str) -> None:
+    with pytest.raises(Exception, match=r"(?i)no such|requires|unexpected"):
+        parse(words.split())
+
+
+def test_commands_are_found_behind_pipes_and_comments() -> None:
+    line = "cat ids.txt | ./dev run content pull - --sql 'a | b' > out && content report  # and look"
+    assert list(commands_in(line)) == [["content", "pull", "-", "--sql", "a | b"], ["content", "report"]]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_relative_link_leads_to_a_file(page: Path) -> None:
+    targets = [link for link in _LINK.findall(page.read_text(encoding="utf-8")) if "://" not in link]
+    missing = [target for target in targets if not (page.parent / target.partition("#")[0]).exists()]
+    assert missing == []
+
+
+def test_the_generated_pages_are_fresh() -> None:
+    """Drift fails here; `./dev run python docs/generate.py` writes the pages anew."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def listed(page: str) -> list[str]:
+    """What the first column of the page's tables names."""
+    return re.findall(r"^\| `([^`]+)`", (REFERENCE / page).read_text(encoding="utf-8"), re.MULTILINE)
+
+
+def classes_in(path: Path) -> list[str]:
+    return [node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.ClassDef)]
+
+
+@pytest.mark.parametrize("package", ["ContentDownload", "Orchestrator", "transport"])
+def test_every_error_class_is_listed(package: str) -> None:
+    known = classes_in(SOURCES / package / "errors.py")
+    assert known
+    assert set(known) <= set(listed("errors.md"))
+
+
+def test_errors_that_live_elsewhere_are_listed_too() -> None:
+    assert {"BadIdentifier", "Cancelled", "BadUrl"} <= set(listed("errors.md"))
+
+
+def test_every_command_and_setting_is_listed() -> None:
+    text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
+    for program, typer_app in PROGRAMS.items():
+        for name, command in get_command(typer_app).commands.items():  # type: ignore[attr-defined]
+            shown = program if f"### `{program} {name}`" in text else "content"
+            for path in [f"{shown} {name}", *(f"{shown} {name} {word}" for word in getattr(command, "commands", ()))]:
+                assert f"### `{path}`" in text, path
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+
+    sections = {key.split(".")[0].removesuffix("[]") for key in listed("config.md")}
+    assert set(ContentDownloadConfig.model_fields) <= sections
+
+
+def test_the_fields_of_the_manifest_are_listed_in_order() -> None:
+    schema = json.loads(
+        (SOURCES / "ContentDownload" / "telemetry" / "manifest.schema.json").read_text(encoding="utf-8")
+    )
+    assert listed("manifest.md") == list(schema["properties"])
+
+
+def test_the_columns_of_the_csv_files_are_listed_in_order() -> None:
+    from DocsToKG.ContentDownload.api.types import AttemptStatus
+    from DocsToKG.ContentDownload.telemetry.attempts import COLUMNS
+    from DocsToKG.ContentDownload.telemetry.results import RESULT_COLUMNS
+
+    assert listed("attempts-csv.md") == [*COLUMNS, *AttemptStatus]
+    assert listed("results-csv.md")[: len(RESULT_COLUMNS)] == list(RESULT_COLUMNS)
+
+
+def test_every_exit_code_is_listed() -> None:
+    from DocsToKG.ContentDownload.cli.group import ExitCode
+
+    rows = re.findall(r"^\| (\d+) \| `(\w+)`", (REFERENCE / "exit-codes.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert rows == [(str(code.value), code.name) for code in ExitCode]
