@@ -124,6 +124,7 @@ def test_console_scripts_start() -> None:
         "src/DocsToKG/ContentDownload/ARCHITECTURE_orchestrator.md",
         "src/DocsToKG/ContentDownload/ARCHITECTURE_hishel.md",
         "tests/contentdownload/test_queue_basic.py",
+        "tests/contentdownload/test_scheduler_limits.py",
         "tests/contentdownload/test_scheduler_recovery.py",
         "tests/contentdownload/test_cli_queue.py",
     ],

@@ -32,11 +32,6 @@ Act = Callable[[WorkArtifact, JobContext], Steps[DownloadOutcome]]
 LONG_S = 20.0
 
 
-def fails_now(why: str) -> pytest.MarkDecorator:
-    """A promise that is not kept yet; the test turns red on the day it is, so that the mark goes."""
-    return pytest.mark.xfail(strict=True, reason=why)
-
-
 class StandIn:
     """As much of a pipeline as the scheduler sees."""
 
@@ -252,7 +247,6 @@ def test_no_more_leases_are_held_than_the_lookahead(working):
     assert meter.peak["begun"] == 5
 
 
-@fails_now("the lookahead counts works in the frontier, not leases whose end is still on its way to the ledger")
 def test_a_job_counts_against_the_lookahead_until_the_ledger_has_its_end(working):
     """ORC-03: a slow record must slow the leasing down."""
     leased: list[int] = []
@@ -544,7 +538,6 @@ def test_each_final_outcome_is_told_once_and_only_after_it_is_safe(working):
     assert set(seen) == {("done", "ok")}
 
 
-@fails_now("the answer of the heartbeat is compared with what is held after it, not with what was held before")
 def test_a_job_leased_while_the_heartbeat_is_under_way_is_not_taken_for_lost(working):
     """ORC-10."""
     begun, beaten = threading.Event(), threading.Event()
@@ -575,7 +568,6 @@ def test_a_job_leased_while_the_heartbeat_is_under_way_is_not_taken_for_lost(wor
         assert "released" not in bench.events()
 
 
-@fails_now("the job's work is read in the dispatcher, and again when it is closed; both are outside the job's own care")
 @pytest.mark.parametrize("body", [{"metadata": "text"}, {"landing_urls": 5}, {"title": 5}], ids=str)
 def test_a_job_that_cannot_be_read_ends_in_error_and_the_others_go_on(working, body):
     """ORC-08: one bad row must not stop every run on this queue."""
@@ -586,7 +578,6 @@ def test_a_job_that_cannot_be_read_ends_in_error_and_the_others_go_on(working, b
         assert (bench.state(1), bench.state(2)) == ("error", "done")
 
 
-@fails_now("due jobs of a paused queue make the idle wait a millisecond long")
 def test_a_paused_queue_is_not_asked_all_the_time(working):
     with working(ends(success), works=1, paused=True) as bench:
         real, asked = bench.queue.ledger.lease, Counter[str]()
@@ -600,7 +591,6 @@ def test_a_paused_queue_is_not_asked_all_the_time(working):
         assert asked["lease"] < 10
 
 
-@fails_now("a job is let go before its outcome is told")
 def test_a_drained_run_has_told_every_outcome(working):
     """Who counts outcomes may read the sum when the run is drained."""
     go = threading.Event()

@@ -111,12 +111,15 @@ class RunFolder:
         except (ValueError, TypeError) as error:
             raise RecordError(f"{self._settings} cannot be read ({error}); run the original command again") from error
 
-    def record(self) -> Path:
-        """The catalog of the runs in this folder, wherever it is kept."""
-        try:
-            return self.root / self.saved().database
-        except RecordError:
-            return self.root / "manifest.sqlite"
+
+def record_of(run: Path) -> Path:
+    """The catalog of the runs in a folder, wherever it is kept; a file is its own."""
+    if run.is_file():
+        return run
+    try:
+        return run / RunFolder(run).saved().database
+    except RecordError:
+        return run / "manifest.sqlite"
 
 
 def _line_json(line: InputLine) -> bytes:

@@ -139,6 +139,9 @@ class WorkArtifact:
         for name in ("landing_urls", "pdf_urls"):
             known[name] = tuple(known.get(name) or ())
         known["metadata"] = {**(known.get("metadata") or {}), **extra}
+        for name in ("title", "license", "oa_status"):
+            if not isinstance(known.get(name), str | None):
+                raise ValueError(f"{name} must be a text")
         return cls(**known)
 
     def learn(self, other: WorkArtifact) -> WorkArtifact:

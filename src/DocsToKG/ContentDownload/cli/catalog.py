@@ -118,5 +118,6 @@ _SHOWN = {
 
 def _open(run: Path, db_path: Path | None) -> Catalog:
     from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.run_folder import record_of
 
-    return Catalog(db_path or (run if run.is_file() else run / "manifest.sqlite"))
+    return Catalog(db_path or record_of(run))

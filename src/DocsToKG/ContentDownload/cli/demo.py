@@ -22,7 +22,7 @@ def demo(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The corpus.")] = Path("demo-corpus"),
     papers: Annotated[int, typer.Option("--papers", min=1, max=5000, help="How many to pull.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Another small web.")] = 7,
-    workers: Annotated[int, typer.Option("--workers", "-w", min=1, max=256)] = 16,
+    workers: Annotated[int, typer.Option("--workers", "-w", min=1, max=256, help="Papers worked on at once.")] = 16,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
 ) -> None:
     """Start a small scholarly web on this machine and pull papers from it. Nothing leaves the machine.

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.progress import size_text
+from DocsToKG.ContentDownload.cli.tables import print_table, printable
 from DocsToKG.core.urls import mask_url
 
 if TYPE_CHECKING:
@@ -24,19 +25,10 @@ _MOST_SHOWN = 10
 
 def print_outcome(result: RunResult, figures: Figures) -> None:
     """The report table on standard output, then what was not obtained and where everything is."""
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console()
-    table = Table(title="Result", show_header=False, title_justify="left")
-    for name, value in _facts(result, figures):
-        table.add_row(name, value)
-    console.print(table)
-    _print_missing(console, result)
-    console.print(f"Files: {result.files / 'PDF'}", soft_wrap=True, highlight=False, markup=False)
-    console.print(
-        f"Every line's result: {result.folder / 'results.csv'}", soft_wrap=True, highlight=False, markup=False
-    )
+    print_table(("", ""), _facts(result, figures), title="Result")
+    _print_missing(result)
+    typer.echo(f"Files: {result.files / 'PDF'}")
+    typer.echo(f"Every line's result: {result.folder / 'results.csv'}")
 
 
 def result_json(result: RunResult) -> dict[str, Any]:
@@ -61,15 +53,9 @@ def print_plan(work_id: str, plans: Sequence[tuple[str, DownloadPlan]], trail: T
         misses = [asdict(tried) for tried in trail.tried]
         typer.echo(json.dumps({"id": work_id, "title": trail.work.title, "candidates": rows, "misses": misses}))
         return
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(title=f"{work_id}: {len(rows)} candidates", title_justify="left")
-    for name in ("tier", "source", "evidence", "version", "license", "url"):
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(str(row[name] or "") for name in ("tier", "source", "evidence", "version", "license", "url")))
-    Console().print(table)
+    columns = ("tier", "source", "evidence", "version", "license", "url")
+    cells = [[row[name] for name in columns] for row in rows]
+    print_table(columns, cells, title=f"{work_id}: {len(rows)} candidates")
 
 
 def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
@@ -93,13 +79,13 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
     return facts
 
 
-def _print_missing(console: Any, result: RunResult) -> None:
+def _print_missing(result: RunResult) -> None:
     missing = [row for row in result.rows if row.outcome in ("error", "skip", "invalid")]
     if not missing:
         return
     reasons = Counter((row.reason or "unknown").partition(":")[0] for row in missing)
-    console.print("Not obtained: " + ", ".join(f"{reason} {count}" for reason, count in reasons.most_common()))
+    typer.echo("Not obtained: " + ", ".join(f"{printable(reason)} {count}" for reason, count in reasons.most_common()))
     for row in missing[:_MOST_SHOWN]:
-        console.print(f"  line {row.line}: {row.input} - {row.reason}", soft_wrap=True, highlight=False, markup=False)
+        typer.echo(f"  line {row.line}: {printable(row.input)} - {printable(row.reason)}")
     if len(missing) > _MOST_SHOWN:
-        console.print(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")
+        typer.echo(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")

@@ -35,9 +35,7 @@ class ReportFormat(StrEnum):
 
 
 def report(
-    run: Annotated[
-        Path, typer.Option("--run", metavar="DIR", help="The folder of the run: where its manifest.sqlite is.")
-    ] = Path("."),
+    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder of the run.")] = Path("."),
     format: Annotated[ReportFormat, typer.Option("--format", "-f", help="How to print it.")] = ReportFormat.TABLE,
     run_id: Annotated[
         str | None,
@@ -51,8 +49,9 @@ def report(
     """
     from DocsToKG.ContentDownload.catalog.store import Catalog
     from DocsToKG.ContentDownload.catalog.summary import gates
+    from DocsToKG.ContentDownload.run_folder import record_of
 
-    with Catalog(run if run.is_file() else run / "manifest.sqlite") as catalog:
+    with Catalog(record_of(run)) as catalog:
         figures = catalog.figures(_chosen(catalog.runs(), run_id))
     judged = gates(figures)
     printer = {ReportFormat.JSON: _print_json, ReportFormat.MD: _print_markdown, ReportFormat.TABLE: _print_tables}

@@ -130,19 +130,21 @@ class Orchestrator:
     def _dispatch(self) -> None:
         while not self._stopping.is_set():
             room = self._frontier.room(most_live=self._lookahead, most_fresh=self._handover, wait_s=_POLL_S)
+            room = min(room, self._places())
             if room == 0:
                 continue
             jobs = self._ledger.lease(self.worker_id, room, self._ttl_s)
             for job in jobs:
                 self._begin(job)
             if not jobs:
-                self._ledger.wait_for_work(self._idle_s(), unless=self._stopping.is_set)
+                self._ledger.wait_for_work(_POLL_S, unless=self._stopping.is_set)
 
     def _beat(self) -> None:
         while not self._stopping.wait(self._heartbeat_s):
-            still_ours = self._ledger.heartbeat(self.worker_id, self._ttl_s)
             with self._lock:
-                lost = [token for lease, (_, token) in self._held.items() if lease not in still_ours]
+                held = dict(self._held)  # before the question: what is leased while it is answered is not lost
+            still_ours = self._ledger.heartbeat(self.worker_id, self._ttl_s)
+            lost = [token for lease, (_, token) in held.items() if lease not in still_ours]
             for token in lost:
                 token.cancel()
 
@@ -176,9 +178,11 @@ class Orchestrator:
 
     # waiting
 
-    def _idle_s(self) -> float:
-        soonest = self._ledger.next_eligible_at()
-        return _POLL_S if soonest is None else min(_POLL_S, max(0.001, soonest - self._clock.now()))
+    def _places(self) -> int:
+        """How many more leases may be held; a job counts until the ledger has its end. Waits a while for one."""
+        with self._lock:
+            self._moved.wait_for(lambda: len(self._held) < self._lookahead or self._stopping.is_set(), _POLL_S)
+            return self._lookahead - len(self._held)
 
     def _is_drained(self, patience_s: float | None) -> bool:
         if self._held:

@@ -69,7 +69,7 @@ class Worker:
 
     def steps(self, job: LeasedJob, cancel: CancelToken) -> Steps[DownloadOutcome]:
         """The job's work."""
-        return self._pipeline.steps(_artifact(job), self._context(job, cancel))
+        return (yield from self._pipeline.steps(_artifact(job), self._context(job, cancel)))
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
         """The whole job while the caller waits."""
@@ -111,7 +111,7 @@ class Worker:
 
     def _record(self, job: LeasedJob, outcome: DownloadOutcome, then: Callable[[], None]) -> None:
         record = ManifestRecord.of(
-            _artifact(job),
+            _readable(job),
             outcome,
             attempt=job.attempts + 1,
             lease_id=job.lease_id,
@@ -128,9 +128,11 @@ class Worker:
             future = self._ledger.submit_finish(_finish(job, outcome))
 
         def acknowledged() -> None:
-            then()
-            if future.exception() is None and future.result() != JobState.QUEUED:
-                self._on_outcome(job.artifact_id, outcome)
+            try:
+                if future.exception() is None and future.result() != JobState.QUEUED:
+                    self._on_outcome(job.artifact_id, outcome)
+            finally:
+                then()
 
         future.add_done_callback(lambda done: self._settle(done, acknowledged))
 
@@ -165,6 +167,14 @@ class Worker:
 
 def _artifact(job: LeasedJob) -> WorkArtifact:
     return WorkArtifact.from_dict({"work_id": job.artifact_id, **json.loads(job.artifact_json)})
+
+
+def _readable(job: LeasedJob) -> WorkArtifact:
+    """The work for the record, also when what the job says of it cannot be read."""
+    try:
+        return _artifact(job)
+    except (TypeError, ValueError):
+        return WorkArtifact(job.artifact_id)
 
 
 def _finish(job: LeasedJob, outcome: DownloadOutcome) -> Finish:
