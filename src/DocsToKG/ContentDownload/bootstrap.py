@@ -80,6 +80,14 @@ class Parts:
         found = self.catalog.find_download(work_id)
         return None if found is None else self.store.at(found.path)
 
+    def is_there(self, work_id: str) -> bool | None:
+        """Is the file of a work in its place, in its full size? None when no file is known."""
+        found = self.catalog.find_download(work_id)
+        if found is None:
+            return None
+        path = self.store.at(found.path)
+        return path.is_file() and path.stat().st_size == (found.size_bytes or path.stat().st_size)
+
     def recorded_path(self, path: str | None) -> str | None:
         """A stored file as records name it: below the storage root."""
         return None if path is None else self.store.relative(Path(path))
@@ -390,6 +398,9 @@ def _already(catalog: Catalog, store: LocalStore, work: WorkArtifact) -> HeldFil
     found = catalog.find_download(work.work_id)
     if found is None:
         return None
-    if not store.at(found.path).exists() and store.adopt(found.sha256, found.path) is None:
+    path = store.at(found.path)
+    if path.is_file() and path.stat().st_size != found.size_bytes:
+        store.drop_damaged(found.sha256, found.path)
+    if not path.exists() and store.adopt(found.sha256, found.path) is None:
         return None
     return HeldFile(found.sha256, found.size_bytes or 0)

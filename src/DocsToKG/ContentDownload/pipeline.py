@@ -23,7 +23,7 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Found
-from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.fallback.trail import Trail, Tried
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
@@ -190,10 +190,14 @@ def _explain(trail: Trail) -> str:
     """One sentence for the reader of the results: what was asked, and what came of it."""
     if not trail.sources:
         return "no installed source can look this identifier up"
-    if not trail.tried:
-        return f"no open copy is known to {', '.join(trail.sources)}"
-    told = dict.fromkeys(f"{tried.reason} ({tried.source})" for tried in trail.tried)
-    return "no copy could be had: " + ", ".join(told)
+    told = [f"{_reason_text(tried)} ({tried.source})" for tried in trail.tried]
+    told += [f"{said} ({source})" for source, said in trail.notes]
+    lead = "no copy could be had: " if trail.tried else "no open copy is known: "
+    return lead + ", ".join(dict.fromkeys(told))
+
+
+def _reason_text(tried: Tried) -> str:
+    return f"{tried.reason} {tried.http_status}" if tried.reason == Reason.HTTP_STATUS else tried.reason
 
 
 def _search_meta(trail: Trail, elapsed_s: float) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
 
-from DocsToKG.ContentDownload.errors import FolderInUse, RecordError
+from DocsToKG.ContentDownload.errors import FolderInUse, RecordError, StorageError
 from DocsToKG.ContentDownload.inputs import InputLine
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 
@@ -55,7 +55,10 @@ class RunFolder:
         self._lock: IO[str] | None = None
 
     def __enter__(self) -> Self:
-        self.root.mkdir(parents=True, exist_ok=True)
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise StorageError(f"{self.root} is not a folder; name another one with --out") from None
         self.state.mkdir(mode=0o700, exist_ok=True)  # addresses in here may carry keys
         lock = open(self.state / "run.lock", "a+")
         try:

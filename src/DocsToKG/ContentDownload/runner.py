@@ -90,6 +90,7 @@ class _Tally:
     present: int = 0
     ends: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OutcomeClass, 0))
     bytes: int = 0
+    fetched: set[str] = field(default_factory=set)  # works obtained by this run
 
 
 class DownloadRun:
@@ -150,6 +151,8 @@ class DownloadRun:
         self, artifacts: Iterable[str | Mapping[str, Any] | WorkArtifact], *, retry_failed: bool = True
     ) -> RunResult:
         """Obtain every work: identifiers, dicts and `WorkArtifact`s, mixed. Returns when all have ended."""
+        if isinstance(artifacts, str | Mapping | WorkArtifact):
+            artifacts = [artifacts]  # one is as good as many; its letters or keys are surely not meant
         self.enqueue(coerce_works(artifacts), retry_failed=retry_failed)
         self.start()
         try:
@@ -158,14 +161,27 @@ class DownloadRun:
             self.stop()
         return self.result()
 
-    def enqueue(self, lines: Iterable[InputLine], *, retry_failed: bool = True) -> int:
+    def enqueue(
+        self,
+        lines: Iterable[InputLine],
+        *,
+        retry_failed: bool = True,
+        watch: Callable[[int], None] = lambda count: None,
+    ) -> int:
         """Put the works on the ledger; returns how many there are. Known ones stay; failed ones are tried again."""
         remembered = self.folder.remember_inputs(lines)
         while batch := list(islice(remembered, _BATCH)):
+            watch(self._tally.total)
             self._enqueue_batch(
                 [line.work for line in batch if line.work is not None and line.duplicate_of is None], retry_failed
             )
         return self._tally.total
+
+    def others(self) -> int:
+        """Open works of earlier commands in this folder, which are finished along with what was asked for."""
+        stats = self._queue.ledger.stats()
+        mine = self._tally.total - self._tally.present - self._tally.ends[OutcomeClass.ERROR]
+        return max(0, stats["queued"] + stats["pending"] - mine)
 
     def start(self) -> None:
         self._orchestrator = Orchestrator(
@@ -229,7 +245,7 @@ class DownloadRun:
         """How each input line ended; also written to `results.csv`."""
         rows = tuple(self._rows())
         write_results(self.folder.root / "results.csv", rows)
-        return _counted(rows, self._tally.present, self.folder.root, self._parts.store.root)
+        return _counted(rows, self._tally.fetched, self.folder.root, self._parts.store.root)
 
     def figures(self) -> Figures:
         """The figures of this run so far."""
@@ -265,6 +281,11 @@ class DownloadRun:
             self._queue.ledger.retry_failed(job_ids=ids, actor="resume", reason="its worker was lost")
         if again is not None:
             self._repeat(list(self._jobs(states[again])), states[again], f"repeat {again}")
+        for state in () if verify else (JobState.DONE, JobState.SKIPPED):
+            gone = [job for job in self._jobs(state) if self._parts.is_there(job.artifact_id) is False]
+            if gone:
+                ids = [job.job_id for job in gone]
+                self._queue.ledger.retry_failed(job_ids=ids, states=(state,), actor="resume", reason="the file is gone")
         if verify:
             for state in (JobState.DONE, JobState.SKIPPED):
                 damaged = [job for job in self._jobs(state) if not self._is_whole(job)]
@@ -279,15 +300,16 @@ class DownloadRun:
     def process_single_shot(self, lines: Iterable[InputLine]) -> RunResult:
         """One work after another through the plain pipeline, without the queue: for debugging."""
         outcomes: dict[str, ResultRow] = {}
+        fetched: set[str] = set()
         asked = []
         for line in self.folder.remember_inputs(lines):
             asked.append(line)
             if _is_first(line):
                 assert line.work is not None
-                outcomes[line.work.work_id] = self._single(line.work)
+                outcomes[line.work.work_id] = self._single(line.work, fetched)
         rows = tuple(_single_row(line, outcomes) for line in asked)
         write_results(self.folder.root / "results.csv", rows)
-        return _counted(rows, 0, self.folder.root, self._parts.store.root)
+        return _counted(rows, fetched, self.folder.root, self._parts.store.root)
 
     # details
 
@@ -318,11 +340,11 @@ class DownloadRun:
         """How a known work stands: `open`, `held` (its file is there), `gone` (it was), or `missed`."""
         if entry.state not in _ENDED:
             return "open"
-        path = self._parts.find_file(entry.artifact_id)
-        if path is None:
+        if self._parts.find_file(entry.artifact_id) is None:
             return "gone" if entry.state == JobState.DONE else "missed"
         # A file whose job did not end well was stored by a process that died before it could say so: adopt it.
-        return "held" if path.exists() and entry.state in (JobState.DONE, JobState.SKIPPED) else "gone"
+        well = entry.state in (JobState.DONE, JobState.SKIPPED)
+        return "held" if well and self._parts.is_there(entry.artifact_id) else "gone"
 
     def _jobs(self, state: JobState) -> Iterator[JobRecord]:
         after = 0
@@ -354,6 +376,7 @@ class DownloadRun:
         with self._tally_lock:
             self._tally.ends[outcome.classification] += 1
             if outcome.ok:
+                self._tally.fetched.add(work_id)
                 self._tally.bytes += int(outcome.meta.get("size_bytes") or 0)
             over = self._max_run_bytes is not None and self._tally.bytes >= self._max_run_bytes
         if over and not self.hit_byte_limit and self._orchestrator is not None:
@@ -395,8 +418,10 @@ class DownloadRun:
             return OutcomeClass.SUCCESS, self._shown(held), None
         return (OutcomeClass.SKIP if job.state == JobState.SKIPPED else OutcomeClass.ERROR), None, job.last_error
 
-    def _single(self, work: WorkArtifact) -> ResultRow:
+    def _single(self, work: WorkArtifact, fetched: set[str]) -> ResultRow:
         outcome = self._parts.pipeline.process(work)
+        if outcome.ok:
+            fetched.add(work.work_id)
         recorded = self._parts.recorded_path(outcome.path)
         record = ManifestRecord.of(work, outcome, worker_id=self._worker_id, path=recorded)
         self._parts.telemetry.finish(record)
@@ -459,12 +484,13 @@ def _single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow
     return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason, line.source)
 
 
-def _counted(rows: Collection[ResultRow], already: int, folder: Path, files: Path) -> RunResult:
+def _counted(rows: Collection[ResultRow], fetched: Collection[str], folder: Path, files: Path) -> RunResult:
     ends = [row.outcome for row in rows]
+    already = [row.id for row in rows if row.outcome == OutcomeClass.SUCCESS and row.id not in fetched]
     return RunResult(
         rows=tuple(rows),
         successful=ends.count(OutcomeClass.SUCCESS),
-        already=already,
+        already=len(already),
         failed=ends.count(OutcomeClass.ERROR) + ends.count(OutcomeClass.SKIP),
         pending=ends.count("pending"),
         invalid=ends.count("invalid"),

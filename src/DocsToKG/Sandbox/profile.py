@@ -34,6 +34,9 @@ def sandbox_profile(port: int, world: World | None = None, rate_factor: float = 
             "names": {"*": [PUBLIC_ADDRESS], PRIVATE_NAME: ["10.0.0.5"], "localhost": ["127.0.0.1"]},
         },
         "limits": {"rate_factor": float(rate_factor)},
+        # This web recovers from its faults within seconds, so nobody has to wait minutes for another try.
+        "orchestrator": {"retry_backoff_seconds": 1, "jitter_seconds": 1},
+        "robots": {"unreachable_seconds": 2},
     }
 
 

@@ -11,12 +11,6 @@ import typer
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.launch import drive, load_settings, option_settings
 
-# The web of the demo recovers from its faults within seconds, so nobody has to wait minutes for another try.
-_IN_A_HURRY = {
-    "orchestrator": {"retry_backoff_seconds": 1, "jitter_seconds": 1},
-    "robots": {"unreachable_seconds": 2},
-}
-
 
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="The corpus.")] = Path("demo-corpus"),
@@ -40,7 +34,7 @@ def demo(
             f"It grants {sandbox.rate_factor:g} times the rates that real services do, so that this takes seconds.",
             err=True,
         )
-        settings = merge(merge(sandbox.profile(), _IN_A_HURRY), option_settings(out, workers=workers))
+        settings = merge(sandbox.profile(), option_settings(out, workers=workers))
         cfg = load_settings(None, settings, environ={})
         ids = out / "ids.txt"
         out.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,8 @@ class ExitCode(IntEnum):
 
 
 EXIT_CODES_HELP = (
-    "Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage, 3 some works not obtained, 4 a service level missed."
+    "Exit codes: 0 ok, 1 failed or invalid, 2 wrong usage, 3 some works not obtained, 4 a service level missed, "
+    "130 interrupted."
 )
 
 

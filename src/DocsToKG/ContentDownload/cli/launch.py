@@ -6,10 +6,12 @@ Knows the order (load, enqueue, run with a display, report) and the exit codes; 
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import signal
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 
 PATIENCE_S = 900.0
+_SAY_EVERY_S = 2.0
 
 
 def option_settings(
@@ -85,10 +88,12 @@ def drive(
     with _terminate_like_interrupt():
         try:
             if lines is not None:
-                run.enqueue(lines, retry_failed=retry_failed)
+                run.enqueue(lines, retry_failed=retry_failed, watch=_reading(quiet))
         except KeyboardInterrupt:
             typer.echo("Interrupted while reading the input. Run the same command again.", err=True)
             return ExitCode.INTERRUPTED
+        if lines is not None and (others := run.others()):
+            typer.echo(f"{others} papers of earlier pulls into this folder are finished as well.", err=True)
         try:
             run.start()
             with Progress(quiet=quiet) as watch:
@@ -96,7 +101,7 @@ def drive(
         except KeyboardInterrupt:
             interrupted = True
             typer.echo("Stopping: running downloads have a few seconds to finish.", err=True)
-        run.stop()
+        _stop_or_leave(run)
     code = finish(run, run.result(), as_json)
     if interrupted or run.hit_byte_limit:
         why = "Interrupted" if interrupted else "The byte limit is reached"
@@ -113,6 +118,27 @@ def finish(run: DownloadRun, result: RunResult, as_json: bool) -> ExitCode:
     else:
         print_outcome(result, run.figures())
     return ExitCode.OK if result.complete else ExitCode.INCOMPLETE
+
+
+def _stop_or_leave(run: DownloadRun) -> None:
+    try:
+        run.stop()
+    except KeyboardInterrupt:
+        # Asked twice: leave as if killed. The next run frees what this one held, at once.
+        typer.echo("Left at once. Nothing that was stored is lost; the same command goes on.", err=True)
+        os._exit(ExitCode.INTERRUPTED)
+
+
+def _reading(quiet: bool) -> Callable[[int], None]:
+    """Says now and then how much of a long input has been read."""
+    shown = [time.monotonic()]
+
+    def watch(count: int) -> None:
+        if not quiet and time.monotonic() - shown[0] > _SAY_EVERY_S:
+            shown[0] = time.monotonic()
+            typer.echo(f"{count} papers read ...", err=True)
+
+    return watch
 
 
 @contextmanager

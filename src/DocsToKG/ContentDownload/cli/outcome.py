@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures
     from DocsToKG.ContentDownload.fallback.trail import Trail
     from DocsToKG.ContentDownload.runner import RunResult
+    from DocsToKG.ContentDownload.telemetry.results import ResultRow
 
 _MOST_SHOWN = 10
+_MOST_CHARS = 160
 
 
 def print_outcome(result: RunResult, figures: Figures) -> None:
@@ -83,9 +85,18 @@ def _print_missing(result: RunResult) -> None:
     missing = [row for row in result.rows if row.outcome in ("error", "skip", "invalid")]
     if not missing:
         return
-    reasons = Counter((row.reason or "unknown").partition(":")[0] for row in missing)
+    reasons = Counter(_short_reason(row) for row in missing)
     typer.echo("Not obtained: " + ", ".join(f"{printable(reason)} {count}" for reason, count in reasons.most_common()))
     for row in missing[:_MOST_SHOWN]:
-        typer.echo(f"  line {row.line}: {printable(row.input)} - {printable(row.reason)}")
+        typer.echo(f"  line {row.line}: {_cut(row.input)} - {_cut(row.reason)}")
     if len(missing) > _MOST_SHOWN:
         typer.echo(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")
+
+
+def _short_reason(row: ResultRow) -> str:
+    return "names no paper" if row.outcome == "invalid" else (row.reason or "unknown").partition(":")[0]
+
+
+def _cut(text: str | None) -> str:
+    line = printable(text)
+    return line if len(line) <= _MOST_CHARS else line[: _MOST_CHARS - 3] + "..."

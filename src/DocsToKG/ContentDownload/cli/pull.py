@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, option_settings
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 
@@ -97,9 +98,10 @@ def pull(
         return
     from DocsToKG.ContentDownload.runner import DownloadRun
 
+    given = _read(sources, max_works) if query is None else None  # a missing file is found before a folder is made
     with DownloadRun(cfg, max_run_bytes=run_bytes) as run:
         run.remember(_absolute(config), settings)
-        lines = _query_lines(run, query, max_works) if query else _read(sources, max_works)
+        lines = given if given is not None else _query_lines(run, query or "", max_works)
         code = drive(run, lines, retry_failed=not no_retry, patience_s=patience, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)
 
@@ -229,6 +231,8 @@ def _parse_size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise typer.BadParameter(f"{text!r} is not a size; write it like 500MB or 2GB")
+    if float(match[1]) == 0:
+        raise typer.BadParameter("a limit of nothing leaves nothing to do")
     return int(float(match[1]) * 1000 ** ["", "k", "m", "g", "t"].index(match[2].lower()))
 
 
@@ -247,10 +251,14 @@ def _print_plans(cfg: ContentDownloadConfig, lines: Iterable[InputLine], as_json
     from DocsToKG.ContentDownload.bootstrap import open_planner
     from DocsToKG.ContentDownload.cli.outcome import print_plan
 
+    unusable = 0
     with open_planner(cfg) as pipeline:
         for line in lines:
             if line.work is None:
+                unusable += 1
                 typer.echo(f"line {line.line_no}: {line.problem}", err=True)
             elif line.duplicate_of is None:
                 plans, trail = pipeline.candidates(line.work)
                 print_plan(line.work.work_id, plans, trail, as_json=as_json)
+    if unusable:
+        raise typer.Exit(ExitCode.INCOMPLETE)

@@ -106,7 +106,10 @@ class FallbackOrchestrator:
         for name in self._identify:
             if not _needs_identity(trail.work) or self._resolvers[name].applies_to(trail.work) is not None:
                 continue
-            yield from self._resolve_or_note(name, trail, call)
+            trail.ask_source(name)
+            result = yield from self._resolve_or_note(name, trail, call)
+            if result is not None and result.work is None:
+                trail.note(name, result.notes[0] if result.notes else Reason.UNKNOWN_IDENTIFIER)
 
     def _resolve_or_note(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult | None]:
         """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
@@ -184,6 +187,8 @@ class FallbackOrchestrator:
                 return None
             tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url)
             return Found(plan, copy, tier, name)
+        if last is None and not result.plans:
+            trail.note(name, result.notes[0] if result.notes else Reason.NO_OPEN_COPY)
         self._tell_miss(result, last, tell)
         return None
 

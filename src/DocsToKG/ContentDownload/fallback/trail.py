@@ -39,6 +39,7 @@ class Trail:
         self._retry_after_s: float | None = None
         self.tried: list[Tried] = []
         self.sources: list[str] = []
+        self.notes: list[tuple[str, str]] = []  # what a source said when it had nothing to propose
 
     @property
     def work(self) -> WorkArtifact:
@@ -61,6 +62,10 @@ class Trail:
     def ask_source(self, name: str) -> None:
         with self._lock:
             self.sources.append(name)
+
+    def note(self, source: str, said: str) -> None:
+        with self._lock:
+            self.notes.append((source, said))
 
     def is_new(self, plan: DownloadPlan) -> bool:
         """True the first time a copy is met, under whatever spelling of its address."""
