@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -72,3 +73,21 @@ def test_an_unknown_word_is_answered_with_the_known_ones(checkout: Path) -> None
     done = subprocess.run([sys.executable, "dev", "dance"], capture_output=True, text=True, cwd=checkout, timeout=60)
     assert done.returncode == 1
     assert "./dev test" in done.stdout
+
+
+def test_ctrl_c_gives_the_program_the_time_it_needs(checkout: Path) -> None:
+    """The terminal sends the signal to both; the script waits for the program to end in its own way."""
+    program = checkout / ".venv" / "bin" / "gentle"
+    program.parent.mkdir(parents=True)
+    program.write_text(
+        "#!/bin/sh\ntrap 'sleep 1; echo done > ended; exit 130' INT\necho ready\nwhile :; do sleep 0.1; done\n"
+    )
+    program.chmod(0o755)
+    words = [sys.executable, "dev", "run", "gentle"]
+    process = subprocess.Popen(words, cwd=checkout, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert (checkout / "ended").read_text() == "done\n"

@@ -72,6 +72,23 @@ def test_files_of_every_format_duplicates_and_rubbish(
     ]
 
 
+def test_odd_characters_reach_the_terminal_as_they_are(content: Command, config: str, tmp_path: Path) -> None:
+    """Square brackets are not markup, control codes do not pass, and long lines are cut."""
+    (tmp_path / "ids.txt").write_text("foo [/x] bar\n[bold]x\n\x1b[31mred\n" + "y" * 5000 + "\n")
+    done = content("pull", "ids.txt", "--out", "out", "-c", config)
+    assert done.returncode == 3, done.stderr
+    assert "foo [/x] bar" in done.stdout
+    assert "[bold]x" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "names no paper 4" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) < 500
+
+
+def test_identifiers_and_a_query_exclude_each_other(content: Command, config: str) -> None:
+    assert content("pull", "10.1/x", "--query", "y", "-c", config).returncode == 2
+    assert content("pull", "-c", config).returncode == 2
+
+
 def test_standard_input_and_a_limit(content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path) -> None:
     lines = "\n".join(open_works(calm_sandbox, 5))
     done = content("pull", "-", "--max", "2", "--out", "out", "-c", config, stdin=lines)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
@@ -175,3 +177,15 @@ def test_a_preprint_and_its_published_paper_are_told_from_strangers(
             judge_identity(facts, work)
     else:
         judge_identity(facts, work)
+
+
+def test_a_work_known_by_its_arxiv_id_alone_is_told_from_strangers() -> None:
+    facts = PdfFacts(
+        pages=3, encrypted=False, linearized=False, warnings=(), doi_seen=("10.5555/other.2",),
+        title="Quite another story about fishes", version="1.7", doi_declared=("10.5555/other.2",), doi_printed=(),
+        first_page="", repaired=False,
+    )  # fmt: skip
+    work = WorkArtifact("arxiv:1612.00003", arxiv_id="1612.00003", title="The wanted title of this paper")
+    with pytest.raises(CandidateRejected, match="wrong-article"):
+        judge_identity(facts, work)
+    judge_identity(facts, replace(work, title=None))

@@ -155,3 +155,24 @@ def test_the_python_interface_takes_what_users_have(
     assert (result.successful, result.total_processed, result.invalid) == (3, 3, 1)
     assert [row.outcome for row in result.rows] == ["success", "success", "success", "duplicate", "invalid"]
     assert not result.complete
+
+
+def test_one_work_may_be_given_alone(calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path) -> None:
+    doi = next(work["doi"] for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"])
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        assert run.process_artifacts(doi).successful == 1
+
+
+def test_an_emptied_file_is_put_right(calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path) -> None:
+    """The readable name is a link to the stored object, so emptying it empties both: it is fetched again."""
+    doi = next(work["doi"] for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"])
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        first = run.process_artifacts([doi])
+    path = tmp_path / str(first.rows[0].path)
+    good = path.read_bytes()
+    path.chmod(0o644)
+    path.write_bytes(b"")
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        again = run.process_artifacts([doi])
+    assert again.complete
+    assert (tmp_path / str(again.rows[0].path)).read_bytes() == good

@@ -1,7 +1,7 @@
 """Is this PDF the paper that was asked for?
 
 Knows what a file's own DOI looks like, and which differences between two DOIs mean nothing.
-Promises: never rejects on a doubtful sign; without a wanted DOI it never rejects at all.
+Promises: never rejects on a doubtful sign; without a wanted DOI or arXiv id it never rejects at all.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def judge_identity(facts: PdfFacts, work: WorkArtifact, *, page_doi: str | None 
 
 def _wanted(work: WorkArtifact) -> str | None:
     scheme, _, rest = work.work_id.partition(":")
-    return _normal(work.doi) or (_normal(rest) if scheme == "doi" else None)
+    preprint = f"10.48550/arxiv.{work.arxiv_id}" if work.arxiv_id else None
+    return _normal(work.doi) or _normal(rest if scheme == "doi" else preprint)
 
 
 def _normal(doi: str | None) -> str | None:
