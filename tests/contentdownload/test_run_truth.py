@@ -176,3 +176,27 @@ def test_an_emptied_file_is_put_right(calm_sandbox: SandboxServer, make_config: 
         again = run.process_artifacts([doi])
     assert again.complete
     assert (tmp_path / str(again.rows[0].path)).read_bytes() == good
+
+
+def test_head_is_asked_first_when_wanted(calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path) -> None:
+    """CFG-18, DL-02: the probe is an attempt of its own; off by default."""
+    doi = next(work["doi"] for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"])
+    for name, wanted in (("without", False), ("with", True)):
+        config = make_config(calm_sandbox, tmp_path / name, download={"head_enabled": wanted})
+        with DownloadRun(config) as run:
+            assert run.process_artifacts([doi]).successful == 1
+        attempts = (tmp_path / name / "attempts.csv").read_text()
+        assert ("http-head" in attempts) == wanted
+
+
+def test_a_file_announced_as_too_large_is_not_asked_for(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """DL-01, DL-09."""
+    doi = next(work["doi"] for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"])
+    before = calm_sandbox.counters()["files"]
+    config = make_config(calm_sandbox, tmp_path, download={"head_enabled": True, "max_bytes": 2048})
+    with DownloadRun(config) as run:
+        result = run.process_artifacts([doi])
+    assert "policy-size" in (result.rows[0].reason or "")
+    assert calm_sandbox.counters()["files"] == before

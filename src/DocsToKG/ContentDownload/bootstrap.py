@@ -146,7 +146,10 @@ def open_planner(cfg: ContentDownloadConfig) -> Iterator[ResolverPipeline]:
 
 
 def build_pipeline_from_config(cfg: ContentDownloadConfig) -> ResolverPipeline:
-    """A pipeline with its own record, for embedding. Its `close` closes everything that was opened for it."""
+    """A pipeline for embedding: `process` obtains works; its attempts are recorded, its outcomes are the caller's.
+
+    Its `close` closes everything that was opened for it.
+    """
     stack = ExitStack()
     pipeline = stack.enter_context(open_parts(cfg)).pipeline
     pipeline.on_close(stack.close)
@@ -372,7 +375,10 @@ def _pipeline(
     identify = [name for name in cfg.resolvers.identify if name in usable]
     wanted = dict.fromkeys([*identify, *(name for tier in tiers for name in tier.sources)])
     download = CandidateDownload(
-        store, DownloadRules(cfg.download.max_bytes, cfg.download.min_pdf_bytes), clock, attempts
+        store,
+        DownloadRules(cfg.download.max_bytes, cfg.download.min_pdf_bytes, cfg.download.head_enabled),
+        clock,
+        attempts,
     )
     fallback = FallbackOrchestrator(
         tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],

@@ -8,7 +8,7 @@ its proof and only by the branch that claimed the work; the cache entry becomes 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from DocsToKG.ContentDownload.api.types import (
     Verb,
     WorkArtifact,
 )
-from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.proof.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.proof.html import classify_body
 from DocsToKG.ContentDownload.proof.identity import judge_identity
@@ -45,6 +45,7 @@ class DownloadRules:
 
     max_bytes: int = 128 * 1024 * 1024
     min_pdf_bytes: int = 1024
+    head_enabled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ class CandidateDownload:
         """Fetch, prove and store one candidate; None when a rival has claimed the work in the meantime."""
         plan = prepare_candidate_download(plan)
         max_bytes = plan.max_bytes_override or self.rules.max_bytes
+        if self.rules.head_enabled:
+            yield from probe_candidate(plan, client, call, max_bytes)
         body = yield from client.open(
             plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes
         )
@@ -100,6 +103,19 @@ def prepare_candidate_download(plan: DownloadPlan) -> DownloadPlan:
     except BadUrl as error:
         raise CandidateRejected(Reason.BAD_URL, str(error), url=plan.url) from error
     return plan
+
+
+def probe_candidate(plan: DownloadPlan, client: Client, call: Call, max_bytes: int) -> Steps[None]:
+    """Ask with HEAD first, and refuse what is gone or too large. A host that answers HEAD badly loses nothing by it."""
+    try:
+        page = yield from client.head(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan))
+    except TransientFailure:
+        return
+    if page.status in (404, 410):
+        raise CandidateRejected(Reason.HTTP_STATUS, f"status {page.status}", url=page.url, http_status=page.status)
+    length = _length(page.headers)
+    if page.status == 200 and length is not None and length > max_bytes:
+        raise CandidateRejected(Reason.POLICY_SIZE, f"{length} bytes are announced", url=page.url)
 
 
 def stream_candidate_payload(body: OpenBody, temp: TempFile) -> DownloadStreamResult:
@@ -147,8 +163,12 @@ def finalize_candidate_download(
 def _prove(
     plan: DownloadPlan, work: WorkArtifact, streamed: DownloadStreamResult, body: OpenBody, min_bytes: int
 ) -> PdfFacts:
-    check_published(plan.checksum, md5=streamed.md5, sha256=streamed.sha256)
-    check_headers(body.headers, md5=streamed.md5, sha256=streamed.sha256, url=streamed.final_url)
+    try:
+        check_published(plan.checksum, md5=streamed.md5, sha256=streamed.sha256)
+        check_headers(body.headers, md5=streamed.md5, sha256=streamed.sha256, url=streamed.final_url)
+    except CandidateRejected as mismatch:
+        # The right file exists and these bytes are not it: damaged on the way, so another try may bring it whole.
+        raise TransientFailure(mismatch.reason, mismatch.detail, url=plan.url) from None
     facts = prove_pdf(streamed.path_tmp, min_bytes=min_bytes)
     judge_identity(facts, work, page_doi=None)
     return facts
@@ -167,7 +187,6 @@ def _request_headers(plan: DownloadPlan) -> dict[str, str] | None:
 
 
 def _stream_result(body: OpenBody, temp: TempFile) -> DownloadStreamResult:
-    length = body.headers.get("content-length", "")
     return DownloadStreamResult(
         path_tmp=Path(temp.path),
         bytes_written=temp.size,
@@ -179,7 +198,12 @@ def _stream_result(body: OpenBody, temp: TempFile) -> DownloadStreamResult:
         hops=body.hops,
         etag=body.headers.get("etag"),
         last_modified=body.headers.get("last-modified"),
-        content_length_hdr=int(length) if length.isascii() and length.isdigit() else None,
+        content_length_hdr=_length(body.headers),
         from_cache=body.from_cache,
         revalidated=body.revalidated,
     )
+
+
+def _length(headers: Mapping[str, str]) -> int | None:
+    text = headers.get("content-length", "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None

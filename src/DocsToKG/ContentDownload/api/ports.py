@@ -125,6 +125,9 @@ class Client(Protocol):
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         """A whole small answer, any final status below 500 (404 is an answer), size capped."""
 
+    def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+        """Status and headers alone, never from the cache."""
+
     def open(
         self,
         url: str,
