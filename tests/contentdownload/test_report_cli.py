@@ -134,6 +134,42 @@ def test_catalog_show_tells_of_one_work(tmp_path: Path) -> None:
     assert "Nothing is known" in missing.stderr
 
 
+@pytest.mark.parametrize(
+    ("work_id", "spelling"),
+    [
+        ("doi:10.1234/abc", "10.1234/ABC"),
+        ("doi:10.1234/abc", "https://doi.org/10.1234/AbC"),
+        ("doi:10.1234/abc", "doi:10.1234/abc"),
+        ("arxiv:2104.12255", "arXiv:2104.12255v2"),
+        ("arxiv:2104.12255", "https://doi.org/10.48550/arXiv.2104.12255"),
+        ("pmcid:PMC7", "pmc7"),
+        ("doi:10.1234/ABC", "doi:10.1234/ABC"),  # a record of another hand, with its own spelling
+        ("mine:1", "mine:1"),
+        ("mine:1", "ABCDEF12"),
+    ],
+)
+def test_catalog_show_takes_any_usual_spelling(tmp_path: Path, work_id: str, spelling: str) -> None:
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        record.finish(ManifestRecord(doc_id=work_id, outcome="success", sha256="abcdef12" * 8, path="1.pdf"))
+    shown = run("catalog", "show", spelling, "--run", tmp_path, "--format", "json")
+    assert shown.exit_code == 0
+    assert [line["doc_id"] for line in json.loads(shown.stdout)["lines"]] == [work_id]
+
+
+@pytest.mark.parametrize("format", ["table", "md"])
+@pytest.mark.parametrize(("reasons", "said"), [(15, None), (27, "and 12 more")])
+def test_a_group_that_is_cut_says_so(tmp_path: Path, format: str, reasons: int, said: str | None) -> None:
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        for number in range(reasons):
+            for copy in range(2):
+                fields: dict[str, Any] = {"outcome": "error", "reason": f"reason-{number:02}"}
+                record.finish(ManifestRecord(doc_id=f"doi:r/{number}-{copy}", **fields))
+    shown = run("report", "--run", tmp_path, "--format", format, "--no-gates").stdout
+    assert shown.count("reason-") == 15
+    cut = [line for line in shown.splitlines() if " more " in line]
+    assert [" ".join(line.replace("│", "|").split()) for line in cut] == ([f"| {said} | 24 |"] if said else [])
+
+
 @pytest.mark.parametrize("module", ["report", "catalog"])
 def test_the_commands_import_nothing_heavy(module: str) -> None:
     heavy = ("sqlite3", "rich.table", "orjson", "DocsToKG.ContentDownload.catalog")

@@ -94,9 +94,9 @@ def show(
 ) -> None:
     """Tell everything about one work. Example: content catalog show doi:10.1234/abcd --run my-corpus"""
     with _open(run, db_path) as catalog:
-        history = catalog.show(key)
+        history = next((found for name in _names(key) if (found := catalog.show(name)) is not None), None)
     if history is None:
-        typer.echo(f"Nothing is known of {key} here.", err=True)
+        typer.echo(f"Nothing is known of {printable(key)} here.", err=True)
         raise typer.Exit(1)
     parts = {name: getattr(history, name) for name in ("lines", "downloads", "sources", "attempts")}
     if format is OutputFormat.JSON:
@@ -114,6 +114,16 @@ _SHOWN = {
     "sources": ("ts", "tier", "source", "outcome", "reason", "elapsed_ms"),
     "attempts": ("ts", "resolver", "verb", "status", "http_status", "reason", "url"),
 }
+
+
+def _names(key: str) -> tuple[str, ...]:
+    """What the record may know a work by: its id, whatever the spelling, and the text as given."""
+    from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
+
+    try:
+        return to_work(parse_identifier(key)).work_id, key
+    except BadIdentifier:
+        return (key,)
 
 
 def _open(run: Path, db_path: Path | None) -> Catalog:

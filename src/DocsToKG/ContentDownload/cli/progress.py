@@ -1,4 +1,7 @@
-"""What a person sees while a run goes on: a live line on a terminal, a plain line now and then elsewhere."""
+"""What a person sees while a run goes on: a live display on a terminal, a plain line now and then elsewhere.
+
+The display is a bar and three lines, each cut to the width of the terminal rather than wrapped.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,8 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
+
+from DocsToKG.ContentDownload.cli.tables import printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import RunStatus
@@ -55,35 +60,58 @@ class _Lines:
 
 
 def _panel(status: RunStatus, elapsed_s: float) -> Any:
-    from rich.console import Group
     from rich.progress_bar import ProgressBar
+    from rich.table import Table
     from rich.text import Text
 
-    bar = ProgressBar(total=max(1, status.total), completed=status.total - status.left, width=60)
-    return Group(bar, Text(_line(status, elapsed_s)), Text(_waiting(status), style="dim"))
+    # A bar ends no line by itself; as a row of a grid it does, and the grid gives every row the console's width.
+    rows = Table.grid(expand=True)
+    rows.add_column(no_wrap=True, overflow="ellipsis")
+    rows.add_row(ProgressBar(total=max(1, status.total), completed=status.total - status.left))
+    rows.add_row(Text(_counts(status)))
+    rows.add_row(Text(_speed(status, elapsed_s)))
+    rows.add_row(Text(_waiting(status), style="dim"))
+    return rows
 
 
 def _line(status: RunStatus, elapsed_s: float) -> str:
-    begun = status.done + status.skipped + status.failed
-    rate = begun / elapsed_s if elapsed_s > 0 else 0.0
-    eta = f"{_span(status.left / rate)} left" if rate > 0 and status.left else "-"
-    parts = [
-        f"{status.total - status.left}/{status.total}",
-        f"{status.done} done",
-        f"{status.present + status.skipped} skipped",
-        f"{status.failed} failed",
-        size_text(status.bytes),
-        f"{rate:.1f}/s, {size_text(status.bytes / elapsed_s if elapsed_s > 0 else 0)}/s",
-        eta,
-    ]
-    return " · ".join(parts)
+    waits = f" · waiting for: {_named(status, 2)}" if status.waits else ""
+    return f"{_counts(status)} · {_speed(status, elapsed_s)}{waits}"
+
+
+def _counts(status: RunStatus) -> str:
+    return " · ".join(
+        (
+            f"{status.total - status.left}/{status.total}",
+            f"{status.done} done",
+            f"{status.present + status.skipped} skipped",
+            f"{status.failed} failed",
+        )
+    )
+
+
+def _speed(status: RunStatus, elapsed_s: float) -> str:
+    ended = status.done + status.skipped + status.failed
+    rate = ended / elapsed_s if elapsed_s > 0 else 0.0
+    bytes_rate = status.bytes / elapsed_s if elapsed_s > 0 else 0.0
+    return f"{size_text(status.bytes)} · {rate:.1f}/s, {size_text(bytes_rate)}/s · {_time_left(status, rate)}"
+
+
+def _time_left(status: RunStatus, rate: float) -> str:
+    """The time the rest takes at the rate so far, which says nothing about works that only wait."""
+    if status.left and not status.active and (status.waits or rate > 0):
+        return "waiting"
+    return f"{_span(max(1.0, status.left / rate))} left" if rate > 0 and status.left else "-"
 
 
 def _waiting(status: RunStatus) -> str:
     if not status.waits:
-        return f"{status.active} in progress" if status.active else "finishing"
-    named = [f"{why} ({count})" for why, count in list(status.waits.items())[:3]]
-    return f"{status.active} in progress; waiting for: " + ", ".join(named)
+        return f"{status.active} in progress" if status.active else "waiting" if status.left else "finishing"
+    return f"{status.active} in progress; waiting for: {_named(status, 3)}"
+
+
+def _named(status: RunStatus, most: int) -> str:
+    return ", ".join(f"{printable(why)} ({count})" for why, count in list(status.waits.items())[:most])
 
 
 def size_text(size: float) -> str:

@@ -103,8 +103,15 @@ def _groups(figures: Figures) -> list[tuple[str, list[tuple[str, str]]]]:
     for name, title in _GROUPS.items():
         counts: dict[str, int] = getattr(figures, name)
         if counts:
-            shown.append((title, [(key, str(count)) for key, count in list(counts.items())[:_MOST_SHOWN]]))
+            shown.append((title, _most(counts)))
     return shown
+
+
+def _most(counts: dict[str, int]) -> list[tuple[str, str]]:
+    """The first rows of a group; what was cut off is counted in the last."""
+    rows = [(key, str(count)) for key, count in list(counts.items())[:_MOST_SHOWN]]
+    rest = list(counts.values())[_MOST_SHOWN:]
+    return [*rows, (f"and {len(rest)} more", str(sum(rest)))] if rest else rows
 
 
 def _print_json(figures: Figures, judged: list[Gate]) -> None:

@@ -37,8 +37,10 @@ _NAMES = {
     "oa_status": ("oastatus",),
 }
 _KIND = {name: kind for kind, names in _NAMES.items() for name in names}
-_IDENTIFYING = ("doi", "arxiv", "pmcid", "pmid", "openalex", "any", "url")
+IDENTIFYING = ("doi", "arxiv", "pmcid", "pmid", "openalex", "any", "url")
 _MAX_VALUES = 20
+_MAX_MARKERS = 3
+_MARKER = re.compile(r"\s*(?:\[[^\[\]/]{0,20}\]\s*|\(?\d{1,6}\)\s*|\d{1,6}[.:]\s+|[-*+\u2022\u2013\u2014]\s+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,25 @@ def kind_of_field(name: str) -> str | None:
 
 
 def identifies(name: str) -> bool:
-    return kind_of_field(name) in (*_IDENTIFYING, "pdf")
+    return kind_of_field(name) in (*IDENTIFYING, "pdf")
+
+
+def without_marker(text: str) -> str:
+    """`[1] `, `1. `, `- `, `- [ ] ` and the like taken off when an identifier is left, else the text as it is."""
+    bare = text
+    for _ in range(_MAX_MARKERS):
+        marker = _MARKER.match(bare)
+        if marker is None or identifier_in(bare) is not None:
+            break
+        bare = bare[marker.end() :]
+    return bare if bare is text or identifier_in(bare) is not None else text
+
+
+def identifier_in(text: str) -> Identifier | None:
+    try:
+        return parse_identifier(text)
+    except BadIdentifier:
+        return None
 
 
 def entry_of_mapping(line_no: int, text: str, data: Mapping[str, Any]) -> Entry:
@@ -105,7 +125,7 @@ def work_of_entry(entry: Entry) -> WorkArtifact:
 def _identifiers(fields: Mapping[str, list[str]]) -> tuple[list[Identifier], BadIdentifier | None]:
     found: list[Identifier] = []
     first_problem: BadIdentifier | None = None
-    for kind in _IDENTIFYING:
+    for kind in IDENTIFYING:
         for value in _values(fields, kind):
             try:
                 found.append(parse_identifier(value if kind in ("any", "url") else f"{kind}:{value}"))

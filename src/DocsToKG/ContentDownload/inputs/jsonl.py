@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -12,6 +13,22 @@ from DocsToKG.ContentDownload.inputs.lines import Line
 from DocsToKG.core.urls import mask_text
 
 _LISTS = ("works", "results", "items", "records", "references")
+
+
+def is_json(text: str) -> bool:
+    """Whether the whole text is one JSON value."""
+    return _value(text) is not None
+
+
+def opens_json(line: str) -> bool:
+    """Whether a document of strings or objects may begin so: `["..`, `[{..`, `{"..`, or a bracket alone."""
+    return re.match(r"\[\s*(?:$|[\"{\[\]])|\{\s*(?:$|[\"}])", line) is not None
+
+
+def entry_of_line(line: Line) -> Entry | None:
+    """The entry of a line that is a JSON string or object, else None."""
+    value = _value(line.text) if line.text.lstrip().startswith(("{", '"')) else None
+    return _entry(line.number, value, line.text) if isinstance(value, str | dict) else None
 
 
 def read_jsonl(lines: Iterable[Line]) -> Iterator[Entry]:
@@ -33,6 +50,13 @@ def read_document(text: str) -> Iterator[Entry]:
         data = next((data[name] for name in _LISTS if isinstance(data.get(name), list)), [data])
     for number, item in enumerate(data if isinstance(data, list) else [data], start=1):
         yield _entry(number, item, mask_text(str(item))[:200])
+
+
+def _value(text: str) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _read_line(line: Line) -> Entry:

@@ -9,12 +9,21 @@ from __future__ import annotations
 import codecs
 import contextlib
 import io
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO, BinaryIO, cast
 
 MAX_LINE_CHARS = 64 * 1024
 _HEAD_BYTES = 8192
+_SIGNATURES = {
+    b"%PDF-": "a PDF",
+    b"PK\x03\x04": "a ZIP archive or spreadsheet",
+    b"\x1f\x8b": "gzip-compressed",
+    b"\x89PNG": "an image",
+    b"SQLite format 3": "an SQLite database",
+}
+_NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]|(?:^|[\r\n])\d+ \d+ obj\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +41,7 @@ class TextSource:
 
     head: str
     raw_head: bytes
-    stream: io.TextIOWrapper
+    stream: IO[str]
 
     def lines(self) -> Iterator[Line]:
         number = 0
@@ -42,12 +51,12 @@ class TextSource:
                 self._drop_rest_of_line()
                 yield Line(number, "", too_long=True)
             else:
-                yield Line(number, _mend(text.removesuffix("\n")))
+                yield Line(number, mend(text.removesuffix("\n")))
 
-    def read_all(self, limit: int) -> str | None:
-        """Everything, or None when it is more than `limit` characters."""
+    def held(self, limit: int) -> TextSource | None:
+        """The same with everything in memory, or None when it is more than `limit` characters."""
         text = self.stream.read(limit + 1)
-        return _mend(text) if len(text) <= limit else None
+        return TextSource(text, self.raw_head, io.StringIO(text)) if len(text) <= limit else None
 
     def _drop_rest_of_line(self) -> None:
         while (rest := self.stream.readline(MAX_LINE_CHARS)) and not rest.endswith("\n"):
@@ -64,7 +73,7 @@ def open_text(stream: IO[bytes] | IO[str]) -> Iterator[TextSource]:
     beginning = reader.peek(_HEAD_BYTES)[:_HEAD_BYTES]
     encoding = _encoding(beginning)
     head = beginning.decode(encoding, "replace").lstrip("\ufeff")
-    # Bytes that are not UTF-8 travel as lone surrogates to `_mend`, which reads their line as Latin-1.
+    # Bytes that are not UTF-8 travel as lone surrogates to `mend`, which reads their line as Latin-1.
     errors = "surrogateescape" if encoding == "utf-8-sig" else "replace"
     wrapper = io.TextIOWrapper(reader, encoding=encoding, errors=errors, newline=None)
     try:
@@ -76,15 +85,9 @@ def open_text(stream: IO[bytes] | IO[str]) -> Iterator[TextSource]:
 
 
 def looks_binary(head: bytes) -> str | None:
-    """What kind of file this is when it is plainly no text, else None."""
-    kinds = {
-        b"%PDF-": "a PDF",
-        b"PK\x03\x04": "a ZIP archive or spreadsheet",
-        b"\x1f\x8b": "gzip-compressed",
-        b"\x89PNG": "an image",
-        b"SQLite format 3": "an SQLite database",
-    }
-    return next((kind for magic, kind in kinds.items() if head.startswith(magic)), None)
+    """What kind of file this is when it is plainly no text, else None. A signature above a list is one bad line."""
+    kind = next((kind for magic, kind in _SIGNATURES.items() if head.startswith(magic)), None)
+    return None if kind is not None and _is_text(head.partition(b"\n")[2]) else kind
 
 
 def _encoding(head: bytes) -> str:
@@ -99,7 +102,13 @@ def _encoding(head: bytes) -> str:
     return "utf-8-sig"
 
 
-def _mend(text: str) -> str:
+def _is_text(data: bytes) -> bool:
+    """Whether there is something, and nothing in it that only binary files and the body of a PDF have."""
+    return bool(data.strip()) and _NO_TEXT.search(data) is None
+
+
+def mend(text: str) -> str:
+    """Text whose bytes were not UTF-8, read as Latin-1."""
     if text.isascii() or not any("\udc80" <= char <= "\udcff" for char in text):
         return text
     return text.encode("utf-8", "surrogateescape").decode("latin-1")

@@ -17,9 +17,9 @@ from typing import IO
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.ContentDownload.inputs.bibtex import read_bibtex
-from DocsToKG.ContentDownload.inputs.entries import Entry, entry_of_mapping, work_of_entry
-from DocsToKG.ContentDownload.inputs.jsonl import read_document, read_jsonl
-from DocsToKG.ContentDownload.inputs.lines import Line, TextSource, looks_binary, open_text
+from DocsToKG.ContentDownload.inputs.entries import Entry, entry_of_mapping, without_marker, work_of_entry
+from DocsToKG.ContentDownload.inputs.jsonl import entry_of_line, is_json, opens_json, read_document, read_jsonl
+from DocsToKG.ContentDownload.inputs.lines import Line, TextSource, looks_binary, mend, open_text
 from DocsToKG.ContentDownload.inputs.ris import read_ris
 from DocsToKG.ContentDownload.inputs.tables import is_header, read_table
 from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier
@@ -126,18 +126,16 @@ def _read_stream(stream: IO[bytes] | IO[str], name: str, *, suffix: str) -> Iter
         kind = looks_binary(source.raw_head)
         if kind is not None:
             raise InputError(f"{name} is {kind}, not a list; export it as CSV or as one identifier per line")
-        for entry in _entries(source, _BY_SUFFIX.get(suffix) or sniff(source.head), name):
+        for entry in _entries(source, _BY_SUFFIX.get(suffix), name):
             yield _line(entry, name)
 
 
 def sniff(head: str) -> str:
-    """The format of a text by its beginning."""
-    first = next((line.strip() for line in head.splitlines() if line.strip() and not line.lstrip().startswith("#")), "")
-    if first.startswith("["):
-        return "json"
-    if first.startswith(("{", '"')) and first.endswith(("}", '"')):
+    """The format of a text by its beginning. `json` is a guess that only the whole text can prove."""
+    first = _first_line(head)
+    if first.startswith("{") and is_json(first):
         return "jsonl"
-    if first.startswith("{"):
+    if opens_json(first):
         return "json"
     if re.match(r"[%@]\s*\w+\s*[{(]", first) or re.search(r"^@\w+\s*[{(]", head, re.MULTILINE):
         return "bibtex"
@@ -146,21 +144,39 @@ def sniff(head: str) -> str:
     return "csv" if "\t" in first or is_header(first) else "text"
 
 
-def _entries(source: TextSource, kind: str, name: str) -> Iterator[Entry]:
-    if kind == "json" and sniff(source.head) != "jsonl":
-        text = source.read_all(_MAX_DOCUMENT_CHARS)
-        if text is None:
-            raise InputError(f"{name} is larger than 32 MiB; write one object per line (.jsonl) instead")
-        return read_document(text)
+def _first_line(text: str) -> str:
+    lines = (match[0].strip() for match in re.finditer(r"[^\r\n]+", text))
+    return next((line for line in lines if line and not line.startswith("#")), "")
+
+
+def _entries(source: TextSource, named: str | None, name: str) -> Iterator[Entry]:
+    """`named` is the format that the name of the file tells, if any."""
+    kind = named or sniff(source.head)
+    if kind == "json":
+        return _read_json(source, name, is_named=named is not None)
     readers: dict[str, Callable[[Iterable[Line]], Iterator[Entry]]] = {
         "csv": read_table,
         "tsv": lambda lines: read_table(lines, delimiter="\t"),
-        "json": read_jsonl,
         "jsonl": read_jsonl,
         "bibtex": read_bibtex,
         "ris": read_ris,
     }
     return readers.get(kind, _read_list)(source.lines())
+
+
+def _read_json(source: TextSource, name: str, *, is_named: bool) -> Iterator[Entry]:
+    """A document; else one value per line when the first line is one; else a list that merely begins like JSON."""
+    if sniff(source.head) == "jsonl":
+        return read_jsonl(source.lines())
+    held = source.held(_MAX_DOCUMENT_CHARS)
+    if held is None:
+        raise InputError(f"{name} is larger than 32 MiB; write one object per line (.jsonl) instead")
+    text = mend(held.head)
+    if is_json(text):
+        return read_document(text)
+    if entry_of_line(Line(1, _first_line(text))) is not None:
+        return read_jsonl(held.lines())
+    return read_document(text) if is_named else _read_list(held.lines())
 
 
 def _read_list(lines: Iterable[Line]) -> Iterator[Entry]:
@@ -169,14 +185,17 @@ def _read_list(lines: Iterable[Line]) -> Iterator[Entry]:
         if line.too_long:
             yield Entry(line.number, "", problem="the line is longer than 64 KiB; write one identifier per line")
             continue
+        entry = entry_of_line(line)
         text = re.split(r"(?:^|\s)#", line.text, maxsplit=1)[0].strip()
-        if text:
-            yield Entry(line.number, text)
+        if entry is not None:
+            yield entry
+        elif text:
+            yield Entry(line.number, without_marker(text))
 
 
 def _line(entry: Entry, source: str) -> InputLine:
     # The text goes into the run's record, where a password or key of a URL must not be.
-    text = mask_text(entry.text)[:_MAX_SHOWN_CHARS]
+    text = mask_text(entry.text.replace("\0", "\ufffd"))[:_MAX_SHOWN_CHARS]
     if entry.problem is not None:
         return InputLine(entry.line_no, source, text, problem=mask_text(entry.problem))
     try:

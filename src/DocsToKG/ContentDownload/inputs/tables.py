@@ -9,12 +9,21 @@ from __future__ import annotations
 import csv
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
-from DocsToKG.ContentDownload.inputs.entries import Entry, identifies, kind_of_field
-from DocsToKG.ContentDownload.inputs.lines import Line
-from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier
+from DocsToKG.ContentDownload.inputs.entries import (
+    IDENTIFYING,
+    Entry,
+    identifier_in,
+    identifies,
+    kind_of_field,
+    without_marker,
+)
+from DocsToKG.ContentDownload.inputs.lines import MAX_LINE_CHARS, Line
 
 _DELIMITERS = (",", "\t", ";", "|")
+_MAX_ROW_LINES = 20
+_OPEN_QUOTE = "a quote opens here and is never closed; close it, or double the quotes inside a cell"
 
 
 def delimiter_of(line: str) -> str:
@@ -35,8 +44,8 @@ def read_table(lines: Iterable[Line], *, delimiter: str | None = None) -> Iterat
     if first is None:
         return
     if first.problem is None and any(identifies(cell) for cell in first.cells):
-        kinds = [kind_of_field(cell) for cell in first.cells]
-        yield from (_by_columns(row, kinds) for row in rows)
+        rows.kinds = [kind_of_field(cell) for cell in first.cells]
+        yield from (_by_columns(row, rows.kinds) for row in rows)
     else:
         yield from _by_looks(first, rows)
 
@@ -53,60 +62,87 @@ class _Row:
 
 
 class _Rows:
-    """Rows that are not blank, each with the number of its first line."""
+    """Rows that are not blank, each with the number of its first line.
+
+    A quoted cell may run over a few lines. One that runs on beyond belief, to the end, or over what reads as rows of
+    their own was never closed: its first line is a problem, and reading goes on right after it.
+    """
 
     def __init__(self, lines: Iterable[Line], delimiter: str | None) -> None:
         self._lines = iter(lines)
-        self._first_number = 0
-        self._started = False
-        self._too_long: list[int] = []
-        self._ready: deque[_Row] = deque()
-        self._at_end = False
-        beginning = next(self._lines, None)
-        self._pushed_back = [beginning] if beginning is not None else []
-        sign = delimiter or delimiter_of(beginning.text if beginning is not None else "")
-        self._reader = csv.reader(self._feed(), delimiter=sign, skipinitialspace=True)
+        self._ahead: deque[Line] = deque(islice(self._lines, 1))
+        self._sign = delimiter or delimiter_of(self._ahead[0].text if self._ahead else "")
+        self.kinds: list[str | None] = []  # of the columns, once they are known
 
     def __iter__(self) -> _Rows:
         return self
 
     def __next__(self) -> _Row:
-        while not self._ready:
-            row = self._read()
-            # Lines that were passed over on the way to a row come before it.
-            self._ready.extend(
-                _Row(number, [], "the line is longer than 64 KiB; split it") for number in self._too_long
-            )
-            self._too_long.clear()
-            if row is not None:
-                self._ready.append(row)
-            elif self._at_end and not self._ready:
-                raise StopIteration
-        return self._ready.popleft()
-
-    def _read(self) -> _Row | None:
-        """The next row; None when it is blank or there is none."""
-        self._started = False
-        try:
-            cells = [cell.strip() for cell in next(self._reader)]
-        except csv.Error as error:
-            return _Row(self._first_number, [], f"not a readable row ({error}); check its quotes")
-        except StopIteration:
-            self._at_end = True
-            return None
-        return _Row(self._first_number, cells) if any(cells) else None
-
-    def _feed(self) -> Iterator[str]:
         while True:
-            line = self._pushed_back.pop() if self._pushed_back else next(self._lines, None)
-            if line is None:
-                return
-            if line.too_long:
-                self._too_long.append(line.number)
-                continue
-            if not self._started:
-                self._started, self._first_number = True, line.number
-            yield line.text.replace("\0", "\ufffd") + "\n"
+            row = self._read()
+            if row.problem is not None or any(row.cells):
+                return row
+
+    def _read(self) -> _Row:
+        first = self._next_line()
+        if first is None:
+            raise StopIteration
+        if first.too_long:
+            return _Row(first.number, [], "the line is longer than 64 KiB; split it")
+        taken = [first]
+        try:
+            cells = next(csv.reader(self._feed(taken), delimiter=self._sign, skipinitialspace=True))
+            if len(taken) > 1:
+                self._check_quotes(taken, cells)
+        except _OpenQuote:
+            self._ahead.extendleft(reversed(taken[1:]))
+            return _Row(first.number, [first.text], _OPEN_QUOTE)
+        except csv.Error as error:
+            return _Row(first.number, [first.text], f"not a readable row ({error}); check its quotes")
+        return _Row(first.number, [cell.strip() for cell in cells])
+
+    def _next_line(self) -> Line | None:
+        return self._ahead.popleft() if self._ahead else next(self._lines, None)
+
+    def _feed(self, taken: list[Line]) -> Iterator[str]:
+        """The first line, and a further one each time the reader asks because a quote is still open."""
+        yield _text(taken[0])
+        size = len(taken[0].text)
+        while (line := self._next_line()) is not None:
+            taken.append(line)
+            size += len(line.text)
+            if line.too_long or len(taken) > _MAX_ROW_LINES or size > MAX_LINE_CHARS:
+                raise _OpenQuote
+            yield _text(line)
+        raise _OpenQuote
+
+    def _check_quotes(self, taken: list[Line], cells: list[str]) -> None:
+        """Raises when the quote that closed a long cell is rather the opening one of a later row."""
+        strict = csv.reader(map(_text, taken), delimiter=self._sign, skipinitialspace=True, strict=True)
+        try:
+            next(strict)
+        except csv.Error:
+            if strict.line_num > 1:
+                raise _OpenQuote from None
+        lines = [line for cell in cells for line in cell.split("\n")[1:]]
+        if any(self._is_a_row(line) for line in lines):
+            raise _OpenQuote
+
+    def _is_a_row(self, line: str) -> bool:
+        """Whether a line inside a cell has an identifier where this table has its identifiers."""
+        found = [identifier_in(piece) for piece in line.split(self._sign)]
+        if self.kinds:
+            return any(name for kind, name in zip(self.kinds, found, strict=False) if kind in IDENTIFYING)
+        # An abstract may well have an address on a line of its own.
+        return any(name is not None and name.scheme != "url" for name in found)
+
+
+class _OpenQuote(Exception):
+    """A quote that nothing closes."""
+
+
+def _text(line: Line) -> str:
+    return line.text.replace("\0", "\ufffd") + "\n"
 
 
 def _by_columns(row: _Row, kinds: list[str | None]) -> Entry:
@@ -131,9 +167,6 @@ def _first_that_parses(row: _Row) -> Entry:
     if row.problem is not None:
         return Entry(row.number, row.text, problem=row.problem)
     for cell in row.cells:
-        try:
-            parse_identifier(cell)
-        except BadIdentifier:
-            continue
-        return Entry(row.number, cell)
+        if identifier_in(bare := without_marker(cell)) is not None:
+            return Entry(row.number, bare)
     return Entry(row.number, row.text, problem="no cell of this row is an identifier; name a column doi, id or url")
