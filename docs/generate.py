@@ -327,7 +327,7 @@ def error_classes() -> Iterator[type[BaseException]]:
             continue
         for value in vars(importlib.import_module(module.name)).values():
             mine = isinstance(value, type) and value.__module__ == module.name
-            if mine and issubclass(value, BaseException) and value not in seen:
+            if mine and not value.__name__.startswith("_") and issubclass(value, BaseException) and value not in seen:
                 seen.add(value)
                 yield value
 
