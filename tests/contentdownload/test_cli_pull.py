@@ -15,6 +15,8 @@ import pytest
 
 from DocsToKG.Sandbox.profile import SandboxServer
 
+pytestmark = pytest.mark.slow  # every test starts processes; the same paths run in-process in test_run_*.py
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 ConfigFile = Callable[..., Path]
 
@@ -115,7 +117,6 @@ def test_every_entry_point_downloads_a_real_file(
     assert results(tmp_path / "out")[0]["outcome"] == "success"
 
 
-@pytest.mark.slow
 def test_run_single_shot_and_dry_run(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -133,7 +134,6 @@ def test_run_single_shot_and_dry_run(
     assert [row["outcome"] for row in results(tmp_path / "out")] == ["success", "success"]
 
 
-@pytest.mark.slow
 def test_report_and_catalog_of_a_run(content: Command, config: str, calm_sandbox: SandboxServer) -> None:
     """CLI-10, CLI-11."""
     dois = open_works(calm_sandbox, 3)
@@ -152,7 +152,6 @@ def test_report_and_catalog_of_a_run(content: Command, config: str, calm_sandbox
     assert "3" in asked.stdout
 
 
-@pytest.mark.slow
 def test_without_a_contact_address_the_way_out_is_named(
     content: Command, config_file: ConfigFile, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -170,7 +169,6 @@ def test_without_a_contact_address_the_way_out_is_named(
     assert content("pull", doi, "--out", "out", "-c", str(path)).returncode == 0
 
 
-@pytest.mark.slow
 def test_wrong_usage_is_told_apart_from_failure(content: Command, config: str, tmp_path: Path) -> None:
     """CLI-24."""
     assert content("pull", "-c", config).returncode == 2
@@ -199,7 +197,6 @@ def test_too_little_disk_stops_before_any_request(
     assert calm_sandbox.counters()["requests"] == before
 
 
-@pytest.mark.slow
 def test_a_byte_limit_ends_the_run_and_the_next_goes_on(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -212,7 +209,6 @@ def test_a_byte_limit_ends_the_run_and_the_next_goes_on(
     assert all(row["outcome"] == "success" for row in results(tmp_path / "out"))
 
 
-@pytest.mark.slow
 def test_a_damaged_file_is_found_and_fetched_again(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -228,7 +224,6 @@ def test_a_damaged_file_is_found_and_fetched_again(
     assert (tmp_path / "out" / results(tmp_path / "out")[0]["path"]).read_bytes() == good
 
 
-@pytest.mark.slow
 def test_chosen_works_are_repeated(content: Command, config: str, calm_sandbox: SandboxServer) -> None:
     """CLI-09."""
     dois = open_works(calm_sandbox, 2)
@@ -241,7 +236,6 @@ def test_chosen_works_are_repeated(content: Command, config: str, calm_sandbox: 
     assert calm_sandbox.counters()["files"] >= before
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("cas", [True, False])
 def test_files_and_record_may_lie_apart(
     content: Command, config_file: ConfigFile, calm_sandbox: SandboxServer, tmp_path: Path, cas: bool
@@ -348,7 +342,6 @@ def test_two_pulls_in_one_folder_are_told_apart(
         first.communicate(timeout=30)
 
 
-@pytest.mark.slow
 def test_killed_at_any_moment_the_same_command_completes(
     config_file: ConfigFile, clean_environment: dict[str, str], tmp_path: Path, content: Command
 ) -> None:

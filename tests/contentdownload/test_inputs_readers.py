@@ -165,6 +165,7 @@ def test_a_table_in_which_nothing_parses_reports_every_row(write) -> None:  # ty
     assert all("name a column" in (line.problem or "") for line in lines)
 
 
+@pytest.mark.slow
 def test_an_open_quote_and_a_long_row_do_not_lose_the_rows_after_it(write) -> None:  # type: ignore[no-untyped-def]
     filler = "".join(f"row {number},x\n" for number in range(40_000))
     path = write("t.csv", 'doi,title\n"10.1234/a,broken\n' + filler + "z" * 70_000 + "\n10.1234/b,ok\n")

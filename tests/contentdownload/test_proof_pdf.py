@@ -264,6 +264,7 @@ def bomb(megabytes: int) -> bytes:
     return b"".join([packer.compress(b" " * (1 << 20)) for _ in range(megabytes)] + [packer.flush()])
 
 
+@pytest.mark.slow
 def test_an_inflating_content_stream_is_read_to_its_cap(prove):
     """SEC-06, SEC-07: 200 MB behind 200 KB, in the page and in the metadata."""
     packed = bomb(200)
@@ -281,6 +282,7 @@ def test_an_inflating_content_stream_is_read_to_its_cap(prove):
     assert peak < 12 << 20
 
 
+@pytest.mark.slow
 def test_an_inflating_index_is_refused_by_the_parser(prove):
     """SEC-06: the cross-reference itself may be the bomb; what the parser inflates is capped for the process."""
     packed = bomb(150)
