@@ -64,8 +64,9 @@ class Trail:
             self.sources.append(name)
 
     def note(self, source: str, said: str) -> None:
+        """Only the word before a colon: what follows quotes addresses."""
         with self._lock:
-            self.notes.append((source, said))
+            self.notes.append((source, said.partition(":")[0]))
 
     def is_new(self, plan: DownloadPlan) -> bool:
         """True the first time a copy is met, under whatever spelling of its address."""
