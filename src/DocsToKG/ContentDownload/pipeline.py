@@ -176,6 +176,7 @@ def _failure(trail: Trail, elapsed_s: float) -> DownloadOutcome:
     reasons = [tried.reason for tried in trail.tried]
     meta = _search_meta(trail, elapsed_s) | {
         "retryable": trail.transient,
+        "only_waited": trail.only_waited,
         "retry_after_s": trail.retry_after_s,
         "explanation": _explain(trail),
     }
@@ -197,7 +198,9 @@ def _explain(trail: Trail) -> str:
 
 
 def _reason_text(tried: Tried) -> str:
-    return f"{tried.reason} {tried.http_status}" if tried.reason == Reason.HTTP_STATUS else tried.reason
+    if tried.reason == Reason.HTTP_STATUS:
+        return f"{tried.reason} {tried.http_status}"
+    return tried.detail if tried.reason == Reason.BREAKER_OPEN and tried.detail else tried.reason
 
 
 def _search_meta(trail: Trail, elapsed_s: float) -> dict[str, Any]:

@@ -412,7 +412,7 @@ class DownloadRun:
     def _ending(self, job: JobRecord | None) -> tuple[str, str | None, str | None]:
         """Outcome, path and reason of a job as it stands."""
         if job is None or job.state not in _ENDED:
-            return "pending", None, _why_pending(job)
+            return "pending", None, _why_pending(job, self._clock.now())
         held = self._parts.find_file(job.artifact_id)
         if held is not None and job.state in (JobState.DONE, JobState.SKIPPED):
             return OutcomeClass.SUCCESS, self._shown(held), None
@@ -450,10 +450,11 @@ def run_queue(cfg: ContentDownloadConfig, *, drain: bool, on_outcome: OnOutcome 
     return 0
 
 
-def _why_pending(job: JobRecord | None) -> str:
-    if job is None or job.last_error is None:
+def _why_pending(job: JobRecord | None, now: float) -> str:
+    if job is None or job.next_eligible_at <= now:
         return "not finished; `content resume` goes on"
-    return f"may be had from {utc_iso(job.next_eligible_at)} on: {job.last_error}"
+    why = f": {job.last_error}" if job.last_error else ""
+    return f"may be had from {utc_iso(job.next_eligible_at)} on{why}"
 
 
 def _places(cfg: ContentDownloadConfig) -> dict[str, Any]:

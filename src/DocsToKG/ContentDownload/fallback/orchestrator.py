@@ -115,21 +115,13 @@ class FallbackOrchestrator:
         """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
         try:
             return (yield from self._resolve(name, trail, call))
-        except CandidateRejected as problem:
-            trail.missed(problem.url or "", name, problem.reason, problem.http_status)
-        except TransientFailure as problem:
-            trail.missed(problem.url or "", name, problem.reason, problem.http_status)
-            trail.may_pass(problem.retry_after_s)
+        except (CandidateRejected, TransientFailure) as problem:
+            trail.missed(name, problem)
         except (Cancelled, RunError):
             raise
         except Exception as error:
-            self._note_fault(name, trail, error)
+            trail.faulted(name, error)
         return None
-
-    def _note_fault(self, name: str, trail: Trail, error: Exception) -> None:
-        """Something unforeseen, perhaps this machine's own trouble: it says nothing against the paper."""
-        trail.missed("", name, f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}", None)
-        trail.may_pass(None)
 
     def _branch(self, tier: str, name: str, trail: Trail, call: Call, cancel: CancelToken) -> Steps[Found | None]:
         began = self._clock.monotonic()
@@ -141,7 +133,7 @@ class FallbackOrchestrator:
             raise
         except Exception as error:
             # A source that trips over what it was sent costs itself, never the run.
-            self._note_fault(name, trail, error)
+            trail.faulted(name, error)
             tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
             return None
 
@@ -155,14 +147,9 @@ class FallbackOrchestrator:
         trail.ask_source(name)
         try:
             result = yield from self._resolve(name, trail, call)
-        except CandidateRejected as problem:
-            trail.missed(problem.url or "", name, problem.reason, problem.http_status)
-            tell(SourceOutcome.NONRETRYABLE, problem.reason, problem)
-            return None
-        except TransientFailure as problem:
-            trail.missed(problem.url or "", name, problem.reason, problem.http_status)
-            trail.may_pass(problem.retry_after_s)
-            tell(SourceOutcome.RETRYABLE, problem.reason, problem)
+        except (CandidateRejected, TransientFailure) as problem:
+            trail.missed(name, problem)
+            tell(_outcome_of(problem), problem.reason, problem)
             return None
         return (yield from self._try_plans(tier, name, result, trail, call, tell))
 
@@ -177,9 +164,7 @@ class FallbackOrchestrator:
                 copy = yield from self._download(plan, trail.work, self._clients[name], call, trail.claim)
             except (CandidateRejected, TransientFailure) as problem:
                 last = problem
-                trail.missed(plan.url, name, problem.reason, problem.http_status, plan.evidence)
-                if isinstance(problem, TransientFailure):
-                    trail.may_pass(problem.retry_after_s)
+                trail.missed(name, problem, plan)
                 if problem.reason == Reason.BUDGET_EXHAUSTED:
                     break
                 continue
@@ -204,8 +189,7 @@ class FallbackOrchestrator:
         if last is None:
             tell(SourceOutcome.NO_PDF, result.notes[0] if result.notes else Reason.NO_OPEN_COPY)
         else:
-            retryable = isinstance(last, TransientFailure)
-            tell(SourceOutcome.RETRYABLE if retryable else SourceOutcome.NONRETRYABLE, last.reason, last)
+            tell(_outcome_of(last), last.reason, last)
 
     def _tell(
         self,
@@ -232,6 +216,10 @@ class FallbackOrchestrator:
                 elapsed_ms=round((self._clock.monotonic() - began) * 1000),
             )
         )
+
+
+def _outcome_of(problem: CandidateRejected | TransientFailure) -> SourceOutcome:
+    return SourceOutcome.RETRYABLE if isinstance(problem, TransientFailure) else SourceOutcome.NONRETRYABLE
 
 
 def _needs_identity(work: WorkArtifact) -> bool:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 
-from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, index_url, mask_url
@@ -24,6 +25,7 @@ class Tried:
     reason: str
     http_status: int | None = None
     evidence: str | None = None
+    detail: str | None = None
 
 
 class Trail:
@@ -49,6 +51,12 @@ class Trail:
     def transient(self) -> bool:
         """Some candidate failed in a way that may pass."""
         return self._transient
+
+    @property
+    def only_waited(self) -> bool:
+        """Nothing was sent: every candidate was told by our own gates and breakers to come back later."""
+        ours = (Reason.BREAKER_OPEN, Reason.RETRY_AFTER)
+        return bool(self.tried) and all(tried.reason in ours and tried.http_status is None for tried in self.tried)
 
     @property
     def retry_after_s(self) -> float | None:
@@ -88,13 +96,26 @@ class Trail:
             first, self._claimed = not self._claimed, True
             return first
 
-    def missed(self, url: str, source: str, reason: str, http_status: int | None, evidence: str | None = None) -> None:
+    def missed(
+        self, source: str, problem: CandidateRejected | TransientFailure, plan: DownloadPlan | None = None
+    ) -> None:
+        """A candidate was no good, or the source could not be asked."""
+        url = plan.url if plan is not None else problem.url or ""
+        evidence = plan.evidence if plan is not None else None
+        tried = Tried(mask_url(url), source, problem.reason, problem.http_status, evidence, problem.detail or None)
         with self._lock:
-            self.tried.append(Tried(mask_url(url), source, reason, http_status, evidence))
+            self.tried.append(tried)
+            if isinstance(problem, TransientFailure):
+                self._may_pass(problem.retry_after_s)
 
-    def may_pass(self, retry_after_s: float | None) -> None:
+    def faulted(self, source: str, error: Exception) -> None:
+        """Something unforeseen, perhaps this machine's own trouble: it says nothing against the paper."""
         with self._lock:
-            self._transient = True
-            if retry_after_s is not None:
-                soonest = self._retry_after_s if self._retry_after_s is not None else retry_after_s
-                self._retry_after_s = min(soonest, retry_after_s)
+            self.tried.append(Tried("", source, f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}"))
+            self._may_pass(None)
+
+    def _may_pass(self, retry_after_s: float | None) -> None:
+        self._transient = True
+        if retry_after_s is not None:
+            soonest = self._retry_after_s if self._retry_after_s is not None else retry_after_s
+            self._retry_after_s = min(soonest, retry_after_s)

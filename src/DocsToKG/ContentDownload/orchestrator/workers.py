@@ -122,8 +122,12 @@ class Worker:
 
     def _acknowledge(self, job: LeasedJob, outcome: DownloadOutcome, then: Callable[[], None]) -> None:
         """The record is committed; now the ledger may know."""
-        if outcome.classification == OutcomeClass.ERROR and outcome.meta.get("retryable"):
-            future: Any = self._ledger.submit_fail(self._fail(job, outcome))
+        retryable = outcome.classification == OutcomeClass.ERROR and outcome.meta.get("retryable")
+        if retryable and outcome.meta.get("only_waited"):
+            # Our own gates sent it away before anything was asked: that is no try of the paper.
+            future: Any = self._ledger.submit_release(self._come_back(job, outcome))
+        elif retryable:
+            future = self._ledger.submit_fail(self._fail(job, outcome))
         else:
             future = self._ledger.submit_finish(_finish(job, outcome))
 
@@ -145,6 +149,10 @@ class Worker:
             error = raised
         if error is not None and not isinstance(error, LeaseLost):
             self._on_fault(error)
+
+    def _come_back(self, job: LeasedJob, outcome: DownloadOutcome) -> Release:
+        delay_s = min(max(1.0, float(outcome.meta.get("retry_after_s") or self._retry.backoff_s)), RELEASE_CAP_S)
+        return Release(job.job_id, job.fence, job.lease_id, delay_s=delay_s, why=_error_text(outcome))
 
     def _fail(self, job: LeasedJob, outcome: DownloadOutcome) -> Fail:
         delay_s = job_backoff_s(
