@@ -134,11 +134,11 @@ def test_a_refund_gives_the_interval_back(clock: ManualClock) -> None:
 
 
 def test_an_old_refund_never_brings_two_starts_together() -> None:
-    spacing = Spacing(1.0)
-    undo_first = spacing.take(0.0)
-    spacing.take(5.0)
-    undo_first()
-    assert spacing.ready_at(5.0) == 6.0
+    spacing, memory = Spacing(1.0), []
+    first = spacing.take(memory, 0.0)
+    spacing.take(memory, 5.0)
+    spacing.give_back(memory, first, 5.0)
+    assert spacing.ready_at(memory, 5.0) == 6.0
 
 
 def test_a_late_thread_does_not_meet_the_next_one_at_the_server(clock: ManualClock) -> None:
@@ -167,11 +167,11 @@ def test_a_rate_per_day_is_an_allowance_and_not_a_spacing(clock: ManualClock) ->
 
 
 def test_a_quota_counts_any_window_exactly() -> None:
-    quota = Quota(2, 100.0)
-    quota.take(0.0)
-    quota.take(60.0)
-    assert quota.ready_at(60.0) == 100.0
-    assert quota.ready_at(100.0) == 100.0
+    quota, memory = Quota(2, 100.0), []
+    quota.take(memory, 0.0)
+    quota.take(memory, 60.0)
+    assert quota.ready_at(memory, 60.0) == 100.0
+    assert quota.ready_at(memory, 100.0) == 100.0
 
 
 def test_rate_factor_speeds_every_rate_up(clock: ManualClock) -> None:

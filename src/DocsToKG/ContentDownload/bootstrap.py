@@ -6,6 +6,7 @@ transport and one shared client per process, one `RateRetryClient` per source, o
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
@@ -21,6 +22,7 @@ from DocsToKG.ContentDownload.config.rules import (
     HostRules,
     SourceRules,
     all_source_rules,
+    group_rules,
     host_rules,
     tier_plan,
     user_agent,
@@ -29,19 +31,24 @@ from DocsToKG.ContentDownload.config.sources import BucketConfig
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
+from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
-from DocsToKG.ContentDownload.net.cache import CacheSettings
+from DocsToKG.ContentDownload.net.cache import CacheSettings, open_entries
 from DocsToKG.ContentDownload.net.client import RateRetryClient
+from DocsToKG.ContentDownload.net.entries import EntryStore
+from DocsToKG.ContentDownload.net.learned import Adaptive
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pace import BucketSpec
 from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, default_store_path, open_limit_store, space_of
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_run_id, new_worker_id
@@ -62,6 +69,7 @@ class Network:
 
     limits: Limits
     clients: Mapping[str, Client]
+    breakers: Breakers | None = None  # None: switched off
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +112,7 @@ def open_parts(
     database = database_path(cfg)
     with ExitStack() as stack:
         store = open_store(cfg)
+        limits = stack.enter_context(closing(_limits(cfg, clock)))
         telemetry = stack.enter_context(
             RunTelemetry(
                 root,
@@ -113,11 +122,11 @@ def open_parts(
                 sinks=(*cfg.telemetry.sinks, "sqlite"),
                 database=database,
                 worker_id=worker_id or new_worker_id(),
-                notes=_notes(cfg),
+                notes=[*_notes(cfg), *limits.notes],
             )
         )
         catalog = stack.enter_context(Catalog(database))
-        network = stack.enter_context(open_network(cfg, store=store, attempts=telemetry, clock=clock))
+        network = stack.enter_context(open_network(cfg, store=store, attempts=telemetry, clock=clock, limits=limits))
         refetch: set[str] = set()
         pipeline = _pipeline(
             cfg,
@@ -137,7 +146,10 @@ def open_planner(cfg: ContentDownloadConfig) -> Iterator[ResolverPipeline]:
     """A pipeline that only looks: nothing is stored and nothing recorded."""
     clock = SystemClock()
     store = LocalStore(Path(cfg.storage.root_dir), cas_enabled=cfg.storage.cas_enabled)
-    with open_network(cfg, store=store, attempts=NullSink(), clock=clock) as network:
+    with (
+        closing(_limits(cfg, clock)) as limits,
+        open_network(cfg, store=store, attempts=NullSink(), clock=clock, limits=limits) as network,
+    ):
         pipeline = _pipeline(cfg, network, store, clock, attempts=NullSink())
         try:
             yield pipeline
@@ -191,7 +203,6 @@ def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:
         ("queue.backend", cfg.queue.backend, "sqlite"),
         ("catalog.backend", cfg.catalog.backend, "sqlite"),
         ("rate_limit.backend", cfg.rate_limit.backend, "local"),
-        ("hishel.backend", cfg.hishel.backend, "file"),
         ("storage.layout", cfg.storage.layout, "policy_path"),
     ):
         if chosen != available:
@@ -218,17 +229,24 @@ def open_store(cfg: ContentDownloadConfig) -> LocalStore:
 
 
 @contextmanager
+def open_cache(cfg: ContentDownloadConfig) -> Iterator[EntryStore]:
+    """The entries of the cache alone, to be counted or cleared."""
+    with closing(open_entries(_cache_settings(cfg), open_cas=lambda sha256: None)) as entries:
+        yield entries
+
+
+@contextmanager
 def open_network(
-    cfg: ContentDownloadConfig, *, store: LocalStore, attempts: AttemptSink, clock: Clock
+    cfg: ContentDownloadConfig, *, store: LocalStore, attempts: AttemptSink, clock: Clock, limits: Limits
 ) -> Iterator[Network]:
     rules = all_source_rules(cfg)
-    limits = _limits(cfg, rules, clock)
+    breakers = _breakers(cfg, attempts, clock)
     credentials = _credentials(rules)
     agent = user_agent(cfg)
     silence_request_log()
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
     with closing(_http_stack(cfg, agent, credentials, store, clock)) as stack:
-        robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock) if cfg.robots.enabled else None
+        robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock, breakers) if cfg.robots.enabled else None
         clients = {
             name: RateRetryClient(
                 name,
@@ -242,11 +260,12 @@ def open_network(
                 attempts=attempts,
                 clock=clock,
                 random=random.random,
+                breakers=breakers,
                 max_redirects=cfg.http.max_redirects,
             )
             for name, rule in rules.items()
         }
-        yield Network(limits, clients)
+        yield Network(limits, clients, breakers)
 
 
 def _robots(
@@ -256,6 +275,7 @@ def _robots(
     url_policy: UrlPolicy,
     attempts: AttemptSink,
     clock: Clock,
+    breakers: Breakers | None,
 ) -> Robots:
     return Robots(
         http=http,
@@ -266,7 +286,23 @@ def _robots(
         random=random.random,
         keep_s=cfg.robots.ttl_seconds,
         deny_s=cfg.robots.unreachable_seconds,
+        breakers=breakers,
     )
+
+
+def _breakers(cfg: ContentDownloadConfig, attempts: AttemptSink, clock: Clock) -> Breakers | None:
+    knobs = cfg.breakers
+    if not knobs.enabled:
+        return None
+    settings = BreakerSettings(
+        threshold=knobs.failure_threshold,
+        window_s=knobs.window_seconds,
+        min_samples=knobs.minimum_samples,
+        open_s=knobs.open_seconds,
+        longest_open_s=knobs.max_open_seconds,
+        test_count=knobs.half_open_tests,
+    )
+    return Breakers(clock=clock, settings=settings, sink=attempts)
 
 
 def _http_stack(
@@ -314,20 +350,39 @@ def _cache_settings(cfg: ContentDownloadConfig) -> CacheSettings:
         always_revalidate=knobs.always_revalidate,
         cache_private=knobs.cache_private,
         cacheable_methods=knobs.cacheable_methods,
+        sqlite_path=Path(knobs.sqlite_path),
+        redis_url=knobs.redis_url.get_secret_value() if knobs.redis_url is not None else None,
+        s3_bucket=knobs.s3_bucket,
+        s3_prefix=knobs.s3_prefix,
     )
 
 
-def _limits(cfg: ContentDownloadConfig, rules: Mapping[str, SourceRules], clock: Clock) -> Limits:
+def _limits(cfg: ContentDownloadConfig, clock: Clock) -> Limits:
     default, hosts = host_rules(cfg)
+    knobs, rules = cfg.limits, all_source_rules(cfg)
+    store, note = _limit_store(cfg, clock)
     return Limits(
         clock=clock,
         default_host=_host_limit(default),
         hosts={host: _host_limit(rule) for host, rule in hosts.items()},
+        groups={pattern: _host_limit(rule) for pattern, rule in group_rules(cfg).items()},
         resolver_rates={name: _pace(rule.pace) for name, rule in rules.items()},
         resolver_slots=cfg.orchestrator.max_per_resolver,
         default_resolver_slots=cfg.orchestrator.per_resolver,
-        rate_factor=cfg.limits.rate_factor,
+        rate_factor=knobs.rate_factor,
+        adaptive=Adaptive(**knobs.adaptive.model_dump()),
+        store=store,
+        notes=[note] if note else [],
     )
+
+
+def _limit_store(cfg: ContentDownloadConfig, clock: Clock) -> tuple[LimitStore, str | None]:
+    """Where limits are counted, and what a reader of the summary must know about it."""
+    if not cfg.limits.shared:
+        return MemoryStore(), "limits held for this process only: limits.shared is off"
+    given = cfg.limits.store_path
+    path = Path(given).expanduser() if given else default_store_path(os.environ)
+    return open_limit_store(path, clock=clock, space=space_of(cfg.http.connect_to))
 
 
 def _host_limit(rule: HostRules) -> HostLimit:

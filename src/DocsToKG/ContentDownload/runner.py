@@ -463,7 +463,10 @@ def _places(cfg: ContentDownloadConfig) -> dict[str, Any]:
         "telemetry": {"manifest_path": str(Path(cfg.telemetry.manifest_path).resolve())},
         "storage": {"root_dir": str(Path(cfg.storage.root_dir).resolve())},
         "queue": {"path": str(Path(cfg.queue.path).resolve())},
-        "hishel": {"base_path": str(Path(cfg.hishel.base_path).resolve())},
+        "hishel": {
+            "base_path": str(Path(cfg.hishel.base_path).resolve()),
+            "sqlite_path": str(Path(cfg.hishel.sqlite_path).resolve()),
+        },
     }
 
 

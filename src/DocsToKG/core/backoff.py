@@ -34,7 +34,7 @@ def parse_retry_after(value: str | None, *, now: float) -> float | None:
         return float(text[:9])
     try:
         moment = parsedate_to_datetime(text)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)

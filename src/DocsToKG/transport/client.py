@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from http.cookiejar import CookieJar, DefaultCookiePolicy
+from http.cookiejar import CookieJar
+from typing import Any
 
 import httpx2
 
@@ -28,15 +29,30 @@ def build_client(
         write=timeout_read_s if timeout_write_s is None else timeout_write_s,
         pool=None,
     )
-    return httpx2.Client(
+    return _PlainClient(
         transport=transport,
         timeout=timeout,
         headers={"User-Agent": user_agent, **(headers or {})},
         # One client serves many works: a shared jar would carry one work's session into another's requests.
-        cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
+        cookies=_NoJar(),
         follow_redirects=False,
         trust_env=False,
     )
+
+
+class _NoJar(CookieJar):
+    """Takes no cookie and does not even look: the standard jar warns about unreadable ones, with a traceback."""
+
+    def extract_cookies(self, response: Any, request: Any) -> None:
+        return None
+
+
+class _PlainClient(httpx2.Client):
+    """Does not look at redirects. httpx2 builds the next request also for those it is told not to follow, and fails on
+    addresses that it reads differently from us."""
+
+    def _build_redirect_request(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Request:
+        return request
 
 
 def silence_request_log() -> None:

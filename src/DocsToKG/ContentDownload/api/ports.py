@@ -12,7 +12,7 @@ from DocsToKG.core.cancel import CancelToken
 
 
 class AttemptSink(Protocol):
-    """Where attempts and waits go. Nothing in the same run reads them back."""
+    """Where attempts, waits and breakers' changes go. Nothing in the same run reads them back."""
 
     def attempt(self, attempt: Attempt) -> None: ...
 
@@ -27,6 +27,17 @@ class AttemptSink(Protocol):
         role: str | None = None,
     ) -> None:
         """A request waited for a rule of ours: `key` is `host:...` or `resolver:...`, `why` rate, interval or hold."""
+
+    def breaker_transition(
+        self,
+        key: str,
+        old_state: str,
+        new_state: str,
+        *,
+        reason: str | None = None,
+        reset_timeout_s: float | None = None,
+    ) -> None:
+        """A circuit breaker changed its state; it opens for `reset_timeout_s`."""
 
 
 class NullSink:
@@ -44,6 +55,17 @@ class NullSink:
         work_id: str | None = None,
         resolver: str | None = None,
         role: str | None = None,
+    ) -> None:
+        return None
+
+    def breaker_transition(
+        self,
+        key: str,
+        old_state: str,
+        new_state: str,
+        *,
+        reason: str | None = None,
+        reset_timeout_s: float | None = None,
     ) -> None:
         return None
 

@@ -43,7 +43,10 @@ def option_settings(
         settings["telemetry"] = {"manifest_path": str(root / "manifest.jsonl")}
         settings["storage"] = {"root_dir": str(root)}
         settings["queue"] = {"path": str(root / "state" / "ledger.sqlite")}
-        settings["hishel"] = {"base_path": str(root / "state" / "cache")}
+        settings["hishel"] = {
+            "base_path": str(root / "state" / "cache"),
+            "sqlite_path": str(root / "state" / "cache.sqlite"),
+        }
     if workers is not None:
         settings["orchestrator"] = {"max_workers": workers}
     if resolver_order:

@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, SecretStr, field_validator, model_validat
 
 from DocsToKG.ContentDownload.config.aliases import canonical_source, long_source
 from DocsToKG.ContentDownload.config.network import (
+    BreakersConfig,
     HishelConfig,
     HostLimitConfig,
     HttpConfig,
@@ -36,6 +37,7 @@ from DocsToKG.ContentDownload.config.sources import (
 from DocsToKG.core.digest import canonical_json, sha256_hex
 
 __all__ = [
+    "BreakersConfig",
     "BucketConfig",
     "BudgetsConfig",
     "CatalogConfig",
@@ -201,6 +203,7 @@ class ContentDownloadConfig(Section):
     policies: dict[str, PolicyConfig] = Field(default_factory=dict, description="How each source is asked.")
     budgets: BudgetsConfig = Field(default=BudgetsConfig(), description="What one work may cost.")
     limits: LimitsConfig = Field(default=LimitsConfig(), description="What each host may be asked.")
+    breakers: BreakersConfig = Field(default=BreakersConfig(), description="Leaving failing hosts alone.")
     rate_limit: RateLimitConfig = Field(default=RateLimitConfig(), description="Where rates are counted.")
     download: DownloadConfig = Field(default=DownloadConfig(), description="Fetching and checking files.")
     telemetry: TelemetryConfig = Field(default=TelemetryConfig(), description="Records of a run.")

@@ -1,4 +1,4 @@
-"""Settings of everything that speaks to the network: client, robots, cache, limits per host.
+"""Settings of everything that speaks to the network: client, robots, cache, limits per host, breakers.
 
 Knows names, defaults and bounds. Does not know where a setting came from or who uses it.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from DocsToKG.ContentDownload.config.section import RateTexts, Secret, Section, Words
 
@@ -90,7 +90,9 @@ class HishelConfig(Section):
     redis_url: Secret | None = Field(
         default=None, description="Server of the redis backend; default: rate_limit.redis_url."
     )
-    s3_bucket: str | None = Field(default=None, description="Bucket of the s3 backend.")
+    s3_bucket: str | None = Field(
+        default=None, description="Bucket of the s3 backend; endpoint and credentials come from AWS_* variables."
+    )
     s3_prefix: str = Field(default="hishel-cache/", description="Key prefix of the s3 backend.")
     ttl_seconds: int = Field(
         default=2_592_000, ge=1, description="How long an entry is kept at rest; not its freshness."
@@ -98,7 +100,7 @@ class HishelConfig(Section):
     check_ttl_every_seconds: int = Field(default=600, ge=1, description="How often old entries are swept.")
     force_cache: bool = Field(default=False, description="Cache also what the server asks not to cache.")
     allow_heuristics: bool = Field(default=False, description="Guess a freshness where the server gives none.")
-    allow_stale: bool = Field(default=False, description="Use a stale entry when the server cannot be reached.")
+    allow_stale: bool = Field(default=False, description="Serve a stale entry at once, without asking.")
     always_revalidate: bool = Field(default=False, description="Ask the server before every use of an entry.")
     cache_private: bool = Field(default=True, description="Act as a private cache: entries marked private are kept.")
     cacheable_methods: Words = Field(default=("GET",), description="Request methods whose answers may be kept.")
@@ -118,6 +120,17 @@ class HostLimitConfig(Section):
     )
 
 
+class AdaptiveConfig(Section):
+    """How a host's rate goes down when it answers 429, 503 or ever more slowly, and how it comes back."""
+
+    enabled: bool = Field(default=True, description="Ask a host more slowly while it is overwhelmed.")
+    decrease: float = Field(default=0.5, gt=0, lt=1, description="What its rate is multiplied by each time.")
+    increase: float = Field(
+        default=0.05, gt=0, le=1, description="Share of its rate that comes back with 20 good answers or 10 seconds."
+    )
+    floor: float = Field(default=0.1, gt=0, le=1, description="Share of its rate that is always kept.")
+
+
 class LimitsConfig(Section):
     """Limits per host, whoever asks. Limits a server announces lower these at once."""
 
@@ -126,6 +139,47 @@ class LimitsConfig(Section):
     )
     default: HostLimitConfig = Field(default=HostLimitConfig(), description="For hosts that are not listed.")
     hosts: dict[str, HostLimitConfig] = Field(default_factory=dict, description="Limits of hosts by name.")
+    groups: dict[str, HostLimitConfig] = Field(
+        default_factory=dict,
+        description="One more cap over several hosts together, like *.example.org (example.org is among them).",
+    )
+    adaptive: AdaptiveConfig = Field(default=AdaptiveConfig(), description="Back off where a host is overwhelmed.")
+    shared: bool = Field(
+        default=True, description="All processes of a user keep the limits together; false: each for itself."
+    )
+    store_path: str | None = Field(
+        default=None,
+        min_length=1,
+        description="File they share; default: docstokg/limits.sqlite in $XDG_STATE_HOME or ~/.local/state.",
+    )
+
+
+class BreakersConfig(Section):
+    """When a host or source that keeps failing is left alone, and for how long."""
+
+    enabled: bool = Field(default=True, description="Leave hosts and sources alone for a while when they keep failing.")
+    failure_threshold: float = Field(
+        default=0.5, ge=0, le=1, description="Share of failed requests at which a breaker opens."
+    )
+    window_seconds: float = Field(default=60.0, gt=0, le=86_400, description="How far back requests are counted.")
+    minimum_samples: int = Field(
+        default=10, ge=1, le=100_000, description="Requests in the window before a breaker may open."
+    )
+    open_seconds: float = Field(
+        default=30.0, gt=0, le=86_400, description="How long it stays open; doubles each time the tests fail."
+    )
+    max_open_seconds: float = Field(
+        default=600.0, gt=0, le=86_400, description="Where the doubling ends; a longer Retry-After still holds."
+    )
+    half_open_tests: int = Field(
+        default=3, ge=1, le=1000, description="Requests let through as tests; all must succeed to close it."
+    )
+
+    @model_validator(mode="after")
+    def _doubling_goes_up(self) -> BreakersConfig:
+        if self.max_open_seconds < self.open_seconds:
+            raise ValueError("max_open_seconds must not be below open_seconds")
+        return self
 
 
 class RateLimitConfig(Section):

@@ -112,6 +112,12 @@ def host_rules(config: ContentDownloadConfig) -> tuple[HostRules, dict[str, Host
     return _host(config.limits.default, at_once), hosts
 
 
+def group_rules(config: ContentDownloadConfig) -> dict[str, HostRules]:
+    """The caps over several hosts together, by pattern. `rate_factor` is not applied yet."""
+    at_once = config.orchestrator.max_per_host
+    return {pattern.lower(): _host(limit, at_once) for pattern, limit in config.limits.groups.items()}
+
+
 def _host(limit: HostLimitConfig, at_once: int) -> HostRules:
     rates = {str(role): tuple(Rate.parse(text) for text in texts) for role, texts in limit.rates.items()}
     return HostRules(limit.max_concurrent or at_once, rates, limit.burst)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx2
 
@@ -18,6 +19,7 @@ from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_url
 
 _DRAIN_BYTES = 64 * 1024
+_SLOWEST_BYTES_PER_S = 1024
 
 
 class StreamedBody:
@@ -33,6 +35,7 @@ class StreamedBody:
         clock: Clock,
         deadline: float,
         elapsed_s: float,
+        patience_s: float = float("inf"),
     ) -> None:
         self.url = about.url
         self.status = response.status_code
@@ -49,6 +52,9 @@ class StreamedBody:
         self._journal = journal
         self._clock = clock
         self._deadline = deadline
+        self._patience_s = patience_s
+        self._waited_s = 0.0
+        self._awaited = 0
         # A body that is in memory already did not come through a stream whose bytes could be counted.
         self._counted = not (self.from_cache or response.is_stream_consumed)
         self._whole = False
@@ -63,8 +69,15 @@ class StreamedBody:
         text = self.headers.get("content-length", "")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
+    @property
+    def locations(self) -> tuple[str, ...]:
+        """Where a redirect leads; more than one place when the answer contradicts itself."""
+        return tuple(dict.fromkeys(filter(None, self._response.headers.get_list("location"))))
+
     def chunks(self) -> Iterator[bytes]:
         self._refuse_above_cap(self.content_length or 0)
+        if not self._response.is_stream_consumed:
+            self._response.stream = _Counted(self._response.stream, self._refuse_above_cap)
         blocks = self._response.iter_bytes()
         while (block := self._next(blocks)) is not None:
             self._received += len(block)
@@ -116,6 +129,8 @@ class StreamedBody:
             # Transports that do not know the deadline are held to it here, between two blocks.
             if block is not None and time.monotonic() > self._deadline:
                 raise httpx2.ReadTimeout("deadline")
+            if block is not None:
+                self._refuse_trickle(len(block), self._clock.monotonic() - began)
         except WIRE_ERRORS as error:
             # A transfer that we cut ourselves is no failure of the server.
             call.cancel.raise_if_cancelled()
@@ -124,6 +139,15 @@ class StreamedBody:
             if call.budget is not None:
                 call.budget.spend(self._clock.monotonic() - began)
         return block
+
+    def _refuse_trickle(self, received: int, waited_s: float) -> None:
+        """A byte now and then would keep us until all the work's time is spent and no other copy can be tried."""
+        self._awaited += received
+        self._waited_s += waited_s
+        if self._waited_s >= self._patience_s:
+            if self._awaited < self._waited_s * _SLOWEST_BYTES_PER_S:
+                raise httpx2.ReadTimeout("trickle")
+            self._awaited, self._waited_s = 0, 0.0
 
     def _broken(self, error: BaseException) -> Exception:
         fault = fault_of(error, in_body=True, role=self._about.role)
@@ -158,3 +182,21 @@ class StreamedBody:
                 self._journal.failed(self._about, Reason.TOO_LARGE)
             detail = f"more than {self.max_bytes} bytes"
             raise CandidateRejected(Reason.TOO_LARGE, detail, url=mask_url(self.url), http_status=self.status)
+
+
+class _Counted(httpx2.SyncByteStream):
+    """The bytes as they came. What a decoder swallows (all that follows the end of a gzip stream) must count too."""
+
+    def __init__(self, stream: Any, refuse_above_cap: Callable[[int], None]) -> None:
+        self._stream = stream
+        self._refuse_above_cap = refuse_above_cap
+
+    def __iter__(self) -> Iterator[bytes]:
+        received = 0
+        for block in self._stream:
+            received += len(block)
+            self._refuse_above_cap(received)
+            yield block
+
+    def close(self) -> None:
+        self._stream.close()

@@ -10,8 +10,9 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -19,14 +20,13 @@ import httpx2
 from hishel import BaseStorage, CacheOptions, Entry, Headers, Request, Response
 from hishel.httpx2 import CacheTransport
 
-from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.net.entries import EntryFolder, HeaderLists, StoredAnswer
+from DocsToKG.ContentDownload.net.entries import EntryStore, HeaderLists, StoredAnswer
 from DocsToKG.ContentDownload.net.pending import PendingBody
 from DocsToKG.ContentDownload.net.rewording import FORBID, PEEK, WIRE_URL, BelowCache, WouldSend
+from DocsToKG.ContentDownload.net.stores.choice import open_backend
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.urls import index_url, mask_url
 
-BACKENDS = ("file",)
 # Keys of a request's extensions. ARTIFACT: the body will be kept in the CAS. UNCACHED: go past the cache.
 ARTIFACT, UNCACHED = "artifact", "uncached"
 PENDING = "pending_entry"
@@ -47,13 +47,17 @@ class CacheSettings:
     always_revalidate: bool = False
     cache_private: bool = True
     cacheable_methods: tuple[str, ...] = ("GET",)
+    sqlite_path: Path = Path("hishel-cache.sqlite")
+    redis_url: str | None = field(default=None, repr=False)  # may hold a password
+    s3_bucket: str | None = None
+    s3_prefix: str = "hishel-cache/"
 
 
 class PendingEntry:
     """An answer that could be stored. It is visible to nobody until it is confirmed."""
 
-    def __init__(self, folder: EntryFolder, key: str, answer: StoredAnswer, body: PendingBody | None) -> None:
-        self._folder = folder
+    def __init__(self, entries: EntryStore, key: str, answer: StoredAnswer, body: PendingBody | None) -> None:
+        self._entries = entries
         self._key = key
         self._answer = answer
         self._body = body
@@ -71,7 +75,7 @@ class PendingEntry:
         if self._body is not None:
             self._publish_body(self._body)
         elif sha256:
-            self._folder.publish(self._key, _as_cas_answer(self._answer, sha256), None)
+            self._entries.publish(self._key, _as_cas_answer(self._answer, sha256), None)
 
     def discard(self) -> None:
         """Forget it. Safe to call after `confirm`."""
@@ -82,16 +86,16 @@ class PendingEntry:
     def _publish_body(self, body: PendingBody) -> None:
         if body.complete:
             answer = replace(self._answer, sha256=body.sha256, size=body.size)
-            self._folder.publish(self._key, answer, body)
+            self._entries.publish(self._key, answer, body)
         body.discard()
 
 
-class FileCacheStorage(BaseStorage):
-    """One exchange's view of the cache folder, in the shape hishel asks for."""
+class ExchangeView(BaseStorage):
+    """One exchange's view of the entries, in the shape hishel asks for."""
 
-    def __init__(self, folder: EntryFolder, *, artifact: bool, request: httpx2.Request | None = None) -> None:
+    def __init__(self, entries: EntryStore, *, artifact: bool, request: httpx2.Request | None = None) -> None:
         super().__init__()
-        self._folder = folder
+        self._entries = entries
         self._artifact = artifact
         self._sent = request.headers if request is not None else httpx2.Headers()
         self._keys: dict[uuid.UUID, str] = {}
@@ -112,25 +116,25 @@ class FileCacheStorage(BaseStorage):
         if self._forbidden:
             return entry
         if self._artifact and response.status_code == 200:
-            self.pending = PendingEntry(self._folder, key, answer, None)
+            self.pending = PendingEntry(self._entries, key, answer, None)
             return entry
-        body = self._folder.new_body()
+        body = self._entries.new_body()
         if body is None:
             return entry
-        self.pending = PendingEntry(self._folder, key, answer, body)
+        self.pending = PendingEntry(self._entries, key, answer, body)
         stream = body.tee(_chunks(response))
         return replace(entry, response=replace(response, stream=stream))
 
     def get_entries(self, key: str) -> list[Entry]:
-        return [entry for answer in self._folder.find(key) if (entry := self._entry(key, answer)) is not None]
+        return [entry for answer in self._entries.find(key) if (entry := self._entry(key, answer)) is not None]
 
     def update_headers(self, id: uuid.UUID, headers: Headers) -> None:
         if id in self._keys:
-            self._folder.refresh(self._keys[id], id, _lists(headers))
+            self._entries.refresh(self._keys[id], id, _lists(headers))
 
     def remove_entry(self, id: uuid.UUID) -> None:
         if id in self._keys:
-            self._folder.remove(self._keys[id], id)
+            self._entries.remove(self._keys[id], id)
 
     def close(self) -> None:
         for file in self._opened:
@@ -139,12 +143,12 @@ class FileCacheStorage(BaseStorage):
     def _entry(self, key: str, answer: StoredAnswer) -> Entry | None:
         if answer.varying != _varying(answer.headers.get("vary", []), self._sent, key):
             return None
-        opened = self._folder.open_body(key, answer)
+        opened = self._entries.open_body(key, answer)
         if opened is None:
             return None
         self._opened.append(opened)
         self._keys[answer.id] = key
-        stream = self._folder.read_body(key, answer, opened)
+        stream = self._entries.read_body(key, answer, opened)
         # The variant was chosen here, where only digests are known; hishel is shown headers that fit.
         request = Request(method=answer.method, url=answer.url, headers=Headers(dict(self._sent)))
         return Entry(answer.id, request, Response(answer.status, Headers(answer.headers), stream))
@@ -154,11 +158,11 @@ class CachedTransport(httpx2.BaseTransport):
     """hishel between two shims of ours. Answers carry booleans `from_cache` and `revalidated`."""
 
     def __init__(
-        self, next_transport: httpx2.BaseTransport, *, settings: CacheSettings, folder: EntryFolder, clock: Clock
+        self, next_transport: httpx2.BaseTransport, *, settings: CacheSettings, entries: EntryStore, clock: Clock
     ) -> None:
         self._below = BelowCache(next_transport, allow_heuristics=settings.allow_heuristics, clock=clock)
         self._settings = settings
-        self._folder = folder
+        self._entries = entries
         rfc = CacheOptions(
             shared=not settings.cache_private,
             supported_methods=list(settings.cacheable_methods),
@@ -166,9 +170,18 @@ class CachedTransport(httpx2.BaseTransport):
         )
         self._rfc: bool | CacheOptions = False if settings.force_cache else rfc
         # hishel wants a storage of its own; every request brings its view instead.
-        self._hishel = CacheTransport(self._below, storage=FileCacheStorage(folder, artifact=False), rfc=self._rfc)
+        self._hishel = CacheTransport(self._below, storage=ExchangeView(entries, artifact=False), rfc=self._rfc)
+
+    @property
+    def troubles(self) -> Counter[str]:
+        """How often the place of the entries failed, by what was asked of it. Each was a miss."""
+        return self._entries.troubles
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        # hishel reads neither of the two wishes that a request can have (RFC 9111 section 5.2.1).
+        if _wishes(request, "only-if-cached"):
+            stored = self.peek(request)
+            return stored or _flagged(httpx2.Response(504), from_cache=False, revalidated=False)
         if self._passes_by(request):
             return _flagged(self._below.handle_request(request), from_cache=False, revalidated=False)
         return self._through(request)
@@ -189,14 +202,15 @@ class CachedTransport(httpx2.BaseTransport):
 
     def close(self) -> None:
         self._hishel.close()
-        self._folder.close()
+        self._entries.close()
 
     def _passes_by(self, request: httpx2.Request) -> bool:
         method_out = request.method not in self._settings.cacheable_methods
-        return method_out or "range" in request.headers or bool(request.extensions.get(UNCACHED))
+        unwanted = bool(request.extensions.get(UNCACHED)) or _wishes(request, "no-store")
+        return method_out or "range" in request.headers or unwanted
 
     def _through(self, request: httpx2.Request) -> httpx2.Response:
-        view = FileCacheStorage(self._folder, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
+        view = ExchangeView(self._entries, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
         try:
             response = self._hishel.handle_request(self._disguised(request, view))
         except BaseException:
@@ -209,7 +223,7 @@ class CachedTransport(httpx2.BaseTransport):
         from_cache = bool(status["from_cache"])
         return _flagged(response, from_cache=from_cache, revalidated=from_cache and bool(status["revalidated"]))
 
-    def _disguised(self, request: httpx2.Request, view: FileCacheStorage) -> httpx2.Request:
+    def _disguised(self, request: httpx2.Request, view: ExchangeView) -> httpx2.Request:
         url = index_url(str(request.url))
         headers = httpx2.Headers(request.headers)
         if self._settings.always_revalidate:
@@ -225,7 +239,7 @@ class CachedTransport(httpx2.BaseTransport):
 class _ViewedStream(httpx2.SyncByteStream):
     """A body that lets go of the cache files it was read from."""
 
-    def __init__(self, stream: Any, view: FileCacheStorage) -> None:
+    def __init__(self, stream: Any, view: ExchangeView) -> None:
         self._stream = stream
         self._view = view
 
@@ -247,24 +261,42 @@ def build_cache_transport(
     """`next_transport` behind the cache that `settings` describe, or itself when the cache is off."""
     if not settings.enabled:
         return next_transport
-    if settings.backend not in BACKENDS:
-        known = ", ".join(BACKENDS)
-        raise ConfigError(f"hishel.backend: {settings.backend!r} is not available here; available: {known}")
     clock = clock or SystemClock()
-    folder = EntryFolder(
-        Path(settings.base_path),
+    entries = open_entries(settings, open_cas=open_cas, clock=clock)
+    return CachedTransport(next_transport, settings=settings, entries=entries, clock=clock)
+
+
+def open_entries(
+    settings: CacheSettings, *, open_cas: Callable[[str], BinaryIO | None], clock: Clock | None = None
+) -> EntryStore:
+    """The entries that `settings` point at. Raises `ConfigError` when their place cannot be used."""
+    backend = open_backend(
+        settings.backend,
+        base_path=Path(settings.base_path),
+        sqlite_path=Path(settings.sqlite_path),
+        redis_url=settings.redis_url,
+        s3_bucket=settings.s3_bucket,
+        s3_prefix=settings.s3_prefix,
+        ttl_s=settings.ttl_seconds,
+    )
+    return EntryStore(
+        backend,
         ttl_s=settings.ttl_seconds,
         check_ttl_every_s=settings.check_ttl_every_seconds,
         open_cas=open_cas,
-        clock=clock,
+        clock=clock or SystemClock(),
     )
-    return CachedTransport(next_transport, settings=settings, folder=folder, clock=clock)
 
 
 def _flagged(response: httpx2.Response, *, from_cache: bool, revalidated: bool) -> httpx2.Response:
     response.extensions["from_cache"] = from_cache
     response.extensions["revalidated"] = revalidated
     return response
+
+
+def _wishes(request: httpx2.Request, word: str) -> bool:
+    words = request.headers.get("cache-control", "").lower().split(",")
+    return word in (each.strip() for each in words)
 
 
 def _stored_answer(request: Request, response: Response, varying: HeaderLists) -> StoredAnswer:

@@ -22,8 +22,9 @@ from DocsToKG.ContentDownload.api.types import Hop, Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, TransientFailure
 from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.body import StreamedBody
+from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
-from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, describe, fault_of
+from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, asked_pause_s, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
 from DocsToKG.ContentDownload.net.limits import Limits
@@ -36,7 +37,7 @@ from DocsToKG.ContentDownload.net.policy import (
     role_headers,
 )
 from DocsToKG.ContentDownload.net.robots import Robots
-from DocsToKG.core.backoff import parse_retry_after, retry_delay
+from DocsToKG.core.backoff import retry_delay
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 
@@ -68,6 +69,7 @@ class RateRetryClient:
         clock: Clock,
         random: Callable[[], float],
         cache: CachedTransport | None = None,
+        breakers: Breakers | None = None,
         max_redirects: int = 10,
     ) -> None:
         self.name = name
@@ -82,6 +84,7 @@ class RateRetryClient:
         self._clock = clock
         self._random = random
         self._cache = cache
+        self._breakers = breakers
         self._max_redirects = max_redirects
 
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
@@ -221,15 +224,44 @@ class RateRetryClient:
         held = self._peek(journey, request, url)
         if held is not None:
             return held
+        if self._breakers is not None:
+            self._breakers.look(url, self._asked_index(journey))
         yield from self._obey_robots(journey, url)
         self._take_attempt(journey, url)
         gate = Gate(url, self.name, journey.role)
         permit = yield from admission(gate, self._clock, journey.call, attempts=self._attempts)
         try:
-            return self._send(journey, request, url, permit)
+            with self._watched(journey, url, permit) as watched:
+                opened = self._send(journey, request, url, permit)
+                self._tell_breakers(watched, opened)
+            return opened
         except BaseException:
             permit.release()
             raise
+
+    def _watched(self, journey: Journey, url: str, permit: Permit) -> Watched:
+        """The breakers' leave to send. They may have opened while this request stood before its gate."""
+        if self._breakers is None:
+            return Watched([])
+        # Whether a host speaks TLS at all is what an upgraded http link finds out; silence is no sign of ill health.
+        upgraded = journey.url.lower().startswith("http:") and url.startswith("https:")
+        try:
+            return self._breakers.enter(url, self._asked_index(journey), trial=upgraded)
+        except TransientFailure:
+            permit.refund()
+            raise
+
+    def _asked_index(self, journey: Journey) -> str | None:
+        """The source whose own service is asked; None on the way to pages and files, which lie on others' hosts."""
+        return self.name if journey.role is Role.METADATA else None
+
+    def _tell_breakers(self, watched: Watched, opened: StreamedBody) -> None:
+        from_store = opened.from_cache and not opened.revalidated
+        if from_store or "challenge" in opened.headers.get("cf-mitigated", ""):
+            watched.says_nothing()
+        else:
+            asked_s = asked_pause_s(opened.headers.get("retry-after"), now=self._clock.now())
+            watched.answered(opened.status, retry_after_s=asked_s)
 
     def _take_attempt(self, journey: Journey, url: str) -> None:
         budget = journey.call.budget
@@ -301,7 +333,9 @@ class RateRetryClient:
         try:
             if opened.from_cache and not opened.revalidated:
                 permit.refund()
-            journey.cookies.extract_cookies(response)
+            elif not opened.from_cache:
+                self._limits.heard(host_key(url), opened.status, opened.headers, opened.elapsed_s)
+            journey.take_cookies(response)
         except BaseException:
             opened.close()
             raise
@@ -324,6 +358,7 @@ class RateRetryClient:
             clock=self._clock,
             deadline=response.request.extensions.get("deadline", float("inf")),
             elapsed_s=self._clock.monotonic() - began,
+            patience_s=self._policy.trickle_s,
         )
 
     def _settle(self, journey: Journey, opened: StreamedBody, finish: Callable[[StreamedBody], T]) -> T:
@@ -350,7 +385,7 @@ class RateRetryClient:
 
     def _busy(self, opened: StreamedBody, kind: type[TransientFailure]) -> TransientFailure:
         """What to raise for an answer that may be another one soon; the host's gate is told about Retry-After."""
-        asked_s = parse_retry_after(opened.headers.get("retry-after"), now=self._clock.now())
+        asked_s = asked_pause_s(opened.headers.get("retry-after"), now=self._clock.now())
         if asked_s is not None:
             until = self._clock.monotonic() + asked_s
             self._limits.hold(host_key(opened.url), until, f"Retry-After of {asked_s:g} s")
@@ -369,11 +404,13 @@ class RateRetryClient:
         return CandidateRejected(reason, f"status {opened.status}", url=mask_url(opened.url), http_status=opened.status)
 
     def _leave_if_moved(self, opened: StreamedBody) -> None:
-        location = opened.headers.get("location")
-        if opened.status not in _REDIRECTS or not location:
+        places = opened.locations
+        if opened.status not in _REDIRECTS or not places:
             return
+        if len(places) > 1:
+            raise CandidateRejected(Reason.BAD_URL, "redirect to several places", url=mask_url(opened.url))
         try:
-            target = join_url(opened.url, location)
+            target = join_url(opened.url, places[0])
         except BadUrl as error:
             raise CandidateRejected(Reason.BAD_URL, "redirect to no usable URL", url=mask_url(opened.url)) from error
         if opened.drain():

@@ -1,35 +1,37 @@
-"""Cache entries as ordinary files: a small JSON file with the headers, and a body file or a CAS digest.
+"""Cache entries: what is kept of an answer, when it may be seen, and what is never written down.
 
-Knows the folder layout and when an entry may be seen. Does not know freshness or HTTP rules.
-Promises: nothing is visible before it is published whole; a damaged entry is a miss; the disk failing
-never fails a download.
+Knows heads, bodies, age and secrets; where entries lie is a backend's matter. Does not know freshness or HTTP rules.
+Promises: nothing is visible before it is published whole; a damaged entry is a miss; a backend that fails is a miss
+and a counted trouble, never a failed download.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
-import os
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import BinaryIO, TypeAlias
+from io import BytesIO
+from typing import BinaryIO, TypeAlias, TypeVar
 
-from DocsToKG.ContentDownload.net.pending import PendingBody, PendingFolder
+from DocsToKG.ContentDownload.net.pending import PendingBody
+from DocsToKG.ContentDownload.net.stores.base import SHARDS, Backend, Entry
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_text
 
 log = logging.getLogger(__name__)
 
 HeaderLists: TypeAlias = dict[str, list[str]]
+T = TypeVar("T")
 
 _BLOCK = 256 * 1024
-_LARGEST_META = 256 * 1024
+_LARGEST_HEAD = 256 * 1024
 _MOST_VARIANTS = 4
+_SAY_EVERY_S = 60.0
 # Answers may set cookies and carry session data; they are passed on but never written down.
 _NEVER_WRITTEN = frozenset({"set-cookie", "set-cookie2", "www-authenticate", "authentication-info"})
 # What freshness, validation and the proof of a file rest on; these are no addresses.
@@ -69,45 +71,48 @@ class StoredAnswer:
         return answer
 
 
-class EntryFolder:
-    """The entries below `base_path`; safe for many threads and processes."""
+class EntryStore:
+    """The entries of one backend, as the cache sees them; safe for many threads and processes."""
 
     def __init__(
         self,
-        base_path: Path,
+        backend: Backend,
         *,
         ttl_s: float,
         check_ttl_every_s: float,
         open_cas: Callable[[str], BinaryIO | None],
         clock: Clock,
     ) -> None:
-        self._entries = base_path / "entries"
+        self.troubles: Counter[str] = Counter()
+        self._backend = backend
         self._ttl_s = ttl_s
         self._open_cas = open_cas
         self._clock = clock
-        # One of the 256 shards is looked at each time, so that a full round takes `check_ttl_every_s`.
-        self._shard_every_s = check_ttl_every_s / 256
+        # One shard is looked at each time, so that a full round takes `check_ttl_every_s`.
+        self._shard_every_s = check_ttl_every_s / SHARDS
         self._next_check = clock.monotonic() + self._shard_every_s
         self._next_shard = 0
+        self._rests_until = self._silent_until = clock.monotonic()
         self._lock = threading.Lock()
-        self._entries.mkdir(parents=True, exist_ok=True)
-        self._pending = PendingFolder(base_path / "pending")
 
-    def find(self, key: str) -> Iterator[StoredAnswer]:
+    def find(self, key: str) -> list[StoredAnswer]:
         """The visible, unexpired entries under `key`."""
-        folder = self._folder(key)
-        for name in _names(folder, ".json"):
-            answer = self._read(folder / name)
-            if answer is not None and self._clock.now() < answer.stored_at + self._ttl_s:
-                yield answer
+        nothing: list[tuple[uuid.UUID, bytes]] = []
+        heads = self._try("find", lambda: self._backend.heads(key), nothing)
+        answers = (self._answer(entry_id, head) for entry_id, head in heads)
+        return [answer for answer in answers if answer is not None and not self._is_old(answer)]
 
     def open_body(self, key: str, answer: StoredAnswer) -> BinaryIO | None:
-        """The body, positioned at its start; None (and the entry removed) when it is gone or has another size."""
-        opened = self._open_cas(answer.sha256) if answer.in_cas else _open(self._body_path(key, answer.id))
-        if opened is not None and answer.size not in (None, _size(opened)):
+        """The body, positioned at its start; None (and the entry removed) when it is gone or not the one stored."""
+        if answer.in_cas:
+            opened = self._open_cas(answer.sha256)
+        else:
+            opened = self._try("read", lambda: self._backend.body(key, answer.id), None)
+        if opened is not None and not _is_the_body(opened, answer):
             opened.close()
             opened = None
-        if opened is None:
+        # Another machine may well hold the file whose object is not in the CAS of this one.
+        if opened is None and not (answer.in_cas and self._backend.shared):
             self.remove(key, answer.id)
         return opened
 
@@ -122,91 +127,92 @@ class EntryFolder:
             raise EntryDamaged("a cached body is damaged")
 
     def new_body(self) -> PendingBody | None:
-        """A place for a body whose entry is not visible yet; None when the disk does not take it."""
-        return self._pending.new_body()
+        """A place for a body whose entry is not visible yet; None when there is no room."""
+        return self._try("write", self._backend.new_body, None)
 
     def publish(self, key: str, answer: StoredAnswer, body: PendingBody | None) -> None:
         """Make an entry visible, instead of those it replaces."""
         answer = replace(answer, stored_at=self._clock.now())
-        try:
-            folder = self._folder(key)
-            folder.mkdir(parents=True, exist_ok=True)
-            replaced = self._replaced_by(answer, key)
-            if body is not None:
-                os.replace(body.path, self._body_path(key, answer.id))
-            self._write(folder / f"{answer.id.hex}.json", answer)
-            for old in replaced:
-                self.remove(key, old)
-            self._check_a_shard()
-        except OSError:
-            log.warning("a cache entry could not be written; going on without", exc_info=True)
+        head = answer.to_json()
+        if len(head) > _LARGEST_HEAD:
+            return
+        replaced = self._replaced_by(answer, key)
+        entry = Entry(key, answer.id, head, answer.stored_at)
+        self._try("write", lambda: self._backend.put(entry, body, replaced=replaced), None)
+        self._sweep_a_shard()
 
     def refresh(self, key: str, entry_id: uuid.UUID, headers: HeaderLists) -> None:
         """The origin said the entry is still good, under these headers."""
-        path = self._folder(key) / f"{entry_id.hex}.json"
-        answer = self._read(path)
-        if answer is not None:
-            with contextlib.suppress(OSError):
-                self._write(path, replace(answer, headers=headers))
+        answer = next((found for found in self.find(key) if found.id == entry_id), None)
+        if answer is None:
+            return
+        refreshed = replace(answer, headers=headers).to_json()
+        if len(refreshed) <= _LARGEST_HEAD:
+            entry = Entry(key, entry_id, refreshed, answer.stored_at)
+            self._try("write", lambda: self._backend.rewrite(entry), None)
 
     def remove(self, key: str, entry_id: uuid.UUID) -> None:
-        folder = self._folder(key)
-        for path in (folder / f"{entry_id.hex}.json", folder / f"{entry_id.hex}.body"):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        self._try("remove", lambda: self._backend.delete(key, [entry_id]), None)
+
+    def walk(self) -> Iterator[StoredAnswer | None]:
+        """Every entry, also those too old to be served; None for one that cannot be read. Raises `StoreFailed`."""
+        for head in self._backend.walk():
+            yield self._answer(uuid.UUID(int=0), head)
+
+    def clear(self) -> int:
+        """Drop every entry; how many there were. Raises `StoreFailed`."""
+        return self._backend.clear()
 
     def close(self) -> None:
-        self._pending.close()
+        self._backend.close()
+
+    def _is_old(self, answer: StoredAnswer) -> bool:
+        return self._clock.now() >= answer.stored_at + self._ttl_s
 
     def _replaced_by(self, answer: StoredAnswer, key: str) -> list[uuid.UUID]:
         known = sorted(self.find(key), key=lambda other: other.stored_at, reverse=True)
         same = [old.id for old in known if (old.method, old.varying) == (answer.method, answer.varying)]
         return same + [old.id for old in known if old.id not in same][_MOST_VARIANTS - 1 :]
 
-    def _read(self, path: Path) -> StoredAnswer | None:
+    def _answer(self, entry_id: uuid.UUID, head: bytes) -> StoredAnswer | None:
         try:
-            with path.open("rb") as file:
-                return StoredAnswer.from_json(file.read(_LARGEST_META), uuid.UUID(path.stem))
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, TypeError):
-            log.warning("a cache entry cannot be read and counts as a miss: %s", path.name)
+            return StoredAnswer.from_json(head, entry_id)
+        except (ValueError, TypeError, RecursionError):
+            log.warning("a cache entry cannot be read and counts as a miss: %s", entry_id.hex)
             return None
 
-    def _write(self, path: Path, answer: StoredAnswer) -> None:
-        raw = answer.to_json()
-        if len(raw) > _LARGEST_META:
-            raise OSError("the headers are too large to store")
-        draft = self._pending.new_path()
-        draft.write_bytes(raw)
-        os.replace(draft, path)
-
-    def _check_a_shard(self) -> None:
+    def _sweep_a_shard(self) -> None:
         with self._lock:
             now = self._clock.monotonic()
             if now < self._next_check:
                 return
             self._next_check = now + self._shard_every_s
-            shard, self._next_shard = self._next_shard, (self._next_shard + 1) % 256
-        for folder in _folders(self._entries / f"{shard:02x}"):
-            self._drop_expired(folder)
+            shard, self._next_shard = self._next_shard, (self._next_shard + 1) % SHARDS
+        self._try("sweep", lambda: self._backend.sweep(shard, now=self._clock.now(), ttl_s=self._ttl_s), None)
 
-    def _drop_expired(self, folder: Path) -> None:
-        key = folder.parent.name + folder.name
-        alive = {answer.id.hex for answer in self.find(key)}
-        for name in _names(folder, ""):
-            # A body is in place just before its headers; a young orphan may be about to get them.
-            if name.partition(".")[0] not in alive and _age(folder / name, self._clock.now()) > 60:
-                with contextlib.suppress(OSError):
-                    (folder / name).unlink()
-        with contextlib.suppress(OSError):
-            folder.rmdir()
+    def _try(self, what: str, deed: Callable[[], T], otherwise: T) -> T:
+        if self._clock.monotonic() < self._rests_until:
+            return otherwise
+        try:
+            return deed()
+        except (OSError, ValueError) as error:  # what others wrote there may be anything
+            self._trouble(what, error)
+            return otherwise
 
-    def _folder(self, key: str) -> Path:
-        return self._entries / key[:2] / key[2:]
-
-    def _body_path(self, key: str, entry_id: uuid.UUID) -> Path:
-        return self._folder(key) / f"{entry_id.hex}.body"
+    def _trouble(self, what: str, error: Exception) -> None:
+        with self._lock:
+            self.troubles[what] += 1
+            now = self._clock.monotonic()
+            self._rests_until = now + self._backend.rest_s
+            silent = now < self._silent_until
+            if not silent:
+                self._silent_until = now + _SAY_EVERY_S
+        if not silent:
+            log.warning(
+                "the cache did not %s; going on without (%s)",
+                what,
+                type(error).__name__ if isinstance(error, ValueError) else error,
+            )
 
 
 def _may_be_written(name: str, values: list[str]) -> bool:
@@ -216,33 +222,15 @@ def _may_be_written(name: str, values: list[str]) -> bool:
     return name not in _NEVER_WRITTEN and all(mask_text(value) == value for value in values)
 
 
-def _names(folder: Path, suffix: str) -> list[str]:
+def _is_the_body(opened: BinaryIO, answer: StoredAnswer) -> bool:
+    """By its size; where it lies in memory already, by its digest."""
     try:
-        return sorted(name for name in os.listdir(folder) if name.endswith(suffix))
-    except OSError:
-        return []
-
-
-def _folders(parent: Path) -> list[Path]:
-    return [path for name in _names(parent, "") if (path := parent / name).is_dir()]
-
-
-def _open(path: Path) -> BinaryIO | None:
-    try:
-        return path.open("rb")
-    except OSError:
-        return None
-
-
-def _size(opened: BinaryIO) -> int | None:
-    try:
-        return os.fstat(opened.fileno()).st_size
-    except (OSError, AttributeError, ValueError):
-        return None
-
-
-def _age(path: Path, now: float) -> float:
-    try:
-        return now - path.stat().st_mtime
-    except OSError:
-        return 0.0
+        size = opened.seek(0, 2)
+        opened.seek(0)
+    except (OSError, ValueError):
+        return False
+    if answer.size not in (None, size):
+        return False
+    if answer.in_cas or not isinstance(opened, BytesIO):
+        return True
+    return hashlib.sha256(opened.getbuffer()).hexdigest() == answer.sha256

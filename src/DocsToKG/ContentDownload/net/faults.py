@@ -14,6 +14,7 @@ import httpx2
 
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, TransientFailure
+from DocsToKG.core.backoff import parse_retry_after
 from DocsToKG.core.urls import mask_url
 from DocsToKG.transport.errors import AddressRefused, BodyTooShort, ClosedEarly, DeadlineExceeded, TlsFailed
 
@@ -44,6 +45,7 @@ _CONN = Fault(Reason.CONN_ERROR, passing=True, retry=True)
 _TIMEOUT = Fault(Reason.TIMEOUT, passing=True, retry=True)
 _BROKEN = Fault(Reason.DOWNLOAD_ERROR, passing=True)
 _BAD_URL = Fault(Reason.BAD_URL)
+_LONGEST_PAUSE_S = 365 * 86_400.0
 
 # The nearest class in an error's ancestry decides, so a new subclass keeps its family's meaning.
 FAULTS: dict[type[BaseException], Fault] = {
@@ -96,6 +98,15 @@ def fault_of(error: BaseException, *, in_body: bool = False, role: Role = Role.A
     if in_body and isinstance(error, httpx2.RemoteProtocolError):
         return FAULTS[BodyTooShort]
     return _nearest(type(error))
+
+
+def asked_pause_s(retry_after: str | None, *, now: float) -> float | None:
+    """The seconds that a Retry-After header asks for, at most a year: dates further off name no moment we know."""
+    try:
+        asked_s = parse_retry_after(retry_after, now=now)
+    except OverflowError:
+        return None
+    return None if asked_s is None else min(asked_s, _LONGEST_PAUSE_S)
 
 
 def describe(error: BaseException) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.cookiejar
+import re
 from dataclasses import dataclass, field
 
 import httpx2
@@ -9,6 +11,10 @@ import httpx2
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import Hop, Role, Verb
 from DocsToKG.ContentDownload.net.journal import About
+
+_MOST_COOKIES = 50
+_LONGEST_COOKIE = 4096
+_ENDLESS_AGE = re.compile(r"max-age\W+\d{12}", re.IGNORECASE)
 
 
 @dataclass(slots=True)
@@ -41,6 +47,24 @@ class Journey:
         known = place in self.seen
         self.seen.add(place)
         return not known
+
+    def take_cookies(self, response: httpx2.Response) -> None:
+        """Keep what the answer sets, as far as it is sound: a cookie from outside may be unreadable or without end."""
+        lines = response.headers.get_list("set-cookie")[:_MOST_COOKIES]
+        sound = [("set-cookie", line) for line in lines if _is_sound(line)]
+        if sound and len(self.cookies) < _MOST_COOKIES:
+            self.cookies.extract_cookies(httpx2.Response(200, headers=sound, request=response.request))
+
+
+def _is_sound(line: str) -> bool:
+    if not line.isascii() or not line.isprintable() or len(line) > _LONGEST_COOKIE or _ENDLESS_AGE.search(line):
+        return False
+    try:
+        # What the jar stumbles over it reports with a traceback on standard error.
+        http.cookiejar.parse_ns_headers([line])  # type: ignore[attr-defined]
+    except Exception:
+        return False
+    return True
 
 
 class Moved(Exception):

@@ -1,110 +1,63 @@
-"""How often and how many at once, per host and per source.
+"""How often and how many at once, per host, per group of hosts and per source.
 
-Grants an exchange or says when to ask again; it never blocks. One lock makes every grant all or
-nothing, in the order: host's next allowed time, host rates, source's pace, then both slots together.
-Knows no URLs beyond their host key, no HTTP and no robots rules; it is told about Retry-After and crawl-delay.
+Grants an exchange or says when to ask again; it never blocks. Every grant is all or nothing, in the order: host's
+next allowed time, host rates, source's pace, then all slots together; where the record is shared, all processes
+that share it keep each limit together. Knows no URLs beyond their host key, no HTTP and no robots rules; it is told
+about Retry-After, crawl-delay and what a host's answers say. While the shared record is away, nothing is granted.
 """
 
 from __future__ import annotations
 
-import math
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
 from typing import NamedTuple
 
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Permit
-from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.delays import HOLD, INTERVAL, RATE, Delays, TimedGate
-from DocsToKG.ContentDownload.net.pace import BucketSpec, Pace, Spacing, Undo, bucket_of, pace_of
+from DocsToKG.ContentDownload.net.domains import Domains, HostLimit
+from DocsToKG.ContentDownload.net.lanes import Kept, Lane, Rule
+from DocsToKG.ContentDownload.net.learned import BELIEVED_S, Adaptive, Announced, Pulse, announced
+from DocsToKG.ContentDownload.net.pace import BucketSpec, Pace, Taken
+from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, StoreAway
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key
 
+__all__ = ["HostLimit", "HostPermit", "Limits"]
+
 # Hosts come from outside, so what is remembered about idle ones is bounded.
 _MOST_HOSTS = 20_000
-_CRAWL = "crawl-delay"
+_IDLE_S = 86400.0
+_IDLE_SHARED_S = 120.0
+# Another process does not tell us that its slot is free: we look.
+_POLL_S = 0.05
+# Later than this after its grant, a thread must see whether another process has been granted meanwhile.
+_LATE_S = 0.01
+# Requests that were under way together are refused together; that is one refusal, not many.
+_ONE_REFUSAL_S = 1.0
+
+Takes = list[list[tuple[Pace, Taken]]]
 
 
-@dataclass(frozen=True, slots=True)
-class HostLimit:
-    """What one host may be asked: `max_concurrent` at once, and the rates per role (`"*"` holds for all)."""
+class _Full(NamedTuple):
+    """A lane without a free slot; `others` hold some of its slots."""
 
-    max_concurrent: int = 2
-    rates: Mapping[Role | str, tuple[Rate, ...]] = field(default_factory=dict)
-    burst: float = 1.0
-
-
-class _Rule(NamedTuple):
-    """One rule of time: nobody passes before `at`."""
-
-    key: str
-    at: float
-    why: str
-    kind: str
-
-
-class _Host:
-    """What is remembered of one host."""
-
-    def __init__(self, limit: HostLimit, factor: float) -> None:
-        self.slots = max(1, limit.max_concurrent)
-        self.busy = 0
-        self.hold_until = -math.inf
-        self.hold_why = ""
-        self.crawl_delay_s = 0.0
-        self.last_grant = -math.inf
-        self._limit = limit
-        self._factor = factor
-        # Kept twice: over the moments of granting, and over the moments of sending.
-        self._granted: dict[str, list[Pace]] = {}
-        self._started: dict[str, list[Pace]] = {}
-
-    def grant_paces(self, role: str) -> list[Pace]:
-        return self._all_roles(self._granted, role)
-
-    def start_paces(self, role: str) -> list[Pace]:
-        return self._all_roles(self._started, role)
-
-    def idle(self, now: float) -> bool:
-        """Nothing runs, and nothing remembered could still delay anyone."""
-        return self.busy == 0 and not self.crawl_delay_s and max(self.last_grant + 86400.0, self.hold_until) < now
-
-    def learn_crawl_delay(self, seconds: float) -> None:
-        self.crawl_delay_s = seconds
-        for kept in (self._granted, self._started):
-            kept[_CRAWL] = [Spacing(seconds)] if seconds > 0 else []
-            for pace in kept[_CRAWL] if self.last_grant > -math.inf else ():
-                pace.take(self.last_grant)
-
-    def _all_roles(self, kept: dict[str, list[Pace]], role: str) -> list[Pace]:
-        return kept.get(_CRAWL, []) + self._of(kept, "*") + self._of(kept, role)
-
-    def _of(self, kept: dict[str, list[Pace]], role: str) -> list[Pace]:
-        if role not in kept:
-            rates = self._limit.rates.get(role, ())
-            kept[role] = [pace_of(rate, burst=self._limit.burst, factor=self._factor) for rate in rates]
-        return kept[role]
-
-
-@dataclass(slots=True)
-class _Source:
-    """What is remembered of one resolver."""
-
-    slots: int
-    pace: Pace | None
-    busy: int = 0
+    lane: Lane
+    others: bool
 
 
 class HostPermit:
     """The right to one exchange with one host. Call `start` right before sending."""
 
-    def __init__(self, limits: Limits, gate: Gate, host: str, undo: list[Undo]) -> None:
+    def __init__(self, limits: Limits, gate: Gate, lanes: Sequence[Lane], taken: Takes, granted_at: float) -> None:
         self._limits = limits
-        self._gate = gate
-        self._host = host
-        self._undo = undo
         self._released = False
+        self.role = gate.role
+        self.lanes = lanes
+        self.taken = taken
+        self.granted_at = granted_at
+        self.sent: list[tuple[Lane, list[tuple[Pace, Taken]]]] = []
 
     def start(self) -> float:
         """0.0 when the request may be sent now; otherwise the seconds until it may, and nothing is counted.
@@ -112,22 +65,19 @@ class HostPermit:
         Between grant and sending a thread can be late, and two late threads would meet at the server.
         So the spacing is kept a second time, over the moments of sending.
         """
-        delay_s, undo = self._limits._start(self._host, self._gate.role)
-        self._undo += undo
-        return delay_s
+        return self._limits._start(self)
 
     def refund(self) -> None:
-        undo, self._undo = self._undo, []
-        self._limits._refund(undo)
+        self._limits._refund(self)
 
     def release(self) -> None:
         if not self._released:
             self._released = True
-            self._limits._release(self._host, self._gate.resolver)
+            self._limits._release(self.lanes)
 
 
 class Limits:
-    """The gatekeeper of one process."""
+    """The gatekeeper of one process; with a shared `store`, of all processes that use the same."""
 
     def __init__(
         self,
@@ -135,34 +85,56 @@ class Limits:
         clock: Clock,
         default_host: HostLimit,
         hosts: Mapping[str, HostLimit] | None = None,
+        groups: Mapping[str, HostLimit] | None = None,
         resolver_rates: Mapping[str, Rate | BucketSpec] | None = None,
         resolver_slots: Mapping[str, int] | None = None,
         default_resolver_slots: int = 8,
         rate_factor: float = 1.0,
+        adaptive: Adaptive | None = None,
+        store: LimitStore | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         if rate_factor <= 0:
             raise ValueError("rate_factor must be above zero")
+        self.notes = tuple(notes)
         self._clock = clock
-        self._default_host = default_host
-        self._host_limits = dict(hosts or {})
+        self._domains = Domains(default=default_host, hosts=hosts or {}, groups=groups)
         self._resolver_rates = dict(resolver_rates or {})
         self._resolver_slots = dict(resolver_slots or {})
         self._default_resolver_slots = default_resolver_slots
         self._factor = rate_factor
+        self._adaptive = adaptive or Adaptive()
+        self._store = store or MemoryStore()
+        self._jitter = Random()
         self._lock = threading.Lock()
-        self._hosts: dict[str, _Host] = {}
-        self._sources: dict[str, _Source] = {}
+        self._hosts: dict[str, Lane] = {}
+        self._sources: dict[str, Lane] = {}
+        self._groups: dict[str, Lane] = {}
+        self._groups_by_host: dict[str, tuple[Lane, ...]] = {}
+        self._pulses: dict[str, Pulse] = {}
+        self._told: dict[str, tuple[Announced, float]] = {}
         self._callbacks: tuple[Callable[[str], None], ...] = ()
 
+    def close(self) -> None:
+        """Give everything back that other processes could wait for."""
+        with self._lock:
+            self._store.close()
+
     def ask(self, gate: Gate) -> Permit | NotYet:
-        host_name = host_key(gate.url)
+        host = host_key(gate.url)
         with self._lock:
             now = self._clock.monotonic()
-            host, source = self._host(host_name, now), self._source(gate.resolver)
+            lanes = [self._host(host, now), *self._groups_of(host), self._source(gate.resolver)]
             delays = gate.delays if isinstance(gate, TimedGate) else Delays()
             delays.asked_again(now)
-            refusal = self._refusal(gate, host_name, host, source, now, delays)
-            return refusal or self._grant(gate, host_name, host, source, now)
+            try:
+                answer = self._known(lanes, now) or self._decide(gate, lanes, now)
+            except StoreAway as away:
+                return NotYet(lanes[0].key, now + away.again_s, away.why)
+            if isinstance(answer, Rule):
+                delays.refused(answer.key, answer.kind, since=now, until=answer.at)
+                return NotYet(answer.key, answer.at, answer.why)
+            return self._no_slot(answer, now) if isinstance(answer, _Full) else answer
 
     def on_free(self, callback: Callable[[str], None]) -> None:
         self._callbacks = (*self._callbacks, callback)
@@ -170,114 +142,281 @@ class Limits:
     def hold(self, host: str, until: float, why: str) -> None:
         """No request to `host` before monotonic time `until`. A hold is never shortened."""
         with self._lock:
-            state = self._host(host, self._clock.monotonic())
-            if until <= state.hold_until:
+            lane = self._host(host, self._clock.monotonic())
+            if until <= lane.hold_until:
                 return
-            state.hold_until, state.hold_why = until, why
-        self._tell(f"host:{host}")
+            self._hold(lane, until, why)
+        self._tell(lane.key)
 
     def set_crawl_delay(self, host: str, seconds: float) -> None:
         """At least `seconds` between two requests to `host`, whatever its configured rate."""
         with self._lock:
-            state = self._host(host, self._clock.monotonic())
-            if seconds == state.crawl_delay_s:
+            lane = self._host(host, self._clock.monotonic())
+            if seconds == lane.crawl_delay_s:
                 return
-            state.learn_crawl_delay(seconds)
-        self._tell(f"host:{host}")
+
+            def change(records: list[Kept]) -> tuple[None, bool]:
+                lane.set_crawl_delay(records[0], seconds)
+                return None, True
+
+            lane.crawl_delay_s, lane.shut = seconds, None
+            self._store.post([lane.key], change)
+        self._tell(lane.key)
 
     def resize_host(self, host: str, slots: int) -> None:
         """Let `slots` exchanges run at once; running ones are not cut."""
         with self._lock:
-            self._host(host, self._clock.monotonic()).slots = max(1, slots)
-        self._tell(f"host:{host}")
+            lane = self._host(host, self._clock.monotonic())
+            lane.slots = lane.room = max(1, slots)
+        self._tell(lane.key)
 
-    def _refusal(
-        self, gate: Gate, name: str, host: _Host, source: _Source, now: float, delays: Delays
-    ) -> NotYet | None:
-        # The latest of all times is named, so that nobody is woken only to be sent away again.
-        latest = max(self._timed(gate, name, host, source, now), key=lambda rule: rule.at)
-        if latest.at > now:
-            delays.refused(latest.key, latest.kind, since=now, until=latest.at)
-            return NotYet(latest.key, latest.at, latest.why)
-        if source.busy >= source.slots:
-            return NotYet(f"resolver:{gate.resolver}", None, f"{gate.resolver} has {source.slots} requests running")
-        if host.busy >= host.slots:
-            return NotYet(f"host:{name}", None, f"{name} has {host.slots} requests running")
-        return None
-
-    def _timed(self, gate: Gate, name: str, host: _Host, source: _Source, now: float) -> Iterable[_Rule]:
-        key = f"host:{name}"
-        yield _Rule(key, host.hold_until, f"{name}: {host.hold_why}", HOLD)
-        for pace in host.grant_paces(gate.role):
-            yield _Rule(key, pace.ready_at(now), f"interval of {name}", INTERVAL)
-        if source.pace is not None:
-            why = f"rate of {gate.resolver}"
-            yield _Rule(f"resolver:{gate.resolver}", source.pace.ready_at(now), why, RATE)
-
-    def _grant(self, gate: Gate, name: str, host: _Host, source: _Source, now: float) -> HostPermit:
-        paces = host.grant_paces(gate.role) + ([source.pace] if source.pace is not None else [])
-        undo = [pace.take(now) for pace in paces]
-        host.busy += 1
-        source.busy += 1
-        host.last_grant = now
-        return HostPermit(self, gate, name, undo)
-
-    def _start(self, host_name: str, role: str) -> tuple[float, list[Undo]]:
+    def heard(self, host: str, status: int, headers: Mapping[str, str], elapsed_s: float) -> None:
+        """An answer of `host` came over the network: learn what it says about how the host wants to be asked."""
+        told = announced(headers, now=self._clock.now())
         with self._lock:
             now = self._clock.monotonic()
-            host = self._host(host_name, now)
-            paces = host.start_paces(role)
-            ready = max([now, host.hold_until, *(pace.ready_at(now) for pace in paces)])
-            if ready > now:
-                return ready - now, []
-            return 0.0, [pace.take(now) for pace in paces]
+            lane = self._host(host, now)
+            if told is not None:
+                self._believe(lane, told, now)
+            if self._adaptive.enabled:
+                beat = self._pulses.setdefault(host, Pulse()).beat(status, elapsed_s, now)
+                if beat < 0 or (beat > 0 and lane.scale < 1.0):
+                    self._adapt(lane, beat, now)
 
-    def _refund(self, undo: list[Undo]) -> None:
+    def scale_of(self, host: str) -> float:
+        """The share of its configured rates that `host` is asked at now."""
         with self._lock:
-            for take_back in reversed(undo):
-                take_back()
+            return self._host(host, self._clock.monotonic()).scale
 
-    def _release(self, host_name: str, resolver: str) -> None:
+    def _known(self, lanes: Sequence[Lane], now: float) -> Rule | _Full | None:
+        """A refusal that needs no look at the shared record."""
+        if not self._store.shared:
+            return None
+        shut = [lane.shut for lane in lanes if lane.shut is not None and lane.shut.at > now]
+        if shut:
+            return max(shut, key=lambda rule: rule.at)
+        return next((_Full(lane, False) for lane in reversed(lanes) if lane.busy >= lane.room), None)
+
+    def _decide(self, gate: Gate, lanes: Sequence[Lane], now: float) -> Rule | _Full | HostPermit:
+        keys = [lane.key for lane in lanes]
+        records: list[Kept] = []
+
+        def look(found: list[Kept]) -> tuple[Rule | _Full | Takes, bool]:
+            records[:] = found
+            return self._judge(gate.role, lanes, found, now)
+
+        verdict = self._store.change(keys, look)
+        for lane, kept in zip(lanes, records, strict=True):
+            lane.note(kept, now)
+        if isinstance(verdict, Rule):
+            next(lane for lane in lanes if lane.key == verdict.key).shut = verdict
+            return verdict
+        if isinstance(verdict, _Full):
+            return verdict
+        for lane in lanes:
+            lane.busy += 1
+            lane.used_at = now
+        return HostPermit(self, gate, lanes, verdict, now)
+
+    def _judge(
+        self, role: str, lanes: Sequence[Lane], records: list[Kept], now: float
+    ) -> tuple[Rule | _Full | Takes, bool]:
+        latest = self._latest(role, lanes, records, now)
+        if latest.at > now:
+            return latest, False
+        me, is_gone = self._store.owner, self._store.is_gone
+        for lane, kept in reversed(list(zip(lanes, records, strict=True))):
+            if not lane.is_free(kept, me, now, is_gone):
+                others = any(owner != me for owner in kept.busy) or kept.wisher not in ("", me)
+                if others:
+                    lane.wish(kept, me, now)
+                return _Full(lane, others), others
+        for lane, kept in zip(lanes, records, strict=True):
+            lane.occupy(kept, me)
+        return [lane.take(kept, role, now) for lane, kept in zip(lanes, records, strict=True)], True
+
+    def _latest(self, role: str, lanes: Sequence[Lane], records: list[Kept], now: float) -> Rule:
+        # The latest of all times is named, so that nobody is woken only to be sent away again.
+        pairs = zip(lanes, records, strict=True)
+        return max((rule for lane, kept in pairs for rule in lane.rules(kept, role, now)), key=lambda rule: rule.at)
+
+    def _no_slot(self, full: _Full, now: float) -> NotYet:
+        lane = full.lane
+        at = now + _POLL_S * (1.0 + self._jitter.random()) if full.others else None
+        return NotYet(lane.key, at, f"{lane.name} has {lane.room} requests running")
+
+    def _start(self, permit: HostPermit) -> float:
         with self._lock:
-            self._hosts[host_name].busy -= 1
-            self._sources[resolver].busy -= 1
-        self._tell(f"resolver:{resolver}")
-        self._tell(f"host:{host_name}")
+            now, lanes = self._clock.monotonic(), permit.lanes[:-1]
+            delay_s = max(lane.sending_delay_s(permit.role, now) for lane in lanes)
+            if delay_s <= 0 and self._store.shared and now - permit.granted_at > _LATE_S:
+                delay_s = self._regrant(permit, now)
+            if delay_s > 0:
+                return delay_s
+            permit.sent += [(lane, lane.sending(permit.role, now)) for lane in lanes]
+            return 0.0
+
+    def _regrant(self, permit: HostPermit, now: float) -> float:
+        """A late thread's start counts from now: its grant is changed for a new one, if there is one."""
+        taken, permit.taken = permit.taken, []
+        lanes = permit.lanes
+
+        def change(records: list[Kept]) -> tuple[float | Takes, bool]:
+            self._give_back(lanes, records, taken, now)
+            latest = self._latest(permit.role, lanes, records, now)
+            if latest.at > now:
+                return latest.at - now, True
+            return [lane.take(kept, permit.role, now) for lane, kept in zip(lanes, records, strict=True)], True
+
+        try:
+            answer = self._store.change([lane.key for lane in lanes], change)
+        except StoreAway as away:
+            permit.taken = taken
+            return away.again_s
+        if isinstance(answer, float):
+            return answer
+        permit.taken, permit.granted_at = answer, now
+        return 0.0
+
+    def _refund(self, permit: HostPermit) -> None:
+        with self._lock:
+            now, lanes = self._clock.monotonic(), permit.lanes
+            taken, permit.taken = permit.taken, []
+            sent, permit.sent = permit.sent, []
+
+            def change(records: list[Kept]) -> tuple[None, bool]:
+                self._give_back(lanes, records, taken, now)
+                return None, True
+
+            for lane, what in sent:
+                lane.unsend(what, now)
+            if taken:
+                self._look_again(lanes)
+                self._store.post([lane.key for lane in lanes], change)
+
+    def _look_again(self, lanes: Sequence[Lane]) -> None:
+        for lane in lanes:
+            # A pause that the host asked for is not ours to give back.
+            if lane.shut is not None and lane.shut.kind != HOLD:
+                lane.shut = None
+
+    def _give_back(self, lanes: Sequence[Lane], records: list[Kept], taken: Takes, now: float) -> None:
+        for lane, kept, what in zip(lanes, records, taken, strict=False):
+            lane.give_back(kept, what, now)
+
+    def _release(self, lanes: Sequence[Lane]) -> None:
+        me = self._store.owner
+
+        def vacate(records: list[Kept]) -> tuple[None, bool]:
+            for lane, kept in zip(lanes, records, strict=True):
+                lane.vacate(kept, me)
+            return None, True
+
+        with self._lock:
+            for lane in lanes:
+                lane.busy -= 1
+            self._store.post([lane.key for lane in lanes], vacate)
+        for lane in reversed(lanes):
+            self._tell(lane.key)
+
+    def _hold(self, lane: Lane, until: float, why: str) -> None:
+        def change(records: list[Kept]) -> tuple[None, bool]:
+            kept = records[0]
+            longer = until > kept.hold_until
+            if longer:
+                kept.hold_until, kept.hold_why = until, why
+            return None, longer
+
+        lane.hold_until = until
+        lane.shut = Rule(lane.key, until, f"{lane.name}: {why}", HOLD)
+        self._store.post([lane.key], change)
+
+    def _believe(self, lane: Lane, told: Announced, now: float) -> None:
+        """What a host announces comes on top of what is configured, so it can only make us slower."""
+        if told.pause_s is not None and now + told.pause_s > lane.hold_until:
+            self._hold(lane, now + told.pause_s, "its headers say that nothing is left")
+        limit = told._replace(pause_s=None)
+        known, since = self._told.get(lane.name, (None, 0.0))
+        if limit == (None, None, None) or (known == limit and now - since < BELIEVED_S / 2):
+            return
+        until = now + BELIEVED_S
+
+        def change(records: list[Kept]) -> tuple[None, bool]:
+            if limit.rate is not None:
+                records[0].told_rate = [limit.rate.amount, limit.rate.per_s, until]
+            if limit.at_once is not None:
+                records[0].told_slots = [limit.at_once, until]
+            return None, True
+
+        self._told[lane.name] = (limit, now)
+        lane.room = min(lane.room, limit.at_once or lane.room)
+        self._store.post([lane.key], change)
+
+    def _adapt(self, lane: Lane, beat: int, now: float) -> None:
+        rule = self._adaptive
+
+        def change(records: list[Kept]) -> tuple[None, bool]:
+            kept = records[0]
+            if beat > 0:
+                kept.scale = rule.raised(kept.scale)
+            elif now - kept.slowed_at >= _ONE_REFUSAL_S:
+                kept.scale, kept.slowed_at = rule.lowered(kept.scale), now
+            lane.scale = kept.scale
+            return None, True
+
+        self._store.post([lane.key], change)
 
     def _tell(self, key: str) -> None:
         for callback in self._callbacks:
             callback(key)
 
-    def _host(self, name: str, now: float) -> _Host:
-        host = self._hosts.get(name)
-        if host is None:
+    def _host(self, name: str, now: float) -> Lane:
+        lane = self._hosts.get(name)
+        if lane is None:
             if len(self._hosts) >= _MOST_HOSTS:
-                self._hosts = {key: kept for key, kept in self._hosts.items() if not kept.idle(now)}
-            host = self._hosts[name] = _Host(self._limit_of(name), self._factor)
-        return host
+                self._drop_idle(now)
+            lane = self._hosts[name] = self._limited(f"host:{name}", self._domains.limit_of(name))
+        return lane
 
-    def _limit_of(self, name: str) -> HostLimit:
-        """The limit of the host itself, else of the nearest `*.parent`, else the default."""
-        if name in self._host_limits:
-            return self._host_limits[name]
-        labels = name.split(".")
-        for start in range(1, len(labels)):
-            wild = self._host_limits.get("*." + ".".join(labels[start:]))
-            if wild is not None:
-                return wild
-        return self._default_host
+    def _drop_idle(self, now: float) -> None:
+        """Forget hosts that could delay nobody any more."""
+        idle = [name for name, lane in self._hosts.items() if self._is_idle(lane, now)]
+        for name in idle:
+            del self._hosts[name]
+            self._groups_by_host.pop(name, None)
+            self._pulses.pop(name, None)
+            self._told.pop(name, None)
+        self._store.forget([f"host:{name}" for name in idle])
 
-    def _source(self, name: str) -> _Source:
-        source = self._sources.get(name)
-        if source is None:
-            slots = max(1, self._resolver_slots.get(name, self._default_resolver_slots))
-            source = self._sources[name] = _Source(slots, self._source_pace(name))
-        return source
+    def _is_idle(self, lane: Lane, now: float) -> bool:
+        """Nothing runs, and nothing that only this process remembers could still delay anyone."""
+        shared = self._store.shared
+        needed_until = max(lane.used_at + (_IDLE_SHARED_S if shared else _IDLE_S), lane.hold_until)
+        return lane.busy == 0 and needed_until < now and (shared or not lane.crawl_delay_s)
 
-    def _source_pace(self, name: str) -> Pace | None:
-        rate = self._resolver_rates.get(name)
-        if rate is None:
-            return None
-        if isinstance(rate, BucketSpec):
-            return bucket_of(rate, factor=self._factor, clock=self._clock)
-        return pace_of(rate, burst=1.0, factor=self._factor)
+    def _groups_of(self, host: str) -> tuple[Lane, ...]:
+        found = self._groups_by_host.get(host)
+        if found is None:
+            groups = self._domains.groups_of(host)
+            found = self._groups_by_host[host] = tuple(self._group(pattern, limit) for pattern, limit in groups)
+        return found
+
+    def _group(self, pattern: str, limit: HostLimit) -> Lane:
+        if pattern not in self._groups:
+            self._groups[pattern] = self._limited(f"group:{pattern}", limit)
+        return self._groups[pattern]
+
+    def _source(self, name: str) -> Lane:
+        lane = self._sources.get(name)
+        if lane is None:
+            rate = self._resolver_rates.get(name)
+            slots = self._resolver_slots.get(name, self._default_resolver_slots)
+            rates = {"*": (rate,)} if rate is not None else {}
+            lane = self._sources[name] = Lane(
+                f"resolver:{name}", slots=slots, rates=rates, burst=1.0, factor=self._factor, kind=RATE
+            )
+        return lane
+
+    def _limited(self, key: str, limit: HostLimit) -> Lane:
+        rates = {str(role): tuple(rates) for role, rates in limit.rates.items()}
+        return Lane(key, slots=limit.max_concurrent, rates=rates, burst=limit.burst, factor=self._factor, kind=INTERVAL)

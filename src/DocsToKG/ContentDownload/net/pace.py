@@ -1,26 +1,33 @@
 """When may the next request start? Three pure rules over monotonic numbers.
 
-`Spacing` keeps an even flow with a bounded burst (GCRA), `Quota` counts a long window exactly,
-`Bucket` is the shared token bucket. None of them waits, locks or reads a clock.
+`Spacing` keeps an even flow with a bounded burst (GCRA), `Quota` counts a long window, `Bucket` is the token bucket.
+A rule holds no state: what it must remember is a list of numbers that its caller keeps, in memory or in a file that
+processes share. None of them waits, locks or reads a clock.
 Promises: over any window at most rate x window + burst starts; with burst 1 no gap below the interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from DocsToKG.core.bucket import Rate, TokenBucket
-from DocsToKG.core.clock import Clock
+from DocsToKG.core.bucket import Rate
 
 # An operator who writes "1000/day" means an allowance, not one request every 86 seconds.
 _LONGEST_SPACING_S = 60.0
-_MOST_REMEMBERED = 200_000
+# A larger allowance is remembered in this many grains of time, so that its memory stays small.
+_GRAINS = 64
+# A hair of slack: the wait we named must be enough when it is over, whatever rounding did.
+_HAIR = 1e-9
 
-Undo: TypeAlias = Callable[[], None]
+Memory: TypeAlias = list[float]
+
+
+class Taken(tuple[float, float]):
+    """What one start changed: enough to take it back."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,87 +40,119 @@ class BucketSpec:
 
 
 class Pace(Protocol):
-    """One rule of how often."""
+    """One rule of how often. `scale` below 1 slows it down."""
 
-    def ready_at(self, now: float) -> float:
+    @property
+    def name(self) -> str:
+        """Under which its memory is kept: the same for every process that knows the same rule."""
+
+    def ready_at(self, memory: Memory, now: float, scale: float = 1.0) -> float:
         """The earliest time for the next start; `now` or before when it may go at once."""
 
-    def take(self, now: float) -> Undo:
-        """Count one start. The answer takes it back, when nothing was sent after all."""
+    def take(self, memory: Memory, now: float, scale: float = 1.0) -> Taken:
+        """Count one start."""
+
+    def give_back(self, memory: Memory, taken: Taken, now: float) -> None:
+        """Take a start back, when nothing was sent after all."""
 
 
 class Spacing:
-    """At most `burst` at once, then one per `interval_s` (generic cell rate algorithm)."""
+    """At most `burst` at once, then one per `interval_s` (generic cell rate algorithm). Remembers the next arrival."""
 
-    def __init__(self, interval_s: float, burst: float = 1.0) -> None:
+    def __init__(self, interval_s: float, burst: float = 1.0, *, name: str = "s") -> None:
+        self.name = name
         self.interval_s = interval_s
         self._tolerance = (max(1.0, burst) - 1.0) * interval_s
-        self._arrival = -math.inf
-        self._last: object | None = None
 
-    def ready_at(self, now: float) -> float:
-        return max(now, self._arrival - self._tolerance)
+    def ready_at(self, memory: Memory, now: float, scale: float = 1.0) -> float:
+        return max(now, memory[0] - self._tolerance / scale) if memory else now
 
-    def take(self, now: float) -> Undo:
-        before, last, mine = self._arrival, self._last, object()
-        self._arrival = max(now, before) + self.interval_s
-        self._last = mine
+    def take(self, memory: Memory, now: float, scale: float = 1.0) -> Taken:
+        before = memory[0] if memory else -math.inf
+        memory[:] = [max(now, before) + self.interval_s / scale]
+        return Taken((before, memory[0]))
 
-        def undo() -> None:
-            # With a later start on top, going back could let two starts come too close; the token is then lost.
-            if self._last is mine:
-                self._arrival, self._last = before, last
-
-        return undo
+    def give_back(self, memory: Memory, taken: Taken, now: float) -> None:
+        before, after = taken
+        # With a later start on top, going back could let two starts come too close; the token is then lost.
+        if memory and memory[0] == after:
+            memory[:] = [before] if before > -math.inf else []
 
 
 class Quota:
-    """At most `amount` in any `window_s`, counted exactly."""
+    """At most `amount` in any `window_s`. Remembers runs of starts: the first, the last and how many.
 
-    def __init__(self, amount: float, window_s: float) -> None:
-        self._amount = max(1, min(_MOST_REMEMBERED, math.floor(amount)))
+    A run counts until its last start has left the window, so the promise holds exactly; a large allowance only
+    comes back in grains.
+    """
+
+    def __init__(self, amount: float, window_s: float, *, name: str = "q") -> None:
+        self.name = f"{name}:{window_s:g}"
+        self._amount = amount
         self._window_s = window_s
-        self._starts: deque[float] = deque()
+        self._grain_s = window_s / _GRAINS if amount > _GRAINS else 0.0
 
-    def ready_at(self, now: float) -> float:
-        while self._starts and self._starts[0] <= now - self._window_s:
-            self._starts.popleft()
-        if len(self._starts) < self._amount:
+    def ready_at(self, memory: Memory, now: float, scale: float = 1.0) -> float:
+        while memory and memory[1] <= now - self._window_s:
+            del memory[:3]
+        left = sum(memory[2::3]) - max(1, math.floor(self._amount * scale))
+        if left < 0:
             return now
-        return self._starts[len(self._starts) - self._amount] + self._window_s
+        for last, count in zip(memory[1::3], memory[2::3], strict=True):
+            left -= count
+            if left < 0:
+                return last + self._window_s
+        return now
 
-    def take(self, now: float) -> Undo:
-        self._starts.append(now)
-        return lambda: self._forget(now)
+    def take(self, memory: Memory, now: float, scale: float = 1.0) -> Taken:
+        if memory and now - memory[-3] < self._grain_s:
+            memory[-2] = now
+            memory[-1] += 1
+        else:
+            memory += [now, now, 1]
+        return Taken((now, now))
 
-    def _forget(self, start: float) -> None:
-        if start in self._starts:
-            self._starts.remove(start)
+    def give_back(self, memory: Memory, taken: Taken, now: float) -> None:
+        for at in range(len(memory) - 3, -1, -3):
+            if memory[at] <= taken[0] <= memory[at + 1]:
+                memory[at + 2] -= 1
+                if memory[at + 2] <= 0:
+                    del memory[at : at + 3]
+                return
 
 
 class Bucket:
-    """A token bucket seen as a pace."""
+    """Tokens up to `capacity + burst`, refilled evenly. Remembers the tokens and when they were counted."""
 
-    def __init__(self, bucket: TokenBucket) -> None:
-        self._bucket = bucket
+    def __init__(self, spec: BucketSpec, *, factor: float, name: str = "b") -> None:
+        if spec.capacity <= 0 or spec.refill_per_sec <= 0 or spec.burst < 0:
+            raise ValueError("capacity and refill_per_sec must be above zero, burst must not be negative")
+        self.name = name
+        self._limit = spec.capacity + spec.burst
+        self._refill = spec.refill_per_sec * factor
 
-    def ready_at(self, now: float) -> float:
-        wait_s = self._bucket.consume()
-        if wait_s == 0.0:
-            self._bucket.refund()
-        return now + wait_s
+    def ready_at(self, memory: Memory, now: float, scale: float = 1.0) -> float:
+        missing = 1.0 - self._tokens(memory, now)
+        return now if missing <= _HAIR else now + missing / self._refill
 
-    def take(self, now: float) -> Undo:
-        self._bucket.consume()
-        return self._bucket.refund
+    def take(self, memory: Memory, now: float, scale: float = 1.0) -> Taken:
+        memory[:] = [self._tokens(memory, now) - 1.0, now]
+        return Taken((now, now))
+
+    def give_back(self, memory: Memory, taken: Taken, now: float) -> None:
+        memory[:] = [min(self._limit, self._tokens(memory, now) + 1.0), now]
+
+    def _tokens(self, memory: Memory, now: float) -> float:
+        if not memory:
+            return self._limit
+        tokens, at = memory
+        return min(self._limit, tokens + max(0.0, now - at) * self._refill)
 
 
-def pace_of(rate: Rate, *, burst: float, factor: float) -> Pace:
+def pace_of(rate: Rate | BucketSpec, *, burst: float, factor: float, name: str) -> Pace:
     """A rate over at most a minute is a spacing; over a longer time it is a quota."""
+    if isinstance(rate, BucketSpec):
+        return Bucket(rate, factor=factor, name=f"b:{name}")
     if rate.per_s > _LONGEST_SPACING_S:
-        return Quota(rate.amount * factor, rate.per_s)
-    return Spacing(1.0 / (rate.per_second * factor), burst)
-
-
-def bucket_of(spec: BucketSpec, *, factor: float, clock: Clock) -> Pace:
-    return Bucket(TokenBucket(spec.capacity, spec.refill_per_sec * factor, spec.burst, clock=clock))
+        return Quota(rate.amount * factor, rate.per_s, name=f"q:{name}")
+    return Spacing(1.0 / (rate.per_second * factor), burst, name=f"s:{name}")

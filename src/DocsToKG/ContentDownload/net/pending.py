@@ -1,7 +1,8 @@
 """Bodies on their way into the cache, that nobody may see yet.
 
-Each process writes into a folder of its own and holds a lock in it; the lock ends with the process,
-so a newcomer knows whose leftovers it may sweep. A full disk ends the copy, never the transfer.
+A body bound for a folder lies in one that its process holds a lock in; the lock ends with the process, so a newcomer
+knows whose leftovers it may sweep. A body bound for elsewhere has no name, and ends with its process. A full disk or
+too large a body ends the copy, never the transfer.
 """
 
 from __future__ import annotations
@@ -12,12 +13,15 @@ import hashlib
 import logging
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 log = logging.getLogger(__name__)
+
+_IN_MEMORY = 512 * 1024
 
 
 class PendingFolder:
@@ -34,8 +38,9 @@ class PendingFolder:
 
     def new_body(self) -> PendingBody | None:
         """None when the disk does not take it."""
+        path = self.new_path()
         try:
-            return PendingBody(self.new_path())
+            return PendingBody(path.open("xb"), path=path)
         except OSError:
             log.warning("the cache folder takes no new body; going on without", exc_info=True)
             return None
@@ -48,12 +53,18 @@ class PendingFolder:
 class PendingBody:
     """A body being written. `complete` only after its last byte."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, file: IO[bytes], *, path: Path | None = None, largest: int | None = None) -> None:
         self.path = path
         self.complete = False
         self.size = 0
+        self._largest = largest
         self._digest = hashlib.sha256()
-        self._file: BinaryIO | None = path.open("xb")
+        self._file: IO[bytes] | None = file
+
+    @classmethod
+    def spooled(cls, *, largest: int) -> PendingBody:
+        """One without a name: in memory, and on disk when it grows."""
+        return cls(tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY), largest=largest)
 
     @property
     def sha256(self) -> str:
@@ -70,14 +81,31 @@ class PendingBody:
             if not self.complete:
                 self.discard()
 
+    def content(self) -> bytes:
+        """All of it; only of a body without a name, which has a largest size."""
+        if self._file is None:
+            raise OSError("the body is gone")
+        self._file.seek(0)
+        return self._file.read()
+
+    def move_to(self, place: Path) -> None:
+        """Only of a body with a name."""
+        if self.path is None:
+            raise OSError("the body has no name")
+        os.replace(self.path, place)
+
     def discard(self) -> None:
         self.complete = False
         self._close()
-        with contextlib.suppress(OSError):
-            self.path.unlink()
+        if self.path is not None:
+            with contextlib.suppress(OSError):
+                self.path.unlink()
 
     def _keep(self, chunk: bytes) -> None:
         if self._file is None:
+            return
+        if self._largest is not None and self.size + len(chunk) > self._largest:
+            self._close()
             return
         try:
             self._file.write(chunk)
@@ -92,7 +120,9 @@ class PendingBody:
             with contextlib.suppress(OSError):
                 self._file.flush()
                 self.complete = True
-        self._close()
+        # A name keeps the bytes; without one, the open file does.
+        if self.path is not None or not self.complete:
+            self._close()
 
     def _close(self) -> None:
         file, self._file = self._file, None

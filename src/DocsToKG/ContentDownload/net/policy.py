@@ -52,7 +52,7 @@ class SourcePolicy:
     """How one source is asked.
 
     `timeout_s` bounds a whole exchange with an API or a page and each single wait; `deadline_s` bounds the
-    whole transfer of a file, which may be large.
+    whole transfer of a file, which may be large. A body that brings next to nothing for `trickle_s` is given up.
     """
 
     name: str
@@ -63,6 +63,7 @@ class SourcePolicy:
     inline_cap_s: float = 60.0
     max_page_bytes: int = 16 * 1024 * 1024
     deadline_s: float = 900.0
+    trickle_s: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,11 +66,12 @@ def _is_explicit(headers: httpx2.Headers) -> bool:
 
 
 def _must_not_be_kept(request: httpx2.Request, response: httpx2.Response) -> bool:
-    """A signed link is a secret that is of use only whole; an answer that depends on a cookie is somebody's own."""
+    """A signed link is a secret of use only whole; what depends on a cookie, or on anything, is for one alone."""
     location, links = response.headers.get("location", ""), response.headers.get("link", "")
     signed = mask_url(location) != location or mask_text(links) != links
-    depends = "cookie" in response.headers.get("vary", "").lower()
-    return signed or (depends and "cookie" in request.headers)
+    vary = response.headers.get("vary", "").lower()
+    # `*` means that no other request may be given this answer, whatever its headers (RFC 9110 section 12.5.5).
+    return signed or "*" in vary or ("cookie" in vary and "cookie" in request.headers)
 
 
 def _is_date(text: str | None) -> bool:

@@ -21,13 +21,14 @@ from protego import Protego
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
 from DocsToKG.ContentDownload.api.steps import Gate, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
-from DocsToKG.ContentDownload.errors import ContentDownloadError
+from DocsToKG.ContentDownload.errors import ContentDownloadError, TransientFailure
+from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import UNCACHED
-from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, describe, fault_of
+from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, asked_pause_s, describe, fault_of
 from DocsToKG.ContentDownload.net.limits import Limits
 from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
-from DocsToKG.core.backoff import RetryPolicy, parse_retry_after, retry_delay
+from DocsToKG.core.backoff import RetryPolicy, retry_delay
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 
@@ -109,6 +110,7 @@ class Robots:
         timeout_s: float = 20.0,
         crawl_delay_cap_s: float = 30.0,
         retry: RetryPolicy | None = None,
+        breakers: Breakers | None = None,
     ) -> None:
         self._http = http
         self._limits = limits
@@ -123,6 +125,7 @@ class Robots:
         self._timeout_s = timeout_s
         self._crawl_delay_cap_s = crawl_delay_cap_s
         self._retry = retry or RetryPolicy(max_attempts=2, base_s=0.5)
+        self._breakers = breakers
         self._lock = threading.Lock()
         self._known: dict[str, _Rules] = {}
         self._kept_bytes = 0
@@ -187,8 +190,7 @@ class Robots:
         if answer.status != 200:
             return _Rules("allowed", now + self._keep_s)
         try:
-            # A byte order mark would hide the first group from the parser.
-            parsed = Protego.parse(answer.body.decode("utf-8-sig", errors="replace"))
+            parsed = Protego.parse(_text_of(answer.body))
             delay_s = parsed.crawl_delay(self._product)
         except Exception:
             log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
@@ -224,12 +226,16 @@ class Robots:
         return _Answer(404)
 
     def _ask(self, url: str, call: Call) -> Steps[_Answer]:
+        if self._breakers is not None:
+            self._breakers.look(url)
         permit: Permit = yield from admission(
             Gate(url, SOURCE, Role.METADATA), self._clock, call, attempts=self._attempts
         )
         began = self._clock.monotonic()
         try:
-            answer, content_type = self._exchange(url, call)
+            with self._watched(url, permit) as watched:
+                answer, content_type = self._exchange(url, call)
+                self._tell_breakers(watched, answer)
         finally:
             permit.release()
         elapsed_s = self._clock.monotonic() - began
@@ -242,6 +248,19 @@ class Robots:
         if answer.final is not None:
             raise answer.final
         return answer
+
+    def _watched(self, url: str, permit: Permit) -> Watched:
+        try:
+            return Watched([]) if self._breakers is None else self._breakers.enter(url)
+        except TransientFailure:
+            permit.refund()
+            raise
+
+    def _tell_breakers(self, watched: Watched, answer: _Answer) -> None:
+        if answer.status is None:
+            watched.unanswered(answer.cause)
+        else:
+            watched.answered(answer.status, retry_after_s=answer.retry_after_s)
 
     def _exchange(self, url: str, call: Call) -> tuple[_Answer, str | None]:
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
@@ -278,7 +297,7 @@ class Robots:
             response.status_code,
             body=bytes(body[:_LARGEST_BYTES]),
             location=response.headers.get("location", ""),
-            retry_after_s=parse_retry_after(retry_after, now=self._clock.now()),
+            retry_after_s=asked_pause_s(retry_after, now=self._clock.now()),
         )
 
     def _attempt(self, url: str, call: Call, answer: _Answer, content_type: str | None, elapsed_s: float) -> Attempt:
@@ -297,3 +316,9 @@ class Robots:
             role=Role.METADATA,
             retry_after_s=answer.retry_after_s,
         )
+
+
+def _text_of(body: bytes) -> str:
+    """UTF-8, as the RFC has it, unless the file says otherwise. A byte order mark would hide the first group."""
+    encoding = "utf-16" if body.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
+    return body.decode(encoding, errors="replace")

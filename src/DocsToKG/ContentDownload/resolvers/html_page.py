@@ -18,6 +18,10 @@ from DocsToKG.core.urls import BadUrl, join_url
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 _MAX_ELEMENTS = 5_000
 _MAX_HEADER = 16 * 1024
+_MAX_WALK = 400
+_MAX_ATTRIBUTES = 1_000
+# On a page of this size even the most crowded tag is read in a fraction of a second.
+_SMALL_PAGE_BYTES = 32 * 1024
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
 # Text encodings of the web. Others that Python knows (punycode, idna) take quadratic time on hostile input.
 _ENCODINGS = re.compile(
@@ -72,15 +76,31 @@ class HtmlPage:
 def parse_html(url: str, body: bytes, headers: Mapping[str, str]) -> HtmlPage | None:
     """The page, or None when there is nothing to parse."""
     text = _decode(body[:MAX_PAGE_BYTES], headers.get("content-type", ""))
+    markup = text.encode("utf-8", "replace")
     parser = etree.HTMLParser(encoding="utf-8", recover=True, huge_tree=False, remove_comments=True, remove_pis=True)
     try:
-        root = etree.fromstring(text.encode("utf-8", "replace"), parser)
+        if len(markup) > _SMALL_PAGE_BYTES:
+            # lxml calls only the methods it finds on a target.
+            counter = etree.HTMLParser(encoding="utf-8", recover=True, target=_Attributes())  # type: ignore[arg-type]
+            etree.fromstring(markup, counter)
+        root = etree.fromstring(markup, parser)
     except (etree.XMLSyntaxError, ValueError):
         return None
     if root is None:
         return None
     title = next((_text_in(node)[:500] for node in root.iter("title")), "")
     return HtmlPage(url, _base_of(url, root), root, _metas(root), title, text, headers)
+
+
+class _Attributes:
+    """Refuses a page with a crowded tag: the parser's tree takes quadratic time over them, its events do not."""
+
+    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
+        if len(attributes) > _MAX_ATTRIBUTES:
+            raise ValueError("too many attributes")
+
+    def close(self) -> None:
+        return None
 
 
 def link_headers(value: str) -> Iterator[LinkHeader]:
@@ -98,8 +118,15 @@ def words_of(element: etree._Element) -> str:
 
 
 def _text_in(element: etree._Element) -> str:
-    pieces = (str(piece)[:1000] for piece in islice(element.itertext(), 50))
-    return " ".join("".join(pieces).split())
+    return " ".join("".join(islice(_pieces(element), 50)).split())
+
+
+def _pieces(element: etree._Element) -> Iterator[str]:
+    """The text in reading order. Counts elements too, since a link may hold any number of them without a word."""
+    for event, node in islice(etree.iterwalk(element, events=("start", "end")), _MAX_WALK):
+        text = node.text if event == "start" else node.tail
+        if text and (event == "start" or node is not element):
+            yield str(text)[:1000]
 
 
 def _decode(body: bytes, content_type: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import StrEnum
+from itertools import islice
 from urllib.parse import unquote, urlsplit
 
 from DocsToKG.ContentDownload.api.walls import Sight, Wall, first_wall, is_short, says_challenge
@@ -26,6 +27,7 @@ class PageKind(StrEnum):
     OTHER = "other"
 
 
+_MOST_LINES = 20  # of one box; nested boxes would show the same links again and again
 _PLAIN_WALLS = (Wall.COOKIE_WALL, Wall.LOGIN_WALL, Wall.INTERSTITIAL)
 # With fewer visible words a page is only a frame for its scripts; with next to none it is nothing without them.
 _BARE_WORDS, _NO_WORDS = 60, 5
@@ -95,7 +97,7 @@ def _pointers(page: HtmlPage) -> Iterator[str]:
     for node in page.each("div"):
         # Crossref's page for DOIs with several homes.
         if "resource-line" in (node.get("class") or "").split():
-            yield from (link.get("href") or "" for link in node.iter("a"))
+            yield from (link.get("href") or "" for link in islice(node.iter("a"), _MOST_LINES))
     for node in page.each("meta"):
         refresh = (
             _REFRESH.match(node.get("content") or "") if (node.get("http-equiv") or "").lower() == "refresh" else None

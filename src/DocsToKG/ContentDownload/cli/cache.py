@@ -1,0 +1,130 @@
+"""`contentdownload cache`: how much the HTTP cache holds, and emptying it. A command parses, calls, prints.
+
+Works on every backend. Machine output (`--json`) goes to standard output, messages to standard error.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.group import CommandGroup
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.tables import print_table
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+    from DocsToKG.ContentDownload.net.census import CacheCensus
+
+cache_app = typer.Typer(
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="The HTTP cache: what it holds, and emptying it.",
+)
+
+RunOption = Annotated[
+    Path | None, typer.Option("--run", metavar="DIR", help="The cache of a pull's folder.", show_default=False)
+]
+
+
+@cache_app.command("stats")
+def stats(config: ConfigOption = None, run: RunOption = None, as_json: JsonOption = False) -> None:
+    """Count the entries and their bytes. Example: contentdownload cache stats --run my-corpus"""
+    cfg = _settings(config, run)
+    census = _census(cfg)
+    if as_json:
+        typer.echo(json.dumps({"backend": cfg.hishel.backend, "place": _place(cfg), **_plain(census)}))
+        return
+    rows = [(role, share.entries, share.body_bytes) for role, share in census.by_role.items()]
+    print_table(("role", "entries", "bytes"), [*rows, ("all", census.entries, census.body_bytes)])
+    typer.echo(f"In {_place(cfg)} ({cfg.hishel.backend}). {_span(census)}", err=True)
+    if census.unreadable:
+        typer.echo(f"{census.unreadable} entries cannot be read; they count as misses until they expire.", err=True)
+
+
+@cache_app.command("clear")
+def clear(
+    config: ConfigOption = None,
+    run: RunOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Drop every entry; stored files stay. Example: contentdownload cache clear --run my-corpus --yes"""
+    cfg = _settings(config, run)
+    if not yes and not typer.confirm(f"Drop every entry of the cache in {_place(cfg)}?", err=True):
+        raise typer.Exit(1)
+    dropped = 0
+    if _is_there(cfg):
+        from DocsToKG.ContentDownload import bootstrap
+
+        with bootstrap.open_cache(cfg) as entries:
+            dropped = entries.clear()
+    if as_json:
+        typer.echo(json.dumps({"backend": cfg.hishel.backend, "place": _place(cfg), "dropped": dropped}))
+    else:
+        typer.echo(f"{dropped} entries dropped from {_place(cfg)}. Stored files were not touched.")
+
+
+def _settings(config: str | None, run: Path | None) -> ContentDownloadConfig:
+    from DocsToKG.ContentDownload.config.loader import load_config
+    from DocsToKG.ContentDownload.config.settle import merge
+    from DocsToKG.ContentDownload.errors import RecordError
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+
+    if run is None:
+        return load_config(config)
+    if not run.is_dir():
+        raise RecordError(f"{run} is not the folder of a run; name the one given to `content pull --out`")
+    state = run.resolve() / "state"
+    places = {"hishel": {"base_path": str(state / "cache"), "sqlite_path": str(state / "cache.sqlite")}}
+    if config is not None or not (state / "run.json").exists():
+        return load_config(config, places)
+    saved = RunFolder(run).saved()
+    # A folder that holds everything may have been moved; one that does not is where it was.
+    return load_config(saved.config_file, merge(saved.overrides, places if saved.movable else {}))
+
+
+def _census(cfg: ContentDownloadConfig) -> CacheCensus:
+    from DocsToKG.ContentDownload import bootstrap
+    from DocsToKG.ContentDownload.net.census import take_census
+
+    if not _is_there(cfg):
+        return take_census(())
+    with bootstrap.open_cache(cfg) as entries:
+        return take_census(entries.walk())
+
+
+def _is_there(cfg: ContentDownloadConfig) -> bool:
+    """Looking at a cache must not make one."""
+    places = {"file": cfg.hishel.base_path, "sqlite": cfg.hishel.sqlite_path}
+    place = places.get(cfg.hishel.backend)
+    return place is None or Path(place).exists()
+
+
+def _place(cfg: ContentDownloadConfig) -> str:
+    knobs = cfg.hishel
+    if knobs.backend == "s3":
+        return f"s3://{knobs.s3_bucket}/{knobs.s3_prefix}"
+    return {"file": knobs.base_path, "sqlite": knobs.sqlite_path}.get(knobs.backend, "the server of hishel.redis_url")
+
+
+def _span(census: CacheCensus) -> str:
+    from DocsToKG.core.clock import utc_iso
+
+    if census.oldest is None or census.newest is None:
+        return "It is empty."
+    return f"Oldest entry {utc_iso(census.oldest)}, newest {utc_iso(census.newest)}."
+
+
+def _plain(census: CacheCensus) -> dict[str, Any]:
+    from DocsToKG.core.clock import utc_iso
+
+    plain = asdict(census)
+    for end in ("oldest", "newest"):
+        plain[end] = None if plain[end] is None else utc_iso(plain[end])
+    return plain

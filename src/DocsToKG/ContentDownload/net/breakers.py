@@ -1,0 +1,194 @@
+"""Which hosts and sources are left alone for a while, because they kept failing.
+
+Knows what an exchange says about its host and, where an index was asked, about its source; the rules of opening are
+`core.breaker`'s. Promises: where a breaker is open no request goes out, and the asker learns when to come back; every
+change of state reaches the record.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import dataclass
+from types import TracebackType
+
+from DocsToKG.ContentDownload.api.ports import AttemptSink
+from DocsToKG.ContentDownload.api.types import Reason
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.core.breaker import Breaker, BreakerSettings, BreakerState, CheckResult, Ticket, Transition
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import host_key, mask_url
+
+log = logging.getLogger(__name__)
+
+# The server is broken or away. 520 to 524 are a content network's words for an origin in that state.
+_BROKEN = frozenset({500, 502, 503, 504, *range(520, 525)})
+_NO_ANSWER = frozenset({Reason.CONN_ERROR, Reason.TIMEOUT, Reason.TLS_ERROR})
+# Answers about our haste, not about the server's health.
+_NOT_NOW = frozenset({408, 425})
+_TOO_MANY = 429
+# Hosts come from outside, so the number of those remembered is bounded.
+_MOST_KEYS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerStatus:
+    """How one breaker stands, for whoever wants to see."""
+
+    key: str
+    state: BreakerState
+    forced: bool
+    failure_rate: float
+    retry_in_s: float | None
+
+
+class Breakers:
+    """The breakers of one process, by `host:<host>` and `resolver:<name>`."""
+
+    def __init__(
+        self, *, clock: Clock, settings: BreakerSettings, sink: AttemptSink, most_keys: int = _MOST_KEYS
+    ) -> None:
+        self._clock = clock
+        self._settings = settings
+        self._sink = sink
+        self._most_keys = most_keys
+        self._lock = threading.Lock()
+        self._breakers: dict[str, Breaker] = {}
+
+    def look(self, url: str, resolver: str | None = None) -> None:
+        """Raises `TransientFailure(breaker_open)` where an exchange would be refused; takes nothing."""
+        for breaker in self._of(url, resolver):
+            result = breaker.look()
+            if not result.allowed:
+                raise _refusal(breaker.key, result, url)
+
+    def enter(self, url: str, resolver: str | None = None, *, trial: bool = False) -> Watched:
+        """Leave to send one request now, or `TransientFailure(breaker_open)`.
+
+        `resolver` only when an index is asked: what becomes of a file on somebody's host says nothing about the index
+        that named it. Of a `trial` only an answer counts, since having none was to be expected.
+        """
+        entered: list[tuple[Breaker, Ticket]] = []
+        for breaker in self._of(url, resolver):
+            result = breaker.check()
+            if result.ticket is None:
+                _give_back(entered)
+                raise _refusal(breaker.key, result, url)
+            entered.append((breaker, result.ticket))
+        return Watched(entered, trial=trial)
+
+    def get(self, key: str) -> Breaker:
+        """The breaker of `host:<host>` or `resolver:<name>`; made on first use."""
+        with self._lock:
+            breaker = self._breakers.get(key)
+            if breaker is None:
+                self._make_room()
+                breaker = Breaker(self._settings, self._clock, key=key, on_transition=self._tell)
+                self._breakers[key] = breaker
+            return breaker
+
+    def statuses(self, state: BreakerState | None = None) -> list[BreakerStatus]:
+        """Every breaker known, or those in one state."""
+        with self._lock:
+            known = list(self._breakers.values())
+        found = [_status(breaker) for breaker in known]
+        return [status for status in found if state is None or status.state is state]
+
+    def _of(self, url: str, resolver: str | None) -> list[Breaker]:
+        keys = [f"host:{host_key(url)}", *([f"resolver:{resolver}"] if resolver is not None else [])]
+        return [self.get(key) for key in keys]
+
+    def _make_room(self) -> None:
+        if len(self._breakers) < self._most_keys:
+            return
+        self._breakers = {key: kept for key, kept in self._breakers.items() if not kept.is_idle()}
+        if len(self._breakers) < self._most_keys:
+            return
+        # Closed ones go first, then those met longest ago; half at once, so that a flood of names is not sifted each
+        # time. A forced state was somebody's decision and stays.
+        going = sorted(
+            (key for key, kept in self._breakers.items() if not kept.forced),
+            key=lambda key: self._breakers[key].state is not BreakerState.CLOSED,
+        )
+        for key in going[: max(1, self._most_keys // 2)]:
+            del self._breakers[key]
+
+    def _tell(self, change: Transition) -> None:
+        log.info("breaker of %s: %s to %s (%s)", _named(change.key), change.old, change.new, change.why)
+        self._sink.breaker_transition(
+            change.key, change.old.value, change.new.value, reason=change.why, reset_timeout_s=change.reset_s
+        )
+
+
+class Watched:
+    """One exchange under the eyes of its breakers; they learn how it ended at the end of the block at the latest."""
+
+    def __init__(self, entered: list[tuple[Breaker, Ticket]], *, trial: bool = False) -> None:
+        self._entered = entered
+        self._trial = trial
+
+    def __enter__(self) -> Watched:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, CandidateRejected | TransientFailure):
+            self.unanswered(error.reason)
+        self.says_nothing()
+
+    def answered(self, status: int, *, retry_after_s: float | None = None) -> None:
+        """An answer came. A page that is not there is the answer of a server in good health."""
+        if status in _BROKEN or (status == _TOO_MANY and retry_after_s is None):
+            self._fail(retry_after_s)
+        elif status in _NOT_NOW or status == _TOO_MANY or status >= 500:
+            # A 429 that names a time holds the host back already; that is obeyed, and no sign of ill health.
+            self.says_nothing()
+        else:
+            for breaker, ticket in self._settle():
+                breaker.record_success(ticket=ticket)
+
+    def unanswered(self, reason: str | None) -> None:
+        """No answer came, for this reason."""
+        if reason in _NO_ANSWER and not self._trial:
+            self._fail(None)
+        else:
+            self.says_nothing()
+
+    def says_nothing(self) -> None:
+        """Nothing was sent, or we broke it off ourselves."""
+        _give_back(self._settle())
+
+    def _fail(self, retry_after_s: float | None) -> None:
+        for breaker, ticket in self._settle():
+            breaker.record_failure(retry_after_s=retry_after_s, ticket=ticket)
+
+    def _settle(self) -> list[tuple[Breaker, Ticket]]:
+        """The breakers that have not heard yet; each hears once."""
+        entered, self._entered = self._entered, []
+        return entered
+
+
+def _give_back(entered: list[tuple[Breaker, Ticket]]) -> None:
+    for breaker, ticket in entered:
+        breaker.record_nothing(ticket)
+
+
+def _refusal(key: str, result: CheckResult, url: str) -> TransientFailure:
+    named, wait_s = _named(key), result.retry_in_s
+    if wait_s is None:
+        detail = f"breaker of {named} is forced open"
+    elif result.state is BreakerState.OPEN:
+        detail = f"breaker of {named} is open for {wait_s:.0f} s"
+    else:
+        detail = f"breaker of {named} is half-open and its tests are running; come back in {wait_s:.0f} s"
+    return TransientFailure(Reason.BREAKER_OPEN, detail, url=mask_url(url), retry_after_s=wait_s)
+
+
+def _named(key: str) -> str:
+    return key.replace(":", " ", 1)
+
+
+def _status(breaker: Breaker) -> BreakerStatus:
+    result = breaker.look()
+    return BreakerStatus(breaker.key, result.state, breaker.forced, result.failure_rate, result.retry_in_s)

@@ -1,0 +1,56 @@
+"""Which limits hold for a host: its own, and those of every group of hosts it belongs to.
+
+Knows names and patterns (`*.example.org`). Does not count, wait or remember anything about hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.core.bucket import Rate
+
+
+@dataclass(frozen=True, slots=True)
+class HostLimit:
+    """What one host may be asked: `max_concurrent` at once, and the rates per role (`"*"` holds for all)."""
+
+    max_concurrent: int = 2
+    rates: Mapping[Role | str, tuple[Rate, ...]] = field(default_factory=dict)
+    burst: float = 1.0
+
+
+class Domains:
+    """The configured limits, by host name."""
+
+    def __init__(
+        self, *, default: HostLimit, hosts: Mapping[str, HostLimit], groups: Mapping[str, HostLimit] | None = None
+    ) -> None:
+        self._default = default
+        self._hosts = dict(hosts)
+        self._groups = {pattern.lower(): limit for pattern, limit in (groups or {}).items()}
+
+    def limit_of(self, host: str) -> HostLimit:
+        """The limit of the host itself, else of the nearest `*.parent`, else the default."""
+        if host in self._hosts:
+            return self._hosts[host]
+        for parent in _parents(host):
+            wild = self._hosts.get("*." + parent)
+            if wild is not None:
+                return wild
+        return self._default
+
+    def groups_of(self, host: str) -> tuple[tuple[str, HostLimit], ...]:
+        """Every group `host` belongs to, with its cap. `*.example.org` holds `example.org` too: one house, one cap."""
+        if not self._groups:
+            return ()
+        bare = host.partition(":")[0]
+        patterns = dict.fromkeys([host, bare, "*." + bare, *("*." + parent for parent in _parents(bare))])
+        return tuple((pattern, self._groups[pattern]) for pattern in patterns if pattern in self._groups)
+
+
+def _parents(host: str) -> Iterator[str]:
+    labels = host.split(".")
+    for start in range(1, len(labels)):
+        yield ".".join(labels[start:])

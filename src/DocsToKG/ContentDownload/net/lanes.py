@@ -1,0 +1,202 @@
+"""One lane per host, group of hosts and source: its rules, and what must be remembered to keep them.
+
+`Lane` holds the configured rules of one key and what this process knows of it; `Kept` is what all who share the
+limits must know. Knows no clock, no lock and no file. Promises: looking changes nothing; a take can be given back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from DocsToKG.ContentDownload.net.delays import HOLD
+from DocsToKG.ContentDownload.net.pace import BucketSpec, Memory, Pace, Spacing, Taken, pace_of
+from DocsToKG.core.bucket import Rate
+
+_CRAWL = "s:crawl"
+# One who waits for a slot of another process asks again within this time, or has gone.
+_WISH_S = 0.2
+
+
+@dataclass(slots=True)
+class Kept:
+    """What is remembered of one key. Times are the machine's monotonic time."""
+
+    busy: dict[str, int] = field(default_factory=dict)  # running exchanges, by owner
+    hold_until: float = -math.inf
+    hold_why: str = ""
+    crawl_delay_s: float = 0.0
+    last_grant: float = -math.inf
+    paces: dict[str, Memory] = field(default_factory=dict)
+    scale: float = 1.0  # of the configured rates; below 1 after the host was overwhelmed
+    slowed_at: float = -math.inf
+    told_rate: list[float] = field(default_factory=list)  # amount, per_s, until: what the host itself announced
+    told_slots: list[float] = field(default_factory=list)  # number, until
+    wisher: str = ""  # the owner who waits for another's slot
+    wished_at: float = -math.inf
+
+    def encode(self) -> str:
+        return json.dumps([getattr(self, name) for name in self.__slots__], separators=(",", ":"))
+
+    @classmethod
+    def decode(cls, text: str) -> Kept:
+        return cls(*json.loads(text))
+
+    def moved(self, shift_s: float) -> Kept:
+        """The same after a restart of the machine, whose monotonic time then began anew. Nothing runs any more."""
+        quotas = {name: _moved_runs(runs, shift_s) for name, runs in self.paces.items() if name.startswith("q")}
+        return Kept(
+            hold_until=self.hold_until + shift_s,
+            hold_why=self.hold_why,
+            crawl_delay_s=self.crawl_delay_s,
+            paces=quotas,
+            scale=self.scale,
+        )
+
+
+def _moved_runs(runs: Memory, shift_s: float) -> Memory:
+    return [value if at % 3 == 2 else value + shift_s for at, value in enumerate(runs)]
+
+
+class Rule(NamedTuple):
+    """One rule of time: nobody passes before `at`."""
+
+    key: str
+    at: float
+    why: str
+    kind: str
+
+
+class Lane:
+    """The rules of one key, and this process's own part in it."""
+
+    def __init__(
+        self,
+        key: str,
+        *,
+        slots: int,
+        rates: Mapping[str, tuple[Rate | BucketSpec, ...]],
+        burst: float,
+        factor: float,
+        kind: str,
+    ) -> None:
+        self.key = key
+        self.name = key.partition(":")[2]
+        self.kind = kind
+        self.slots = max(1, slots)
+        self.busy = 0  # exchanges of this process
+        self.used_at = -math.inf
+        # What the last look at the shared record said. It may have become stricter since, hardly ever milder.
+        self.shut: Rule | None = None
+        self.hold_until = -math.inf
+        self.crawl_delay_s = 0.0
+        self.scale = 1.0
+        self.room = self.slots
+        # Kept a second time, over the moments of sending instead of granting.
+        self.sent: dict[str, Memory] = {}
+        self._rates = rates
+        self._burst = burst
+        self._factor = factor
+        self._paces: dict[str, list[Pace]] = {}
+
+    def rules(self, kept: Kept, role: str, now: float) -> Iterator[Rule]:
+        yield Rule(self.key, max(kept.hold_until, self.hold_until), f"{self.name}: {kept.hold_why}", HOLD)
+        for pace, scale in self._active(kept, role, now):
+            at = pace.ready_at(kept.paces.setdefault(pace.name, []), now, scale)
+            yield Rule(self.key, at, f"{self.kind} of {self.name}", self.kind)
+
+    def slots_for(self, kept: Kept, now: float) -> int:
+        told = int(kept.told_slots[0]) if kept.told_slots and now < kept.told_slots[1] else self.slots
+        return max(1, min(self.slots, told))
+
+    def is_free(self, kept: Kept, me: str, now: float, is_gone: Callable[[str], bool]) -> bool:
+        """A slot is free, and is not another process's turn."""
+        left = self.slots_for(kept, now) - sum(kept.busy.values())
+        if left <= 0:
+            for owner in [owner for owner in kept.busy if owner != me and is_gone(owner)]:
+                left += kept.busy.pop(owner)
+        others_turn = kept.wisher not in ("", me) and now - kept.wished_at < _WISH_S
+        return left > (1 if others_turn else 0)
+
+    def wish(self, kept: Kept, me: str, now: float) -> None:
+        """Stand in line for a slot that another process holds, unless somebody stands there already."""
+        if kept.wisher in ("", me) or now - kept.wished_at >= _WISH_S:
+            kept.wisher, kept.wished_at = me, now
+
+    def take(self, kept: Kept, role: str, now: float) -> list[tuple[Pace, Taken]]:
+        """Count one start."""
+        kept.last_grant = now
+        return [
+            (pace, pace.take(kept.paces.setdefault(pace.name, []), now, scale))
+            for pace, scale in self._active(kept, role, now)
+        ]
+
+    def occupy(self, kept: Kept, me: str) -> None:
+        kept.busy[me] = kept.busy.get(me, 0) + 1
+        if kept.wisher == me:
+            kept.wisher = ""
+
+    def vacate(self, kept: Kept, me: str) -> None:
+        left = kept.busy.pop(me, 0) - 1
+        if left > 0:
+            kept.busy[me] = left
+
+    def give_back(self, kept: Kept, taken: list[tuple[Pace, Taken]], now: float) -> None:
+        for pace, what in reversed(taken):
+            pace.give_back(kept.paces.setdefault(pace.name, []), what, now)
+
+    def note(self, kept: Kept, now: float) -> None:
+        """Remember what the record says, for answers that need no look at it. A hold is never shortened."""
+        self.hold_until = max(self.hold_until, kept.hold_until)
+        self.crawl_delay_s = kept.crawl_delay_s
+        self.scale = kept.scale
+        self.room = self.slots_for(kept, now)
+
+    def set_crawl_delay(self, kept: Kept, seconds: float) -> None:
+        kept.crawl_delay_s = seconds
+        kept.paces[_CRAWL] = [kept.last_grant + seconds] if seconds > 0 and kept.last_grant > -math.inf else []
+
+    def sending_delay_s(self, role: str, now: float) -> float:
+        """Seconds until one more may be sent by this process."""
+        ready = [now, self.hold_until]
+        for pace in self._sending(role):
+            ready.append(pace.ready_at(self.sent.setdefault(pace.name, []), now, self._scale_of(pace)))
+        return max(ready) - now
+
+    def sending(self, role: str, now: float) -> list[tuple[Pace, Taken]]:
+        return [
+            (pace, pace.take(self.sent.setdefault(pace.name, []), now, self._scale_of(pace)))
+            for pace in self._sending(role)
+        ]
+
+    def unsend(self, sent: list[tuple[Pace, Taken]], now: float) -> None:
+        for pace, what in reversed(sent):
+            pace.give_back(self.sent.setdefault(pace.name, []), what, now)
+
+    def _sending(self, role: str) -> list[Pace]:
+        crawl: list[Pace] = [Spacing(self.crawl_delay_s, name=_CRAWL)] if self.crawl_delay_s > 0 else []
+        return crawl + self._configured(role)
+
+    def _scale_of(self, pace: Pace) -> float:
+        return 1.0 if pace.name == _CRAWL else self.scale
+
+    def _active(self, kept: Kept, role: str, now: float) -> Iterator[tuple[Pace, float]]:
+        """Each pace that holds now, and by how much it is slowed down."""
+        if kept.crawl_delay_s > 0:
+            yield Spacing(kept.crawl_delay_s, name=_CRAWL), 1.0
+        if kept.told_rate and now < kept.told_rate[2]:
+            yield pace_of(Rate(kept.told_rate[0], kept.told_rate[1]), burst=1.0, factor=1.0, name="told"), 1.0
+        for pace in self._configured(role):
+            yield pace, kept.scale
+
+    def _configured(self, role: str) -> list[Pace]:
+        if role not in self._paces:
+            self._paces[role] = [
+                pace_of(rate, burst=self._burst, factor=self._factor, name=f"{of}:{number}")
+                for of in dict.fromkeys(("*", role))
+                for number, rate in enumerate(self._rates.get(of, ()))
+            ]
+        return self._paces[role]

@@ -1,0 +1,399 @@
+"""Where limits are remembered: in this process, or in one small file for every process of the user.
+
+The file is SQLite in WAL mode; each change is one short transaction. Each process holds a locked file beside it
+while it lives, so that the slots of a dead one are known to be free. Knows records and owners, no rules.
+Promises: a change happens wholly or not at all; nobody waits here longer than a few hundredths of a second; what
+could not be written because the file was busy is written later; nothing is forgotten by a restart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from DocsToKG.ContentDownload.net.lanes import Kept
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.digest import canonical_json, sha256_hex
+from DocsToKG.core.ids import new_worker_id
+from DocsToKG.Orchestrator.ledger.disk import network_disk
+from DocsToKG.Orchestrator.services.presence import Presence
+
+T = TypeVar("T")
+Change = Callable[[list[Kept]], tuple[T, bool]]
+
+_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS lanes (key TEXT PRIMARY KEY, kept TEXT NOT NULL, touched REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS boot (one INTEGER PRIMARY KEY CHECK (one = 1), id TEXT, wall REAL, monotonic REAL);
+"""
+_BUSY_S = 0.02  # how long one look at the file may wait for another process
+_PATIENCE_S = 5.0  # how long a busy file is nothing to speak of
+_AGAIN_S = 0.03
+_REPAIR_S = 0.5
+_LOOK_S = 0.25  # how often it is worth asking whether an owner is alive, and the file still the same
+_NOTE_S = 20.0  # how often the time is written down, for the case that the machine restarts
+_KEEP_S = 2 * 86400.0
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+
+class StoreAway(Exception):
+    """The record cannot be read now: no request may start. Ask again after `again_s`."""
+
+    def __init__(self, why: str, again_s: float) -> None:
+        super().__init__(why)
+        self.why = why
+        self.again_s = again_s
+
+
+class LimitStore(Protocol):
+    """Keeps one record per key. The caller sees to it that one thread at a time is inside."""
+
+    owner: str
+    shared: bool
+
+    def change(self, keys: Sequence[str], change: Change[T]) -> T:
+        """Hand the records of `keys` to `change`, which alters them and says whether they are to be written."""
+
+    def post(self, keys: Sequence[str], change: Change[None]) -> None:
+        """The same for what must not get lost: when the record is away, it is done as soon as it is back."""
+
+    def is_gone(self, owner: str) -> bool:
+        """`owner` runs no more."""
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Nobody in this process needs `keys` for now."""
+
+    def close(self) -> None: ...
+
+
+class MemoryStore:
+    """The record of one process."""
+
+    owner = "me"
+    shared = False
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Kept] = {}
+
+    def change(self, keys: Sequence[str], change: Change[T]) -> T:
+        return change([self._kept.setdefault(key, Kept()) for key in keys])[0]
+
+    def post(self, keys: Sequence[str], change: Change[None]) -> None:
+        self.change(keys, change)
+
+    def is_gone(self, owner: str) -> bool:
+        return False
+
+    def forget(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._kept.pop(key, None)
+
+    def close(self) -> None:
+        self._kept.clear()
+
+
+class SharedStore:
+    """The record of every process that opens the same `path`. `space` keeps worlds apart that must not meet."""
+
+    shared = True
+
+    def __init__(self, path: Path, *, clock: Clock, space: str = "", boot_id: str | None = None) -> None:
+        self.owner = new_worker_id()
+        self._path = path
+        self._clock = clock
+        self._space = f"{space}|" if space else ""
+        self._boot_id = _boot_id() if boot_id is None else boot_id
+        self._presence = Presence(path, self.owner)
+        self._db: sqlite3.Connection | None = None
+        self._inode = 0
+        self._mine: dict[str, int] = {}
+        self._owed: list[tuple[Sequence[str], Change[None]]] = []
+        self._alive_at: dict[str, float] = {}
+        self._away_since: float | None = None
+        self._shut_until = self._looked_at = self._noted_at = float("-inf")
+        self._lock = threading.RLock()
+        self._timer: threading.Timer | None = None
+        self._closed = False
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._presence)
+            _patiently(self._open)
+            stack.pop_all()
+        self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove the lock files of processes that were killed; their slots are found free by whoever needs one."""
+        for path in self._presence.path.parent.iterdir():
+            if path != self._presence.path:
+                _is_unlocked(path)
+
+    def change(self, keys: Sequence[str], change: Change[T]) -> T:
+        with self._lock:
+            now = self._clock.monotonic()
+            if now < self._shut_until:
+                raise self._away(now)
+            try:
+                return self._transact(keys, change, now)
+            except (sqlite3.Error, OSError, ValueError, TypeError) as error:
+                raise self._failed(error, now) from error
+
+    def post(self, keys: Sequence[str], change: Change[None]) -> None:
+        with self._lock:
+            try:
+                self.change(keys, change)
+            except StoreAway:
+                self._owed.append((tuple(keys), change))
+                self._try_later()
+
+    def is_gone(self, owner: str) -> bool:
+        now = self._clock.monotonic()
+        if now - self._alive_at.get(owner, float("-inf")) < _LOOK_S:
+            return False
+        if _is_unlocked(self._presence.path.with_name(self._presence.path.name.replace(self.owner, owner))):
+            return True
+        self._alive_at[owner] = now
+        return False
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """The file remembers; it is swept by age."""
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._timer is not None:
+                self._timer.cancel()
+            with contextlib.suppress(StoreAway):
+                self._shut_until = float("-inf")
+                held = list(self._mine)
+                self.change(held, self._leave)
+            self._disconnect()
+            # Whoever finds our file gone, or unlocked, knows that nothing of ours runs any more.
+            self._presence.__exit__(None, None, None)
+
+    def _leave(self, records: list[Kept]) -> tuple[None, bool]:
+        for kept in records:
+            kept.busy.pop(self.owner, None)
+        return None, True
+
+    def _transact(self, keys: Sequence[str], change: Change[T], now: float) -> T:
+        db = self._same_file(now)
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            owed = self._owed[:]
+            for owed_keys, owed_change in owed:
+                self._apply(db, owed_keys, owed_change, now)
+            result, _ = self._apply(db, keys, change, now)
+            self._note_time(db, now)
+            db.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            raise
+        del self._owed[: len(owed)]
+        self._away_since = None
+        return result
+
+    def _apply(self, db: sqlite3.Connection, keys: Sequence[str], change: Change[T], now: float) -> tuple[T, bool]:
+        names = [self._space + key for key in keys]
+        records = [self._read(db, name) for name in names]
+        result, changed = change(records)
+        if changed:
+            db.executemany(
+                "INSERT INTO lanes (key, kept, touched) VALUES (?1, ?2, ?3)"
+                " ON CONFLICT (key) DO UPDATE SET kept = ?2, touched = ?3",
+                [(n, kept.encode(), max(now, kept.hold_until)) for n, kept in zip(names, records, strict=True)],
+            )
+            for key, kept in zip(keys, records, strict=True):
+                self._count_mine(key, kept.busy.get(self.owner, 0))
+        return result, changed
+
+    def _count_mine(self, key: str, running: int) -> None:
+        if running:
+            self._mine[key] = running
+        else:
+            self._mine.pop(key, None)
+
+    def _read(self, db: sqlite3.Connection, name: str) -> Kept:
+        row = db.execute("SELECT kept FROM lanes WHERE key = ?", (name,)).fetchone()
+        return Kept.decode(row[0]) if row is not None else Kept()
+
+    def _failed(self, error: Exception, now: float) -> StoreAway:
+        busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+        if self._away_since is None:
+            self._away_since = now if busy else now - _PATIENCE_S
+        if not busy:
+            self._disconnect()
+        self._shut_until = now + (_AGAIN_S if busy else _REPAIR_S)
+        return self._away(now)
+
+    def _away(self, now: float) -> StoreAway:
+        long = self._away_since is not None and now - self._away_since >= _PATIENCE_S
+        why = "the shared limits cannot be read" if long else "the shared limits are being read by others"
+        return StoreAway(f"{why} ({self._path})" if long else why, max(_AGAIN_S, self._shut_until - now))
+
+    def _try_later(self) -> None:
+        if self._timer is None and not self._closed:
+            self._timer = threading.Timer(0.1, self._pay)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _pay(self) -> None:
+        with self._lock:
+            self._timer = None
+            if self._owed and not self._closed:
+                try:
+                    self.change((), lambda records: (None, False))
+                except StoreAway:
+                    self._try_later()
+
+    def _same_file(self, now: float) -> sqlite3.Connection:
+        """Our connection; a new one when the file was removed or replaced, into which we write what runs."""
+        if self._db is not None and now - self._looked_at >= _LOOK_S:
+            self._looked_at = now
+            with contextlib.suppress(FileNotFoundError):
+                if os.stat(self._path).st_ino == self._inode:
+                    return self._db
+            self._disconnect()
+        if self._db is None:
+            self._open()
+        assert self._db is not None
+        return self._db
+
+    def _open(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if (kind := network_disk(self._path)) is not None:
+            raise OSError(f"it is on a network disk ({kind})")
+        db = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(db)
+        except BaseException:
+            db.close()
+            raise
+        self._db, self._inode = db, os.stat(self._path).st_ino
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        db.execute("PRAGMA journal_mode = WAL")
+        # A power cut may lose the last moments; the machine then takes longer to come back than they lasted.
+        db.execute("PRAGMA synchronous = NORMAL")
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            version = db.execute("PRAGMA user_version").fetchone()[0]
+            if version > _VERSION:
+                raise sqlite3.DatabaseError("it was written by a later version")
+            for statement in _SCHEMA.split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+            self._after_restart(db)
+            db.execute("DELETE FROM lanes WHERE touched < ?", (self._clock.monotonic() - _KEEP_S,))
+            self._announce(db)
+            db.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            raise
+
+    def _announce(self, db: sqlite3.Connection) -> None:
+        """After the file was replaced: what of ours still runs."""
+        running = dict(self._mine)
+
+        def tell(records: list[Kept]) -> tuple[None, bool]:
+            for kept, number in zip(records, running.values(), strict=True):
+                kept.busy[self.owner] = number
+            return None, True
+
+        if running:
+            self._apply(db, list(running), tell, self._clock.monotonic())
+
+    def _after_restart(self, db: sqlite3.Connection) -> None:
+        """Monotonic time begins anew when the machine starts: bring what is remembered into the new time.
+
+        A wall clock that was set back meanwhile lengthens a pause to at most what was left of it.
+        """
+        now = self._clock.monotonic()
+        row = db.execute("SELECT id, wall, monotonic FROM boot").fetchone()
+        if row is not None and (row[0] != self._boot_id or row[2] > now + 1.0):
+            shift_s = now - row[2] - max(0.0, self._clock.now() - row[1])
+            for key, text in db.execute("SELECT key, kept FROM lanes").fetchall():
+                kept = Kept.decode(text).moved(shift_s)
+                touched = max(now, kept.hold_until)
+                db.execute("UPDATE lanes SET kept = ?, touched = ? WHERE key = ?", (kept.encode(), touched, key))
+        self._note_time(db, now)
+
+    def _note_time(self, db: sqlite3.Connection, now: float) -> None:
+        if now - self._noted_at >= _NOTE_S:
+            self._noted_at = now
+            db.execute("INSERT OR REPLACE INTO boot VALUES (1, ?, ?, ?)", (self._boot_id, self._clock.now(), now))
+
+    def _disconnect(self) -> None:
+        if self._db is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._db.close()
+            self._db = None
+
+
+def open_limit_store(path: Path | None, *, clock: Clock, space: str = "") -> tuple[LimitStore, str | None]:
+    """The shared record at `path`; where it cannot be made, that of this process alone and a note that says so."""
+    if path is None:
+        return MemoryStore(), "limits hold for this process only: no home directory is known; set limits.store_path"
+    try:
+        return SharedStore(path, clock=clock, space=space), None
+    except (OSError, sqlite3.Error) as error:
+        what = error.strerror if isinstance(error, OSError) and error.strerror else error
+        return MemoryStore(), f"limits hold for this process only: {path} cannot be used ({what})"
+
+
+def default_store_path(environ: Mapping[str, str]) -> Path | None:
+    """Where a user's limits are remembered unless they say otherwise."""
+    if environ.get("XDG_STATE_HOME"):
+        return Path(environ["XDG_STATE_HOME"]) / "docstokg" / "limits.sqlite"
+    return Path(environ["HOME"]) / ".local" / "state" / "docstokg" / "limits.sqlite" if environ.get("HOME") else None
+
+
+def space_of(connect_to: Mapping[str, str]) -> str:
+    """The real world has no name; each sandbox, known by where it is reached, has one of its own."""
+    return sha256_hex(canonical_json(dict(connect_to)))[:16] if connect_to else ""
+
+
+def _boot_id() -> str:
+    """Empty where the system tells none; then only a monotonic time that went back shows a restart."""
+    with contextlib.suppress(OSError):
+        return _BOOT_ID.read_text().strip()
+    return ""
+
+
+def _is_unlocked(path: Path) -> bool:
+    """Nobody holds the file: it is gone, or its process has ended without removing it."""
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(file)
+    return True
+
+
+def _patiently(action: Callable[[], None]) -> None:
+    """At the start, others may hold the file for a while."""
+    for _ in range(int(_PATIENCE_S / _BUSY_S / 2)):
+        try:
+            action()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            time.sleep(_BUSY_S)
+    action()

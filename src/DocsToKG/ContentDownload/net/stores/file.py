@@ -1,0 +1,154 @@
+"""Cache entries as ordinary files: `<id>.json` with the headers, and `<id>.body` where there is one.
+
+Knows the folder layout. A body is in place before its head, and both are moved there whole; what a crash leaves
+between the two is swept with the expired entries, and pending bodies of dead processes at the next start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import uuid
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from DocsToKG.ContentDownload.net.pending import PendingBody, PendingFolder
+from DocsToKG.ContentDownload.net.stores.base import SHARDS, Entry
+
+_LARGEST_HEAD = 512 * 1024
+# A body is in place just before its head; a young orphan may be about to get it.
+_ORPHAN_S = 60.0
+
+
+class FileBackend:
+    """The entries below `base_path`."""
+
+    shared = False
+    rest_s = 0.0
+
+    def __init__(self, base_path: Path) -> None:
+        self._entries = base_path / "entries"
+        self._entries.mkdir(parents=True, exist_ok=True)
+        self._pending = PendingFolder(base_path / "pending")
+
+    def new_body(self) -> PendingBody | None:
+        return self._pending.new_body()
+
+    def heads(self, key: str) -> list[tuple[uuid.UUID, bytes]]:
+        folder = self._folder(key)
+        found = ((name, _read(folder / name)) for name in _names(folder, ".json"))
+        return [(_id(name), head) for name, head in found if head is not None]
+
+    def body(self, key: str, entry_id: uuid.UUID) -> BinaryIO | None:
+        try:
+            return self._body_path(key, entry_id).open("rb")
+        except FileNotFoundError:
+            return None
+
+    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[uuid.UUID]) -> None:
+        self._folder(entry.key).mkdir(parents=True, exist_ok=True)
+        if body is not None:
+            body.move_to(self._body_path(entry.key, entry.id))
+        self._write(entry)
+        self.delete(entry.key, replaced)
+
+    def rewrite(self, entry: Entry) -> None:
+        if self._head_path(entry.key, entry.id).exists():
+            self._write(entry)
+
+    def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+        for entry_id in entry_ids:
+            for path in (self._head_path(key, entry_id), self._body_path(key, entry_id)):
+                path.unlink(missing_ok=True)
+
+    def sweep(self, shard: int, *, now: float, ttl_s: float) -> None:
+        for folder in _folders(self._entries / f"{shard:02x}"):
+            alive = {
+                name.partition(".")[0] for name in _names(folder, ".json") if _is_alive(folder / name, now - ttl_s)
+            }
+            for name in _names(folder, ""):
+                if name.partition(".")[0] not in alive and _age(folder / name, now) > _ORPHAN_S:
+                    (folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+    def walk(self) -> Iterator[bytes]:
+        for folder in self._all_folders():
+            for name in _names(folder, ".json"):
+                if (head := _read(folder / name)) is not None:
+                    yield head
+
+    def clear(self) -> int:
+        count = 0
+        for folder in self._all_folders():
+            names = _names(folder, "")
+            count += sum(name.endswith(".json") for name in names)
+            # Heads go first, so that nobody finds one whose body is gone.
+            for name in sorted(names, key=lambda name: not name.endswith(".json")):
+                (folder / name).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        return count
+
+    def close(self) -> None:
+        self._pending.close()
+
+    def _all_folders(self) -> Iterator[Path]:
+        for shard in range(SHARDS):
+            yield from _folders(self._entries / f"{shard:02x}")
+
+    def _write(self, entry: Entry) -> None:
+        draft = self._pending.new_path()
+        draft.write_bytes(entry.head)
+        os.replace(draft, self._head_path(entry.key, entry.id))
+
+    def _folder(self, key: str) -> Path:
+        return self._entries / key[:2] / key[2:]
+
+    def _head_path(self, key: str, entry_id: uuid.UUID) -> Path:
+        return self._folder(key) / f"{entry_id.hex}.json"
+
+    def _body_path(self, key: str, entry_id: uuid.UUID) -> Path:
+        return self._folder(key) / f"{entry_id.hex}.body"
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        with path.open("rb") as file:
+            return file.read(_LARGEST_HEAD)
+    except FileNotFoundError:
+        return None
+
+
+def _is_alive(path: Path, since: float) -> bool:
+    try:
+        return bool(json.loads(_read(path) or b"{}")["stored_at"] > since)
+    except (ValueError, TypeError, KeyError):
+        return False
+
+
+def _id(name: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(name.partition(".")[0])
+    except ValueError:
+        return uuid.UUID(int=0)
+
+
+def _names(folder: Path, suffix: str) -> list[str]:
+    try:
+        return sorted(name for name in os.listdir(folder) if name.endswith(suffix))
+    except OSError:
+        return []
+
+
+def _folders(parent: Path) -> list[Path]:
+    return [path for name in _names(parent, "") if (path := parent / name).is_dir()]
+
+
+def _age(path: Path, now: float) -> float:
+    try:
+        return now - path.stat().st_mtime
+    except OSError:
+        return 0.0

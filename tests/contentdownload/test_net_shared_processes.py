@@ -1,0 +1,238 @@
+"""Real processes on one record of limits, judged by the server they ask."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from DocsToKG.Sandbox.profile import SandboxServer
+
+SLACK_S = 0.1  # a network and two schedulers lie between a decision and its arrival
+
+ASKING = """
+import http.client, sys, threading, time
+from pathlib import Path
+from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.clock import SystemClock
+
+path, port, number, interval_s, slots = Path(sys.argv[1]), *map(float, sys.argv[2:])
+clock = SystemClock()
+limit = HostLimit(int(slots), {"*": (Rate(1, interval_s),)})
+limits = Limits(clock=clock, default_host=limit, store=SharedStore(path, clock=clock))
+left = threading.Semaphore(int(number))
+
+def permit():
+    while True:
+        answer = limits.ask(Gate("https://a.org/", "unpaywall", "artifact"))
+        if not isinstance(answer, NotYet):
+            if answer.start() == 0.0:
+                return answer
+            answer.refund()
+            answer.release()
+        time.sleep(min(0.05, max(0.001, (answer.at or 0) - clock.monotonic())) if isinstance(answer, NotYet) else 0.01)
+
+def work():
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+    while left.acquire(blocking=False):
+        mine = permit()
+        connection.request("GET", "/")
+        connection.getresponse().read()
+        mine.release()
+    connection.close()
+
+sys.stdin.readline()
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+limits.close()
+"""
+
+
+class CountingServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, answer_s: float) -> None:
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.answer_s = answer_s
+        self.lock = threading.Lock()
+        self.starts: list[float] = []
+        self.active = self.most = 0
+
+
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: CountingServer
+
+    def do_GET(self) -> None:
+        counts = self.server
+        with counts.lock:
+            counts.starts.append(time.monotonic())
+            counts.active += 1
+            counts.most = max(counts.most, counts.active)
+        time.sleep(counts.answer_s)
+        with counts.lock:
+            counts.active -= 1
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def counting() -> Iterator[CountingServer]:
+    server = CountingServer(answer_s=0.2)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.parametrize("processes", [2, 4])
+def test_processes_together_keep_interval_and_cap_at_the_server(
+    counting: CountingServer, tmp_path: Path, processes: int
+) -> None:
+    """LIM-06, LIM-13: three threads in each process, as fast as they may."""
+    interval_s, slots, each = 0.15, 2, 12 // processes
+    words = [str(tmp_path / "limits.sqlite"), counting.server_port, each, interval_s, slots]
+    crowd = [
+        subprocess.Popen([sys.executable, "-c", ASKING, *map(str, words)], stdin=subprocess.PIPE)
+        for _ in range(processes)
+    ]
+    try:
+        for process in crowd:
+            assert process.stdin is not None
+            process.stdin.write(b"go\n")
+            process.stdin.flush()
+        for process in crowd:
+            process.communicate(timeout=60)
+    finally:
+        for process in crowd:
+            process.kill()
+            process.wait()
+    starts = sorted(counting.starts)
+    assert len(starts) == each * processes
+    assert counting.most == slots
+    assert min(later - earlier for earlier, later in pairwise(starts)) > interval_s - SLACK_S
+    assert starts[-1] - starts[0] > (len(starts) - 1) * interval_s - SLACK_S
+
+
+PULLING = """
+import json, sys
+from pathlib import Path
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.runner import DownloadRun
+
+settings = json.loads(Path(sys.argv[1]).read_text())
+config = load_config(None, settings["config"], environ={}, user_file=Path(sys.argv[1]).with_name("none"))
+with DownloadRun(config) as run:
+    result = run.process_artifacts(settings["ids"])
+print(json.dumps({"successful": result.successful, "failed": result.failed}))
+"""
+
+
+class Puller:
+    """One `DownloadRun` in a process and a folder of its own, on the limits that all share."""
+
+    def __init__(self, server: SandboxServer, root: Path, name: str, ids: list[str]) -> None:
+        folder = root / name
+        folder.mkdir(parents=True)
+        profile = server.profile()
+        config = {
+            **profile,
+            "orchestrator": {"max_workers": 16, "retry_backoff_seconds": 1, "jitter_seconds": 0},
+            "robots": {"unreachable_seconds": 1},
+            "telemetry": {"manifest_path": str(folder / "manifest.jsonl")},
+            "storage": {"root_dir": str(folder), "min_free_bytes": 0},
+            "queue": {"path": str(folder / "state" / "ledger.sqlite")},
+            "hishel": {"base_path": str(folder / "state" / "cache")},
+            "limits": {**profile["limits"], "store_path": str(root / "limits.sqlite")},
+        }
+        self.folder = folder
+        self._settings = root / f"{name}.json"
+        self._settings.write_text(json.dumps({"config": config, "ids": ids}))
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", PULLING, str(self._settings)], stdout=subprocess.PIPE, text=True
+        )
+
+    def kill_after_files(self, number: int) -> None:
+        assert self._process is not None
+        until = time.monotonic() + 40
+        while len(list(self.folder.glob("PDF/*"))) < number and time.monotonic() < until:
+            time.sleep(0.02)
+        assert self._process.poll() is None
+        self._process.kill()
+        self._process.communicate()
+
+    def result(self) -> dict[str, int]:
+        assert self._process is not None
+        out, _ = self._process.communicate(timeout=200)
+        assert self._process.returncode == 0
+        return dict(json.loads(out))
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.communicate()
+
+
+def violations_of(server: SandboxServer) -> list[str]:
+    return [f"{found['kind']} {found['host']}: {found['detail']}" for found in server.violations()]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_two_pulls_at_once_are_as_polite_as_one(tmp_path: Path) -> None:
+    """Two runs of 150 works each with 16 workers each; the server finds nothing to complain about."""
+    with SandboxServer(works=300, seed=5) as server:
+        ids = server.identifiers(300)
+        pullers = [Puller(server, tmp_path, f"run{n}", ids[n * 150 : (n + 1) * 150]) for n in range(2)]
+        try:
+            for puller in pullers:
+                puller.start()
+            results = [puller.result() for puller in pullers]
+        finally:
+            for puller in pullers:
+                puller.stop()
+        assert violations_of(server) == []
+        assert min(result["successful"] for result in results) > 120
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_a_killed_pull_forgets_no_pause_and_no_interval(tmp_path: Path) -> None:
+    """FAIL-01, NET-06: killed three times and started again at once, while another pull goes on."""
+    with SandboxServer(works=160, seed=11) as server:
+        ids = server.identifiers(160)
+        killed, steady = Puller(server, tmp_path, "killed", ids[:80]), Puller(server, tmp_path, "steady", ids[80:])
+        try:
+            steady.start()
+            for files in (5, 15, 30):
+                killed.start()
+                killed.kill_after_files(files)
+            killed.start()
+            results = [puller.result() for puller in (killed, steady)]
+        finally:
+            killed.stop()
+            steady.stop()
+        assert violations_of(server) == []
+        assert min(result["successful"] for result in results) > 60

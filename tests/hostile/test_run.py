@@ -1,0 +1,159 @@
+"""A whole run among hostile hosts: each work's best copy does harm, its second is the paper, and all are obtained."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import hashlib
+import json
+import zlib
+
+import pytest
+
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.Sandbox.pdf import Paper, make_pdf
+
+OK = b"HTTP/1.1 200 OK\r\n"
+PUBLIC = "93.184.216.34"
+
+
+def bomb() -> bytes:
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    return b"".join(packer.compress(bytes(1 << 20)) for _ in range(64)) + packer.flush()
+
+
+BOMB = bomb()
+
+
+def drip(talk):
+    talk.send(OK + b"Content-Length: 100000\r\n\r\n%PDF-1.7\n")
+    talk.drip(b"x")
+
+
+def endless(talk):
+    talk.send(OK + b"\r\n%PDF-1.7\n")
+    talk.flood(b"x" * 65536)
+
+
+def reset_in_body(talk):
+    talk.send(OK + b"Content-Length: 100000\r\n\r\n" + b"%PDF-1.7\n" * 50)
+    talk.reset()
+
+
+def move(place, *lines):
+    return lambda talk: talk.answer(b"", b"Location: " + place, *lines, status=b"302 Found")
+
+
+EVIL = {
+    "slow-loris": drip,
+    "silent": lambda talk: talk.hold(),
+    "endless": endless,
+    "bomb": lambda talk: talk.answer(BOMB, b"Content-Encoding: gzip"),
+    "long-length": lambda talk: talk.send(OK + b"Content-Length: 99999\r\n\r\n%PDF-1.7\n"),
+    "reset": lambda talk: talk.reset(),
+    "reset-in-body": reset_in_body,
+    "close": lambda talk: None,
+    "chunk-cut": lambda talk: talk.send(OK + b"Transfer-Encoding: chunked\r\n\r\nfff\r\n%PDF-"),
+    "garbage": lambda talk: talk.send(b"\xff\xfe\0\r\n\r\n"),
+    "big-header": lambda talk: talk.send(OK + b"X: " + b"x" * 1_000_000 + b"\r\n\r\n"),
+    "loop": move(b"/paper.pdf"),
+    "metadata-address": move(b"http://169.254.169.254/latest/meta-data"),
+    "private-name": move(b"https://inside.example/x.pdf"),
+    "file-scheme": move(b"file:///etc/passwd"),
+    "bad-cookie": move(b"/paper.pdf", b"Set-Cookie: a=\xff\xfe"),
+    "page-named-pdf": lambda talk: talk.answer(b"<!doctype html><html><body>Buy it</body></html>" * 50),
+    "empty": lambda talk: talk.answer(b"", b"Content-Type: application/pdf"),
+    "half-pdf": lambda talk: talk.answer(b"%PDF-1.7\n" + b"x" * 5000, b"Content-Type: application/pdf"),
+    "gzip-lie": lambda talk: talk.answer(b"%PDF-1.7\n" + b"x" * 5000, b"Content-Encoding: gzip"),
+    "path-name": lambda talk: talk.answer(b"nothing", b'Content-Disposition: attachment; filename="../../x\\..\\y"'),
+    "status-402": lambda talk: talk.answer(b"", status=b"402 Pay"),
+    "gone": lambda talk: talk.answer(b"", status=b"410 Gone"),
+    "not-modified": lambda talk: talk.answer(b"", status=b"304 Not Modified", length=False),
+    "gzip-tail": lambda talk: (
+        talk.send(OK + b"Content-Encoding: gzip\r\n\r\n" + gzip.compress(b"%PDF-1.7\n")),
+        talk.flood(b"\0" * 65536),
+    ),
+    "retry-in-year-9999": lambda talk: talk.answer(
+        b"", b"Retry-After: Fri, 31 Dec 99999999999 23:59:59 GMT", status=b"403 No"
+    ),
+}
+
+
+def index_answer(doi, name):
+    places = [
+        {"url_for_pdf": f"https://{name}.evil.example/paper.pdf", "is_best": True, "version": "publishedVersion"},
+        {"url_for_pdf": f"https://{name}.good.example/paper.pdf", "is_best": False, "version": "publishedVersion"},
+    ]
+    return json.dumps({"doi": doi, "title": name, "year": 2020, "oa_locations": places}).encode()
+
+
+@pytest.fixture
+def works(evil):
+    """The DOI and the paper's bytes of every work, by the harm its best copy does."""
+    found = {}
+    for name, script in EVIL.items():
+        doi = f"10.5555/{name}"
+        paper = make_pdf(Paper(name, ("A. Author",), 2020, doi), size_bytes=20_000, key=name)
+        told = index_answer(doi, name)
+        evil.pages["api.unpaywall.org", f"/v2/10.5555/{name}"] = lambda talk, told=told: talk.answer(told)
+        evil.pages[f"{name}.evil.example", "/paper.pdf"] = script
+        evil.pages[f"{name}.good.example", "/paper.pdf"] = lambda talk, paper=paper: talk.answer(paper)
+        found[name] = (doi, paper)
+    return found
+
+
+@pytest.fixture
+def config(evil, tmp_path):
+    policy = {"timeout_s": 1.0, "max_retries": 0}
+    settings = {
+        "contact": "me@example.org",
+        "http": {
+            "connect_to": {"*": f"plain://127.0.0.1:{evil.port}"},
+            "names": {"inside.example": ["10.0.0.1"], "*": [PUBLIC]},
+            "timeout_connect_s": 1.0,
+            "timeout_read_s": 0.5,
+        },
+        "policies": dict.fromkeys(("unpaywall", "landing", "doi_redirect", "arxiv"), policy),
+        "budgets": {"total_timeout_s": 30.0},
+        "limits": {"rate_factor": 1000},
+        "download": {"max_bytes": 4_000_000},
+        "orchestrator": {"max_workers": 8, "max_job_attempts": 1, "retry_backoff_seconds": 1, "jitter_seconds": 0},
+        "telemetry": {"manifest_path": str(tmp_path / "manifest.jsonl")},
+        "storage": {"root_dir": str(tmp_path), "min_free_bytes": 0},
+        "queue": {"path": str(tmp_path / "state" / "ledger.sqlite")},
+        "hishel": {"base_path": str(tmp_path / "state" / "cache")},
+    }
+    return load_config(None, settings, environ={}, user_file=tmp_path / "none")
+
+
+@pytest.mark.slow
+def test_a_run_among_hostile_hosts_obtains_every_paper(works, config, evil, tmp_path, capfd, caplog):
+    """One bad host can cost one candidate, never the run."""
+    with DownloadRun(config) as run:
+        result = run.process_artifacts([doi for doi, _ in works.values()])
+    assert [(row.id, row.reason) for row in result.rows if row.outcome != "success"] == []
+    for row, (_, paper) in zip(result.rows, works.values(), strict=True):
+        assert hashlib.sha256((tmp_path / row.path).read_bytes()).digest() == hashlib.sha256(paper).digest()
+    asked = b"".join(evil.requests)
+    assert [name for name in works if b"%s.evil.example" % name.encode() not in asked] == []
+    assert list((tmp_path / ".tmp").iterdir()) == []
+    assert [path for path in (tmp_path / "state").glob("cache/pending/**/*") if path.is_file()] == []
+    assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".pdf") == []
+    said = "".join(capfd.readouterr()) + caplog.text
+    assert "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_each_harm_leaves_its_line_in_the_record(works, config, tmp_path):
+    with DownloadRun(config) as run:
+        run.process_artifacts(
+            [works[name][0] for name in ("silent", "endless", "loop", "metadata-address", "half-pdf")]
+        )
+    with open(tmp_path / "attempts.csv", encoding="utf-8", newline="") as file:
+        reasons = {
+            (row["url"].partition("/paper")[0].partition("//")[2], row["reason"]) for row in csv.DictReader(file)
+        }
+    assert ("silent.evil.example", "timeout") in reasons
+    assert ("endless.evil.example", "too-large") in reasons
+    assert {reason for host, reason in reasons if host == "half-pdf.evil.example"} & {"truncated", "corrupt-pdf"}
