@@ -14,6 +14,8 @@ import pytest
 from DocsToKG.ContentDownload.net.build import build_http_stack
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, PENDING, CacheSettings
 
+pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 PLACES = {"file": "base_path", "sqlite": "sqlite_path"}
 

@@ -17,6 +17,8 @@ import pytest
 
 from DocsToKG.Sandbox.profile import SandboxServer
 
+pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`
+
 SLACK_S = 0.1  # a network and two schedulers lie between a decision and its arrival
 
 ASKING = """

@@ -15,6 +15,8 @@ from DocsToKG.ContentDownload.resolvers.landing import LandingResolver
 from DocsToKG.ContentDownload.resolvers.landing_page import extract
 from DocsToKG.ContentDownload.resolvers.unpaywall import UnpaywallResolver
 
+pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`
+
 PDF = b"%PDF-1.7\n" + b"x" * 4000 + b"\n%%EOF\n"
 URL = "https://evil.example/page"
 

@@ -9,6 +9,8 @@ import pytest
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 
+pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`
+
 PDF = b"%PDF-1.7\n" + b"x" * 4000 + b"\n%%EOF\n"
 
 

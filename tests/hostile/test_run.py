@@ -14,6 +14,8 @@ from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
+pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`
+
 OK = b"HTTP/1.1 200 OK\r\n"
 PUBLIC = "93.184.216.34"
 

@@ -13,6 +13,8 @@ import pytest
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 
+pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`
+
 OK = b"HTTP/1.1 200 OK\r\n"
 PDF = b"%PDF-1.7\n" + b"x" * 4000 + b"\n%%EOF\n"
 LENGTH = b"Content-Length: %d\r\n\r\n" % len(PDF)

@@ -37,6 +37,7 @@ def sandbox_profile(port: int, world: World | None = None, rate_factor: float = 
         # This web recovers from its faults within seconds, so nobody has to wait minutes for another try.
         "orchestrator": {"retry_backoff_seconds": 1, "jitter_seconds": 1},
         "robots": {"unreachable_seconds": 2},
+        "breakers": {"open_seconds": 2},
     }
 
 

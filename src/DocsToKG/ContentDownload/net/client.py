@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, asked_pause_s, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
-from DocsToKG.ContentDownload.net.limits import Limits
+from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
 from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.net.policy import (
     Admitted,
@@ -321,6 +321,8 @@ class RateRetryClient:
         call, began = journey.call, self._clock.monotonic()
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
         request.extensions["deadline"] = time.monotonic() + self._whole_time_s(journey)
+        if isinstance(permit, HostPermit):
+            request.extensions["sent"] = permit.is_sent
         try:
             response = self._http.send(request, stream=True, follow_redirects=False)
         except WIRE_ERRORS as error:

@@ -19,6 +19,9 @@ from DocsToKG.core.bucket import Rate
 _CRAWL = "s:crawl"
 # One who waits for a slot of another process asks again within this time, or has gone.
 _WISH_S = 0.2
+# Who takes longer than this to connect is not waited for.
+_CONNECTING_S = 5.0
+_WORTH_S = 0.02
 
 
 @dataclass(slots=True)
@@ -61,6 +64,11 @@ def _moved_runs(runs: Memory, shift_s: float) -> Memory:
     return [value if at % 3 == 2 else value + shift_s for at, value in enumerate(runs)]
 
 
+def _is_strict(pace: Pace) -> bool:
+    """Does it keep a distance between any two, worth waiting for?"""
+    return isinstance(pace, Spacing) and pace.burst <= 1.0 and pace.interval_s >= _WORTH_S
+
+
 class Rule(NamedTuple):
     """One rule of time: nobody passes before `at`."""
 
@@ -97,6 +105,7 @@ class Lane:
         self.room = self.slots
         # Kept a second time, over the moments of sending instead of granting.
         self.sent: dict[str, Memory] = {}
+        self._on_their_way: list[float] = []  # started, and not yet on the wire
         self._rates = rates
         self._burst = burst
         self._factor = factor
@@ -171,6 +180,29 @@ class Lane:
             (pace, pace.take(self.sent.setdefault(pace.name, []), now, self._scale_of(pace)))
             for pace in self._sending(role)
         ]
+
+    def is_sending(self, role: str, now: float) -> bool:
+        """Must one wait until another's request is on the wire? Only then is it known from when to keep distance."""
+        self._on_their_way = [at for at in self._on_their_way if now - at < _CONNECTING_S]
+        return bool(self._on_their_way) and any(_is_strict(pace) for pace in self._sending(role))
+
+    def set_out(self, now: float) -> None:
+        self._on_their_way.append(now)
+
+    def arrive(self, started_at: float) -> None:
+        if started_at in self._on_their_way:
+            self._on_their_way.remove(started_at)
+
+    def count_from(self, role: str, now: float, kept: Kept | None = None) -> None:
+        """The request was on the wire at `now`: distances count from then, here or in the shared record."""
+        if kept is None:
+            active = [(pace, self._scale_of(pace), self.sent) for pace in self._sending(role)]
+        else:
+            active = [(pace, scale, kept.paces) for pace, scale in self._active(kept, role, now)]
+        for pace, scale, memories in active:
+            memory = memories.setdefault(pace.name, [])
+            if memory and isinstance(pace, Spacing) and _is_strict(pace):
+                memory[0] = max(memory[0], now + pace.interval_s / scale)
 
     def unsend(self, sent: list[tuple[Pace, Taken]], now: float) -> None:
         for pace, what in reversed(sent):

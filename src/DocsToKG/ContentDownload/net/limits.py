@@ -34,6 +34,8 @@ _IDLE_SHARED_S = 120.0
 _POLL_S = 0.05
 # Later than this after its grant, a thread must see whether another process has been granted meanwhile.
 _LATE_S = 0.01
+# How soon to look again whether another's request is on the wire.
+_SENDING_S = 0.005
 # Requests that were under way together are refused together; that is one refusal, not many.
 _ONE_REFUSAL_S = 1.0
 
@@ -57,6 +59,7 @@ class HostPermit:
         self.lanes = lanes
         self.taken = taken
         self.granted_at = granted_at
+        self.started_at: float | None = None
         self.sent: list[tuple[Lane, list[tuple[Pace, Taken]]]] = []
 
     def start(self) -> float:
@@ -67,13 +70,17 @@ class HostPermit:
         """
         return self._limits._start(self)
 
+    def is_sent(self) -> None:
+        """The request is on the wire: from now on others keep their distance."""
+        self._limits._is_sent(self)
+
     def refund(self) -> None:
         self._limits._refund(self)
 
     def release(self) -> None:
         if not self._released:
             self._released = True
-            self._limits._release(self.lanes)
+            self._limits._release(self)
 
 
 class Limits:
@@ -248,13 +255,39 @@ class Limits:
     def _start(self, permit: HostPermit) -> float:
         with self._lock:
             now, lanes = self._clock.monotonic(), permit.lanes[:-1]
+            if any(lane.is_sending(permit.role, now) for lane in lanes):
+                return _SENDING_S
             delay_s = max(lane.sending_delay_s(permit.role, now) for lane in lanes)
             if delay_s <= 0 and self._store.shared and now - permit.granted_at > _LATE_S:
                 delay_s = self._regrant(permit, now)
             if delay_s > 0:
                 return delay_s
             permit.sent += [(lane, lane.sending(permit.role, now)) for lane in lanes]
+            permit.started_at = now
+            for lane in lanes:
+                lane.set_out(now)
             return 0.0
+
+    def _is_sent(self, permit: HostPermit) -> None:
+        with self._lock:
+            now, lanes = self._clock.monotonic(), permit.lanes[:-1]
+            self._arrive(permit)
+            for lane in lanes:
+                lane.count_from(permit.role, now)
+
+            def move(records: list[Kept]) -> tuple[None, bool]:
+                for lane, kept in zip(lanes, records, strict=True):
+                    lane.count_from(permit.role, now, kept)
+                return None, True
+
+            if self._store.shared and now - permit.granted_at > _LATE_S:
+                self._store.post([lane.key for lane in lanes], move)
+
+    def _arrive(self, permit: HostPermit) -> None:
+        started_at, permit.started_at = permit.started_at, None
+        if started_at is not None:
+            for lane in permit.lanes[:-1]:
+                lane.arrive(started_at)
 
     def _regrant(self, permit: HostPermit, now: float) -> float:
         """A late thread's start counts from now: its grant is changed for a new one, if there is one."""
@@ -304,8 +337,8 @@ class Limits:
         for lane, kept, what in zip(lanes, records, taken, strict=False):
             lane.give_back(kept, what, now)
 
-    def _release(self, lanes: Sequence[Lane]) -> None:
-        me = self._store.owner
+    def _release(self, permit: HostPermit) -> None:
+        me, lanes = self._store.owner, permit.lanes
 
         def vacate(records: list[Kept]) -> tuple[None, bool]:
             for lane, kept in zip(lanes, records, strict=True):
@@ -313,6 +346,7 @@ class Limits:
             return None, True
 
         with self._lock:
+            self._arrive(permit)
             for lane in lanes:
                 lane.busy -= 1
             self._store.post([lane.key for lane in lanes], vacate)

@@ -62,6 +62,7 @@ class Spacing:
     def __init__(self, interval_s: float, burst: float = 1.0, *, name: str = "s") -> None:
         self.name = name
         self.interval_s = interval_s
+        self.burst = burst
         self._tolerance = (max(1.0, burst) - 1.0) * interval_s
 
     def ready_at(self, memory: Memory, now: float, scale: float = 1.0) -> float:
