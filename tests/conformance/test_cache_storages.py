@@ -26,6 +26,8 @@ from DocsToKG.ContentDownload.net.cache import ARTIFACT, PENDING, UNCACHED, Cach
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.core.clock import ManualClock
 
+pytestmark = pytest.mark.slow  # real servers or many restarts; part of `make test`
+
 URL = "https://a.org/w?x=1"
 FRESH = {"cache-control": "max-age=600"}
 OLD = {"cache-control": "max-age=1", "date": formatdate(0, usegmt=True)}

@@ -18,6 +18,8 @@ from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import PENDING, CacheSettings
 from DocsToKG.core.clock import ManualClock
 
+pytestmark = pytest.mark.slow  # real servers or many restarts; part of `make test`
+
 FRESH = {"cache-control": "max-age=600"}
 PASSWORD = "planted-password"
 Open = Callable[..., HttpStack]

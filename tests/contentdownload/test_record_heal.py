@@ -17,6 +17,8 @@ from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.attempts import CSV_HEADER
 from DocsToKG.core.clock import ManualClock
 
+pytestmark = pytest.mark.slow  # real servers or many restarts; part of `make test`
+
 FOLLOWERS = ("manifest.jsonl", "attempts.csv", "attempts.jsonl")
 
 
