@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -151,8 +152,11 @@ def test_a_newcomer_spares_what_a_living_process_writes(tmp_path):
     living = subprocess.Popen([sys.executable, "-c", HURRY, str(tmp_path), "1"], stdout=subprocess.PIPE)
     try:
         assert living.stdout.readline() == b"ready\n"
-        for _ in range(200):
+        looks, until = 0, time.monotonic() + 20
+        while looks < 200 or not (tmp_path / "PDF").exists():  # it must have stored something to be spared
+            assert time.monotonic() < until
             LocalStore(tmp_path, min_free_bytes=0, fsync=False).prepare()
+            looks += 1
         assert living.poll() is None, "its temp files were never taken from it"
     finally:
         living.kill()
