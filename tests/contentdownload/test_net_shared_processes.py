@@ -201,6 +201,7 @@ def violations_of(server: SandboxServer) -> list[str]:
     return [f"{found['kind']} {found['host']}: {found['detail']}" for found in server.violations()]
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_two_pulls_at_once_are_as_polite_as_one(tmp_path: Path) -> None:
@@ -219,6 +220,7 @@ def test_two_pulls_at_once_are_as_polite_as_one(tmp_path: Path) -> None:
         assert min(result["successful"] for result in results) > 120
 
 
+@pytest.mark.long
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 def test_a_killed_pull_forgets_no_pause_and_no_interval(tmp_path: Path) -> None:
