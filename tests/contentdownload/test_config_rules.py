@@ -56,10 +56,12 @@ def test_a_source_without_a_slot_limit_may_use_all_workers() -> None:
 
 
 def test_the_shipped_tiers_are_in_the_promised_order() -> None:
-    """RES-01."""
+    """RES-01, with two tiers between them for the sources that came later."""
     assert [(tier.name, tier.parallel, tier.sources) for tier in SHIPPED.tiers] == [
         ("direct_oa", 2, ("unpaywall_pdf", "arxiv_pdf", "pmc_pdf")),
+        ("repositories", 2, ("zenodo", "figshare", "hal", "osti", "biorxiv", "datacite")),
         ("doi_follow", 1, ("doi_redirect_pdf",)),
+        ("indexes", 2, ("openalex", "crossref", "semantic_scholar", "core", "doaj", "openaire", "fatcat")),
         ("landing_scrape", 2, ("landing_scrape_pdf", "europe_pmc_pdf")),
         ("archive", 1, ("wayback_pdf",)),
     ]
@@ -176,7 +178,9 @@ def test_the_order_moves_sources_within_their_tier_only() -> None:
     plan = tier_plan(loaded(**{"resolvers.order": ["pmc_pdf", "europe_pmc", "unpaywall"]}))
     assert [tier.sources for tier in plan] == [
         ("pmc", "unpaywall", "arxiv"),
+        ("zenodo", "figshare", "hal", "osti", "biorxiv", "datacite"),
         ("doi_redirect",),
+        ("openalex", "crossref", "semantic_scholar", "core", "doaj", "openaire", "fatcat"),
         ("europe_pmc", "landing"),
         ("wayback",),
     ]
@@ -186,7 +190,8 @@ def test_a_source_of_no_tier_joins_one_when_it_is_named() -> None:
     """RES-18."""
     plan = {tier.name: tier.sources for tier in tier_plan(loaded(**{"resolvers.order": "openalex, crossref"}))}
     assert plan["doi_follow"] == ("crossref", "doi_redirect")
-    assert plan["direct_oa"] == ("openalex", "unpaywall", "arxiv", "pmc")
+    assert "crossref" not in plan["indexes"]
+    assert plan["direct_oa"] == ("unpaywall", "arxiv", "pmc")
     own = loaded(tiers=[{"name": "mine", "sources": ["arxiv"]}], resolvers={"order": ["crossref"]})
     assert [tier.sources for tier in tier_plan(own)] == [("crossref", "arxiv")]
 

@@ -76,13 +76,18 @@ class Reason(StrEnum):
     CHALLENGE = "challenge"
     COOKIE_WALL = "cookie-wall"
     LOGIN_WALL = "login-wall"
+    PAYWALL = "paywall"
     INTERSTITIAL = "interstitial"
+    ROUTER = "router"
     EMPTY_BODY = "empty-body"
     TOO_SMALL = "too-small"
     TRUNCATED = "truncated"
     CORRUPT_PDF = "corrupt-pdf"
     CHECKSUM_MISMATCH = "checksum-mismatch"
     WRONG_ARTICLE = "wrong-article"
+    SUPPLEMENT = "supplement"
+    STUB = "stub"  # a cover, a preview of one page, a notice in place of the paper
+    NO_FULL_TEXT = "no-full-text"  # XML or HTML that holds the abstract alone
     REDIRECT_LOOP = "redirect-loop"
     TOO_MANY_REDIRECTS = "too-many-redirects"
     BAD_URL = "bad-url"
@@ -92,6 +97,7 @@ class Reason(StrEnum):
     NO_OPEN_COPY = "no_open_copy"
     BREAKER_OPEN = "breaker_open"
     UNKNOWN_IDENTIFIER = "unknown-identifier"
+    FILTERED = "filtered"  # left out by the user's own filters, before any file was asked for
     CANCELLED = "cancelled"
     DISK_FULL = "disk-full"
     WORKER_EXCEPTION = "worker_exception"
@@ -125,6 +131,7 @@ class WorkArtifact:
     pdf_urls: tuple[str, ...] = ()
     license: str | None = None
     oa_status: str | None = None
+    is_retracted: bool | None = None  # None: nobody said
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -164,7 +171,7 @@ class DownloadPlan:
     url: str
     resolver_name: str
     referer: str | None = None
-    expected_mime: str | None = "application/pdf"
+    expected_mime: str | None = "application/pdf"  # or application/xml (JATS), text/html: full text in that form
     etag: str | None = None
     last_modified: str | None = None
     max_bytes_override: int | None = None
@@ -172,7 +179,10 @@ class DownloadPlan:
     license: str | None = None
     host_type: str | None = None  # publisher | repository
     evidence: str | None = None  # what named the link: url_for_pdf, citation_pdf_url, ...
-    checksum: str | None = None  # published digest, "md5:<hex>" or "sha256:<hex>"
+    checksum: str | None = None  # published digest, "md5:<hex>", "sha1:<hex>" or "sha256:<hex>"
+    size_bytes: int | None = None  # as announced, for estimates
+    page_doi: str | None = None  # the DOI that the page which named the link is about
+    is_guess: bool = False  # built by a rule from the identifier; nobody said that it exists
 
 
 @dataclass(frozen=True, slots=True)

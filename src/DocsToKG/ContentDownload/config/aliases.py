@@ -21,6 +21,14 @@ LONG_NAMES: dict[str, str] = {
     "semantic_scholar": "semantic_scholar",
     "core": "core",
     "doaj": "doaj",
+    "datacite": "datacite",
+    "zenodo": "zenodo",
+    "hal": "hal",
+    "osti": "osti",
+    "biorxiv": "biorxiv",
+    "figshare": "figshare",
+    "fatcat": "fatcat",
+    "openaire": "openaire",
     "idconv": "idconv",
 }
 _SHORT_NAMES = {long: short for short, long in LONG_NAMES.items()} | {short: short for short in LONG_NAMES}

@@ -17,7 +17,7 @@ from DocsToKG.ContentDownload.config.sources import BucketConfig, PolicyConfig, 
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
 
-# Where a source goes that stands in no tier but is named in `resolvers.order`.
+# Where a source goes that is named in `resolvers.order`, though it stands in no tier or, for these, in another one.
 _HOME_TIERS = {"crossref": "doi_follow"}
 _DEFAULT_HOME = "direct_oa"
 
@@ -72,7 +72,9 @@ def tier_plan(config: ContentDownloadConfig, *, only: Collection[str] | None = N
     tiers = [Tier(t.name, t.parallel, tuple(canonical_source(name) for name in t.sources)) for t in config.tiers]
     placed = {name for tier in tiers for name in tier.sources}
     for name in order:
-        if name not in placed:
+        if _leaves_for_home(tiers, name):
+            tiers = _joined([_without(tier, name) for tier in tiers], name)
+        elif name not in placed:
             tiers = _joined(tiers, name)
     rank = {name: place for place, name in enumerate(order)}
     ordered = [
@@ -146,6 +148,16 @@ def _joined(tiers: list[Tier], name: str) -> list[Tier]:
     at = next((place for place, tier in enumerate(tiers) if tier.name == home), len(tiers) - 1)
     tier = tiers[at]
     return [*tiers[:at], Tier(tier.name, tier.parallel, (*tier.sources, name)), *tiers[at + 1 :]]
+
+
+def _leaves_for_home(tiers: list[Tier], name: str) -> bool:
+    """Is there a tier that this source prefers to the one it stands in?"""
+    home = next((tier for tier in tiers if tier.name == _HOME_TIERS.get(name)), None)
+    return home is not None and name not in home.sources
+
+
+def _without(tier: Tier, name: str) -> Tier:
+    return Tier(tier.name, tier.parallel, tuple(source for source in tier.sources if source != name))
 
 
 def _kept(tiers: list[Tier], only: Collection[str]) -> list[Tier]:

@@ -103,6 +103,20 @@ class ResolversConfig(Section):
         default=KeyResolverConfig(), description="CORE: copies in repositories; needs a key."
     )
     doaj: KeyResolverConfig = Field(default=KeyResolverConfig(), description="DOAJ: articles of open journals.")
+    datacite: MailResolverConfig = Field(
+        default=MailResolverConfig(), description="DataCite: address and licence of a DataCite DOI."
+    )
+    zenodo: KeyResolverConfig = Field(
+        default=KeyResolverConfig(), description="Zenodo: files of a record; a token is optional."
+    )
+    hal: ResolverConfig = Field(default=ResolverConfig(), description="HAL: deposited files by DOI or HAL id.")
+    osti: ResolverConfig = Field(default=ResolverConfig(), description="OSTI: full text of US energy research.")
+    biorxiv: ResolverConfig = Field(default=ResolverConfig(), description="bioRxiv and medRxiv preprints.")
+    figshare: KeyResolverConfig = Field(
+        default=KeyResolverConfig(), description="figshare: files of an article; a token is optional."
+    )
+    fatcat: ResolverConfig = Field(default=ResolverConfig(), description="fatcat: archived copies with their hashes.")
+    openaire: ResolverConfig = Field(default=ResolverConfig(), description="OpenAIRE Graph: copies in repositories.")
     idconv: MailResolverConfig = Field(
         default=MailResolverConfig(), description="NCBI's converter: the DOI of a PMCID or PMID."
     )

@@ -60,3 +60,15 @@ def unique_plans(plans: Iterable[DownloadPlan]) -> tuple[DownloadPlan, ...]:
         except BadUrl:
             continue
     return tuple(kept.values())
+
+
+_VERSIONS = {"publishedVersion": 0, "acceptedVersion": 1, "submittedVersion": 2}
+
+
+def in_order(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
+    """PDFs before other forms, evidence before guesses, then published, accepted, submitted, unknown version."""
+
+    def rank(plan: DownloadPlan) -> tuple[bool, bool, int]:
+        return plan.expected_mime != "application/pdf", plan.is_guess, _VERSIONS.get(plan.version or "", 3)
+
+    return sorted(plans, key=rank)

@@ -1,57 +1,78 @@
 """Which sources exist, and building the ones a run uses.
 
 Names are the short canonical ones (`unpaywall`); the long ones of the tiers are aliases of the configuration.
-Keys do not travel in URLs or headers made here, where the cache would store them: `credentials` says which host
-gets what, and the client adds it below the cache.
+A source's module is loaded when it is built. Keys do not travel in URLs or headers made here, where the cache would
+store them: `credentials` says which host gets what, and the client adds it below the cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import cast
 
 from DocsToKG.ContentDownload.api.ports import Resolver
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.policy import HostCredentials
-from DocsToKG.ContentDownload.resolvers import openalex_record
-from DocsToKG.ContentDownload.resolvers.arxiv import ArxivResolver
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.doi_redirect import DoiRedirectResolver
-from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
-from DocsToKG.ContentDownload.resolvers.landing import LandingResolver
-from DocsToKG.ContentDownload.resolvers.openalex import OpenAlexResolver
-from DocsToKG.ContentDownload.resolvers.unpaywall import UnpaywallResolver
 from DocsToKG.core.urls import host_key
 
-_BUILDERS: Mapping[str, Callable[[ResolverSettings], Resolver]] = {
-    "unpaywall": lambda settings: UnpaywallResolver(settings=settings),
-    "arxiv": lambda settings: ArxivResolver(settings=settings),
-    "doi_redirect": lambda settings: DoiRedirectResolver(settings=settings),
-    "landing": lambda settings: LandingResolver(settings=settings),
-    "openalex": lambda settings: OpenAlexResolver(settings=settings),
-    "idconv": lambda settings: IdConverter(settings=settings),
+# By name: the module of this package and the class in it.
+_SOURCES: Mapping[str, tuple[str, str]] = {
+    "unpaywall": ("unpaywall", "UnpaywallResolver"),
+    "arxiv": ("arxiv", "ArxivResolver"),
+    "doi_redirect": ("doi_redirect", "DoiRedirectResolver"),
+    "landing": ("landing", "LandingResolver"),
+    "openalex": ("openalex", "OpenAlexResolver"),
+    "idconv": ("idconv", "IdConverter"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class KeyUse:
+    """How a service is shown its key: the header, how the key stands in it, and the addresses that get it."""
+
+    header: str
+    form: str
+    addresses: tuple[str, ...]
+
+
+_KEYS: Mapping[str, KeyUse] = {
+    "openalex": KeyUse("Authorization", "Bearer {key}", ("https://api.openalex.org", "https://content.openalex.org")),
+    "semantic_scholar": KeyUse("x-api-key", "{key}", ("https://api.semanticscholar.org",)),
+    "core": KeyUse("Authorization", "Bearer {key}", ("https://api.core.ac.uk",)),
+    "zenodo": KeyUse("Authorization", "Bearer {key}", ("https://zenodo.org",)),
+    "figshare": KeyUse("Authorization", "token {key}", ("https://api.figshare.com",)),
 }
 
 
 def names() -> tuple[str, ...]:
-    """Every source that can be built, in the order of the default tiers."""
-    return tuple(_BUILDERS)
+    """Every source that can be built."""
+    return tuple(_SOURCES)
 
 
 def build(wanted: Iterable[str], *, settings: Mapping[str, ResolverSettings] | None = None) -> dict[str, Resolver]:
     """The sources `wanted`, in that order; an unknown name is a `ConfigError`."""
-    built: dict[str, Resolver] = {}
-    for name in wanted:
-        builder = _BUILDERS.get(name)
-        if builder is None:
-            raise ConfigError(f"unknown source {name!r}; known: {', '.join(names())}")
-        built[name] = builder((settings or {}).get(name) or ResolverSettings())
-    return built
+    return {name: _build_one(name, (settings or {}).get(name) or ResolverSettings()) for name in wanted}
 
 
 def credentials(settings: Mapping[str, ResolverSettings]) -> dict[str, HostCredentials]:
     """By host: the keys of the sources that have one. A blank key is none, because services refuse it."""
-    openalex = settings.get("openalex") or ResolverSettings()
-    if not (openalex.api_key or "").strip():
-        return {}
-    host = host_key(openalex.base(openalex_record.DEFAULT_BASE_URL))
-    return {host: HostCredentials(headers={"Authorization": f"Bearer {(openalex.api_key or '').strip()}"})}
+    found: dict[str, HostCredentials] = {}
+    for name, use in _KEYS.items():
+        mine = settings.get(name) or ResolverSettings()
+        key = (mine.api_key or "").strip()
+        if key:
+            first, *others = use.addresses
+            for address in (mine.base(first), *others):
+                found[host_key(address)] = HostCredentials(headers={use.header: use.form.format(key=key)})
+    return found
+
+
+def _build_one(name: str, settings: ResolverSettings) -> Resolver:
+    if name not in _SOURCES:
+        raise ConfigError(f"unknown source {name!r}; known: {', '.join(names())}")
+    module, kind = _SOURCES[name]
+    built = getattr(import_module(f"DocsToKG.ContentDownload.resolvers.{module}"), kind)(settings=settings)
+    return cast(Resolver, built)
