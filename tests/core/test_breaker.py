@@ -492,3 +492,12 @@ def test_a_crowd_of_reports_opens_once() -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(hammer, range(8)))
     assert [(change.old, change.new) for change in scene.told] == [(CLOSED, OPEN)]
+
+
+def test_it_says_whether_the_trouble_has_lasted_through_a_test(scene: Scene) -> None:
+    scene.testing()
+    assert not scene.breaker.look().tested
+    scene.fail()
+    assert scene.breaker.look().tested
+    scene.breaker.force_open("by hand")
+    assert not scene.breaker.look().tested

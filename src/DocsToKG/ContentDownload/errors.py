@@ -46,6 +46,7 @@ class TransientFailure(ContentDownloadError):
         url: str | None = None,
         http_status: int | None = None,
         retry_after_s: float | None = None,
+        tested: bool = False,
     ) -> None:
         super().__init__(f"{reason}: {detail}" if detail else reason)
         self.reason = reason
@@ -53,6 +54,7 @@ class TransientFailure(ContentDownloadError):
         self.url = url
         self.http_status = http_status
         self.retry_after_s = retry_after_s
+        self.tested = tested  # nothing was sent for this work, but others have just found the host still down
 
 
 SkipDownload = CandidateRejected

@@ -66,13 +66,17 @@ class Ticket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """`retry_in_s` is the time until it is worth asking again: 0 when allowed, None when nobody can say."""
+    """`retry_in_s` is the time until it is worth asking again: 0 when allowed, None when nobody can say.
+
+    `tested` means that a test has failed since the breaker opened: the trouble is known to last.
+    """
 
     allowed: bool
     state: BreakerState
     failure_rate: float
     retry_in_s: float | None
     ticket: Ticket | None = None
+    tested: bool = False
 
 
 class Transition(NamedTuple):
@@ -133,7 +137,8 @@ class Breaker:
         with self._lock:
             now = self._tick()
             wait_s = self._wait_s(now)
-            return CheckResult(wait_s == 0.0, self._state, self._failure_rate(now), wait_s)
+            tested = self._reopenings > 0 and not self._forced
+            return CheckResult(wait_s == 0.0, self._state, self._failure_rate(now), wait_s, tested=tested)
 
     def record_success(self, *, ticket: Ticket | None = None) -> None:
         with self._lock:

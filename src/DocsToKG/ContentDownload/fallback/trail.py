@@ -38,6 +38,7 @@ class Trail:
         self._work = work
         self._claimed = False
         self._transient = False
+        self._still_down = False
         self._retry_after_s: float | None = None
         self.tried: list[Tried] = []
         self.sources: list[str] = []
@@ -54,9 +55,14 @@ class Trail:
 
     @property
     def only_waited(self) -> bool:
-        """Nothing was sent: every candidate was told by our own gates and breakers to come back later."""
+        """Nothing was sent: every candidate was told by our own gates and breakers to come back later.
+
+        A host that was tested in the meantime and is still down is as good as tried: without that, works of a host
+        that never comes back would wait for it for ever.
+        """
         ours = (Reason.BREAKER_OPEN, Reason.RETRY_AFTER)
-        return bool(self.tried) and all(tried.reason in ours and tried.http_status is None for tried in self.tried)
+        waits = (tried.reason in ours and tried.http_status is None for tried in self.tried)
+        return bool(self.tried) and not self._still_down and all(waits)
 
     @property
     def retry_after_s(self) -> float | None:
@@ -106,6 +112,7 @@ class Trail:
         with self._lock:
             self.tried.append(tried)
             if isinstance(problem, TransientFailure):
+                self._still_down = self._still_down or problem.tested
                 self._may_pass(problem.retry_after_s)
 
     def faulted(self, source: str, error: Exception) -> None:

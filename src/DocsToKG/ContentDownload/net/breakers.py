@@ -182,7 +182,7 @@ def _refusal(key: str, result: CheckResult, url: str) -> TransientFailure:
         detail = f"breaker of {named} is open for {wait_s:.0f} s"
     else:
         detail = f"breaker of {named} is half-open and its tests are running; come back in {wait_s:.0f} s"
-    return TransientFailure(Reason.BREAKER_OPEN, detail, url=mask_url(url), retry_after_s=wait_s)
+    return TransientFailure(Reason.BREAKER_OPEN, detail, url=mask_url(url), retry_after_s=wait_s, tested=result.tested)
 
 
 def _named(key: str) -> str:
