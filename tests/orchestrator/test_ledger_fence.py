@@ -6,7 +6,7 @@ import pytest
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger.base import Fail, Finish, Progress, Release
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
 
 LATE_WRITES = {
     "finish": lambda job: ("submit_finish", Finish(job.job_id, job.fence, job.lease_id, JobState.DONE)),
@@ -117,3 +117,20 @@ def test_the_database_refuses_a_fence_that_shrinks(lease_one, sql):
     job = lease_one()
     with pytest.raises(Exception, match="only grows"):
         sql("UPDATE jobs SET fence = 0 WHERE id = ?", job.job_id)
+
+
+def test_many_ends_in_one_call_are_fenced_one_by_one(ledger):
+    """QUE-10: a stale end among them is refused in its place and spoils no other."""
+    ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(3)])
+    first, second, third = ledger.lease("w", 3, 60)
+    ends = [
+        Finish(first.job_id, first.fence, first.lease_id, JobState.DONE),
+        Finish(second.job_id, second.fence - 1, second.lease_id, JobState.DONE),
+        Finish(third.job_id, third.fence, third.lease_id, JobState.ERROR, "gone"),
+    ]
+    answers = ledger.submit_finishes(ends).result(timeout=10)
+    assert (answers[0], answers[2]) == ("applied", "applied")
+    assert isinstance(answers[1], LeaseLost)
+    again = ledger.submit_finishes(ends).result(timeout=10)
+    assert (again[0], again[2]) == ("already", "already")
+    assert ledger.stats()["in_progress"] == 1

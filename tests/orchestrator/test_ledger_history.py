@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import hashlib
 import itertools
+import json
 import sqlite3
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress
-from DocsToKG.Orchestrator.ledger.chain import Entry, link_hash
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
@@ -146,3 +150,19 @@ def test_a_ledger_that_is_being_written_verifies(ledger):
 def test_history_survives_long_reading_in_pages(ledger):
     ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(2500)])
     assert ledger.verify_history()
+
+
+_texts = st.none() | st.text(max_size=20)
+_numbers = st.none() | st.integers(min_value=-(2**63), max_value=2**63 - 1)
+
+
+@given(st.text(max_size=20), st.lists(_numbers, min_size=3, max_size=3), st.lists(_texts, min_size=5, max_size=5))
+def test_a_link_is_hashed_as_the_json_that_any_verifier_can_write(
+    actor: str, numbers: list[int | None], texts: list[str | None]
+) -> None:
+    """LEDG: whoever checks the chain needs JSON and SHA-256, and nothing of ours."""
+    job_id, fence, attempts = numbers
+    before, after, reason, ticket, detail = texts
+    entry = Entry("t", 0, 7, job_id, 1, "leased", before, after, fence, attempts, actor, reason, ticket, detail)
+    words = json.dumps(entry, separators=(",", ":")).encode("ascii")
+    assert link_hash(entry, NO_HASH) == hashlib.sha256(NO_HASH + words).digest()

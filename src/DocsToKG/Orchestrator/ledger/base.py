@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol
 
 from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import LeaseLost
 
 DEFAULT_TENANT = "default"
 DEFAULT_JOB_TYPE = "content.download"
@@ -206,6 +207,8 @@ class Ledger(Protocol):
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]: ...
 
     def submit_finish(self, finish: Finish) -> Future[FinishResult]: ...
+
+    def submit_finishes(self, finishes: Sequence[Finish]) -> Future[list[FinishResult | LeaseLost]]: ...
 
     def submit_fail(self, fail: Fail) -> Future[JobState]: ...
 

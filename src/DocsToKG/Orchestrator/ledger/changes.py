@@ -6,6 +6,7 @@ transaction stand. Each may be run again after a rollback, and so keeps nothing 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -16,13 +17,12 @@ from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_TENANT,
     Enqueued,
     Fail,
-    Finish,
     FinishResult,
     LeasedJob,
     Progress,
     Release,
 )
-from DocsToKG.Orchestrator.ledger.checks import CheckedJob, outcome_word, result_text, short_error
+from DocsToKG.Orchestrator.ledger.checks import CheckedJob, result_text, short_error
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 _LEDGER = "ledger"
@@ -104,22 +104,46 @@ def heartbeat(tx: Transaction, worker_id: str, ttl_ms: int) -> set[str]:
     return {lease_id for lease_id, _ in rows}
 
 
-def finish(tx: Transaction, order: Finish) -> FinishResult:
-    state = JobState(order.state)
-    last_error = None if state is JobState.DONE else short_error(order.last_error)
-    values = {
-        **_named(order),
-        "state": state.value,
-        "outcome": outcome_word(order),
-        "last_error": last_error,
-        "result_json": result_text(order.result),
-        "now": tx.now_ms,
-    }
-    row = tx.row("finish", values)
+def finish(tx: Transaction, values: dict[str, Any]) -> FinishResult:
+    """`values` are those of `checks.finish_values`."""
+    row = tx.row("finish", {**values, "now": tx.now_ms})
     if row is None:
-        return _already(tx, values, {state})
-    _moved_by_lease(tx, order, row, event="finished", after=state, reason=last_error)
+        return _already(tx, values, {values["state"]})
+    _ended(tx, values, *row)
     return "applied"
+
+
+def finish_many(tx: Transaction, orders: Sequence[dict[str, Any]]) -> list[FinishResult | LeaseLost]:
+    """Each end is fenced by itself: a lost lease among them is an answer and spoils none of the others.
+
+    One look at all the jobs tells who still owns what, which the write lock then keeps true.
+    """
+    ids = json.dumps([values["job_id"] for values in orders])
+    leases = {(row[0], row[1], row[2]): row for row in tx.rows("leases_among", {"job_ids": ids})}
+    owned: list[dict[str, Any]] = []
+    answers: list[FinishResult | LeaseLost | None] = []
+    for values in orders:
+        lease = leases.pop((values["job_id"], values["fence"], values["lease_id"]), None)
+        answers.append(None if lease is None else "applied")
+        if lease is not None:
+            owned.append({**values, "now": tx.now_ms})
+            _ended(tx, values, lease[3], lease[4], lease[5])
+    tx.run_many("finish_owned", owned)
+    return [answer or _late_finish(tx, values) for answer, values in zip(answers, orders, strict=True)]
+
+
+def _late_finish(tx: Transaction, values: dict[str, Any]) -> FinishResult | LeaseLost:
+    try:
+        return _already(tx, values, {values["state"]})
+    except LeaseLost as lost:
+        return lost
+
+
+def _ended(tx: Transaction, values: dict[str, Any], tenant: str, job_type: str, attempts: int) -> None:
+    tx.moved(
+        values["job_id"], tenant, job_type, event="finished", before="in_progress", after=values["state"],
+        fence=values["fence"], attempts=attempts, actor=values["lease_id"], reason=values["last_error"],
+    )  # fmt: skip
 
 
 def fail(tx: Transaction, order: Fail, delay_ms: int) -> JobState:
@@ -204,13 +228,13 @@ def is_paused(tx: Transaction) -> bool:
     return bool(tx.value("SELECT value = '1' FROM settings WHERE name = 'paused'"))
 
 
-def _named(order: Finish | Fail | Release | Progress) -> dict[str, Any]:
+def _named(order: Fail | Release | Progress) -> dict[str, Any]:
     return {"job_id": order.job_id, "fence": order.fence, "lease_id": order.lease_id}
 
 
 def _moved_by_lease(
     tx: Transaction,
-    order: Finish | Fail | Release,
+    order: Fail | Release,
     row: Sequence[Any],
     *,
     event: str,
@@ -223,7 +247,7 @@ def _moved_by_lease(
     )  # fmt: skip
 
 
-def _already(tx: Transaction, values: dict[str, Any], states: set[JobState]) -> FinishResult:
+def _already(tx: Transaction, values: dict[str, Any], states: set[str]) -> FinishResult:
     """The same answer given twice is no harm: the first reply may have been lost on the way."""
     state, last_error, result_json = _state_of_lease(tx, values)
     same = state in states and last_error == values["last_error"] and result_json == values["result_json"]

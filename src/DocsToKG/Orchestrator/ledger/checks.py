@@ -13,7 +13,7 @@ from typing import Any
 
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S
-from DocsToKG.Orchestrator.domain.states import TERMINAL
+from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 
@@ -107,15 +107,20 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def outcome_word(finish: Finish) -> str:
-    return _storable((finish.outcome or str(finish.state))[:64])
-
-
-def checked_finish(finish: Finish) -> Finish:
+def finish_values(finish: Finish) -> dict[str, Any]:
+    """The columns that an end writes, or `BadJob`."""
     if finish.state not in TERMINAL:
         raise BadJob(f"{finish.state!r} does not end a job; use one of {', '.join(sorted(TERMINAL))}")
-    result_text(finish.result)
-    return finish
+    state = JobState(finish.state)
+    return {
+        "job_id": finish.job_id,
+        "fence": finish.fence,
+        "lease_id": finish.lease_id,
+        "state": state.value,
+        "outcome": _storable((finish.outcome or state.value)[:64]),
+        "last_error": None if state is JobState.DONE else short_error(finish.last_error),
+        "result_json": result_text(finish.result),
+    }
 
 
 def delay_ms(seconds: float, cap_s: float = _FAR_S) -> int:

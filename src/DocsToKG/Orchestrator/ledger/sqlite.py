@@ -16,7 +16,7 @@ from types import TracebackType
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
-from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
+from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
 from DocsToKG.Orchestrator.ledger import changes, checks, schema
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
@@ -121,6 +121,11 @@ class SqliteLedger:
         A lease that ran out while nobody else took the job is still good: the fence proves there was no other owner.
         """
         return self._writer.submit(_finishing(finish), patient=True)
+
+    def submit_finishes(self, finishes: Sequence[Finish]) -> Future[list[FinishResult | LeaseLost]]:
+        """End many jobs at once, each fenced by itself; a lost lease is an answer in its place."""
+        orders = [checks.finish_values(finish) for finish in finishes]
+        return self._writer.submit(partial(changes.finish_many, orders=orders), patient=True)
 
     def submit_fail(self, fail: Fail) -> Future[JobState]:
         """Count a failed try; the state it led to."""
@@ -257,7 +262,7 @@ class SqliteLedger:
 
 
 def _finishing(finish: Finish) -> Callable[[Transaction], FinishResult]:
-    return partial(changes.finish, order=checks.checked_finish(finish))
+    return partial(changes.finish, values=checks.finish_values(finish))
 
 
 def _failing(fail: Fail) -> Callable[[Transaction], JobState]:

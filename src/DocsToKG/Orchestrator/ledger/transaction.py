@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
@@ -36,6 +36,10 @@ class Transaction:
     def row(self, query: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
         found = self.rows(query, values)
         return found[0] if found else None
+
+    def run_many(self, query: str, values: Sequence[Mapping[str, Any]]) -> None:
+        """Run a named query that answers nothing for each of the values."""
+        self._connection.executemany(self._sql[query], values)
 
     def value(self, statement: str) -> Any:
         """The single value of a short statement."""

@@ -8,6 +8,7 @@ one must not wait for the ledger.
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sqlite3
 import threading
@@ -65,6 +66,7 @@ class GroupWriter:
         self._busy_timeout_s = busy_timeout_s
         self._linger_s = linger_s
         self._queue: SimpleQueue[_Change | None] = SimpleQueue()
+        self._hurry = threading.Event()  # somebody waits for a change in the queue
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -81,6 +83,8 @@ class GroupWriter:
                 self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
                 self._thread.start()
             self._queue.put(change)
+            if not patient:
+                self._hurry.set()
         return change.future
 
     def call(self, make: Callable[[Transaction], T], *, durable: bool = False) -> T:
@@ -95,6 +99,7 @@ class GroupWriter:
             self._closed = True
             thread = self._thread
             self._queue.put(None)
+            self._hurry.set()
         if thread is not None and thread is not threading.current_thread():
             thread.join()
 
@@ -117,28 +122,26 @@ class GroupWriter:
                 change.future.set_exception(error)
 
     def _collect(self) -> list[_Change]:
-        """The next changes: at once when someone waits for one of them, after a short linger otherwise."""
-        batch: list[_Change] = []
-        deadline = 0.0
-        while not self._stopping and len(batch) < _MAX_BATCH:
-            try:
-                change = self._next(batch, deadline)
-            except Empty:
-                break
-            if change is None:
-                self._stopping = True
-            elif change.future.set_running_or_notify_cancel():
-                deadline = deadline or time.monotonic() + self._linger_s
-                batch.append(change)
-        return batch
+        """The next changes: at once when someone waits for one of them, after a short linger otherwise.
 
-    def _next(self, batch: Sequence[_Change], deadline: float) -> _Change | None:
-        if not batch:
-            return self._queue.get()
-        left = deadline - time.monotonic()
-        if left > 0 and all(change.patient for change in batch):
-            return self._queue.get(timeout=left)
-        return self._queue.get_nowait()
+        The linger is one sleep and not a wait for each newcomer, which would wake this thread for every change.
+        """
+        batch: list[_Change] = []
+        if not self._stopping:
+            self._take(self._queue.get(), batch)
+        if batch and batch[0].patient and self._queue.qsize() < _MAX_BATCH:
+            self._hurry.wait(self._linger_s)
+        self._hurry.clear()
+        with contextlib.suppress(Empty):
+            while not self._stopping and len(batch) < _MAX_BATCH:
+                self._take(self._queue.get_nowait(), batch)
+        return batch if batch or self._stopping else self._collect()
+
+    def _take(self, change: _Change | None, batch: list[_Change]) -> None:
+        if change is None:
+            self._stopping = True
+        elif change.future.set_running_or_notify_cancel():
+            batch.append(change)
 
     def _commit(self, connection: sqlite3.Connection, batch: Sequence[_Change]) -> None:
         try:

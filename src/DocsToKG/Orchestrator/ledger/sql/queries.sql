@@ -96,6 +96,18 @@ UPDATE jobs SET
 WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
 RETURNING tenant, job_type, attempts;
 
+-- name: leases_among
+-- The live leases among these jobs.
+SELECT id, fence, lease_id, tenant, job_type, attempts FROM jobs
+WHERE id IN (SELECT value FROM json_each(:job_ids)) AND state = 'in_progress';
+
+-- name: finish_owned
+-- End a job whose lease was found good in this transaction.
+UPDATE jobs SET
+  state = :state, outcome = :outcome, last_error = :last_error, result_json = :result_json, stage = NULL,
+  lease_until = NULL, worker_id = NULL, finished_at = :now, updated_at = :now
+WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress';
+
 -- name: fail
 -- Count a failed try and requeue the job, or end it when the tries are used up. Crashes have a cap of their own:
 -- a process that was killed says little about the job, and must not use up the tries that a real fault needs.
