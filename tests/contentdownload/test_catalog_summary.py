@@ -61,6 +61,8 @@ def root(tmp_path: Path) -> Path:
         for delay_ms in range(1, 101):
             record.rate_wait("host:a.org", delay_ms, why="rate")
         record.breaker_transition("host:b.org", "closed", "open")
+        # The same failure opened both, so it is one opening.
+        record.breaker_transition("resolver:b", "closed", "open", reason="9 of 9 failed; together with host:b.org")
         record.breaker_transition("host:b.org", "open", "half-open")
         record.flush()
         clock.advance(42)

@@ -382,10 +382,9 @@ def done_jobs(root: Path) -> dict[str, str]:
 
 def known_as(work: dict[str, str]) -> set[str]:
     """The ids under which the product may know one of the server's works."""
-    arxiv = (work["arxiv_id"] or "").partition("v")[0]
-    return {f"doi:{work['doi'].lower()}", f"arxiv:{arxiv}", f"pmcid:{work['pmcid']}", f"pmid:{work['pmid']}"} | {
-        f"openalex:{work['openalex_id']}"
-    }
+    preprints = {f"arxiv:{work['arxiv_id']}{version}" for version in ("", "v1", "v2", "v3")}
+    others = {f"pmcid:{work['pmcid']}", f"pmid:{work['pmid']}", f"openalex:{work['openalex_id']}"}
+    return {f"doi:{work['doi'].lower()}", *preprints, *others}
 
 
 def check_complete(server: SandboxServer, root: Path) -> None:

@@ -48,7 +48,7 @@ def test_an_unknown_key_in_a_file_is_named_with_the_nearest_one(
 
 
 def test_a_key_like_no_other_gets_the_list_of_those_that_exist(tmp_path: Path) -> None:
-    assert "known here: enabled, ttl_seconds" in refusal(tmp_path, "robots: {zzzzqq: 1}")
+    assert "known here: enabled, exempt, ttl_seconds" in refusal(tmp_path, "robots: {zzzzqq: 1}")
 
 
 def test_an_unknown_variable_is_an_error_with_the_nearest_name() -> None:

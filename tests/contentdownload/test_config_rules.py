@@ -11,8 +11,15 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from DocsToKG.ContentDownload.config import config_hash, load_config, to_printable
 from DocsToKG.ContentDownload.config.aliases import LONG_NAMES, UnknownSource, canonical_source, long_source
 from DocsToKG.ContentDownload.config.explain import SourceStatus, explain
-from DocsToKG.ContentDownload.config.models import BucketConfig, ContentDownloadConfig
-from DocsToKG.ContentDownload.config.rules import all_source_rules, host_rules, source_rules, tier_plan, user_agent
+from DocsToKG.ContentDownload.config.models import BucketConfig, ContentDownloadConfig, PolicyConfig
+from DocsToKG.ContentDownload.config.rules import (
+    all_source_rules,
+    host_rules,
+    source_rules,
+    source_shares,
+    tier_plan,
+    user_agent,
+)
 from DocsToKG.core.bucket import Rate
 
 SHIPPED = load_config(environ={})
@@ -226,6 +233,34 @@ def test_explain_tells_the_state_of_every_source() -> None:
     assert states["pmc"] is SourceStatus.NOT_INSTALLED
     assert states["landing"] is SourceStatus.ENABLED
     assert explanation.order == ("landing",)
+
+
+def test_explain_says_whether_a_key_is_set_and_never_the_key() -> None:
+    """CLI-06, SEC-03."""
+    config = loaded(**{"resolvers.core.api_key": "hush-hush", "resolvers.zenodo.api_key": "  "})
+    explanation = explain(config, installed=tuple(LONG_NAMES))
+    keys = {view.name: view.key for tier in explanation.tiers for view in tier.sources}
+    assert (keys["core"], keys["zenodo"], keys["semantic_scholar"], keys["arxiv"]) == (
+        "set",
+        "optional",
+        "optional",
+        None,
+    )
+    assert "hush" not in str(explanation.to_dict())
+    blank = explain(loaded(**{"resolvers.core.api_key": " "}), installed=tuple(LONG_NAMES))
+    [core] = [view for tier in blank.tiers for view in tier.sources if view.name == "core"]
+    assert (core.key, core.status) == ("missing", SourceStatus.MISSING_CREDENTIAL)
+
+
+def test_a_source_without_a_timeout_of_its_own_gets_that_of_the_budget() -> None:
+    """RES-26."""
+    config = loaded(**{"budgets.per_source_s": 7})
+    assert source_rules(config, "arxiv").timeout_s == 30
+    bare = config.model_copy(update={"policies": {**config.policies, "doaj": PolicyConfig(max_retries=1)}})
+    assert source_rules(bare, "doaj").timeout_s == 7
+    shares = source_shares(bare)
+    assert (shares["doaj"], shares["arxiv"]) == (7, 30), "each may make one request as long as it is allowed to be"
+    assert source_shares(loaded(**{"budgets.per_source_s": 45}))["arxiv"] == 45
 
 
 def test_the_configuration_cannot_be_changed() -> None:

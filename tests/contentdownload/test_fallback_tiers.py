@@ -2,131 +2,20 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
+from tests.contentdownload.search_bench import WORK, Source, bench
 
-from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
-from DocsToKG.ContentDownload.api.types import (
-    DownloadPlan,
-    DownloadStreamResult,
-    Reason,
-    ResolverResult,
-    SourceAttempt,
-    StoredCopy,
-    WorkArtifact,
-)
-from DocsToKG.ContentDownload.config.rules import Tier
+from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, TransientFailure
-from DocsToKG.ContentDownload.fallback import FallbackOrchestrator
-from DocsToKG.ContentDownload.fallback.budget import WorkBudget
+from DocsToKG.ContentDownload.fallback.budget import SourceShare, WorkBudget
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter, metered
 from DocsToKG.ContentDownload.fallback.trail import Trail
-from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
-from DocsToKG.core.clock import ManualClock, SystemClock
-
-WORK = WorkArtifact("doi:10.1/x", doi="10.1/x")
-
-
-class OpenGate:
-    def ask(self, gate: Gate) -> object:
-        return object()
-
-    def on_free(self, callback: Callable[[str], None]) -> None:
-        return None
-
-
-@dataclass
-class Source:
-    """Proposes `urls`, after `delay_s`; or raises."""
-
-    name: str
-    urls: tuple[str, ...] = ()
-    delay_s: float = 0.0
-    error: Exception | None = None
-    why_not: str | None = None
-    learns: WorkArtifact | None = None
-    asked: list[WorkArtifact] = field(default_factory=list)
-
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return self.why_not
-
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        self.asked.append(work)
-        yield Wait(time.monotonic() + self.delay_s, "an answer")
-        if self.error is not None:
-            raise self.error
-        return ResolverResult(tuple(DownloadPlan(url, self.name) for url in self.urls), (), self.learns)
-
-
-@dataclass
-class Downloads:
-    """Knows which URLs are good; records what was tried."""
-
-    good: frozenset[str] = frozenset()
-    errors: dict[str, Exception] = field(default_factory=dict)
-    tried: list[str] = field(default_factory=list)
-    slow: dict[str, float] = field(default_factory=dict)
-    cut: list[str] = field(default_factory=list)
-
-    def __call__(
-        self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-    ) -> Steps[StoredCopy | None]:
-        self.tried.append(plan.url)
-        yield Gate(plan.url, plan.resolver_name, "artifact")
-        woken = threading.Event()
-        with call.cancel.calling(woken.set):
-            if woken.wait(self.slow.get(plan.url, 0.0)):
-                self.cut.append(plan.url)
-                call.cancel.raise_if_cancelled()
-        if plan.url in self.errors:
-            raise self.errors[plan.url]
-        if plan.url not in self.good:
-            raise CandidateRejected(Reason.HTTP_STATUS, "404", url=plan.url, http_status=404)
-        if not claim():
-            return None
-        stream = DownloadStreamResult(Path("t"), 3, 200, "application/pdf", "ab", "cd", plan.url)
-        return StoredCopy(Path("f.pdf"), "ab" * 32, 3, "application/pdf", stream)
-
-
-@dataclass
-class Bench:
-    sources: list[Source]
-    tiers: list[Tier]
-    downloads: Downloads
-    told: list[SourceAttempt] = field(default_factory=list)
-    already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None
-
-    def run(self):
-        pipeline = ResolverPipeline(
-            fallback=FallbackOrchestrator(
-                tiers=self.tiers,
-                resolvers={source.name: source for source in self.sources},
-                clients={source.name: None for source in self.sources},
-                download=self.downloads,
-                clock=SystemClock(),
-                on_source=self.told.append,
-            ),
-            gate=OpenGate(),
-            clock=SystemClock(),
-            limits=WorkLimits(),
-            already=self.already,
-        )
-        try:
-            return pipeline.process(WORK)
-        finally:
-            pipeline.close()
-
-
-def bench(*sources: Source, good: str = "", parallel: int = 1, one_tier: bool = False, **kwargs) -> Bench:
-    names = tuple(source.name for source in sources)
-    tiers = [Tier("only", parallel, names)] if one_tier else [Tier(f"t-{name}", parallel, (name,)) for name in names]
-    return Bench(list(sources), tiers, Downloads(frozenset(good.split()), **kwargs))
+from DocsToKG.ContentDownload.pipeline import HeldFile, WorkLimits
+from DocsToKG.core.clock import ManualClock
 
 
 def test_tiers_are_asked_in_order_and_the_search_stops_at_the_first_success() -> None:
@@ -227,17 +116,95 @@ def test_only_one_branch_may_store() -> None:
 
 
 def test_a_budget_ends() -> None:
-    """RES-26."""
+    """RES-26: attempts, then time."""
     budget = WorkBudget(total_s=10, attempts=2)
     budget.take_attempt()
-    budget.take_attempt()
-    with pytest.raises(CandidateRejected, match="budget_exhausted"):
+    budget.take_attempt("landing")
+    with pytest.raises(CandidateRejected, match="budget_exhausted: the 2 requests for one work are used"):
         budget.take_attempt()
     late = WorkBudget(total_s=1, attempts=2)
     late.spend(1.5)
     assert late.seconds_left() == 0
-    with pytest.raises(CandidateRejected):
-        late.take_attempt()
+    with pytest.raises(CandidateRejected, match="budget_exhausted: the 1 s for one work are used"):
+        late.take_attempt("metadata")
+
+
+def test_look_ups_cost_time_but_no_attempt() -> None:
+    """RES-26: twenty sources must not use up what is meant for the copies."""
+    budget = WorkBudget(total_s=10, attempts=1)
+    for _ in range(50):
+        budget.take_attempt("metadata")
+        budget.spend(0.1)
+    budget.take_attempt("artifact")
+    assert budget.seconds_left() == pytest.approx(5.0)
+
+
+def test_the_share_of_a_source_ends_before_the_whole_and_counts_in_it() -> None:
+    """RES-26."""
+    whole = WorkBudget(total_s=30, attempts=5)
+    share = SourceShare(whole, seconds=10)
+    share.take_attempt("metadata")
+    share.spend(8)
+    assert (share.seconds_left(), whole.seconds_left()) == (2, 22)
+    share.spend(4)
+    assert (share.seconds_left(), whole.seconds_left()) == (0, 18)
+    with pytest.raises(TransientFailure, match="budget_exhausted: the 10 s for one source are used"):
+        share.take_attempt("metadata")
+    whole.take_attempt("artifact")
+    whole.spend(18)
+    assert SourceShare(whole, seconds=10).seconds_left() == 0
+
+
+def test_a_work_that_used_its_attempts_ends_with_that_reason_and_asks_nobody_else() -> None:
+    """RES-26."""
+    a, b = Source("a", tuple(f"https://a.org/{n}" for n in range(9))), Source("b", ("https://b.org/1",))
+    run = bench(a, b, good="https://b.org/1")
+    run.limits = WorkLimits(total_s=60, attempts=3)
+    outcome = run.run()
+    assert (outcome.classification, outcome.reason) == ("error", "budget_exhausted")
+    assert len(run.downloads.tried) == 3
+    assert not b.asked
+    assert [(told.source, told.outcome, told.reason) for told in run.told] == [
+        ("a", "nonretryable", "budget_exhausted"),
+        ("b", "skipped", "budget_exhausted"),
+    ]
+    assert not outcome.meta["retryable"]
+    assert outcome.meta["explanation"].startswith("The search was cut short: the 3 requests for one work are used.")
+
+
+def test_a_work_that_used_its_time_ends_with_that_reason() -> None:
+    """RES-26."""
+    slow = Source("a", ("https://a.org/1",), costs=(("metadata", 70.0),))
+    run = bench(slow, Source("b", ("https://b.org/1",)), good="https://a.org/1 https://b.org/1")
+    run.limits = WorkLimits(total_s=60, attempts=20)
+    outcome = run.run()
+    assert outcome.reason == outcome.meta["cause"] == "budget_exhausted"
+    assert run.downloads.tried == []
+
+
+def test_a_source_that_used_its_share_is_passed_over_and_the_work_may_come_back() -> None:
+    """RES-26, RES-27: slow today is not gone for ever."""
+    slow = Source("a", ("https://a.org/1",), costs=(("metadata", 8.0), ("metadata", 8.0), ("metadata", 8.0)))
+    run = bench(slow, Source("b", ("https://b.org/1",)), good="https://b.org/1")
+    run.more = {"source_s": {"a": 10.0}}
+    assert run.run().meta["resolver"] == "b"
+    assert (run.told[0].source, run.told[0].outcome, run.told[0].reason) == ("a", "timeout", "budget_exhausted")
+    missed = bench(slow, Source("b"))
+    missed.more = run.more
+    outcome = missed.run()
+    assert (outcome.reason, outcome.meta["retryable"]) == ("all_tiers_exhausted", True)
+
+
+def test_a_source_whose_breaker_is_open_is_passed_over_and_the_work_comes_back_when_it_may() -> None:
+    """RES-27."""
+    shut = TransientFailure(Reason.BREAKER_OPEN, "open for 40 s", url="https://api.a.org/1", retry_after_s=40.0)
+    run = bench(Source("a", error=shut), Source("b", ("https://b.org/1",)))
+    outcome = run.run()
+    assert [(told.outcome, told.reason, told.stage) for told in run.told] == [
+        ("retryable", "breaker_open", "resolve"),
+        ("nonretryable", "http-status", "fetch"),
+    ]
+    assert (outcome.meta["retryable"], outcome.meta["retry_after_s"]) == (True, 40.0)
 
 
 def test_time_counts_as_waiting_only_while_every_branch_waits() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.contentdownload.recorded import recorded
 
 from DocsToKG.ContentDownload.resolvers.ids import (
     BadIdentifier,
     Identifier,
     identifier_in_url,
+    identifiers_of,
     normalize_arxiv,
     normalize_doi,
     normalize_openalex,
@@ -24,14 +25,6 @@ from DocsToKG.ContentDownload.resolvers.ids import (
 )
 
 SICI = "10.1002/(SICI)1097-0258(19980815/30)17:15/16<1661::AID-SIM968>3.0.CO;2-2"
-
-
-def recorded(name: str) -> Path:
-    for folder in Path(__file__).resolve().parents:
-        for place in (folder / "shared" / "recorded", folder.parent / "shared" / "recorded"):
-            if (place / name).is_dir():
-                return place / name
-    pytest.skip("the recorded answers are not here")
 
 
 @pytest.mark.parametrize(
@@ -94,24 +87,69 @@ def test_odd_but_real_dois_stay_whole(text: str, value: str) -> None:
     ("text", "work_id", "version"),
     [
         ("2104.12255", "arxiv:2104.12255", None),
-        ("arXiv:2104.12255v3 [cs.CR]", "arxiv:2104.12255", "v3"),
-        ("https://arxiv.org/abs/2104.12255v1", "arxiv:2104.12255", "v1"),
-        ("http://export.arxiv.org/pdf/2104.12255v1.pdf", "arxiv:2104.12255", "v1"),
+        ("arXiv:2104.12255v3 [cs.CR]", "arxiv:2104.12255v3", "v3"),
+        ("https://arxiv.org/abs/2104.12255v1", "arxiv:2104.12255v1", "v1"),
+        ("http://export.arxiv.org/pdf/2104.12255v1.pdf", "arxiv:2104.12255v1", "v1"),
         ("arxiv.org/pdf/2104.12255", "arxiv:2104.12255", None),
         ("https://doi.org/10.48550/arXiv.2104.12255", "arxiv:2104.12255", None),
-        ("10.48550/ARXIV.2104.12255v2", "arxiv:2104.12255", "v2"),
-        ("hep-th/9901001v2", "arxiv:hep-th/9901001", "v2"),
+        ("10.48550/ARXIV.2104.12255v2", "arxiv:2104.12255v2", "v2"),
+        ("hep-th/9901001v2", "arxiv:hep-th/9901001v2", "v2"),
+        ("math.CA/0611800v1", "arxiv:math/0611800v1", "v1"),
         ("math.CA/0611800", "arxiv:math/0611800", None),
         ("https://arxiv.org/abs/math/0611800", "arxiv:math/0611800", None),
         ("0704.0001", "arxiv:0704.0001", None),
     ],
 )
-def test_every_spelling_of_a_preprint_is_one_work_whatever_its_version(
+def test_every_spelling_of_a_preprint_is_one_work_and_a_version_that_is_written_is_another(
     text: str, work_id: str, version: str | None
 ) -> None:
     """RES-11: new and old ids, with and without version. The DOI of a preprint is the preprint."""
     work = to_work(parse_identifier(text))
     assert (work.work_id, work.metadata.get("arxiv_version"), work.doi) == (work_id, version, None)
+    assert work.arxiv_id == work_id.removeprefix("arxiv:").removesuffix(version or "")
+    assert to_work(parse_identifier(work.work_id)) == work
+
+
+ZENODO, FIGSHARE = "https://zenodo.org", "https://figshare.com/articles"
+
+
+@pytest.mark.parametrize(
+    ("page", "doi"),
+    [
+        (f"{ZENODO}/records/1234567", "10.5281/zenodo.1234567"),
+        (f"{ZENODO}/record/12/", "10.5281/zenodo.12"),
+        (f"{ZENODO}/records/12?preview=1", "10.5281/zenodo.12"),
+        (f"{ZENODO}/doi/10.5281/zenodo.77", "10.5281/zenodo.77"),
+        (f"{FIGSHARE}/dataset/A_title/123456", "10.6084/m9.figshare.123456"),
+        (f"{FIGSHARE}/dataset/A_title/123456/2", "10.6084/m9.figshare.123456.v2"),
+        ("https://www.biorxiv.org/content/10.1101/2020.01.01.123456v2", "10.1101/2020.01.01.123456"),
+        ("https://www.biorxiv.org/content/10.1101/123456v1.full-text", "10.1101/123456"),
+        ("zenodo.org/records/12", "10.5281/zenodo.12"),
+        ("https://www.medrxiv.org/content/10.64898/2026.01.01.20012345v1.full.pdf", "10.64898/2026.01.01.20012345"),
+    ],
+)
+def test_a_repository_page_is_the_work_of_its_doi_and_stays_a_page_to_visit(page: str, doi: str) -> None:
+    work = work_of(identifiers_of(page))
+    assert (work.work_id, work.doi) == (f"doi:{doi}", doi)
+    assert work.landing_urls + work.pdf_urls == (page if "://" in page else f"https://{page}",)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "https://hal.science/hal-01234567v2",
+        "https://osf.io/preprints/psyarxiv/abcde",
+        f"{ZENODO}/records/12/files/paper.pdf?download=1",
+        f"{ZENODO}/communities/x",
+        "https://plos.figshare.com/articles/dataset/A/123456",
+        "https://www.biorxiv.org/content/early/2019/01/01/515643",
+        "https://example.org/records/1234567",
+    ],
+)
+def test_a_page_whose_address_carries_no_doi_is_a_work_by_its_address(page: str) -> None:
+    work = work_of(identifiers_of(page))
+    assert work.work_id == f"url:{page}"
+    assert work.landing_urls + work.pdf_urls == (page,)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +198,14 @@ def test_the_other_schemes(text: str, expected: str) -> None:
         ("pmid:abc", "not a PMID", "spelling"),
         ("A5004406664", "not a work", "--query"),
         ("https://openalex.org/A5004406664", "not a work", "--query"),
-        ("ftp://example.org/x.pdf", "not an identifier", "https://"),
+        ("ftp://example.org/x.pdf", "not an http", "web page"),
+        ("10.1234", "prefix", "10.1234/abc"),
+        ("978-3-16-148410-0", "ISBN", "DOI"),
+        ("9783161484100", "ISBN", "DOI"),
+        ("ISBN 3161484100", "ISBN", "DOI"),
+        ("hal-01234567v2", "HAL", "https://hal.science/hal-01234567v2"),
+        ("hdl:2027/abc", "handle", "https://hdl.handle.net/2027/abc"),
+        ("A theory of everything in four parts", "words", "--query"),
         ("https://", "not a usable", "host"),
         ("10.1234/a\x00b", "control", "UTF-8"),
         ("10.1234/" + "a" * 3000, "longer", "one identifier"),

@@ -233,7 +233,7 @@ def test_bibtex_with_everything_people_write(write) -> None:  # type: ignore[no-
     lines = read(write("refs.bib", BIB))
     assert [(line.text, line.work.work_id if line.work else None) for line in lines] == [
         ("one", "doi:10.1234/a_1"),
-        ("two", "arxiv:hep-th/9901001"),
+        ("two", "arxiv:hep-th/9901001v1"),
         ("three", "arxiv:2104.12255"),
         ("four", "url:https://example.org/four"),
         ("five", None),

@@ -113,13 +113,15 @@ class World:
         self.stacks: list[HttpStack] = []
         self.breakers = Breakers(clock=self.clock, settings=BreakerSettings(), sink=self.told)
 
-    def client(self, *, retry: RetryPolicy = ONCE, robots: bool = False) -> RateRetryClient:
+    def client(
+        self, *, retry: RetryPolicy = ONCE, robots: bool = False, timeout_read_s: float = 5.0
+    ) -> RateRetryClient:
         wire = LeanTransport(
             guard=AddressGuard(),
             names=StaticNames({"*": PUBLIC}),
             connect_to=ConnectTo({"*": f"plain://127.0.0.1:{self.port}"}),
         )
-        stack = build_http_stack(wire, user_agent="DocsToKG/test", timeout_read_s=5.0)
+        stack = build_http_stack(wire, user_agent="DocsToKG/test", timeout_read_s=timeout_read_s)
         self.stacks.append(stack)
         common: dict[str, Any] = {
             "http": stack.http,
@@ -214,7 +216,7 @@ def test_a_refused_request_takes_no_token_no_slot_and_no_attempt(world: World) -
     class Spent:
         attempts = 0
 
-        def take_attempt(self) -> None:
+        def take_attempt(self, role: str = "artifact") -> None:
             self.attempts += 1
 
         def seconds_left(self) -> float:
@@ -254,6 +256,88 @@ def test_broken_answers_and_none_at_all_trip_it(world: World, status: int) -> No
     for n in range(10):
         world.ask(client, f"https://down.org/{n}")
     assert world.state("host:down.org") is OPEN
+
+
+SHORT = {"Content-Length": "999999", "Connection": "close"}
+STALLED = {"Content-Length": "999999"}
+
+
+@pytest.mark.parametrize("headers", [SHORT, STALLED])
+def test_bodies_that_end_short_or_stall_trip_it(world: World, headers: dict[str, str]) -> None:
+    """Many a broken server sends a good head and then nothing."""
+    world.breakers = Breakers(clock=world.clock, settings=BreakerSettings(min_samples=3), sink=world.told)
+    world.site.moods["down.org"] = lambda path: (200, headers)
+    client = world.client(timeout_read_s=0.15)
+    for n in range(3):
+        assert world.ask(client, f"https://down.org/{n}") in (Reason.SIZE_MISMATCH, Reason.TIMEOUT)
+    assert world.state("host:down.org") is OPEN
+
+
+def test_a_test_of_the_host_is_over_with_its_body(world: World) -> None:
+    """BRK-04: a head alone does not close a breaker."""
+    world.site.moods["down.org"] = always(503)
+    client = world.client()
+    for n in range(10):
+        world.ask(client, f"https://down.org/{n}")
+    world.site.moods["down.org"] = lambda path: (200, SHORT)
+    world.clock.advance(30)
+    assert world.ask(client, "https://down.org/test") == Reason.SIZE_MISMATCH
+    assert world.refused(client, "https://down.org/x").retry_after_s == pytest.approx(60)
+
+
+def test_a_body_that_we_let_go_of_is_no_failure(world: World) -> None:
+    world.breakers = Breakers(clock=world.clock, settings=BreakerSettings(min_samples=3), sink=world.told)
+    client = world.client()
+    for n in range(3):
+        world._drive(client.open(f"https://well.org/{n}", Role.ARTIFACT, Call("w"))).close()
+    assert world.breakers.get("host:well.org").look().failure_rate == 0.0
+    assert not world.breakers.get("host:well.org").is_idle()  # and yet each was counted
+
+
+def test_our_own_time_being_up_is_no_failure_of_a_server_that_sends(world: World) -> None:
+    world.breakers = Breakers(clock=world.clock, settings=BreakerSettings(min_samples=1), sink=world.told)
+    world.site.moods["slow.org"] = lambda path: (200, STALLED)
+
+    class Short:
+        def take_attempt(self, role: str = "artifact") -> None:
+            return None
+
+        def seconds_left(self) -> float:
+            return 0.2
+
+        def spend(self, seconds: float) -> None:
+            return None
+
+    call = Call("doi:10.1/x", budget=Short())
+    assert world.ask(world.client(), "https://slow.org/a", Role.ARTIFACT, call) == Reason.TIMEOUT
+    assert world.state("host:slow.org") is CLOSED
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_what_an_archive_replays_speaks_for_the_archive(world: World, status: int) -> None:
+    world.site.moods["web.archive.org"] = always(status, Memento_Datetime="Wed, 01 Jan 2020 00:00:00 GMT")
+    client = world.client()
+    for n in range(12):
+        assert world.ask(client, f"https://web.archive.org/web/2020id_/{n}") == Reason.HTTP_STATUS
+    assert world.state("host:web.archive.org") is CLOSED
+    assert world.site.counts["web.archive.org"] == 12
+
+
+def test_one_failure_that_opens_two_breakers_says_so(world: World) -> None:
+    """The record has a line for each; the second names the first, so that the opening can be counted once."""
+    world.site.moods["api.org"] = always(503)
+    client = world.client()
+    for n in range(10):
+        world.ask(client, f"https://api.org/{n}", Role.METADATA)
+    openings = [(key, why) for key, _, new, why, _ in world.told.changes if new == "open"]
+    assert openings == [
+        ("host:api.org", "10 of 10 failed"),
+        ("resolver:unpaywall", "10 of 10 failed; together with host:api.org"),
+    ]
+    world.site.moods["other.org"] = always(503)
+    for n in range(10):
+        world.ask(client, f"https://other.org/{n}", Role.ARTIFACT)
+    assert world.told.changes[-1][:4] == ("host:other.org", "closed", "open", "10 of 10 failed")
 
 
 @pytest.mark.parametrize(("status", "rate"), [(404, 0.0), (403, 0.0), (410, 0.0), (200, 0.0), (408, 0.0), (501, 0.0)])

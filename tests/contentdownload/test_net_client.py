@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.backoff import RetryPolicy
@@ -71,6 +72,7 @@ class Rig:
         peeking: bool = True,
         max_redirects: int = 10,
         timeout_read_s: float = 60.0,
+        pauses: Pauses | None = None,
         **policy: Any,
     ) -> RateRetryClient:
         stack = build_http_stack(
@@ -95,6 +97,7 @@ class Rig:
             random=lambda: 0.5,
             cache=stack.cache if peeking else None,
             max_redirects=max_redirects,
+            pauses=pauses,
             **common,
         )
 
@@ -511,7 +514,7 @@ class Budget:
     def __init__(self, attempts: int, seconds: float = 100.0) -> None:
         self.attempts, self.left = attempts, seconds
 
-    def take_attempt(self) -> None:
+    def take_attempt(self, role: str = "artifact") -> None:
         if self.attempts == 0:
             raise CandidateRejected(Reason.BUDGET_EXHAUSTED)
         self.attempts -= 1
@@ -789,3 +792,148 @@ def test_blocking_calls_walk_the_same_steps(rig: Rig) -> None:
     assert rig.slots_are_free()
     with pytest.raises(ValueError, match="only GET and HEAD"):
         client.request("POST", URL)
+
+
+# --- what is asked for, and how -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["application/xml", "text/html"])
+def test_a_file_in_another_form_is_asked_for_as_that_on_every_hop(rig: Rig, kind: str) -> None:
+    """NET-14: what the caller accepts goes before the header of the role, whatever its case."""
+    rig.site = lambda request: redirect("https://cdn.org/x") if request.url.host != "cdn.org" else pdf()
+    rig.download(rig.client(headers={"accept": "application/json"}), headers={"Accept": kind})
+    assert [request.headers["accept"] for request in rig.requests] == [kind, kind]
+    assert all(request.headers["accept-encoding"] == "identity" for request in rig.requests)
+
+
+def test_a_budget_learns_what_each_try_was_for(rig: Rig) -> None:
+    """RES-26"""
+    roles: list[str] = []
+
+    class Listening(Budget):
+        def take_attempt(self, role: str = "artifact") -> None:
+            roles.append(role)
+
+    rig.site = lambda request: pdf()
+    client, call = rig.client(), Call("w", budget=Listening(9, 9.0))
+    rig.run(client.fetch(URL, Role.METADATA, call))
+    rig.run(client.fetch(URL, Role.LANDING, call))
+    rig.run(client.open(URL, Role.ARTIFACT, call)).close()
+    assert roles == ["metadata", "landing", "artifact"]
+
+
+@pytest.mark.parametrize("status", [403, 405, 501])
+def test_who_does_not_answer_head_is_asked_for_a_few_bytes(rig: Rig, status: int) -> None:
+    """RES-24: the answer to the small GET counts, told as HEAD would have told it."""
+    part = httpx2.Response(206, headers={"content-range": f"bytes 0-1023/{len(PDF)}"}, content=PDF[:1024])
+    rig.site = lambda request: httpx2.Response(status) if request.method == "HEAD" else part
+    page = rig.run(rig.client().head(URL, Role.ARTIFACT, Call("w"), headers={"Accept": "application/pdf"}))
+    assert (page.status, page.headers["content-length"], page.body) == (200, str(len(PDF)), b"")
+    assert [request.method for request in rig.requests] == ["HEAD", "GET"]
+    assert rig.requests[1].headers["range"] == "bytes=0-1023"
+    assert rig.requests[1].headers["accept"] == "application/pdf"
+    assert [token for token, _, _ in rig.tokens()] == ["http-head", "http-get"]
+    assert rig.slots_are_free()
+
+
+@pytest.mark.parametrize(("answer", "seen"), [(404, 404), (403, 403), (200, 200)])
+def test_the_second_answer_is_the_one_that_counts(rig: Rig, answer: int, seen: int) -> None:
+    """RES-21, RES-24. A server that ignores the range sends the whole file, which is not read."""
+    stream = Stream([PDF])
+    whole = httpx2.Response(answer, headers={"content-length": str(len(PDF))}, stream=stream)
+    rig.site = lambda request: httpx2.Response(405) if request.method == "HEAD" else whole
+    page = rig.run(rig.client(cache=True).head(URL, Role.ARTIFACT, Call("w")))
+    assert (page.status, page.body, page.headers["content-length"]) == (seen, b"", str(len(PDF)))
+    assert stream.closed
+
+
+def test_a_small_get_that_meets_a_busy_server_is_a_passing_failure(rig: Rig) -> None:
+    """RES-21: 429 and 5xx go to backoff, on HEAD and on what stands in for it."""
+    rig.site = lambda request: httpx2.Response(405 if request.method == "HEAD" else 503)
+    with pytest.raises(TransientFailure) as caught:
+        rig.run(rig.client(retry=RetryPolicy(max_attempts=1)).head(URL, Role.ARTIFACT, Call("w")))
+    assert caught.value.http_status == 503
+
+
+@pytest.mark.parametrize("status", [200, 404, 410])
+def test_a_plain_answer_to_head_is_believed(rig: Rig, status: int) -> None:
+    """RES-24: no second request."""
+    rig.site = lambda request: httpx2.Response(status)
+    assert rig.run(rig.client().head(URL, Role.ARTIFACT, Call("w"))).status == status
+    assert len(rig.requests) == 1
+
+
+def test_a_length_that_nobody_knows_is_not_made_up(rig: Rig) -> None:
+    part = httpx2.Response(206, headers={"content-range": "bytes 0-1023/*"}, content=b"x" * 1024)
+    rig.site = lambda request: httpx2.Response(501) if request.method == "HEAD" else part
+    page = rig.run(rig.client().head(URL, Role.ARTIFACT, Call("w")))
+    assert page.status == 200
+    assert "content-length" not in page.headers
+
+
+# --- archives -----------------------------------------------------------------------------------------------------
+
+CAPTURE = "https://web.archive.org/web/20200101000000id_/https://pub.org/x.pdf"
+MEMENTO = {"memento-datetime": "Wed, 01 Jan 2020 00:00:00 GMT"}
+
+
+@pytest.mark.parametrize("status", [403, 404, 429, 500, 503])
+def test_a_replayed_error_is_what_another_server_said_long_ago(rig: Rig, status: int) -> None:
+    """Final for this capture; neither the archive's pace nor its next request suffers."""
+    rig.site = lambda request: httpx2.Response(status, headers={**MEMENTO, "retry-after": "3600"})
+    client = rig.client()
+    with pytest.raises(CandidateRejected) as caught:
+        rig.download(client, CAPTURE)
+    assert (caught.value.reason, caught.value.http_status) == (Reason.HTTP_STATUS, status)
+    assert len(rig.requests) == 1
+    assert rig.tokens() == [("http-get", status, None)]
+    assert rig.limits.scale_of("web.archive.org") == 1.0
+    assert not isinstance(rig.limits.ask(Gate(CAPTURE, "other", Role.ARTIFACT)), NotYet)
+
+
+def test_only_an_archive_is_believed_to_replay(rig: Rig) -> None:
+    """Anybody can send the header; a host that is busy is busy."""
+    rig.site = lambda request: httpx2.Response(429, headers={**MEMENTO, "retry-after": "3600"})
+    with pytest.raises(TransientFailure) as caught:
+        rig.download(rig.client())
+    assert caught.value.retry_after_s == 3600.0
+    assert isinstance(rig.limits.ask(Gate(URL, "other", Role.ARTIFACT)), NotYet)
+
+
+def test_a_host_can_be_known_to_want_a_pause_after_a_429(rig: Rig) -> None:
+    """A 429 of the archive itself names no time; a minute is kept, and a longer wish is honoured."""
+    answers = [httpx2.Response(429), httpx2.Response(429, headers={"retry-after": "90"}), httpx2.Response(503)]
+    rig.site = lambda request: answers.pop(0)
+    client = rig.client(retry=RetryPolicy(max_attempts=1), pauses=Pauses({"web.archive.org": 60.0}))
+    seen = []
+    for _ in range(3):
+        with pytest.raises(TransientFailure) as caught:
+            rig.download(client, CAPTURE)
+        seen.append(caught.value.retry_after_s)
+    assert seen == [60.0, 90.0, None]
+    assert rig.clock.monotonic() >= 150.0  # the gate held the host for as long each time
+
+
+# --- blocks -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("size", "blocks"), [(4096, [100_000]), (200_000, [7_000] * 100), (1 << 20, [30_000] * 3)])
+def test_a_file_is_handed_on_in_portions(rig: Rig, size: int, blocks: list[int]) -> None:
+    """download.chunk_size_bytes: never more at once; small blocks are joined, once the beginning was seen."""
+    body = [bytes([number % 251]) * length for number, length in enumerate(blocks)]
+    rig.site = lambda request: httpx2.Response(200, stream=Stream(list(body)))
+    opened = rig.run(rig.client(chunk_bytes=size).open(URL, Role.ARTIFACT, Call("w")))
+    portions = list(opened.chunks())
+    opened.close()
+    assert b"".join(portions) == b"".join(body)
+    assert max(len(portion) for portion in portions) <= size
+    later = [len(portion) for at, portion in enumerate(portions) if sum(map(len, portions[:at])) >= 65536]
+    assert all(length == size for length in later[:-1])
+
+
+def test_a_body_that_breaks_off_hands_on_no_end(rig: Rig) -> None:
+    rig.site = lambda request: httpx2.Response(200, stream=Stream([b"x" * 70_000] * 3, httpx2.ReadError("reset")))
+    opened = rig.run(rig.client(chunk_bytes=200_000).open(URL, Role.ARTIFACT, Call("w")))
+    with pytest.raises(TransientFailure):
+        list(opened.chunks())
+    opened.close()

@@ -9,11 +9,12 @@ from typing import Any
 import httpx2
 import pytest
 
-from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -270,3 +271,67 @@ def test_origins_are_told_apart_by_port(scene: Scene) -> None:
     scene.answer = lambda request: rules(b"User-agent: *\nDisallow: /" if request.url.port == 8443 else b"")
     assert scene.check().allowed
     assert not scene.check("https://pub.org:8443/x").allowed
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_answer_to_robots_txt_slows_the_whole_host(scene: Scene, status: int) -> None:
+    """The limiter hears of every answer, also of this one."""
+    scene.answer = lambda request: httpx2.Response(status, headers={"retry-after": "120"})
+    assert not scene.check().allowed
+    assert scene.limits.scale_of("pub.org") < 1.0
+    held = scene.limits.ask(Gate(PAGE, "landing", "landing"))
+    assert isinstance(held, NotYet)
+    assert held.at == pytest.approx(scene.clock.monotonic() + 120, abs=1)
+
+
+def test_what_robots_txt_says_of_limits_is_believed(scene: Scene) -> None:
+    scene.answer = lambda request: httpx2.Response(
+        404, headers={"x-rate-limit-limit": "1", "x-rate-limit-interval": "10s"}
+    )
+    assert scene.check().allowed
+    gate = Gate(PAGE, "landing", "landing")
+    scene.permit(gate).release()
+    assert isinstance(scene.limits.ask(gate), NotYet)
+
+
+def test_a_host_known_to_want_a_pause_gets_it_for_robots_txt_too(scene: Scene) -> None:
+    scene.robots._pauses = Pauses({"pub.org": 60.0})
+    scene.answer = lambda request: httpx2.Response(429)
+    assert not scene.check().allowed
+    held = scene.limits.ask(Gate(PAGE, "landing", "landing"))
+    assert isinstance(held, NotYet)
+    assert held.at == pytest.approx(scene.clock.monotonic() + 60, abs=1)
+
+
+def test_every_decision_is_logged_and_counted(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    """ROB-06"""
+    files = {"a.org": rules(b"User-agent: *\nDisallow: /no"), "b.org": httpx2.Response(503)}
+    scene.answer = lambda request: files[request.url.host]
+    with caplog.at_level(logging.DEBUG, logger="DocsToKG.ContentDownload.net.robots"):
+        for url in ("https://a.org/yes", "https://a.org/no?key=s3cret", "https://a.org/yes/2", "https://b.org/x"):
+            scene.check(url)
+    assert scene.robots.decisions == {"allowed": 2, "blocked": 1, "unreachable": 1}
+    told = [record.getMessage() for record in caplog.records if record.name.endswith("net.robots")]
+    assert "robots.txt of https://a.org: blocked" in told
+    assert len(told) == 4
+    assert "s3cret" not in " ".join(told)
+
+
+def test_an_exempt_place_is_not_asked_for_its_rules(scene: Scene) -> None:
+    """ROB-03: archives of record, and the part of a host that is published for programs."""
+    robots = Robots(
+        http=scene.stack.http,
+        limits=scene.limits,
+        url_policy=UrlPolicy(),
+        attempts=NullSink(),
+        clock=scene.clock,
+        random=lambda: 0.0,
+        exempt=("Web.archive.org", "zenodo.org/api/"),
+    )
+    for url in ("https://web.archive.org/web/2020id_/https://a.org/x.pdf", "https://zenodo.org/api/records/1/files/x"):
+        with pytest.raises(StopIteration) as stop:
+            next(robots.check(url, Call("w")))
+        assert stop.value.value.allowed
+    # The pages of the same host are asked, and so is a host that only begins alike.
+    for url in ("https://zenodo.org/records/1", "https://web.archive.org.evil.example/x"):
+        assert isinstance(next(robots.check(url, Call("w"))), Gate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +46,8 @@ def test_another_digest_is_a_mismatch(wrong):
 
 
 @pytest.mark.parametrize(
-    "unreadable", [None, "", "md5:", "md5:xyz", "crc32:12345678", f"sha1:{OTHER_MD5}", f"sha256:{OTHER_MD5}"]
+    "unreadable",
+    [None, "", "md5:", "md5:xyz", "crc32:12345678", f"sha1:{OTHER_MD5}", f"sha256:{OTHER_MD5}", f"sha1:{'0' * 40}"],
 )
 def test_what_cannot_be_read_proves_nothing(unreadable):
     published(unreadable)
@@ -112,3 +114,30 @@ def test_digests_of_encoded_bytes_are_passed_over():
 @pytest.mark.parametrize("garbage", ["", "=", "!!!", "A" * 5000, "sha-256", "sha-256=::", "md5=" + "A" * 22])
 def test_garbage_in_a_header_proves_nothing(garbage):
     headers(digest=garbage, repr_digest=garbage, content_md5=garbage, x_amz_checksum_sha256=garbage)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "body"
+    path.write_bytes(BODY)
+    return path
+
+
+@pytest.mark.parametrize("name", ["sha1", "SHA-1", "sha512", "sha-512", ""])
+def test_digests_that_nobody_computed_on_the_way_are_computed_from_the_file(file, name):
+    algorithm = "sha512" if "512" in name else "sha1"
+    right, wrong = hashlib.new(algorithm, BODY).hexdigest(), hashlib.new(algorithm, b"other").hexdigest()
+    prefix = f"{name}:" if name else ""
+    check_published(prefix + right, md5=MD5, sha256=SHA, path=file)
+    with pytest.raises(CandidateRejected, match=f"states {algorithm}"):
+        check_published(prefix + wrong, md5=MD5, sha256=SHA, path=file)
+
+
+@pytest.mark.parametrize("header", ["digest", "x-amz-checksum-sha1"])
+def test_a_sha1_in_a_header_is_compared(file, header):
+    lead = "SHA=" if header == "digest" else ""
+    right, wrong = (lead + b64(hashlib.sha1(body).hexdigest()) for body in (BODY, b"other"))
+    check_headers({header: right}, MD5, SHA, "https://example.org/a", file)
+    with pytest.raises(CandidateRejected):
+        check_headers({header: wrong}, MD5, SHA, "https://example.org/a", file)
+    check_headers({header: wrong}, MD5, SHA, "https://example.org/a")

@@ -30,7 +30,7 @@ CASES = [
     (page('<div id="root"></div><script src="/main.js"></script>'), Reason.COOKIE_WALL),
     (page('<form><input type="hidden" name="SAMLRequest" value="x"></form>'), Reason.LOGIN_WALL),
     (page('<form><input type="password" name="p"></form>'), Reason.LOGIN_WALL),
-    (page(ARTICLE + "Purchase article or Get access"), Reason.LOGIN_WALL),
+    (page(ARTICLE + "Purchase article or Get access"), Reason.PAYWALL),
     (page("Preparing to download ..."), Reason.INTERSTITIAL),
     (page('<meta http-equiv="refresh" content="0; url=/next">'), Reason.INTERSTITIAL),
     (page('<iframe src="/doi/pdfdirect/10.1/x"></iframe>'), Reason.INTERSTITIAL),
@@ -158,10 +158,14 @@ def test_both_judges_of_pages_see_the_same_walls(body, url, kind):
     assert landed == (kind or "other")
 
 
-def test_a_paywall_is_a_login_to_the_one_and_a_paywall_to_the_other():
+def test_a_paywall_is_a_paywall_to_both_judges():
     body = page(ARTICLE + "Rent this article, or log in to access it.")
-    assert classify_body(body, content_type="text/html") == Reason.LOGIN_WALL
+    assert classify_body(body, content_type="text/html") == Reason.PAYWALL
     assert extract("https://a.org/x", body, {"content-type": "text/html"}, status=200).kind == "paywall"
+
+
+def test_every_kind_of_wall_is_a_reason_of_the_record():
+    assert {Reason(wall.value) for wall in Wall} <= set(Reason)
 
 
 def test_doubtful_signs_count_on_short_pages_of_a_guard_and_not_on_honest_errors():

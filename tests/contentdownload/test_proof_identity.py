@@ -8,7 +8,7 @@ import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.proof.identity import judge_identity
+from DocsToKG.ContentDownload.proof.identity import doi_in, judge_identity
 from DocsToKG.ContentDownload.proof.imprint import find_dois
 from DocsToKG.ContentDownload.proof.pdf import PdfFacts
 
@@ -189,3 +189,9 @@ def test_a_work_known_by_its_arxiv_id_alone_is_told_from_strangers() -> None:
     with pytest.raises(CandidateRejected, match="wrong-article"):
         judge_identity(facts, work)
     judge_identity(facts, replace(work, title=None))
+
+
+def test_the_doi_for_the_record_is_the_works_own_where_the_file_has_it():
+    assert doi_in(file(declared=OTHER, first_page=f"doi:{WANTED}"), work()) == WANTED
+    assert doi_in(file(declared=OTHER), work()) == OTHER
+    assert doi_in(file(), work()) is None

@@ -9,8 +9,9 @@ import random
 import re
 import time
 import tracemalloc
+import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pikepdf
@@ -19,6 +20,8 @@ import pytest
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.pdf import is_gzip, prove_pdf, unwrap_gzip
+from DocsToKG.Sandbox.pdf import Paper
+from DocsToKG.Sandbox.pdf import make_pdf as make_paper
 
 PLAIN = {"object_stream_mode": pikepdf.ObjectStreamMode.disable}
 PACKED = {"object_stream_mode": pikepdf.ObjectStreamMode.generate}
@@ -120,32 +123,64 @@ def test_an_encryption_the_parser_does_not_know_is_flagged_not_rejected(prove):
 
 
 def thirty_pdfs() -> list[tuple[str, bytes]]:
+    """Different writers, indexes, revisions and locks, from 3 KB to 280 KB."""
     made = [
         (f"{form}, {pages} pages of {size}", make_pdf(form, pages=pages, page_bytes=size))
         for form in FORMS
-        for pages, size in [(1, 1500), (4, 4000), (12, 300), (3, 45_000)]
+        for pages, size in [(1, 1500), (12, 300), (3, 45_000)]
     ]
     made += [(f"updated, {size}", updated(make_pdf(pages=2), stream_bytes=size)) for size in (50, 3000, 60_000)]
     made += [("updated linearized", updated(make_pdf("linearized"), stream_bytes=2000))]
     made += [("updated twice", updated(updated(make_pdf()), stream_bytes=900))]
     made += [("junk before", b"HTTP/1.1 200 OK\r\nServer: x\r\n\r\n" + make_pdf("object streams"))]
+    made += [("NULs after", make_pdf(pages=4, page_bytes=5000) + b"\0" * 90)]
+    made += [("a comment after", make_pdf(pages=4, page_bytes=6000) + b"\n<!-- cache -->\n")]
+    made += [(f"the sandbox's, {size}", sandbox_pdf(size)) for size in (4000, 30_000, 150_000)]
+    made += [("by hand", by_hand())]
     return made
 
 
-def test_no_truncated_file_passes(prove):
-    """DL-07: each of thirty PDFs, cut at every percent, with and without junk after the cut; none is accepted."""
-    pdfs = thirty_pdfs()
-    assert len(pdfs) == 30
+def sandbox_pdf(size: int) -> bytes:
+    paper = Paper(title="On cuts", authors=("A. Nobody",), year=2020, doi=f"10.5555/cut.{size}")
+    return make_paper(paper, size_bytes=size, key=str(size))
+
+
+def by_hand() -> bytes:
+    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>"
+    return handmade(b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Count 1/Kids[3 0 R]>>", page)
+
+
+def accepted_cuts(prove: Callable[..., object], junk: Sequence[bytes]) -> list[tuple[str, int]]:
     accepted = []
-    for number, (name, data) in enumerate(pdfs):
+    for number, (name, data) in enumerate(thirty_pdfs()):
         prove(data)
         for percent in range(1, 100):
-            cut = data[: len(data) * percent // 100]
-            junk = [b"", b"\r\n\r\n", b"<!-- cached -->\n", b"\0" * 600][(number + percent) % 4]
             with contextlib.suppress(CandidateRejected):
-                prove(cut + junk)
+                prove(data[: len(data) * percent // 100] + junk[(number + percent) % len(junk)])
                 accepted.append((name, percent))
-    assert accepted == []
+    return accepted
+
+
+def test_no_truncated_file_passes(prove):
+    """DL-07: each of thirty PDFs, cut at every percent, by its bytes alone; none is accepted."""
+    pdfs = thirty_pdfs()
+    assert len({data for _, data in pdfs}) == 30
+    # A cut inside the junk after a file's end would lose nothing of it.
+    assert all(data.rindex(b"%%EOF") + 5 > len(data) * 0.99 for _, data in pdfs)
+    assert accepted_cuts(prove, [b""]) == []
+
+
+@pytest.mark.slow
+def test_no_truncated_file_passes_with_what_servers_append(prove):
+    assert accepted_cuts(prove, [b"\r\n\r\n", b"<!-- cached -->\n", b"\0" * 600, b"\r\n0\r\n\r\n"]) == []
+
+
+def test_a_few_cuts_of_every_form_are_missed(prove):
+    for form in FORMS:
+        data = make_pdf(form, pages=2, page_bytes=3000)
+        for percent in (1, 20, 50, 80, 95, 99):
+            with pytest.raises(CandidateRejected):
+                prove(data[: len(data) * percent // 100])
 
 
 @pytest.mark.parametrize("lost", [1, 3, 6, 10, 20, 100])
@@ -197,7 +232,20 @@ def test_a_tiny_file_has_its_own_reason(prove):
 
 
 def test_bytes_of_another_kind_are_no_pdf(prove):
-    assert reason(prove, b"\x89PNG\r\n" + bytes(5000)) == Reason.CORRUPT_PDF
+    assert reason(prove, b"\x89PNG\r\n" + bytes(5000)) == Reason.UNEXPECTED_CT
+    assert reason(prove, b"\x02" * 5000) == Reason.CORRUPT_PDF
+
+
+def test_an_archive_with_a_pdf_in_it_is_no_pdf(prove):
+    """Stored, not packed, the file inside shows its header and its end."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("paper.pdf", make_pdf())
+    assert reason(prove, out.getvalue()) == Reason.UNEXPECTED_CT
+
+
+def test_a_pdf_may_begin_with_the_mark_of_postscript(prove):
+    assert prove(b"%!PS-Adobe-3.0 PDF-1.4\n" + make_pdf()).pages == 3
 
 
 def test_a_page_is_named_as_the_page_it_is(prove):

@@ -14,6 +14,7 @@ import pytest
 
 from DocsToKG.ContentDownload import telemetry
 from DocsToKG.ContentDownload.api.types import Hop, Role
+from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import (
     ManifestRecord,
@@ -94,6 +95,58 @@ def test_an_older_database_is_upgraded_and_keeps_its_rows(tmp_path: Path, wanted
     assert db.execute("SELECT sha256, corrupt FROM downloads").fetchall() == [("ab", 0)]
     db.close()
     assert len((tmp_path / "manifest.jsonl").read_text().splitlines()) == 2
+
+
+NEWEST = ("license_raw", "doi_seen", "is_retracted", "is_guess", "cause", "explanation", "stage")
+
+
+def aged(root: Path) -> str:
+    """Make the record of `root` one that an earlier program of this version wrote; returns its manifest."""
+    manifest, path = root / "manifest.jsonl", root / "manifest.sqlite"
+    lines = [json.loads(line) for line in manifest.read_text().splitlines()]
+    plain = [{key: value for key, value in line.items() if key not in NEWEST or key == "stage"} for line in lines]
+    manifest.write_text("".join(json.dumps(line) + "\n" for line in plain))
+    script = re.sub(rf"^  (?:{'|'.join(NEWEST[:-1])}) .*\n", "", schema_sql(), flags=re.MULTILINE)
+    script = re.sub(r"(?<=elapsed_ms  INTEGER),\n  stage .*", "", script)
+    script = re.sub(r"(candidates +TEXT),.*", r"\1", script)
+    rows = path.rename(root / "rows.sqlite")
+    db = sqlite3.connect(path)
+    db.executescript(script)
+    db.execute("ATTACH ? AS rows", (str(rows),))
+    for table in ("manifests", "projections"):
+        names = ", ".join(row[1] for row in db.execute(f"PRAGMA main.table_info({table})"))
+        db.execute(f"INSERT INTO main.{table} ({names}) SELECT {names} FROM rows.{table}")
+    db.execute("UPDATE projections SET end_bytes = ? WHERE name = ?", (manifest.stat().st_size, manifest.name))
+    db.execute("PRAGMA user_version = 4")
+    db.commit()
+    db.close()
+    rows.unlink()
+    return manifest.read_text()
+
+
+def test_a_record_of_this_version_without_the_newest_columns_gets_them_and_its_lines_stay(
+    tmp_path: Path, wanted: dict[str, Any]
+) -> None:
+    """CAT-04, CAT-13: additive changes need no new version, and nothing is written twice."""
+    with record_in(tmp_path) as record:
+        record.finish(ManifestRecord(doc_id="doi:10.1/a", outcome="error", reason="timeout"))
+        record.finish(ManifestRecord(doc_id="doi:10.1/b", outcome="error", reason="timeout"))
+    before = aged(tmp_path)
+    with (
+        Catalog(tmp_path / "manifest.sqlite") as catalog,
+        pytest.raises(RecordError, match="earlier version: run once"),
+    ):
+        catalog.figures()
+    with record_in(tmp_path) as record:
+        assert record.repairs == ()
+        record.finish(ManifestRecord(doc_id="doi:10.1/c", outcome="error", reason="timeout", explanation="Why."))
+    lines = (tmp_path / "manifest.jsonl").read_text()
+    assert lines.startswith(before)
+    [added] = lines.removeprefix(before).splitlines()
+    assert json.loads(added)["explanation"] == "Why."
+    db = sqlite3.connect(tmp_path / "manifest.sqlite")
+    assert shape(db) == wanted
+    db.close()
 
 
 def test_a_newer_database_is_refused_and_left_alone(tmp_path: Path) -> None:

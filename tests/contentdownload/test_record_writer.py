@@ -103,7 +103,8 @@ def test_a_manifest_line_is_exactly_these_bytes(tmp_path: Path) -> None:
         b'"year":null,"license":null,"oa_status":null,"version":null,"host_type":null,"evidence":null,'
         b'"hops":[{"url":"https://doi.org/10.1/a","status":302}],"dedupe":null,"ttfp_ms":null,"waited_ms":null,'
         b'"lease_id":"lease_1","candidates":[{"url":"https://b.org","source":"arxiv","reason":"challenge",'
-        b'"http_status":403}]}\n'
+        b'"http_status":403,"evidence":null,"is_guess":false}],"license_raw":null,"doi_seen":null,"is_retracted":null,'
+        b'"is_guess":false,"cause":null,"explanation":null}\n'
     )
 
 
@@ -586,3 +587,29 @@ def test_the_tokens_are_pinned() -> None:
         "tls-error too-large unexpected-ct size-mismatch download-error path-policy security-policy"
     )
     assert " ".join(Reason).startswith(promised)
+
+
+def test_rows_that_nobody_waits_for_share_a_commit(tmp_path: Path) -> None:
+    """CACHE-19: each commit writes whole pages, so a paper's attempts wait a moment for its end."""
+    with record_in(tmp_path, patience_s=30.0) as record:
+        for number in range(20):
+            record.rate_wait("host:a.org", number, why="rate")
+            time.sleep(0.002)
+        assert not record._writer.commit_ms
+        told = threading.Event()
+        record.finish(ManifestRecord(doc_id="doi:1", outcome="error", reason="timeout"), then=told.set)
+        assert told.wait(5), "whoever waits for the commit must not wait for others"
+        assert len(record._writer.commit_ms) == 1
+        record.rate_wait("host:a.org", 1, why="rate")
+        record.flush()
+        assert len(record._writer.commit_ms) == 2
+        record.rate_wait("host:a.org", 1, why="rate")
+    assert rows_of(tmp_path, "SELECT COUNT(*) FROM rate_events") == [(22,)]
+
+
+def test_a_full_intake_does_not_wait_for_others(tmp_path: Path) -> None:
+    with record_in(tmp_path, capacity=10, patience_s=30.0) as record:
+        begun = time.monotonic()
+        for number in range(50):
+            record.rate_wait("host:a.org", number, why="rate")
+        assert time.monotonic() - begun < 10

@@ -156,6 +156,89 @@ def test_catalog_show_takes_any_usual_spelling(tmp_path: Path, work_id: str, spe
     assert [line["doc_id"] for line in json.loads(shown.stdout)["lines"]] == [work_id]
 
 
+def asked(source: str, outcome: SourceOutcome, reason: str | None = None, **more: Any) -> SourceAttempt:
+    return SourceAttempt(1.0, "doi:r1/1", more.pop("tier", "indexes"), source, outcome, reason, **more)
+
+
+def sourced(root: Path) -> Path:
+    """Six files of three sources, one of them from a guess; one source fails, one is refused, one lacks its key."""
+    files = [
+        ("unpaywall", "direct_oa", "url_for_pdf", False),
+        ("unpaywall", "direct_oa", "url_for_pdf", False),
+        ("unpaywall", "direct_oa", "url_for_pdf", False),
+        ("landing", "landing_scrape", "citation_pdf_url", False),
+        ("landing", "landing_scrape", "link", False),
+        ("doi_redirect", "doi_follow", "prefix_rule", True),
+    ]
+    with RunTelemetry(root, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        for number, (resolver, tier, evidence, guess) in enumerate(files):
+            told: dict[str, Any] = {"resolver": resolver, "tier": tier, "evidence": evidence, "is_guess": guess}
+            stored = {"outcome": "success", "sha256": f"{number:064x}", "path": f"{number}.pdf", "ttfp_ms": 5}
+            record.finish(ManifestRecord(doc_id=f"doi:r1/{number}", **stored, **told))
+            record.source_attempt(asked(resolver, SourceOutcome.SUCCESS, "ok", tier=tier, stage="fetch"))
+            record.source_attempt(asked("core", SourceOutcome.SKIPPED, "missing_key"))
+            record.source_attempt(asked("zenodo", SourceOutcome.SKIPPED, "not_mine"))
+        record.finish(ManifestRecord(doc_id="doi:r1/x", outcome="error", reason="all_tiers_exhausted", cause="paywall"))
+        refused = "refused: Semantic Scholar answered 401; check resolvers.semantic_scholar.api_key"
+        for _ in range(4):
+            record.source_attempt(asked("semantic_scholar", SourceOutcome.ERROR, refused, stage="resolve"))
+            busy = {"http_status": 503, "stage": "resolve"}
+            record.source_attempt(asked("openaire", SourceOutcome.RETRYABLE, "http-status", **busy))
+            record.source_attempt(asked("crossref", SourceOutcome.NO_PDF, "not_in_index", stage="resolve"))
+        record.source_attempt(asked("openaire", SourceOutcome.TIMEOUT, "timeout", stage="resolve"))
+        record.source_attempt(asked("crossref", SourceOutcome.TIMEOUT, "timeout", stage="resolve"))
+        record.source_attempt(
+            asked("unpaywall", SourceOutcome.NONRETRYABLE, "challenge", http_status=403, stage="fetch")
+        )
+    return root
+
+
+def test_the_report_says_which_source_delivered_what(tmp_path: Path) -> None:
+    told = json.loads(run("report", "--run", sourced(tmp_path), "--format", "json").stdout)
+    assert told["delivered"][0] == {
+        "source": "unpaywall",
+        "tier": "direct_oa",
+        "evidence": "url_for_pdf",
+        "is_guess": False,
+        "files": 3,
+        "share": 0.5,
+    }
+    assert sum(row["files"] for row in told["delivered"]) == told["obtained"] == 6
+    unpaywall = told["sources"]["unpaywall"]
+    assert (unpaywall["asked"], unpaywall["files"], unpaywall["share"], unpaywall["no_good"]) == (4, 3, 0.5, 1)
+    assert (told["guessed"], told["by_evidence"]["prefix_rule"]) == (1, 1)
+    assert told["failed_by_cause"] == {"paywall": 1}
+    assert "zenodo" not in told["sources"]
+
+
+def test_the_report_names_failing_sources_with_what_to_check_and_skipped_ones_once(tmp_path: Path) -> None:
+    told = json.loads(run("report", "--run", sourced(tmp_path), "--format", "json").stdout)
+    assert told["failing"] == {
+        "openaire": "http-status 503 on 4 of 5, timeout on 1 of 5",
+        "semantic_scholar": "refused 401 on 4 of 4: check resolvers.semantic_scholar.api_key",
+    }
+    assert told["skipped_sources"] == {"core": "missing_key"}
+    assert told["sources"]["crossref"]["errors"] == 1, "one failure in five is no failing source"
+
+
+@pytest.mark.parametrize("format", ["table", "md"])
+def test_people_see_the_same_of_the_sources(tmp_path: Path, format: str) -> None:
+    shown = run("report", "--run", sourced(tmp_path), "--format", format).stdout
+    assert "failing: semantic_scholar: refused 401 on 4 of 4: check resolvers.semantic_scholar.api_key" in shown
+    assert shown.count("core") == shown.count("skipped: core (missing_key)") == 1
+    rows = [" ".join(line.replace("│", "|").split()) for line in shown.splitlines()]
+    assert "| unpaywall | 4 | 3 | 50.0 % | 0 | 1 | 0 |" in rows
+    assert "| doi_redirect | doi_follow | prefix_rule (guess) | 1 |" in rows
+
+
+def test_a_run_without_sources_has_no_table_of_them(tmp_path: Path) -> None:
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        record.finish(ManifestRecord(doc_id="doi:r1/1", outcome="error", reason="x"))
+    shown = run("report", "--run", tmp_path, "--no-gates").stdout
+    assert "Sources" not in shown
+    assert "failing" not in shown
+
+
 @pytest.mark.parametrize("format", ["table", "md"])
 @pytest.mark.parametrize(("reasons", "said"), [(15, None), (27, "and 12 more")])
 def test_a_group_that_is_cut_says_so(tmp_path: Path, format: str, reasons: int, said: str | None) -> None:

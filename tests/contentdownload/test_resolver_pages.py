@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contentdownload.recorded import recorded
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
 from DocsToKG.ContentDownload.api.types import Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids import parse_identifier, to_work
 
 DOI = "https://doi.org/10.1234/abc"
@@ -49,20 +52,13 @@ def page(url: str, body: str = "", status: int = 200, *, is_pdf: bool = False, *
     return Page(url, status, named, f"<html><head>{body}</head></html>".encode(), (), is_pdf=is_pdf)
 
 
-def ask(name: str, web: Web, work: WorkArtifact = WORK) -> ResolverResult:
-    steps: Any = registry.build([name])[name].resolve(work, web, Call(work_id=work.work_id))  # type: ignore[arg-type]
+def ask(name: str, web: Web, work: WorkArtifact = WORK, *, settings: ResolverSettings | None = None) -> ResolverResult:
+    source = registry.build([name], settings={name: settings or ResolverSettings()})[name]
+    steps: Any = source.resolve(work, web, Call(work_id=work.work_id))  # type: ignore[arg-type]
     with pytest.raises(StopIteration) as done:
         next(steps)
     result: ResolverResult = done.value.value
     return result
-
-
-def recorded(name: str) -> Path:
-    for folder in Path(__file__).resolve().parents:
-        for place in (folder / "shared" / "recorded", folder.parent / "shared" / "recorded"):
-            if (place / name).is_dir():
-                return place / name
-    pytest.skip("the recorded answers are not here")
 
 
 def test_the_page_a_doi_leads_to_gives_its_pdf_link() -> None:
@@ -229,3 +225,156 @@ def test_recorded_answers_of_doi_org_are_understood(name: str, status: int) -> N
     assert reached.status == status
     [note] = ask("doi_redirect", Web({DOI: reached})).notes
     assert note.startswith("unknown-identifier")
+
+
+def test_every_plan_of_a_page_says_which_paper_the_page_is_about() -> None:
+    body = GOOD + '<meta name="citation_xml_url" content="/abc.xml">'
+    result = ask("doi_redirect", Web({DOI: page(ARTICLE, body)}))
+    assert [plan.page_doi for plan in result.plans] == ["10.1234/abc", "10.1234/abc"]
+    by_page = ask("landing", Web({ARTICLE: page(ARTICLE, body)}), to_work(parse_identifier(ARTICLE)))
+    assert {plan.page_doi for plan in by_page.plans} == {"10.1234/abc"}
+    silent = ask(
+        "landing", Web({ARTICLE: page(ARTICLE, '<meta name="citation_pdf_url" content="/p">')}), work_with(ARTICLE)
+    )
+    assert [plan.page_doi for plan in silent.plans] == [None]
+
+
+def test_of_several_dois_on_a_page_the_one_asked_for_is_named() -> None:
+    body = '<meta name="citation_doi" content="10.5555/issue">' + GOOD
+    [plan] = ask("doi_redirect", Web({DOI: page(ARTICLE, body)})).plans
+    assert plan.page_doi == "10.1234/abc"
+
+
+def test_a_page_about_another_paper_gives_nothing_in_any_form() -> None:
+    body = GOOD.replace("10.1234/ABC", "10.1234/other") + '<meta name="citation_xml_url" content="/x">'
+    result = ask("doi_redirect", Web({DOI: page(ARTICLE, body)}))
+    assert (result.plans, result.notes) == ((), ("wrong-article: the page is about 10.1234/other",))
+
+
+def test_other_forms_come_after_the_pdfs_and_do_not_stand_for_one() -> None:
+    body = TAGS + '<meta name="citation_fulltext_html_url" content="/h"><meta name="citation_xml_url" content="/x">'
+    with_pdf = ask("doi_redirect", Web({DOI: page(ARTICLE, body + '<meta name="citation_pdf_url" content="/p">')}))
+    assert [plan.expected_mime for plan in with_pdf.plans] == ["application/pdf", "application/xml", "text/html"]
+    assert with_pdf.notes == ()
+    without = ask("doi_redirect", Web({DOI: page(ARTICLE, body)}))
+    assert [plan.expected_mime for plan in without.plans] == ["application/xml", "text/html"]
+    assert without.notes == ("no_pdf_urls_in_html",)
+    away = "https://b.example.org/"
+    web = Web({ARTICLE: page(ARTICLE, body), away: TransientFailure(Reason.TIMEOUT, url=away)})
+    with pytest.raises(TransientFailure):
+        ask("landing", web, work_with(ARTICLE, away))
+
+
+PLOS_DOI = "10.1371/journal.pone.0000001"
+PLOS = to_work(parse_identifier(PLOS_DOI))
+PLOS_FILE = f"https://journals.plos.org/plosone/article/file?id={PLOS_DOI}&type=printable"
+WILEY = to_work(parse_identifier("10.1002/x.1"))
+WILEY_FILE = "https://onlinelibrary.wiley.com/doi/pdfdirect/10.1002/x.1"
+
+
+def doi_of(work: WorkArtifact) -> str:
+    return f"https://doi.org/{work.doi}"
+
+
+def test_an_address_built_from_the_doi_is_a_guess_after_the_pages_evidence() -> None:
+    body = f'<meta name="citation_doi" content="{PLOS_DOI}"><meta name="citation_pdf_url" content="/p">'
+    result = ask("doi_redirect", Web({doi_of(PLOS): page(ARTICLE, body)}), PLOS)
+    assert [(plan.evidence, plan.is_guess) for plan in result.plans] == [
+        ("citation_pdf_url", False),
+        ("prefix_rule", True),
+    ]
+    assert result.plans[1].url == PLOS_FILE
+
+
+def test_a_guess_that_the_page_also_names_is_evidence() -> None:
+    body = f'<meta name="citation_pdf_url" content="{PLOS_FILE}">'
+    [plan] = ask("doi_redirect", Web({doi_of(PLOS): page(ARTICLE, body)}), PLOS).plans
+    assert (plan.evidence, plan.is_guess) == ("citation_pdf_url", False)
+
+
+def test_a_guess_stands_alone_when_the_page_gave_nothing_or_could_not_be_read() -> None:
+    for reached in (page(ARTICLE, "<p>words</p>"), CandidateRejected(Reason.ROBOTS, "rule", url=ARTICLE)):
+        result = ask("doi_redirect", Web({doi_of(PLOS): reached}), PLOS)
+        assert [(plan.url, plan.is_guess) for plan in result.plans] == [(PLOS_FILE, True)]
+        assert len(result.notes) == 1
+
+
+def test_a_page_that_cannot_be_read_is_still_a_refusal_where_no_rule_guesses() -> None:
+    with pytest.raises(CandidateRejected):
+        ask("doi_redirect", Web({DOI: CandidateRejected(Reason.ROBOTS)}))
+    for stop in (CandidateRejected(Reason.BUDGET_EXHAUSTED), TransientFailure(Reason.TIMEOUT)):
+        with pytest.raises(type(stop)):
+            ask("doi_redirect", Web({doi_of(PLOS): stop}), PLOS)
+
+
+@pytest.mark.parametrize(
+    "reached",
+    [
+        page(doi_of(WILEY), "", status=404),
+        page("https://onlinelibrary.wiley.com/doi/10.1002/x.1", "<title>Just a moment...</title>", status=403),
+        page(ARTICLE, '<meta name="citation_doi" content="10.1002/x.1"><body><button>Buy this article</button>'),
+    ],
+)
+def test_nothing_is_guessed_about_unknown_papers_papers_for_sale_and_at_guarded_hosts(reached: Page) -> None:
+    result = ask("doi_redirect", Web({doi_of(WILEY): reached}), WILEY)
+    assert result.plans == ()
+    assert result.notes
+
+
+def test_nothing_is_guessed_for_works_known_to_be_closed_where_only_some_are_open() -> None:
+    found = [
+        [plan.url for plan in ask("doi_redirect", Web({doi_of(work): page(ARTICLE, "<p>x</p>")}), known).plans]
+        for work in (WILEY, PLOS)
+        for known in (work, replace(work, oa_status="closed"))
+    ]
+    assert found == [[WILEY_FILE], [], [PLOS_FILE], [PLOS_FILE]]
+
+
+def test_pages_of_open_archives_tell_their_file_before_the_visit() -> None:
+    hal, stored = "https://hal.science/hal-01929506", "https://eprints.example.ac.uk/1/1/paper.pdf"
+    web = Web({hal: page(hal, status=404)})
+    plans = ask("landing", web, work_with(stored, hal)).plans
+    assert [(plan.url, plan.evidence, plan.host_type) for plan in plans] == [
+        (stored, "file_address", None),
+        (hal + "/document", "hal_document", "repository"),
+    ]
+    assert web.asked == [hal], "what is itself a file is not visited"
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "note"),
+    [
+        ("<title>Just a moment...</title>", 403, "challenge"),
+        ("<p>Cookies are disabled in your browser.</p>", 200, "cookie-wall"),
+        ('<form><input type="password"></form>', 200, "login-wall"),
+        ("<p>Purchase this article</p>", 200, "paywall"),
+        ("<title>Preparing to download ...</title>", 200, "interstitial"),
+        ("<p>Redirecting</p>", 200, "router"),
+    ],
+)
+def test_each_page_in_front_of_the_paper_has_its_own_note(body: str, status: int, note: str) -> None:
+    result = ask("doi_redirect", Web({DOI: page(ARTICLE, body, status=status)}))
+    assert (result.plans, result.notes) == ((), (f"{note}: journal.example.org",))
+    assert note in set(Reason)
+
+
+def test_a_page_that_says_it_is_not_free_says_so_beside_its_plan() -> None:
+    body = GOOD + '<script type="application/ld+json">{"isAccessibleForFree": false}</script>'
+    result = ask("doi_redirect", Web({DOI: page(ARTICLE, body)}))
+    assert len(result.plans) == 1
+    assert result.notes == ("paywall: journal.example.org says that the paper is not free",)
+
+
+def test_users_rules_reach_both_sources(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text(
+        "pages:\n  - {name: mine, hosts: [journal.example.org], select: 'a[rel=full]', example: {gives: []}}\n"
+        "prefixes:\n  - {name: my, doi: '10.1234/(?P<id>.+)', to: 'https://m.example.org/{id}', example: {gives: []}}\n"
+    )
+    settings = ResolverSettings(options={"site_rules": str(rules)})
+    web = Web({DOI: page(ARTICLE, TAGS + '<a rel="full" href="/x">x</a>')})
+    result = ask("doi_redirect", web, settings=settings)
+    assert [plan.url for plan in result.plans] == ["https://journal.example.org/x", "https://m.example.org/abc"]
+    web = Web({ARTICLE: page(ARTICLE, TAGS + '<a rel="full" href="/x">x</a>')})
+    [plan] = ask("landing", web, work_with(ARTICLE), settings=settings).plans
+    assert (plan.url, plan.evidence) == ("https://journal.example.org/x", "mine")

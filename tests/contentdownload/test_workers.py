@@ -170,6 +170,13 @@ def test_a_terminal_failure_ends_at_once(bench: Bench) -> None:
     assert (job.state, job.last_error) == ("error", "timeout: gone")
 
 
+def test_what_stood_in_the_way_is_named_beside_the_reason(bench: Bench) -> None:
+    job = bench.run(
+        lambda work, ctx: failure(retryable=False, explanation="The only copy is gone.", cause="http-status")
+    )
+    assert job.last_error == "timeout (http-status): The only copy is gone."
+
+
 def test_an_exception_counts_an_attempt_and_its_text_is_kept(bench: Bench) -> None:
     """ORC-08: bounded, and the caller lives on."""
     job = bench.run(raising(KeyError("x" * 9000)))

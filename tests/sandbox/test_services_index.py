@@ -79,6 +79,8 @@ def test_openalex_refuses_blank_keys_and_unknown_works(get):
     assert missing.status == 404
     assert missing.headers["Content-Type"].startswith("text/html")
     assert get("https://content.openalex.org/works/W2000000000.pdf").status == 401
+    assert get("https://content.openalex.org/works/W2000000000.pdf", Authorization="Bearer sesame").status == 404
+    assert get("https://api.openalex.org/works/W2000000000", Authorization="Bearer ").status == 401
 
 
 def test_openalex_pages_through_a_query_with_cursors(calm, get):
@@ -199,3 +201,29 @@ def test_the_arxiv_api_answers_in_atom(calm, get, first_with):
     assert (unknown.status, "<opensearch:totalResults>0<" in unknown.text) == (200, True)
     malformed = get(api + "abc")
     assert (malformed.status, "api/errors#" in malformed.text) == (400, True)
+
+
+def test_doaj_knows_the_pages_of_gold_works(calm, get, first_with):
+    work, copy = first_with(calm, "publisher", lambda w, c: w.oa_status == "gold")
+    found = get(f"https://doaj.org/api/v4/search/articles/doi%3A{_enc(work.doi)}?pageSize=5").json
+    assert [link["url"] for link in found["results"][0]["bibjson"]["link"]] == [copy.landing_url]
+    closed, _ = first_with(calm, "publisher", lambda w, c: w.oa_status == "closed")
+    assert get(f"https://doaj.org/api/v4/search/articles/doi%3A{_enc(closed.doi)}").json["total"] == 0
+
+
+def test_openaire_knows_the_pages_of_repositories(calm, get, first_with):
+    work, copy = first_with(calm, "repository", lambda w, c: True)
+    found = get(f"https://api.openaire.eu/graph/v3/research-products?pid={_enc(work.doi)}").json
+    assert found["results"][0]["instances"][0]["urls"] == [copy.landing_url]
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("https://api.datacite.org/dois/10.5281/zenodo.1", 404),
+        ("https://api.fatcat.wiki/v0/release/lookup?doi=10.1/x", 404),
+        ("https://api.core.ac.uk/v3/search/works/?q=x", 401),
+    ],
+)
+def test_other_indexes_say_that_they_know_nothing(calm, get, address, status):
+    assert get(address).status == status

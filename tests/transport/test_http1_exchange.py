@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
@@ -178,6 +179,48 @@ def test_no_more_idle_connections_than_allowed(serve, reach):
             response.read()
     assert server.connections == 8
     assert len(client._transport._idle) == 2
+
+
+def test_idle_connections_make_room_for_those_in_use(serve, reach):
+    server = serve(play(OK))
+    client = reach(server, max_open=3)
+    idle = client._transport._idle
+    for host in "abc":
+        client.get(f"http://{host}.org/")
+    assert (len(idle), idle._in_use) == (3, 0)
+    held = [client.send(client.build_request("GET", f"http://{host}.org/"), stream=True) for host in "de"]
+    assert (len(idle), idle._in_use) == (1, 2)
+    client.get("http://c.org/")  # the youngest is the one that was spared
+    assert server.connections == 5
+    for response in held:
+        response.read()
+    assert (len(idle), idle._in_use) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [OK, b"garbage\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort", b"", OK + b"stray"],
+)
+def test_every_end_of_an_exchange_is_counted(serve, reach, answer):
+    """A count that drifts would close good connections, or keep too many."""
+
+    def once(talk):
+        talk.read_request()
+        talk.send(answer)
+
+    client = reach(serve(once), max_open=2)
+    idle = client._transport._idle
+    for _ in range(3):
+        with contextlib.suppress(httpx2.TransportError):
+            client.get(URL)
+        assert idle._in_use == 0
+    with contextlib.suppress(httpx2.TransportError):
+        response = client.send(client.build_request("GET", URL), stream=True)
+        response.close()
+        response.close()
+    with pytest.raises(httpx2.TransportError):
+        client.get(URL, extensions={"deadline": 0.0})
+    assert idle._in_use == 0
 
 
 def test_hosts_do_not_share_connections(serve, reach):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Client, NullSink
 from DocsToKG.ContentDownload.api.types import SourceAttempt, WorkArtifact
 from DocsToKG.ContentDownload.catalog.store import Catalog
+from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, config_hash
 from DocsToKG.ContentDownload.config.rules import (
     HostRules,
@@ -24,6 +25,7 @@ from DocsToKG.ContentDownload.config.rules import (
     all_source_rules,
     group_rules,
     host_rules,
+    source_shares,
     tier_plan,
     user_agent,
 )
@@ -31,14 +33,17 @@ from DocsToKG.ContentDownload.config.sources import BucketConfig
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
+from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
 from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
-from DocsToKG.ContentDownload.net.cache import CacheSettings, open_entries
+from DocsToKG.ContentDownload.net.cache import CachedTransport, CacheSettings, open_entries
 from DocsToKG.ContentDownload.net.client import RateRetryClient
+from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.net.learned import Adaptive
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pace import BucketSpec
+from DocsToKG.ContentDownload.net.pauses import ARCHIVES, Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, default_store_path, open_limit_store, space_of
@@ -52,6 +57,7 @@ from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_run_id, new_worker_id
+from DocsToKG.core.urls import host_key
 from DocsToKG.transport.client import silence_request_log
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.guard import AddressGuard
@@ -70,6 +76,8 @@ class Network:
     limits: Limits
     clients: Mapping[str, Client]
     breakers: Breakers | None = None  # None: switched off
+    cache: CachedTransport | None = None  # None: switched off
+    robots: Robots | None = None  # None: switched off
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +135,7 @@ def open_parts(
         )
         catalog = stack.enter_context(Catalog(database))
         network = stack.enter_context(open_network(cfg, store=store, attempts=telemetry, clock=clock, limits=limits))
+        stack.callback(_tell_network, network, telemetry)
         refetch: set[str] = set()
         pipeline = _pipeline(
             cfg,
@@ -142,8 +151,8 @@ def open_parts(
 
 
 @contextmanager
-def open_planner(cfg: ContentDownloadConfig) -> Iterator[ResolverPipeline]:
-    """A pipeline that only looks: nothing is stored and nothing recorded."""
+def open_planning(cfg: ContentDownloadConfig) -> Iterator[tuple[ResolverPipeline, Network]]:
+    """A pipeline that only looks, and its way out: nothing is stored and nothing recorded."""
     clock = SystemClock()
     store = LocalStore(Path(cfg.storage.root_dir), cas_enabled=cfg.storage.cas_enabled)
     with (
@@ -152,9 +161,16 @@ def open_planner(cfg: ContentDownloadConfig) -> Iterator[ResolverPipeline]:
     ):
         pipeline = _pipeline(cfg, network, store, clock, attempts=NullSink())
         try:
-            yield pipeline
+            yield pipeline, network
         finally:
             pipeline.close()
+
+
+@contextmanager
+def open_planner(cfg: ContentDownloadConfig) -> Iterator[ResolverPipeline]:
+    """The pipeline of `open_planning` alone."""
+    with open_planning(cfg) as (pipeline, _):
+        yield pipeline
 
 
 def build_pipeline_from_config(cfg: ContentDownloadConfig) -> ResolverPipeline:
@@ -186,6 +202,20 @@ def _notes(cfg: ContentDownloadConfig) -> list[str]:
     if cfg.limits.rate_factor != 1.0:
         notes.append(f"every rate was multiplied by {cfg.limits.rate_factor:g}")
     return notes
+
+
+def _tell_network(network: Network, telemetry: RunTelemetry) -> None:
+    """What whoever reads the figures should know: a cache that failed cost requests, a robots.txt copies."""
+    troubles: Mapping[str, int] = network.cache.troubles if network.cache is not None else {}
+    if troubles:
+        telemetry.note(f"the cache failed and was gone past: {_counted(troubles)}")
+    decisions: Mapping[str, int] = network.robots.decisions if network.robots is not None else {}
+    if set(decisions) - {"allowed"}:
+        telemetry.note(f"robots.txt was asked before each page and file: {_counted(decisions)}")
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{what} {count}" for what, count in sorted(counts.items()))
 
 
 def database_path(cfg: ContentDownloadConfig) -> Path:
@@ -245,8 +275,13 @@ def open_network(
     agent = user_agent(cfg)
     silence_request_log()
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
+    shared: dict[str, Any] = {
+        "connections": Connections(cfg.http.max_connections),
+        "pauses": _pauses(cfg),
+        "breakers": breakers,
+    }
     with closing(_http_stack(cfg, agent, credentials, store, clock)) as stack:
-        robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock, breakers) if cfg.robots.enabled else None
+        robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock, shared) if cfg.robots.enabled else None
         clients = {
             name: RateRetryClient(
                 name,
@@ -256,16 +291,16 @@ def open_network(
                 limits=limits,
                 robots=robots,
                 url_policy=url_policy,
-                policy=_policy(rule, agent),
+                policy=_policy(cfg, rule, agent),
                 attempts=attempts,
                 clock=clock,
                 random=random.random,
-                breakers=breakers,
                 max_redirects=cfg.http.max_redirects,
+                **shared,
             )
             for name, rule in rules.items()
         }
-        yield Network(limits, clients, breakers)
+        yield Network(limits, clients, breakers, stack.cache, robots)
 
 
 def _robots(
@@ -275,7 +310,7 @@ def _robots(
     url_policy: UrlPolicy,
     attempts: AttemptSink,
     clock: Clock,
-    breakers: Breakers | None,
+    shared: Mapping[str, Any],
 ) -> Robots:
     return Robots(
         http=http,
@@ -286,7 +321,18 @@ def _robots(
         random=random.random,
         keep_s=cfg.robots.ttl_seconds,
         deny_s=cfg.robots.unreachable_seconds,
-        breakers=breakers,
+        exempt=cfg.robots.exempt,
+        **shared,
+    )
+
+
+def _pauses(cfg: ContentDownloadConfig) -> Pauses:
+    default, hosts = host_rules(cfg)
+    mirror = cfg.resolvers.wayback.base_url
+    return Pauses(
+        {host: rule.pause_on_429_s for host, rule in hosts.items()},
+        default_s=default.pause_on_429_s,
+        archives=[*ARCHIVES, *([host_key(mirror)] if mirror else [])],
     )
 
 
@@ -315,6 +361,7 @@ def _http_stack(
         connect_to=_connect_to(http.connect_to),
         proxies=Proxies(http.proxy.mapping()),
         max_idle=http.max_keepalive,
+        max_open=http.max_connections,
         clock=clock,
     )
     return build_http_stack(
@@ -393,19 +440,23 @@ def _pace(pace: Rate | BucketConfig) -> Rate | BucketSpec:
     return pace if isinstance(pace, Rate) else BucketSpec(pace.capacity, pace.refill_per_sec, pace.burst)
 
 
-def _policy(rule: SourceRules, agent: str) -> SourcePolicy:
+def _policy(cfg: ContentDownloadConfig, rule: SourceRules, agent: str) -> SourcePolicy:
     return SourcePolicy(
         name=rule.name,
         timeout_s=rule.timeout_s,
         retry=rule.retry,
         obey_robots=rule.obey_robots,
         headers={"User-Agent": agent, **rule.headers},
+        inline_cap_s=cfg.http.retry_after_cap_s,
+        deadline_s=cfg.http.timeout_total_s,
+        trickle_s=cfg.http.timeout_stall_s,
+        chunk_bytes=cfg.download.chunk_size_bytes,
     )
 
 
 def _resolver_settings(rules: Mapping[str, SourceRules]) -> dict[str, ResolverSettings]:
     return {
-        name: ResolverSettings(base_url=rule.base_url, email=rule.email, api_key=rule.api_key)
+        name: ResolverSettings(base_url=rule.base_url, email=rule.email, api_key=rule.api_key, options=rule.options)
         for name, rule in rules.items()
     }
 
@@ -431,17 +482,25 @@ def _pipeline(
     wanted = dict.fromkeys([*identify, *(name for tier in tiers for name in tier.sources)])
     download = CandidateDownload(
         store,
-        DownloadRules(cfg.download.max_bytes, cfg.download.min_pdf_bytes, cfg.download.head_enabled),
+        DownloadRules(
+            cfg.download.max_bytes, cfg.download.min_pdf_bytes, cfg.download.head_enabled, cfg.download.formats
+        ),
         clock,
         attempts,
     )
+    filters = Filters.of(cfg.filters)
     fallback = FallbackOrchestrator(
         tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],
         resolvers=registry.build(wanted, settings=_resolver_settings(rules)),
         clients=network.clients,
-        download=download,
+        download=SharedDownload(download, open_stored=store.open, clock=clock),
         clock=clock,
         identify=identify,
+        formats=cfg.download.formats,
+        source_s=source_shares(cfg),
+        allow=filters.refuses_plan,
+        lacks=filters.lacks,
+        refuse=filters.refuses_work,
         on_source=on_source,
     )
     return ResolverPipeline(
@@ -450,6 +509,7 @@ def _pipeline(
         clock=clock,
         limits=WorkLimits(cfg.budgets.total_timeout_s, cfg.budgets.total_attempts),
         already=already,
+        refuse=filters.refuses_work,
         threads=cfg.budgets.max_concurrent,
     )
 

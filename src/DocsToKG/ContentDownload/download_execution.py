@@ -1,6 +1,6 @@
 """From a candidate to a proved file in the store, in three stages: prepare, stream, finalize.
 
-Knows the order of proof and that nothing unproved is kept. Does not know tiers, jobs or how requests are paced.
+Knows the order of the stages and that nothing unproved is kept. Does not know tiers, jobs or how requests are paced.
 Promises: slots are held only while bytes flow; a temporary file never outlives a failure; a file is stored only after
 its proof and only by the branch that claimed the work; the cache entry becomes visible only after that.
 """
@@ -8,8 +8,8 @@ its proof and only by the branch that claimed the work; the cache entry becomes 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
@@ -26,26 +26,31 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.proof.checksum import check_headers, check_published
+from DocsToKG.ContentDownload.proof.candidate import Came, actual_form, check_digests, prove
+from DocsToKG.ContentDownload.proof.forms import HTML, PDF, Form, foreign_kind, form_of, has_pdf_header
 from DocsToKG.ContentDownload.proof.html import classify_body
-from DocsToKG.ContentDownload.proof.identity import judge_identity
-from DocsToKG.ContentDownload.proof.pdf import PdfFacts, prove_pdf
+from DocsToKG.ContentDownload.proof.identity import doi_in
+from DocsToKG.ContentDownload.proof.pdf import MIN_PDF_BYTES, is_gzip, unwrap_gzip
 from DocsToKG.ContentDownload.storage.local import LocalStore, TempFile
 from DocsToKG.ContentDownload.storage.paths import human_path
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
 
+MAX_BYTES = 128 * 1024 * 1024
+
 _SNIFF_BYTES = 64 * 1024
-_PDF = "application/pdf"
+_HEADER_BYTES = 1024
+_NEVER_A_PAPER = ("image/", "video/", "audio/", "font/")
 
 
 @dataclass(frozen=True, slots=True)
 class DownloadRules:
-    """What a body may cost and must be."""
+    """What a body may cost and must be. `formats` are the forms that are taken."""
 
-    max_bytes: int = 128 * 1024 * 1024
-    min_pdf_bytes: int = 1024
+    max_bytes: int = MAX_BYTES
+    min_pdf_bytes: int = MIN_PDF_BYTES
     head_enabled: bool = False
+    formats: tuple[str, ...] = (PDF.name,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,7 @@ class CandidateDownload:
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
     ) -> Steps[StoredCopy | None]:
         """Fetch, prove and store one candidate; None when a rival has claimed the work in the meantime."""
-        plan = prepare_candidate_download(plan)
+        plan = prepare_candidate_download(plan, formats=self.rules.formats)
         max_bytes = plan.max_bytes_override or self.rules.max_bytes
         if self.rules.head_enabled:
             yield from probe_candidate(plan, client, call, max_bytes)
@@ -70,12 +75,24 @@ class CandidateDownload:
         )
         with contextlib.closing(body), self.store.temp() as temp:
             try:
-                streamed = stream_candidate_payload(body, temp)
+                streamed = stream_candidate_payload(body, temp, form=form_of(plan))
                 body.close()  # the host's slot is free again; proving costs it nothing
                 return finalize_candidate_download(
-                    plan, work, streamed, body, temp, self.store, call, claim, min_bytes=self.rules.min_pdf_bytes
+                    plan,
+                    work,
+                    streamed,
+                    body,
+                    temp,
+                    self.store,
+                    call,
+                    claim,
+                    min_bytes=self.rules.min_pdf_bytes,
+                    max_bytes=max_bytes,
+                    formats=self.rules.formats,
                 )
             except CandidateRejected as rejected:
+                # Who reads the record wants to know whose file it was.
+                rejected.url = rejected.url or mask_url(plan.url)
                 self._tell(plan, rejected, call, temp.size)
                 raise
 
@@ -96,36 +113,45 @@ class CandidateDownload:
         )
 
 
-def prepare_candidate_download(plan: DownloadPlan) -> DownloadPlan:
-    """The plan with its address in request form; refuses what needs no request to be refused."""
+def prepare_candidate_download(plan: DownloadPlan, *, formats: Sequence[str] | None = None) -> DownloadPlan:
+    """The plan, once nothing speaks against asking for it; refuses what needs no request to be refused."""
     try:
         request_url(plan.url)
     except BadUrl as error:
         raise CandidateRejected(Reason.BAD_URL, str(error), url=plan.url) from error
+    form = form_of(plan)
+    if formats is not None and form.name not in formats:
+        detail = f"{form.name} is not among the formats asked for ({', '.join(formats)})"
+        raise CandidateRejected(Reason.POLICY_TYPE, detail, url=plan.url)
     return plan
 
 
 def probe_candidate(plan: DownloadPlan, client: Client, call: Call, max_bytes: int) -> Steps[None]:
-    """Ask with HEAD first, and refuse what is gone or too large. A host that answers HEAD badly loses nothing by it."""
+    """Ask with HEAD first, and refuse what is gone, too large or surely no text. A host that answers HEAD badly loses
+    nothing by it."""
     try:
         page = yield from client.head(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan))
     except TransientFailure:
         return
     if page.status in (404, 410):
         raise CandidateRejected(Reason.HTTP_STATUS, f"status {page.status}", url=page.url, http_status=page.status)
-    length = _length(page.headers)
+    length, kind = _length(page.headers), page.headers.get("content-type", "").strip().lower()
     if page.status == 200 and length is not None and length > max_bytes:
         raise CandidateRejected(Reason.POLICY_SIZE, f"{length} bytes are announced", url=page.url)
+    # `image/pdf` and the like are slips for a PDF.
+    if page.status == 200 and kind.startswith(_NEVER_A_PAPER) and "pdf" not in kind:
+        raise CandidateRejected(Reason.POLICY_TYPE, f"{kind[:80]} is announced", url=page.url)
 
 
-def stream_candidate_payload(body: OpenBody, temp: TempFile) -> DownloadStreamResult:
-    """Write the body to the temporary file; a page in a PDF's clothes is cut off as soon as it shows."""
+def stream_candidate_payload(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> DownloadStreamResult:
+    """Write the body to the temporary file; what is surely no paper is cut off as soon as that shows."""
     head = b""
     for chunk in body.chunks():
         temp.write(chunk)
         if len(head) < _SNIFF_BYTES:
             head = (head + chunk)[:_SNIFF_BYTES]
-            _refuse_pages(head, body)
+            _refuse_early(head, body, form, ended=False)
+    _refuse_early(head, body, form, ended=True)
     return _stream_result(body, temp)
 
 
@@ -140,50 +166,80 @@ def finalize_candidate_download(
     claim: Callable[[], bool],
     *,
     min_bytes: int,
+    max_bytes: int = MAX_BYTES,
+    formats: Sequence[str] = (PDF.name,),
 ) -> StoredCopy | None:
     """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order."""
-    facts = _prove(plan, work, streamed, body, min_bytes)
-    call.cancel.raise_if_cancelled()
-    if not claim():
-        return None
-    stored = store.store(temp, human=human_path(work))
-    body.confirm(stored.sha256)
+    came = _came(temp, body)
+    with contextlib.ExitStack() as held:
+        inner = held.enter_context(_unwrapped(temp, store, max_bytes)) if is_gzip(came.path) else None
+        file = temp if inner is None else inner
+        _check_digests(plan, came, None if inner is None else _came(inner, body))
+        form = actual_form(form_of(plan), file.path, formats=formats)
+        facts = prove(form, plan, work, _came(file, body), min_pdf_bytes=min_bytes)
+        call.cancel.raise_if_cancelled()
+        if not claim():
+            return None
+        stored = store.store(file, human=human_path(work, kind=form.name))
+    # The cache would answer with the stored file, under headers that speak of the wrapped one.
+    if inner is None:
+        body.confirm(stored.sha256)
     return StoredCopy(
         path=stored.path,
         sha256=stored.sha256,
         size_bytes=stored.size,
-        mime=_PDF,
+        mime=form.mime,
         stream=streamed,
         duplicate=stored.duplicate,
         link=stored.link,
-        facts=asdict(facts),
+        facts=facts.record() | {"doi_seen": doi_in(facts, work), "unwrapped": None if inner is None else "gzip"},
     )
 
 
-def _prove(
-    plan: DownloadPlan, work: WorkArtifact, streamed: DownloadStreamResult, body: OpenBody, min_bytes: int
-) -> PdfFacts:
+def _check_digests(plan: DownloadPlan, came: Came, inner: Came | None) -> None:
     try:
-        check_published(plan.checksum, md5=streamed.md5, sha256=streamed.sha256)
-        check_headers(body.headers, md5=streamed.md5, sha256=streamed.sha256, url=streamed.final_url)
+        check_digests(plan, came, inner)
     except CandidateRejected as mismatch:
         # The right file exists and these bytes are not it: damaged on the way, so another try may bring it whole.
         raise TransientFailure(mismatch.reason, mismatch.detail, url=plan.url) from None
-    facts = prove_pdf(streamed.path_tmp, min_bytes=min_bytes)
-    judge_identity(facts, work, page_doi=None)
-    return facts
 
 
-def _refuse_pages(head: bytes, body: OpenBody) -> None:
-    reason = classify_body(
-        head, content_type=body.headers.get("content-type"), url=body.url, status=body.status, headers=body.headers
-    )
+def _unwrapped(temp: TempFile, store: LocalStore, max_bytes: int) -> TempFile:
+    """The file inside, for a server that compressed it and forgot to say so."""
+    inner = store.temp()
+    try:
+        for piece in unwrap_gzip(temp.path, max_bytes=max_bytes):
+            inner.write(piece)
+    except BaseException:
+        inner.discard()
+        raise
+    return inner
+
+
+def _came(temp: TempFile, body: OpenBody) -> Came:
+    return Came(path=Path(temp.path), md5=temp.md5, sha256=temp.sha256, url=body.url, headers=body.headers)
+
+
+def _refuse_early(head: bytes, body: OpenBody, form: Form, *, ended: bool) -> None:
+    """Some pages are told apart by how long they are, so they are judged once enough of them has come."""
+    if not ended and len(head) < _HEADER_BYTES:
+        return
+    kind = foreign_kind(head)
+    if kind is not None:
+        raise CandidateRejected(Reason.UNEXPECTED_CT, kind, url=body.url, http_status=body.status)
+    # Markup before a PDF's header may be junk before a whole file; the proof decides.
+    if form is HTML or has_pdf_header(head) or not (ended or len(head) >= _SNIFF_BYTES):
+        return
+    said = body.headers.get("content-type") if form is PDF else None
+    reason = classify_body(head, content_type=said, url=body.url, status=body.status, headers=body.headers)
     if reason is not None:
         raise CandidateRejected(reason, "the answer is a page, not a file", url=body.url, http_status=body.status)
 
 
 def _request_headers(plan: DownloadPlan) -> dict[str, str] | None:
-    return {"Referer": plan.referer} if plan.referer else None
+    accept = form_of(plan).accept
+    headers = {"Referer": plan.referer} if plan.referer else {}
+    return (headers | ({"Accept": accept} if accept else {})) or None
 
 
 def _stream_result(body: OpenBody, temp: TempFile) -> DownloadStreamResult:

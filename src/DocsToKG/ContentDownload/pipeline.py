@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
+from DocsToKG.ContentDownload.api.licences import spdx
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.steps import Gatekeeper, Steps
 from DocsToKG.ContentDownload.api.types import (
@@ -23,7 +24,8 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Found
-from DocsToKG.ContentDownload.fallback.trail import Trail, Tried
+from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
@@ -58,7 +60,8 @@ class HeldFile:
 
 
 class ResolverPipeline:
-    """Drives works through the tiers. `already` looks for a file that an earlier run obtained."""
+    """Drives works through the tiers. `already` looks for a file that an earlier run obtained; `refuse` says why a
+    work is not wanted at all, or None."""
 
     def __init__(
         self,
@@ -68,6 +71,7 @@ class ResolverPipeline:
         clock: Clock,
         limits: WorkLimits,
         already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
+        refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
         threads: int = 3,
     ) -> None:
         self._fallback = fallback
@@ -75,6 +79,7 @@ class ResolverPipeline:
         self._clock = clock
         self._limits = limits
         self._already = already
+        self._refuse = refuse
         self._threads = threads
         self._frontier: Frontier | None = None
         self._starting = threading.Lock()
@@ -102,6 +107,9 @@ class ResolverPipeline:
         held = self._already(artifact)
         if held is not None:
             return _already_there(artifact, held)
+        why_not = self._refuse(artifact)
+        if why_not is not None:
+            return _left_out(artifact, why_not)
         began = self._clock.monotonic()
         trail = Trail(artifact, self._clock)
         found = yield from self._fallback.search(
@@ -111,7 +119,9 @@ class ResolverPipeline:
         elapsed_s = self._clock.monotonic() - began
         if found is not None:
             return _success(trail, found, elapsed_s)
-        return _failure(trail, elapsed_s)
+        if trail.refused is not None:
+            return _left_out(trail.work, trail.refused)
+        return _failure(trail, elapsed_s, now=self._clock.now())
 
     def close(self) -> None:
         with self._starting:
@@ -147,6 +157,11 @@ def _already_there(work: WorkArtifact, held: HeldFile) -> DownloadOutcome:
     return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.ALREADY_PRESENT, meta=meta)
 
 
+def _left_out(work: WorkArtifact, why: str) -> DownloadOutcome:
+    meta = _work_meta(work) | {"cause": Reason.FILTERED, "explanation": f"Left out by your filters: {why}."}
+    return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.FILTERED, meta=meta)
+
+
 def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
     plan, copy = found.plan, found.copy
     waited_s = trail.meter.waited_s
@@ -161,10 +176,12 @@ def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
         "resolver": found.source,
         "tier": found.tier,
         "version": plan.version,
-        "license": plan.license or trail.work.license,
+        **_licence(plan.license or trail.work.license),
         "host_type": plan.host_type,
         "evidence": plan.evidence,
+        "is_guess": plan.is_guess,
         "hops": copy.stream.hops,
+        "doi_seen": copy.facts.get("doi_seen"),
         "dedupe": "duplicate" if copy.duplicate else "new",
         "ttfp_ms": round((elapsed_s - waited_s) * 1000),
         "pdf": dict(copy.facts),
@@ -172,41 +189,31 @@ def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
     return DownloadOutcome(True, OutcomeClass.SUCCESS, path=str(copy.path), reason=Reason.OK, meta=meta)
 
 
-def _failure(trail: Trail, elapsed_s: float) -> DownloadOutcome:
-    reasons = [tried.reason for tried in trail.tried]
+def _failure(trail: Trail, elapsed_s: float, *, now: float) -> DownloadOutcome:
+    why = verdict(trail, now=now)
     meta = _search_meta(trail, elapsed_s) | {
         "retryable": trail.transient,
         "only_waited": trail.only_waited,
         "retry_after_s": trail.retry_after_s,
-        "explanation": _explain(trail),
+        "cause": why.cause,
+        "explanation": why.sentence,
     }
-    if reasons and all(reason == Reason.ROBOTS for reason in reasons) and not trail.transient:
-        return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.ROBOTS, meta=meta)
-    exhausted = Reason.BUDGET_EXHAUSTED in reasons
-    reason = Reason.BUDGET_EXHAUSTED if exhausted else Reason.ALL_TIERS_EXHAUSTED
+    if _is_skip(trail, why):
+        return DownloadOutcome(False, OutcomeClass.SKIP, reason=why.cause, meta=meta)
+    reason = Reason.BUDGET_EXHAUSTED if trail.out_of_budget else Reason.ALL_TIERS_EXHAUSTED
     return DownloadOutcome(False, OutcomeClass.ERROR, reason=reason, meta=meta)
 
 
-def _explain(trail: Trail) -> str:
-    """One sentence for the reader of the results: what was asked, and what came of it."""
-    if not trail.sources:
-        return "no installed source can look this identifier up"
-    told = [f"{_reason_text(tried)} ({tried.source})" for tried in trail.tried]
-    told += [f"{said} ({source})" for source, said in trail.notes]
-    lead = "no copy could be had: " if trail.tried else "no open copy is known: "
-    return lead + ", ".join(dict.fromkeys(told))
-
-
-def _reason_text(tried: Tried) -> str:
-    if tried.reason == Reason.HTTP_STATUS:
-        return f"{tried.reason} {tried.http_status}"
-    return tried.detail if tried.reason == Reason.BREAKER_OPEN and tried.detail else tried.reason
+def _is_skip(trail: Trail, why: Verdict) -> bool:
+    """Nothing went wrong: the owners of all copies, or the user, do not want them fetched."""
+    reasons = {tried.reason for tried in trail.tried if tried.is_copy}
+    return not trail.transient and reasons in ({Reason.ROBOTS}, {Reason.FILTERED}) and why.cause in reasons
 
 
 def _search_meta(trail: Trail, elapsed_s: float) -> dict[str, Any]:
     return _work_meta(trail.work) | {
-        "fallback_chain": list(trail.sources),
-        "candidates": [asdict(tried) for tried in trail.tried],
+        "fallback_chain": trail.sources,
+        "candidates": [asdict(tried) for tried in trail.in_order()],
         "duration_ms": round(elapsed_s * 1000),
         "waited_ms": round(trail.meter.waited_s * 1000),
     }
@@ -216,7 +223,13 @@ def _work_meta(work: WorkArtifact) -> dict[str, Any]:
     return {
         "title": work.title,
         "year": work.publication_year,
-        "license": work.license,
+        **_licence(work.license),
         "oa_status": work.oa_status,
+        "is_retracted": work.is_retracted,
         "doi": work.doi,
     }
+
+
+def _licence(said: str | None) -> dict[str, str | None]:
+    """The licence by its SPDX name where it has one, and in the words of the source."""
+    return {"license": spdx(said), "license_raw": said}

@@ -1,7 +1,8 @@
 """The folder of a run: one owner at a time, and what is needed to go on with it later.
 
 Knows the names below the output root that are not records: `state/run.lock`, `state/inputs.jsonl` (what was asked
-for, line by line) and `state/run.json` (the settings given on the command line). Does not know jobs or papers.
+for, line by line, or the name of the list in `state/queries` when it was a query) and `state/run.json` (the settings
+given on the command line). Does not know jobs or papers.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ class RunFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.state = root / "state"
+        self.queries = self.state / "queries"
         self._inputs = self.state / "inputs.jsonl"
         self._settings = self.state / "run.json"
         self._lock: IO[str] | None = None
@@ -85,19 +87,27 @@ class RunFolder:
         """Pass the lines on while writing them down; the list is in place once all have passed."""
         with replacing(self._inputs) as file:
             for line in lines:
-                file.write(_line_json(line))
+                file.write(line_json(line))
                 yield line
+
+    def remember_listing(self, key: str) -> None:
+        """What was asked for is the list of this name."""
+        with replacing(self._inputs) as file:
+            file.write(json.dumps({"listing": key}).encode() + b"\n")
+
+    def listing(self) -> str | None:
+        """The name of the list that was asked for; None when it was lines."""
+        if not self._inputs.exists():
+            return None
+        with open(self._inputs, "rb") as file:
+            entry = json.loads(file.readline() or b"{}")
+        name = entry.get("listing")
+        return str(name) if name is not None else None
 
     def asked(self) -> Iterator[AskedLine]:
         """What this folder's run was asked for, in order."""
-        if not self._inputs.exists():
-            return
-        with open(self._inputs, encoding="utf-8") as file:
-            for text in file:
-                entry = json.loads(text)
-                if "first" in entry:
-                    entry["first"] = tuple(entry["first"])
-                yield AskedLine(**entry)
+        key = self.listing()
+        return read_lines(self._inputs if key is None else self.queries / f"{key}.jsonl")
 
     def remember(self, saved: SavedRun) -> None:
         with replacing(self._settings) as file:
@@ -125,7 +135,20 @@ def record_of(run: Path) -> Path:
         return run / "manifest.sqlite"
 
 
-def _line_json(line: InputLine) -> bytes:
+def read_lines(path: Path, *, size_bytes: int | None = None) -> Iterator[AskedLine]:
+    """The remembered lines of a file, or of its first `size_bytes`; a last line that was cut off is none."""
+    if not path.exists():
+        return
+    with open(path, "rb") as file:
+        while (size_bytes is None or file.tell() < size_bytes) and (text := file.readline()).endswith(b"\n"):
+            entry = json.loads(text)
+            if "first" in entry:
+                entry["first"] = tuple(entry["first"])
+            yield AskedLine(**entry)
+
+
+def line_json(line: InputLine) -> bytes:
+    """An input line as it is remembered."""
     twice = line.duplicate_of is not None
     kept = {
         "source": line.source,

@@ -43,6 +43,11 @@ HOST_LIMITS: Mapping[str, HostLimit] = {
     "www.ebi.ac.uk": HostLimit(10, 10, 4),
     "europepmc.org": HostLimit(1 / 0.75, 1, 4, interval_s=0.75),
     "api.semanticscholar.org": HostLimit(1, 5, 4),
+    "doaj.org": HostLimit(2, 5, 4),
+    "api.openaire.eu": HostLimit(2, 5, 4),
+    "api.datacite.org": HostLimit(500 / 300, 10, 4),
+    "api.fatcat.wiki": HostLimit(2, 5, 4),
+    "api.core.ac.uk": HostLimit(0.5, 5, 4),
     "web.archive.org": HostLimit(10, 10, 4),
     "web.archive.org/cdx": HostLimit(0.5, 5, 4),
 }

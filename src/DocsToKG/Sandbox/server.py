@@ -174,8 +174,10 @@ class Connection(asyncio.Protocol):
     async def _send_slowly(self, reply: Reply) -> None:
         step = max(1, -(-len(reply.body) // SLOW_PIECES))
         for start in range(0, len(reply.body), step):
+            # After the last piece nothing is left to wait for: the client has it all and may ask again.
+            if start:
+                await asyncio.sleep(reply.delivery.seconds / SLOW_PIECES)
             self._write(reply.body[start : start + step])
-            await asyncio.sleep(reply.delivery.seconds / SLOW_PIECES)
 
     async def _send_and_fail(self, mode: str, reply: Reply, cut: int) -> None:
         part = reply.body[:cut]

@@ -1,8 +1,7 @@
-"""How long to wait before trying again. Pure rules; the caller does the waiting."""
+"""How often to try again, and what a server asks for. Pure; the waits between are worked out in `net.retries`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
@@ -17,12 +16,6 @@ class RetryPolicy:
     cap_s: float = 4.0
     jitter_s: float = 0.1
     statuses: frozenset[int] = frozenset({429, 500, 502, 503, 504})
-
-
-def retry_delay(attempt: int, policy: RetryPolicy, *, random: Callable[[], float]) -> float:
-    """Seconds to wait after failed try number `attempt` (the first is 1); `random` gives 0..1."""
-    exponent = min(attempt - 1, 30)
-    return float(min(policy.cap_s, policy.base_s * 2.0**exponent) + random() * policy.jitter_s)
 
 
 def parse_retry_after(value: str | None, *, now: float) -> float | None:

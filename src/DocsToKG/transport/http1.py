@@ -21,7 +21,7 @@ from DocsToKG.transport.dial import Dialer, Route
 from DocsToKG.transport.errors import ClosedEarly, ConnectionWentStale
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.head import Head, parse_head
-from DocsToKG.transport.idle import IdleWires
+from DocsToKG.transport.idle import IdleWires, Place
 from DocsToKG.transport.names import NameResolver
 from DocsToKG.transport.outgoing import body_blocks, encode_head, may_be_sent_again
 from DocsToKG.transport.patience import Patience
@@ -49,6 +49,7 @@ class LeanTransport(httpx2.BaseTransport):
         ssl_context: ssl.SSLContext | None = None,
         max_idle_per_host: int = 8,
         max_idle: int = 64,
+        max_open: int | None = None,
         idle_expiry_s: float = 30.0,
         max_header_bytes: int = 64 * 1024,
         clock: Clock | None = None,
@@ -64,7 +65,11 @@ class LeanTransport(httpx2.BaseTransport):
             max_header_bytes=max_header_bytes,
         )
         self._idle = IdleWires(
-            clock=self._clock, max_per_host=max_idle_per_host, max_total=max_idle, expiry_s=idle_expiry_s
+            clock=self._clock,
+            max_per_host=max_idle_per_host,
+            max_total=max_idle,
+            expiry_s=idle_expiry_s,
+            max_open=max_open,
         )
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -73,25 +78,36 @@ class LeanTransport(httpx2.BaseTransport):
         patience.check()
         route = self._dialer.route(request.url)
         wire = self._idle.take(route)
-        if wire is not None:
-            wire.begin(patience)
-            try:
-                return self._exchange(wire, route, request)
-            except ConnectionWentStale:
-                if not may_be_sent_again(request):
-                    raise
-        return self._exchange(self._dialer.dial(route, patience), route, request)
+        place = self._idle.occupy()
+        try:
+            return self._converse(wire, route, request, patience, place)
+        except BaseException:
+            place.give_back()
+            raise
 
     def close(self) -> None:
         """Close the idle connections. Exchanges under way end by themselves and keep nothing."""
         self._idle.close()
 
-    def _exchange(self, wire: Wire, route: Route, request: httpx2.Request) -> httpx2.Response:
+    def _converse(
+        self, wire: Wire | None, route: Route, request: httpx2.Request, patience: Patience, place: Place
+    ) -> httpx2.Response:
+        """On the kept connection `wire`, or, where there is none or it had died, on a fresh one."""
+        if wire is not None:
+            wire.begin(patience)
+            try:
+                return self._exchange(wire, route, request, place)
+            except ConnectionWentStale:
+                if not may_be_sent_again(request):
+                    raise
+        return self._exchange(self._dialer.dial(route, patience), route, request, place)
+
+    def _exchange(self, wire: Wire, route: Route, request: httpx2.Request, place: Place) -> httpx2.Response:
         try:
             self._send(wire, route, request)
             head = self._receive_head(wire, request.method)
             keep = head.keep_alive and "close" not in request.headers.get("connection", "").lower()
-            stream = _AnswerStream(wire, body_of(head, wire), self._idle if keep else None, route)
+            stream = _AnswerStream(wire, body_of(head, wire), self._idle if keep else None, route, place)
         except BaseException:
             wire.close()
             raise
@@ -138,11 +154,12 @@ class LeanTransport(httpx2.BaseTransport):
 class _AnswerStream(httpx2.SyncByteStream):
     """The body as httpx2 reads it. Gives the connection back with the last byte, closes it on any trouble."""
 
-    def __init__(self, wire: Wire, body: Body, idle: IdleWires | None, route: Route) -> None:
+    def __init__(self, wire: Wire, body: Body, idle: IdleWires | None, route: Route, place: Place) -> None:
         self._wire = wire
         self._body = body
         self._idle = idle
         self._route = route
+        self._place = place
         self._settled = False
         if body.finished:
             self._settle()
@@ -155,8 +172,7 @@ class _AnswerStream(httpx2.SyncByteStream):
         if not self._settled and self._idle is not None:
             self._drain()
         if not self._settled:
-            self._settled = True
-            self._wire.close()
+            self._end()
 
     def _next(self) -> bytes:
         if self._settled:
@@ -164,8 +180,7 @@ class _AnswerStream(httpx2.SyncByteStream):
         try:
             block = self._body.read()
         except BaseException:
-            self._settled = True
-            self._wire.close()
+            self._end()
             raise
         if self._body.finished:
             self._settle()
@@ -182,12 +197,18 @@ class _AnswerStream(httpx2.SyncByteStream):
             return
 
     def _settle(self) -> None:
-        self._settled = True
         if self._idle is None or self._wire.has_bytes_ahead or self._wire.ragged:
-            self._wire.close()
-        else:
-            self._wire.finish()
-            self._idle.put(self._route, self._wire)
+            self._end()
+            return
+        self._settled = True
+        self._wire.finish()
+        self._place.give_back()
+        self._idle.put(self._route, self._wire)
+
+    def _end(self) -> None:
+        self._settled = True
+        self._wire.close()
+        self._place.give_back()
 
 
 def _head_bytes(route: Route, request: httpx2.Request) -> bytes:

@@ -82,7 +82,7 @@ class Call:
 class Budget(Protocol):
     """Time and tries left for one work. Parked time does not count."""
 
-    def take_attempt(self) -> None:
+    def take_attempt(self, role: str = "artifact") -> None:
         """One more exchange; raises `CandidateRejected(budget_exhausted)` when none is left."""
 
     def seconds_left(self) -> float: ...

@@ -161,6 +161,8 @@ class WorkArtifact:
         gaps["landing_urls"] = tuple(dict.fromkeys(self.landing_urls + other.landing_urls))
         gaps["pdf_urls"] = tuple(dict.fromkeys(self.pdf_urls + other.pdf_urls))
         gaps["metadata"] = {**other.metadata, **self.metadata}
+        if other.is_retracted:  # one index that knows of it outweighs another that has not heard of it
+            gaps["is_retracted"] = True
         return replace(self, **gaps)
 
 
@@ -289,3 +291,4 @@ class SourceAttempt:
     host: str | None = None
     http_status: int | None = None
     elapsed_ms: int | None = None
+    stage: str | None = None  # resolve: the source itself was asked; fetch: one of the files it named

@@ -19,6 +19,7 @@ class Wall(StrEnum):
     LOGIN_WALL = "login-wall"
     PAYWALL = "paywall"
     INTERSTITIAL = "interstitial"
+    ROUTER = "router"
 
 
 # Answers that guards give instead of the page; an honest error page has another status.
@@ -85,10 +86,11 @@ SIGNS: tuple[Sign, ...] = (
     Sign(
         Wall.INTERSTITIAL, "text", r"preparing to download|your download (?:will|should) (?:start|begin)", "if short"
     ),
-    Sign(Wall.INTERSTITIAL, "url", r"/doi/epdf/|/doi/reader/|//linkinghub\."),
+    Sign(Wall.ROUTER, "url", r"//linkinghub\.|//chooser\.crossref\."),
+    Sign(Wall.INTERSTITIAL, "url", r"/doi/epdf/|/doi/reader/"),
     Sign(Wall.INTERSTITIAL, "text", r"<(?:iframe|embed|object)[^>]{0,500}(?:/pdfdirect/|/pdf\b)", "if bare"),
-    Sign(Wall.INTERSTITIAL, "text", r"<meta[^>]{0,100}http-equiv=[\"']?refresh", "if bare"),
-    Sign(Wall.INTERSTITIAL, "text", r"linkinghub|doi\.org chooser|multiple resolution|redirecting", "if bare"),
+    Sign(Wall.ROUTER, "text", r"<meta[^>]{0,100}http-equiv=[\"']?refresh", "if bare"),
+    Sign(Wall.ROUTER, "text", r"linkinghub|doi\.org chooser|multiple resolution|redirecting", "if bare"),
     Sign(
         Wall.PAYWALL, "text",
         r"get access|(?:purchase|buy|rent)\s{1,20}(?:this\s{1,20}|the\s{1,20})?"
@@ -100,15 +102,20 @@ SIGNS: tuple[Sign, ...] = (
 _COMPILED = tuple((sign, re.compile(sign.pattern), re.compile(sign.unless) if sign.unless else None) for sign in SIGNS)
 
 
-def first_wall(sight: Sight, *, of: Collection[Wall] = tuple(Wall)) -> Wall | None:
-    """The first of the walls `of` that a sign points to."""
+# Who does not tell routers apart meets them as way stations.
+WALLS = frozenset(Wall) - {Wall.ROUTER}
+
+
+def first_wall(sight: Sight, *, of: Collection[Wall] = WALLS) -> Wall | None:
+    """The first of the walls `of` that a sign points to. Where routers are not asked for, they are interstitials."""
     counting = {"always": True, "if short": sight.short, "if bare": sight.bare}
     seen = {"text": sight.text, "url": sight.url, "title": sight.title}
     for sign, pattern, unless in _COMPILED:
-        if sign.wall not in of or not counting[sign.counts]:
+        wall = Wall.INTERSTITIAL if sign.wall == Wall.ROUTER and Wall.ROUTER not in of else sign.wall
+        if wall not in of or not counting[sign.counts]:
             continue
         if pattern.search(seen[sign.where]) and not (unless and unless.search(sight.text)):
-            return sign.wall
+            return wall
     return None
 
 

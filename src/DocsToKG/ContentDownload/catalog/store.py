@@ -21,6 +21,7 @@ from DocsToKG.ContentDownload.errors import RecordError
 
 GROUPS = ("tier", "resolver", "license", "year", "reason")
 _KNOWN_VERSION = 4
+_NEWEST_COLUMN = "explanation"  # of `manifests`: a record without it was written by an earlier program
 _ROW_CAP = 10_000
 _VALUE_CAP = 16 << 20
 _ALLOWED = frozenset(
@@ -215,6 +216,9 @@ def _open_reading(path: Path) -> sqlite3.Connection:
         db.close()
         way_out = "run once with this program to upgrade it" if version < _KNOWN_VERSION else "use the newer program"
         raise RecordError(f"{path} has schema version {version}, not {_KNOWN_VERSION}: {way_out}")
+    if not db.execute("SELECT 1 FROM pragma_table_info('manifests') WHERE name = ?", (_NEWEST_COLUMN,)).fetchone():
+        db.close()
+        raise RecordError(f"{path} was written by an earlier version: run once with this program to upgrade it")
     return db
 
 

@@ -15,6 +15,14 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from DocsToKG.ContentDownload.catalog.sources import (
+    SourceFigures,
+    count_files,
+    failing_sources,
+    skipped_sources,
+    source_figures,
+)
+
 # One line per work decides: its latest success, else its latest line.
 FATES = """
 SELECT m.* FROM manifests m JOIN (
@@ -39,7 +47,11 @@ SELECT started_at, finished_at,
   FROM run_summary s WHERE :run_id IS NULL OR run_id = :run_id ORDER BY started_at
 """
 _CORRUPT = "SELECT COUNT(*) FROM downloads WHERE corrupt AND (:run_id IS NULL OR run_id = :run_id)"
-_FATE_COLUMNS = "status, reason, size_bytes, ttfp_ms, waited_ms, dedupe, resolver, tier, license, year"
+_FATE_COLUMNS = (
+    "status, reason, COALESCE(cause, reason), size_bytes, ttfp_ms, waited_ms, dedupe, is_guess, "
+    "resolver, tier, COALESCE(license, license_raw), year, evidence"
+)
+_KINDS = ("resolver", "tier", "license", "year", "evidence")
 
 
 @dataclass(slots=True)
@@ -69,10 +81,17 @@ class Figures:
     corruption: int = 0
     catalog_write_p95_ms: float | None = None
     failed_by_reason: dict[str, int] = field(default_factory=dict)
+    failed_by_cause: dict[str, int] = field(default_factory=dict)  # what stood in the way, where that is known
     by_resolver: dict[str, int] = field(default_factory=dict)
     by_tier: dict[str, int] = field(default_factory=dict)
     by_license: dict[str, int] = field(default_factory=dict)
     by_year: dict[str, int] = field(default_factory=dict)
+    by_evidence: dict[str, int] = field(default_factory=dict)
+    guessed: int = 0  # obtained from an address that a rule built and no source named
+    delivered: list[dict[str, Any]] = field(default_factory=list)  # files by source, tier and evidence
+    sources: dict[str, SourceFigures] = field(default_factory=dict)
+    failing: dict[str, str] = field(default_factory=dict)  # sources in trouble, with what to look at
+    skipped_sources: dict[str, str] = field(default_factory=dict)  # never asked, for lack of a key or an address
     by_host: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +111,7 @@ class Gate:
 def figures(db: sqlite3.Connection, run_id: str | None = None) -> Figures:
     """The figures of one run, or of everything in the record when `run_id` is None."""
     result = Figures(run_id=run_id)
-    _count_works(db, result)
+    _count_sources(db, result, _count_works(db, result))
     _count_exchanges(db, result)
     _count_waits(db, result)
     _measure_time(db, result)
@@ -115,37 +134,57 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
-def _count_works(db: sqlite3.Connection, result: Figures) -> None:
+def _count_works(db: sqlite3.Connection, result: Figures) -> Counter[tuple[str, str, str, bool]]:
+    """Fill in what became of the works; returns the files by source, tier, evidence and whether they were guessed."""
     reasons: Counter[str] = Counter()
-    groups: dict[str, Counter[str]] = {name: Counter() for name in ("resolver", "tier", "license", "year")}
+    causes: Counter[str] = Counter()
+    groups: dict[str, Counter[str]] = {name: Counter() for name in _KINDS}
+    delivered: Counter[tuple[str, str, str, bool]] = Counter()
     ttfp: list[float] = []
     waited: list[float] = []
     rows = _rows(db, f"SELECT {_FATE_COLUMNS} FROM ({FATES})", result.run_id)
-    for status, reason, size_bytes, ttfp_ms, waited_ms, dedupe, *kinds in rows:
+    for status, reason, cause, size_bytes, ttfp_ms, waited_ms, dedupe, is_guess, *kinds in rows:
         if status == "ok":
             result.obtained += 1
             result.bytes += size_bytes or 0
             result.dedupe_saved_bytes += (size_bytes or 0) if dedupe in ("duplicate", "adopted") else 0
+            result.guessed += bool(is_guess)
             ttfp += [ttfp_ms / 1000] if ttfp_ms is not None else []
             waited += [waited_ms / 1000] if waited_ms is not None else []
-            for counter, value in zip(groups.values(), kinds, strict=True):
-                counter[_word(value)] += 1
+            words = [_word(value) for value in kinds]
+            for counter, word in zip(groups.values(), words, strict=True):
+                counter[word] += 1
+            delivered[words[0], words[1], words[-1], bool(is_guess)] += 1
         elif status == "skipped" and reason in HELD_REASONS:
             result.skipped += 1
         else:
             result.failed += 1
             reasons[_word(reason)] += 1
+            causes[_word(cause)] += 1
     result.attempted = result.obtained + result.failed
     result.yield_ratio = _ratio(result.obtained, result.attempted)
     result.failed_by_reason = dict(reasons.most_common())
-    result.by_resolver, result.by_tier, result.by_license, result.by_year = (
-        dict(counter.most_common()) for counter in groups.values()
-    )
+    result.failed_by_cause = dict(causes.most_common())
+    for name, counter in groups.items():
+        setattr(result, f"by_{name}", dict(counter.most_common()))
     result.by_year = dict(sorted(result.by_year.items()))
     ttfp.sort()
     result.ttfp_p50_s, result.ttfp_p95_s = percentile(ttfp, 0.5), percentile(ttfp, 0.95)
     result.waited_p95_s = percentile(sorted(waited), 0.95)
     result.corruption = _one(db, _CORRUPT, result.run_id)
+    return delivered
+
+
+def _count_sources(db: sqlite3.Connection, result: Figures, delivered: Counter[tuple[str, str, str, bool]]) -> None:
+    found = source_figures(db, result.run_id)
+    count_files(found, delivered)
+    result.sources = dict(sorted(found.items(), key=lambda item: (-item[1].files, -item[1].asked, item[0])))
+    result.failing, result.skipped_sources = failing_sources(found), skipped_sources(found)
+    names = ("source", "tier", "evidence", "is_guess")
+    result.delivered = [
+        {**dict(zip(names, kind, strict=True)), "files": count, "share": _ratio(count, result.obtained)}
+        for kind, count in delivered.most_common()
+    ]
 
 
 def _count_exchanges(db: sqlite3.Connection, result: Figures) -> None:
@@ -165,7 +204,9 @@ def _count_waits(db: sqlite3.Connection, result: Figures) -> None:
     delays = [row[0] for row in _rows(db, f"SELECT delay_ms FROM rate_events WHERE {scope} ORDER BY 1", result.run_id)]
     delay = percentile(delays, 0.95)
     result.rate_delay_p95_ms = None if delay is None else int(delay)
-    opened = f"SELECT COUNT(*) FROM breaker_transitions WHERE new_state = 'open' AND {scope}"
+    # A failure that opened the breakers of a host and of its source is two lines of the record and one opening here.
+    alone = "COALESCE(reason, '') NOT LIKE '%; together with %'"
+    opened = f"SELECT COUNT(*) FROM breaker_transitions WHERE new_state = 'open' AND {alone} AND {scope}"
     result.breaker_opens = _one(db, opened, result.run_id)
 
 

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from DocsToKG.ContentDownload.cli import cache, catalog, config, demo, pull, queue, report, sandbox
+from DocsToKG.ContentDownload.cli import cache, catalog, config, demo, plan, pull, queue, report, sandbox
 from DocsToKG.ContentDownload.cli.group import EXIT_CODES_HELP, CommandGroup
 
 queue_app = queue.queue_app
@@ -49,7 +49,7 @@ def _new_app(name: str, help_text: str) -> typer.Typer:
     new.callback(help=help_text)(_options)
     new.command("pull")(pull.pull)
     new.command("resume")(pull.resume)
-    new.command("plan")(pull.plan)
+    new.command("plan")(plan.plan)
     new.command("report")(report.report)
     new.add_typer(catalog.catalog_app, name="catalog")
     new.add_typer(queue_app, name="queue")

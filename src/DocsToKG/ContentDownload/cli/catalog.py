@@ -117,13 +117,16 @@ _SHOWN = {
 
 
 def _names(key: str) -> tuple[str, ...]:
-    """What the record may know a work by: its id, whatever the spelling, and the text as given."""
+    """What the record may know a work by: its id, whatever the spelling, the preprint whose version it is, and the text
+    as given."""
     from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
 
     try:
-        return to_work(parse_identifier(key)).work_id, key
+        work = to_work(parse_identifier(key))
     except BadIdentifier:
         return (key,)
+    preprint = (f"arxiv:{work.arxiv_id}",) if work.arxiv_id else ()
+    return (work.work_id, *preprint, key)
 
 
 def _open(run: Path, db_path: Path | None) -> Catalog:

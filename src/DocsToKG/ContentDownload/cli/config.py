@@ -6,6 +6,7 @@ A command parses, calls, prints. Machine output goes to standard output, message
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -177,21 +178,31 @@ def _print_explanation(explanation: Explanation) -> None:
         console.print(f"{view.name}: {view.status.value}; {view.way_out}")
     unused = ", ".join(f"{view.name} ({view.status.value})" for view in explanation.unused)
     console.print(f"In no tier: {unused}")
+    console.print(f"Forms taken, best first: {', '.join(explanation.formats)}")
+    console.print(f"One work may cost: {_budget_text(explanation.budgets)}")
     console.print(f"Requests are signed: {explanation.user_agent}")
+
+
+def _budget_text(budgets: Mapping[str, float]) -> str:
+    return (
+        f"{budgets['total_timeout_s']:g} s, {budgets['total_attempts']:g} requests for pages and files, "
+        f"{budgets['max_concurrent']:g} sources at once, {budgets['per_source_s']:g} s for a source to answer "
+        "(more where its timeout is longer)"
+    )
 
 
 def _source_table(explanation: Explanation) -> Any:
     from rich.table import Table
 
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("tier", "source", "state", "rate", "timeout", "tries", "robots"):
+    for heading in ("tier", "source", "state", "key", "rate", "timeout", "tries", "robots"):
         table.add_column(heading, no_wrap=heading in ("source", "rate"))
     for tier in explanation.tiers:
         for place, view in enumerate(tier.sources):
             label = f"{tier.name} x{tier.parallel}" if place == 0 else ""
             robots = "obeys" if view.obeys_robots else "opts out"
-            cells = (view.name, view.status.value, view.rate, f"{view.timeout_s:g} s", str(view.max_attempts), robots)
-            table.add_row(label, *cells)
+            cells = (view.name, view.status.value, view.key or "-", view.rate, f"{view.timeout_s:g} s")
+            table.add_row(label, *cells, str(view.max_attempts), robots)
     return table
 
 

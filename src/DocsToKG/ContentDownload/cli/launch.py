@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.tables import printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.inputs import InputLine
+    from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
     from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 
 PATIENCE_S = 900.0
@@ -35,6 +37,8 @@ def option_settings(
     workers: int | None = None,
     no_robots: bool = False,
     resolver_order: str | None = None,
+    filters: Mapping[str, str] | None = None,
+    formats: str | None = None,
 ) -> dict[str, Any]:
     """The options of a command as settings, the strongest layer."""
     settings: dict[str, Any] = {}
@@ -51,6 +55,10 @@ def option_settings(
         settings["orchestrator"] = {"max_workers": workers}
     if resolver_order:
         settings["resolvers"] = {"order": [name.strip() for name in resolver_order.split(",") if name.strip()]}
+    if filters:
+        settings["filters"] = dict(filters)
+    if formats:
+        settings["download"] = {"formats": formats}
     if no_robots:
         typer.echo("Warning: robots.txt is not read in this run; the record says so.", err=True)
         settings["robots"] = {"enabled": False}
@@ -76,13 +84,16 @@ def drive(
     run: DownloadRun,
     lines: Iterable[InputLine] | None,
     *,
+    query: WorksQuery | None = None,
+    most: int | None = None,
     retry_failed: bool = True,
     patience_s: float = PATIENCE_S,
     quiet: bool = False,
     as_json: bool = False,
     way_on: str | None = None,
 ) -> ExitCode:
-    """Enqueue, run with a display, report. Ctrl+C ends it early without losing anything."""
+    """Enqueue the lines or the works of the query, run with a display, report. With neither, a list of this folder that
+    was begun is gone on with. Ctrl+C ends it early without losing anything."""
     from DocsToKG.ContentDownload.cli.progress import Progress
 
     for repair in run.repairs:
@@ -90,12 +101,11 @@ def drive(
     interrupted = False
     with _terminate_like_interrupt():
         try:
-            if lines is not None:
-                run.enqueue(lines, retry_failed=retry_failed, watch=_reading(quiet))
+            stopped = _fill(run, lines, query, most=most, retry_failed=retry_failed, quiet=quiet)
         except KeyboardInterrupt:
             typer.echo("Interrupted while reading the input. Run the same command again.", err=True)
             return ExitCode.INTERRUPTED
-        if lines is not None and (others := run.others()):
+        if not (lines is None and query is None) and (others := run.others()):
             typer.echo(f"{others} papers of earlier pulls into this folder are finished as well.", err=True)
         try:
             run.start()
@@ -110,7 +120,30 @@ def drive(
         why = "Interrupted" if interrupted else "The byte limit is reached"
         way_on = way_on or f"content resume --run {shlex.quote(str(run.folder.root))}"
         typer.echo(f"{why}. Nothing is lost; go on with: {way_on}", err=True)
+    if stopped is not None:
+        typer.echo(f"The query is not listed to its end: {stopped}.", err=True)
+        code = max(code, ExitCode.INCOMPLETE)
     return ExitCode.INTERRUPTED if interrupted else code
+
+
+def _fill(
+    run: DownloadRun,
+    lines: Iterable[InputLine] | None,
+    query: WorksQuery | None,
+    *,
+    most: int | None,
+    retry_failed: bool,
+    quiet: bool,
+) -> str | None:
+    """Put the works on the ledger; returns why a list had to stop early."""
+    if lines is not None:
+        run.enqueue(lines, retry_failed=retry_failed, watch=_reading(quiet))
+        return None
+    if query is None:
+        return run.list_on(watch=_listing(quiet))
+    if not quiet:
+        typer.echo(f"Asking OpenAlex for works: {printable(query)}", err=True)
+    return run.enqueue_query(query, most=most, retry_failed=retry_failed, watch=_listing(quiet))
 
 
 def finish(run: DownloadRun, result: RunResult, as_json: bool) -> ExitCode:
@@ -140,6 +173,18 @@ def _reading(quiet: bool) -> Callable[[int], None]:
         if not quiet and time.monotonic() - shown[0] > _SAY_EVERY_S:
             shown[0] = time.monotonic()
             typer.echo(f"{count} papers read ...", err=True)
+
+    return watch
+
+
+def _listing(quiet: bool) -> Callable[[int, int | None], None]:
+    """Says with the first page how many works there are, and now and then how many are listed."""
+    shown = [0.0]
+
+    def watch(count: int, total: int | None) -> None:
+        if not quiet and time.monotonic() - shown[0] > _SAY_EVERY_S:
+            shown[0] = time.monotonic()
+            typer.echo(f"{count} papers listed" + (f" of {total} that match" if total is not None else ""), err=True)
 
     return watch
 

@@ -1,10 +1,9 @@
-"""How the end of a run, and a plan, are shown to people and to programs."""
+"""How the end of a run is shown to people and to programs."""
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,9 @@ import typer
 
 from DocsToKG.ContentDownload.cli.progress import size_text
 from DocsToKG.ContentDownload.cli.tables import print_table, printable
-from DocsToKG.core.urls import mask_url
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.api.types import DownloadPlan
     from DocsToKG.ContentDownload.catalog.summary import Figures
-    from DocsToKG.ContentDownload.fallback.trail import Trail
     from DocsToKG.ContentDownload.runner import RunResult
     from DocsToKG.ContentDownload.telemetry.results import ResultRow
 
@@ -29,44 +25,27 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
     """The report table on standard output, then what was not obtained and where everything is."""
     print_table(("", ""), _facts(result, figures), title="Result")
     _print_missing(result)
-    typer.echo(f"Files: {result.files / 'PDF'}")
+    folders = [name for name in ("PDF", "XML", "HTML") if (result.files / name).is_dir()] or ["PDF"]
+    typer.echo(f"Files: {', '.join(str(result.files / name) for name in folders)}")
     typer.echo(f"Every line's result: {result.folder / 'results.csv'}")
 
 
 def result_json(result: RunResult) -> dict[str, Any]:
-    counts = {name: getattr(result, name) for name in ("successful", "already", "failed", "pending", "invalid")}
+    counts = {
+        name: getattr(result, name) for name in ("successful", "already", "failed", "left_out", "pending", "invalid")
+    }
     return {**counts, "folder": str(result.folder), "results": [asdict(row) for row in result.rows]}
 
 
-def print_plan(work_id: str, plans: Sequence[tuple[str, DownloadPlan]], trail: Trail, *, as_json: bool) -> None:
-    rows = [
-        {
-            "tier": tier,
-            "source": plan.resolver_name,
-            "url": mask_url(plan.url),
-            "evidence": plan.evidence,
-            "version": plan.version,
-            "license": plan.license,
-            "host_type": plan.host_type,
-        }
-        for tier, plan in plans
-    ]
-    if as_json:
-        misses = [asdict(tried) for tried in trail.tried]
-        typer.echo(json.dumps({"id": work_id, "title": trail.work.title, "candidates": rows, "misses": misses}))
-        return
-    columns = ("tier", "source", "evidence", "version", "license", "url")
-    cells = [[row[name] for name in columns] for row in rows]
-    print_table(columns, cells, title=f"{work_id}: {len(rows)} candidates")
-
-
 def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
-    works = result.successful + result.failed + result.pending
+    works = result.successful + result.failed + result.left_out + result.pending
     facts = [
         ("papers asked for", str(works)),
         ("obtained", f"{result.successful} ({result.already} were there already)"),
         ("not obtained", str(result.failed)),
     ]
+    if result.left_out:
+        facts.append(("left out by your filters", str(result.left_out)))
     if result.pending:
         facts.append(("not finished", str(result.pending)))
     if result.invalid:
@@ -82,7 +61,12 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
 
 
 def _print_missing(result: RunResult) -> None:
-    missing = [row for row in result.rows if row.outcome in ("error", "skip", "invalid")]
+    from DocsToKG.ContentDownload.runner.status import is_left_out
+
+    left_out = Counter(_which_filter(row.reason or "") for row in result.rows if is_left_out(row))
+    if left_out:
+        typer.echo("Left out: " + ", ".join(f"{printable(why)} {count}" for why, count in left_out.most_common(5)))
+    missing = [row for row in result.rows if row.outcome in ("error", "skip", "invalid") and not is_left_out(row)]
     if not missing:
         return
     reasons = Counter(_short_reason(row) for row in missing)
@@ -91,6 +75,11 @@ def _print_missing(result: RunResult) -> None:
         typer.echo(f"  line {row.line}: {_cut(row.input)} - {_cut(row.reason)}")
     if len(missing) > _MOST_SHOWN:
         typer.echo(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")
+
+
+def _which_filter(reason: str) -> str:
+    named = re.search(r"your filters(?:: (?P<work>.+?)\.?$| \((?P<copy>[^()]+)\))", reason)
+    return (named["work"] or named["copy"]) if named is not None else reason
 
 
 def _short_reason(row: ResultRow) -> str:

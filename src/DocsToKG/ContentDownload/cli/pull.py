@@ -1,4 +1,4 @@
-"""Commands that obtain papers: pull, resume, run, plan.
+"""Commands that obtain papers: pull, resume, run.
 
 A command parses, calls, prints. Every one of them drives the same `DownloadRun`.
 """
@@ -13,36 +13,43 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, option_settings
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.options import (
+    ConfigOption,
+    Formats,
+    JsonOption,
+    License,
+    OaStatus,
+    Order,
+    Retracted,
+    Sources,
+    Version,
+    Year,
+)
+from DocsToKG.ContentDownload.cli.plan import filter_words, print_plans
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.inputs import InputLine
-    from DocsToKG.ContentDownload.runner import DownloadRun
 
-Sources = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="ID|FILE|-...",
-        help="Identifiers (DOI, arXiv, PMCID, PMID, OpenAlex, URL), files of them (text, CSV, JSONL, BibTeX, RIS), "
-        "or - for standard input.",
-        show_default=False,
-    ),
-]
 Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the corpus and of its record.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", "-w", min=1, max=1024, help="Papers worked on at once.", show_default=False)
 ]
-Order = Annotated[
-    str | None,
-    typer.Option("--resolver-order", metavar="A,B,...", help="Sources to ask first, in order.", show_default=False),
-]
 NoRobots = Annotated[bool, typer.Option("--no-robots", help="Do not read robots.txt. Only for hosts you may ask so.")]
 Query = Annotated[
     str | None,
-    typer.Option("--query", "-q", metavar="TEXT", help="Works of an OpenAlex search or filter.", show_default=False),
+    typer.Option(
+        "--query",
+        "-q",
+        metavar="TEXT",
+        help="Works of an OpenAlex filter (is_oa:true,publication_year:2024), of search words, or of an address "
+        "copied from openalex.org.",
+        show_default=False,
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option("--since", metavar="DAY", help="With --query: published since, 2024 or a day.", show_default=False),
 ]
 Most = Annotated[int | None, typer.Option("--max", min=1, metavar="N", help="At most N works.", show_default=False)]
 MaxBytes = Annotated[
@@ -61,8 +68,15 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show where each paper c
 def pull(
     sources: Sources = None,
     query: Query = None,
+    since: Since = None,
     out: Out = Path("papers"),
     max_works: Most = None,
+    license_names: License = None,
+    oa_status: OaStatus = None,
+    version: Version = None,
+    year: Year = None,
+    retracted: Retracted = None,
+    formats: Formats = None,
     max_bytes: MaxBytes = None,
     workers: Workers = None,
     no_robots: NoRobots = False,
@@ -85,24 +99,40 @@ def pull(
       content pull references.bib --out review
 
       cat dois.txt | content pull - --max 100
+
+      content pull --query "deep learning" --since 2024 --license cc-by,cc0 --max 500 --out review
     """
+    from DocsToKG.ContentDownload.resolvers.openalex_query import read_query
+
     if bool(sources) == (query is not None):
         raise typer.BadParameter("give identifiers, files, - for standard input, or --query: one of them")
-    settings = option_settings(out, workers=workers, no_robots=no_robots, resolver_order=resolver_order)
+    if since is not None and query is None:
+        raise typer.BadParameter("--since goes with --query; for given papers use --year 2024-")
+    asked = read_query(query, since=since) if query is not None else None
+    filters = filter_words(license_names, oa_status, version, year, retracted)
+    settings = option_settings(
+        out, workers=workers, no_robots=no_robots, resolver_order=resolver_order, filters=filters, formats=formats
+    )
     run_bytes = _parse_size(max_bytes) if max_bytes else None
     cfg = load_settings(config, settings)
+    given = read(sources, max_works) if asked is None else None  # a missing file is found before a folder is made
     if dry_run:
-        if query is not None:
-            raise typer.BadParameter("--dry-run shows where given papers could be had; it does not go with --query")
-        _print_plans(cfg, _read(sources, max_works), as_json)
+        print_plans(cfg, given, query=asked, most=max_works, as_json=as_json)
         return
     from DocsToKG.ContentDownload.runner import DownloadRun
 
-    given = _read(sources, max_works) if query is None else None  # a missing file is found before a folder is made
     with DownloadRun(cfg, max_run_bytes=run_bytes) as run:
         run.remember(_absolute(config), settings)
-        lines = given if given is not None else _query_lines(run, query or "", max_works)
-        code = drive(run, lines, retry_failed=not no_retry, patience_s=patience, quiet=quiet, as_json=as_json)
+        code = drive(
+            run,
+            given,
+            query=asked,
+            most=max_works,
+            retry_failed=not no_retry,
+            patience_s=patience,
+            quiet=quiet,
+            as_json=as_json,
+        )
     raise typer.Exit(code)
 
 
@@ -154,6 +184,12 @@ def run(
     ] = None,
     workers: Workers = None,
     resolver_order: Order = None,
+    license_names: License = None,
+    oa_status: OaStatus = None,
+    version: Version = None,
+    year: Year = None,
+    retracted: Retracted = None,
+    formats: Formats = None,
     no_robots: NoRobots = False,
     dry_run: DryRun = False,
     single_shot: Annotated[
@@ -170,11 +206,14 @@ def run(
     """
     if single_shot and queue_run:
         raise typer.BadParameter("--single-shot and --queue-run exclude each other")
-    settings = option_settings(out, workers=workers, no_robots=no_robots, resolver_order=resolver_order)
+    filters = filter_words(license_names, oa_status, version, year, retracted)
+    settings = option_settings(
+        out, workers=workers, no_robots=no_robots, resolver_order=resolver_order, filters=filters, formats=formats
+    )
     cfg = load_settings(config, settings)
-    lines = _read(sources, None)
+    lines = read(sources, None)
     if dry_run:
-        _print_plans(cfg, lines, as_json)
+        print_plans(cfg, lines, as_json=as_json)
         return
     from DocsToKG.ContentDownload.runner import DownloadRun
 
@@ -187,18 +226,8 @@ def run(
     raise typer.Exit(code)
 
 
-def plan(
-    sources: Sources = None, config: ConfigOption = None, resolver_order: Order = None, as_json: JsonOption = False
-) -> None:
-    """Show where each paper could be had, in the order the copies would be tried, without fetching any.
-
-    Example: content plan 10.1371/journal.pone.0000308
-    """
-    cfg = load_settings(config, option_settings(None, resolver_order=resolver_order))
-    _print_plans(cfg, _read(sources, None), as_json)
-
-
-def _read(sources: list[str] | None, most: int | None) -> Iterator[InputLine]:
+def read(sources: list[str] | None, most: int | None) -> Iterator[InputLine]:
+    """The entries of what was given, up to `most` works."""
     from DocsToKG.ContentDownload.inputs import read_inputs
 
     if not sources:
@@ -216,12 +245,6 @@ def _first_works(lines: Iterable[InputLine], most: int) -> Iterator[InputLine]:
             return
         works += fresh
         yield line
-
-
-def _query_lines(run: DownloadRun, query: str, most: int | None) -> Iterator[InputLine]:
-    found = run.search(query, most=most)
-    typer.echo(f"{query!r}: asking OpenAlex for works ...", err=True)
-    return found
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
@@ -245,20 +268,3 @@ def _parse_filter(text: str) -> str:
 
 def _absolute(config: str | None) -> str | None:
     return None if config is None else str(Path(config).resolve())
-
-
-def _print_plans(cfg: ContentDownloadConfig, lines: Iterable[InputLine], as_json: bool) -> None:
-    from DocsToKG.ContentDownload.bootstrap import open_planner
-    from DocsToKG.ContentDownload.cli.outcome import print_plan
-
-    unusable = 0
-    with open_planner(cfg) as pipeline:
-        for line in lines:
-            if line.work is None:
-                unusable += 1
-                typer.echo(f"line {line.line_no}: {line.problem}", err=True)
-            elif line.duplicate_of is None:
-                plans, trail = pipeline.candidates(line.work)
-                print_plan(line.work.work_id, plans, trail, as_json=as_json)
-    if unusable:
-        raise typer.Exit(ExitCode.INCOMPLETE)

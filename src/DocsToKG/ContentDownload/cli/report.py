@@ -6,6 +6,7 @@ A command parses, calls, prints. The figures come from the record; nothing is co
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,15 +14,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.tables import markdown_table, print_table
+from DocsToKG.ContentDownload.cli.tables import markdown_table, print_table, printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures, Gate
 
 _GROUPS = {
     "failed_by_reason": "Not obtained, by reason",
-    "by_resolver": "By source",
+    "failed_by_cause": "Not obtained, by what stood in the way",
     "by_tier": "By tier",
+    "by_evidence": "By what named the file",
     "by_license": "By licence",
     "by_year": "By year",
 }
@@ -81,6 +83,7 @@ def _facts(figures: Figures) -> list[tuple[str, str]]:
         ("already present", str(figures.skipped)),
         ("not obtained", str(figures.failed)),
         ("yield", _percent(figures.yield_ratio)),
+        ("of the files, from guessed addresses", str(figures.guessed)),
         ("stored", f"{figures.bytes / 1e6:.1f} MB"),
         ("time to a file, median", _seconds(figures.ttfp_p50_s)),
         ("time to a file, 95 %", _seconds(figures.ttfp_p95_s)),
@@ -102,9 +105,44 @@ def _groups(figures: Figures) -> list[tuple[str, list[tuple[str, str]]]]:
     shown = []
     for name, title in _GROUPS.items():
         counts: dict[str, int] = getattr(figures, name)
-        if counts:
+        told_already = name == "failed_by_cause" and counts == figures.failed_by_reason
+        if counts and not told_already:
             shown.append((title, _most(counts)))
     return shown
+
+
+def _source_rows(figures: Figures) -> list[tuple[str, ...]]:
+    """Every source that was asked: how often, what it delivered, how it failed."""
+    return [
+        (name, str(one.asked), str(one.files), _percent(one.share), str(one.guesses), str(one.no_good), str(one.errors))
+        for name, one in figures.sources.items()
+        if one.asked or one.files
+    ]
+
+
+def _delivered_rows(figures: Figures) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = [
+        (row["source"], row["tier"], row["evidence"] + (" (guess)" if row["is_guess"] else ""), str(row["files"]))
+        for row in figures.delivered[:_MOST_SHOWN]
+    ]
+    rest = figures.delivered[_MOST_SHOWN:]
+    cut = (f"and {len(rest)} more", "", "", str(sum(row["files"] for row in rest)))
+    return [*rows, cut] if rest else rows
+
+
+def _source_tables(figures: Figures) -> list[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
+    tables = [
+        ("Sources", ("source", "asked", "files", "share", "guessed", "no good", "errors"), _source_rows(figures)),
+        ("Files by source, tier and evidence", ("source", "tier", "evidence", "files"), _delivered_rows(figures)),
+    ]
+    return [(title, columns, rows) for title, columns, rows in tables if rows]
+
+
+def _source_notes(figures: Figures) -> list[str]:
+    """Sources in trouble, and those that were never asked."""
+    notes = [f"failing: {name}: {what}" for name, what in figures.failing.items()]
+    skipped = ", ".join(f"{name} ({why})" for name, why in figures.skipped_sources.items())
+    return [*notes, f"skipped: {skipped}"] if skipped else notes
 
 
 def _most(counts: dict[str, int]) -> list[tuple[str, str]]:
@@ -124,6 +162,9 @@ def _print_json(figures: Figures, judged: list[Gate]) -> None:
 def _print_markdown(figures: Figures, judged: list[Gate]) -> None:
     lines = ["# Run report", "", *markdown_table(("figure", "value"), _facts(figures))]
     lines += ["", "## Service levels", "", *markdown_table(("gate", "value", "target", "kept"), map(_gate_row, judged))]
+    for title, columns, table in _source_tables(figures):
+        lines += ["", f"## {title}", "", *markdown_table(columns, table)]
+    lines += ["", *(f"- {printable(note)}" for note in _source_notes(figures))]
     for title, rows in _groups(figures):
         lines += ["", f"## {title}", "", *markdown_table(("", "works"), rows)]
     typer.echo("\n".join(lines))
@@ -131,6 +172,10 @@ def _print_markdown(figures: Figures, judged: list[Gate]) -> None:
 
 def _print_tables(figures: Figures, judged: list[Gate]) -> None:
     print_table(("", ""), _facts(figures), title="Run")
+    for title, columns, table in _source_tables(figures):
+        print_table(columns, table, title=title)
+    for note in _source_notes(figures):
+        typer.echo(printable(note))
     for title, rows in _groups(figures):
         print_table(("", "works"), rows, title=title)
     missed = [number for number, gate in enumerate(judged) if not gate.ok]

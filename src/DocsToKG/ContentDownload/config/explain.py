@@ -35,6 +35,7 @@ class SourceView:
     tier: str | None
     status: SourceStatus
     way_out: str | None
+    key: str | None  # set, missing, or optional (not set); None where there is none
     timeout_s: float
     max_attempts: int
     rate: str
@@ -65,6 +66,7 @@ class Explanation:
     order: tuple[str, ...]
     tiers: tuple[TierView, ...]
     unused: tuple[SourceView, ...]
+    formats: tuple[str, ...]
     budgets: dict[str, float]
     rate_factor: float
     hosts: tuple[HostView, ...]
@@ -86,6 +88,7 @@ def explain(config: ContentDownloadConfig, *, installed: Collection[str]) -> Exp
         order=tuple(name for name, view in views.items() if view.status is SourceStatus.ENABLED),
         tiers=tiers,
         unused=tuple(_source(config, name, None, installed) for name in LONG_NAMES if name not in views),
+        formats=tuple(config.download.formats),
         budgets=config.budgets.model_dump(),
         rate_factor=config.limits.rate_factor,
         hosts=tuple(_hosts(config)),
@@ -101,6 +104,7 @@ def _source(config: ContentDownloadConfig, name: str, tier: str | None, installe
         tier=tier,
         status=status,
         way_out=way_out,
+        key=_key(config, rules),
         timeout_s=rules.timeout_s,
         max_attempts=rules.retry.max_attempts,
         rate=_rate_text(config, rules),
@@ -115,9 +119,18 @@ def _status(rules: SourceRules, installed: Collection[str]) -> tuple[SourceStatu
         return SourceStatus.NOT_INSTALLED, None
     if rules.name in _NEEDS_EMAIL and rules.email is None:
         return SourceStatus.MISSING_CREDENTIAL, "run: content config set contact you@university.edu"
-    if rules.name in _NEEDS_KEY and rules.api_key is None:
+    if rules.name in _NEEDS_KEY and not (rules.api_key or "").strip():
         return SourceStatus.MISSING_CREDENTIAL, f"set resolvers.{rules.name}.api_key"
     return SourceStatus.ENABLED, None
+
+
+def _key(config: ContentDownloadConfig, rules: SourceRules) -> str | None:
+    """How the source stands with its key. The key itself is nobody's to read."""
+    if "api_key" not in type(getattr(config.resolvers, rules.name)).model_fields:
+        return None
+    if (rules.api_key or "").strip():
+        return "set"
+    return "missing" if rules.name in _NEEDS_KEY else "optional"
 
 
 def _rate_text(config: ContentDownloadConfig, rules: SourceRules) -> str:

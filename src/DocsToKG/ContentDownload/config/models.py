@@ -12,6 +12,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
 from DocsToKG.ContentDownload.config.aliases import canonical_source, long_source
+from DocsToKG.ContentDownload.config.filters import FiltersConfig
 from DocsToKG.ContentDownload.config.network import (
     BreakersConfig,
     HishelConfig,
@@ -43,6 +44,7 @@ __all__ = [
     "CatalogConfig",
     "ContentDownloadConfig",
     "DownloadConfig",
+    "FiltersConfig",
     "HishelConfig",
     "HostLimitConfig",
     "HttpConfig",
@@ -83,6 +85,20 @@ class DownloadConfig(Section):
     )
     max_bytes: int = Field(default=134_217_728, ge=1024, description="Largest file accepted, counted after decoding.")
     min_pdf_bytes: int = Field(default=1024, ge=0, description="Smaller PDFs are refused as stubs.")
+    formats: Words = Field(
+        default=("pdf",),
+        min_length=1,
+        description="Forms of a paper that are taken, of pdf, xml (JATS full text) and html (full text), best first.",
+    )
+
+    @field_validator("formats")
+    @classmethod
+    def _known_forms(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        forms = tuple(dict.fromkeys(word.lower() for word in value))
+        unknown = [name for name in forms if name not in ("pdf", "xml", "html")]
+        if unknown:
+            raise ValueError(f"{unknown[0][:40]!r} is not a format; there are pdf, xml and html")
+        return forms
 
 
 class TelemetryConfig(Section):
@@ -201,6 +217,7 @@ class ContentDownloadConfig(Section):
     resolvers: ResolversConfig = Field(default=ResolversConfig(), description="The sources.")
     tiers: tuple[TierConfig, ...] = Field(default=(), min_length=1, description="Sources in the order of the search.")
     policies: dict[str, PolicyConfig] = Field(default_factory=dict, description="How each source is asked.")
+    filters: FiltersConfig = Field(default=FiltersConfig(), description="Works and copies that are left out.")
     budgets: BudgetsConfig = Field(default=BudgetsConfig(), description="What one work may cost.")
     limits: LimitsConfig = Field(default=LimitsConfig(), description="What each host may be asked.")
     breakers: BreakersConfig = Field(default=BreakersConfig(), description="Leaving failing hosts alone.")

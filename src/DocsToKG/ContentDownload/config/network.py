@@ -39,6 +39,18 @@ class HttpConfig(Section):
     )
     timeout_connect_s: float = Field(default=10.0, gt=0, le=600, description="Seconds to wait for a connection.")
     timeout_read_s: float = Field(default=60.0, gt=0, le=3600, description="Seconds to wait for the next bytes.")
+    timeout_stall_s: float = Field(
+        default=10.0, gt=0, le=3600, description="Seconds a file may bring next to nothing before it is given up."
+    )
+    timeout_total_s: float = Field(
+        default=900.0, gt=0, le=86_400, description="Seconds the whole transfer of a file may take."
+    )
+    retry_after_cap_s: float = Field(
+        default=60.0,
+        ge=0,
+        le=3600,
+        description="Longest pause asked for by a server that a job waits out; for a longer one it goes back in line.",
+    )
     max_connections: int = Field(
         default=128, ge=1, le=10_000, description="Connections open at once, all hosts together."
     )
@@ -75,6 +87,11 @@ class RobotsConfig(Section):
     ttl_seconds: int = Field(default=86_400, ge=60, le=604_800, description="How long a robots.txt is kept.")
     unreachable_seconds: int = Field(
         default=300, ge=1, le=86_400, description="How long a host is left alone whose robots.txt cannot be read."
+    )
+    exempt: Words = Field(
+        default=("web.archive.org", "zenodo.org/api/"),
+        description="Where robots.txt is not asked: archives of record and API paths that serve files; "
+        "a host, or a host with the beginning of a path.",
     )
 
 
@@ -117,6 +134,9 @@ class HostLimitConfig(Section):
     )
     burst: float = Field(
         default=1.0, ge=1, le=1000, description="Requests that may start together; 1 keeps strict distance."
+    )
+    pause_on_429_s: float = Field(
+        default=0.0, ge=0, le=86_400, description="Seconds the host is left alone after a 429, whatever that asks for."
     )
 
 

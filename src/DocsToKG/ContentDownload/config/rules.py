@@ -10,16 +10,19 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from typing import Any
 
 from DocsToKG.ContentDownload.config.aliases import LONG_NAMES, canonical_source, long_source
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, HostLimitConfig
-from DocsToKG.ContentDownload.config.sources import BucketConfig, PolicyConfig, RetryConfig
+from DocsToKG.ContentDownload.config.sources import BucketConfig, PolicyConfig, ResolverConfig, RetryConfig
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
 
 # Where a source goes that is named in `resolvers.order`, though it stands in no tier or, for these, in another one.
 _HOME_TIERS = {"crossref": "doi_follow"}
 _DEFAULT_HOME = "direct_oa"
+# What the rules of a source name themselves; every other field of its section is an option of its own.
+_COMMON = frozenset({*ResolverConfig.model_fields, "email", "api_key"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,7 @@ class SourceRules:
     base_url: str | None
     email: str | None
     api_key: str | None = field(repr=False)
+    options: Mapping[str, Any] = field(default_factory=dict)  # settings that only this source has
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,7 @@ class HostRules:
     max_concurrent: int
     rates: Mapping[str, tuple[Rate, ...]]
     burst: float
+    pause_on_429_s: float = 0.0
 
 
 def contact_of(config: ContentDownloadConfig) -> str | None:
@@ -92,7 +97,7 @@ def source_rules(config: ContentDownloadConfig, name: str) -> SourceRules:
         name=short,
         long_name=long,
         enabled=section.enabled,
-        timeout_s=policy.timeout_s,
+        timeout_s=policy.timeout_s if "timeout_s" in policy.model_fields_set else config.budgets.per_source_s,
         retry=_retry_policy(section.retry, policy),
         pace=_pace(policy.rate_limit, section.rate_limit),
         obey_robots=policy.obey_robots and config.robots.enabled,
@@ -100,11 +105,17 @@ def source_rules(config: ContentDownloadConfig, name: str) -> SourceRules:
         base_url=section.base_url,
         email=getattr(section, "email", None) or contact,
         api_key=api_key.get_secret_value() if api_key is not None else None,
+        options={name: getattr(section, name) for name in type(section).model_fields if name not in _COMMON},
     )
 
 
 def all_source_rules(config: ContentDownloadConfig) -> dict[str, SourceRules]:
     return {name: source_rules(config, name) for name in LONG_NAMES}
+
+
+def source_shares(config: ContentDownloadConfig) -> dict[str, float]:
+    """By source: the seconds it may use to say where one paper is. Its own timeout allows it at least one request."""
+    return {name: max(config.budgets.per_source_s, source_rules(config, name).timeout_s) for name in LONG_NAMES}
 
 
 def host_rules(config: ContentDownloadConfig) -> tuple[HostRules, dict[str, HostRules]]:
@@ -122,7 +133,7 @@ def group_rules(config: ContentDownloadConfig) -> dict[str, HostRules]:
 
 def _host(limit: HostLimitConfig, at_once: int) -> HostRules:
     rates = {str(role): tuple(Rate.parse(text) for text in texts) for role, texts in limit.rates.items()}
-    return HostRules(limit.max_concurrent or at_once, rates, limit.burst)
+    return HostRules(limit.max_concurrent or at_once, rates, limit.burst, limit.pause_on_429_s)
 
 
 def _retry_policy(retry: RetryConfig, policy: PolicyConfig) -> RetryPolicy:

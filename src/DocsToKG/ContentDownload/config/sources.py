@@ -79,15 +79,33 @@ class KeyResolverConfig(ResolverConfig):
     api_key: Secret | None = Field(default=None, description="Key of the service.")
 
 
+class ArxivConfig(ResolverConfig):
+    metadata: bool = Field(
+        default=False, description="Ask arXiv for title and year too; each request there costs three seconds."
+    )
+
+
+class PageConfig(ResolverConfig):
+    """A source that reads pages."""
+
+    site_rules: str | None = Field(
+        default=None, min_length=1, description="File with site rules of your own, tried before the shipped ones."
+    )
+
+
+class LandingConfig(PageConfig):
+    max_pages: int = Field(default=4, ge=1, le=50, description="Pages visited for one work.")
+
+
 class ResolversConfig(Section):
     """The sources, and an order that goes before that of the tiers."""
 
     order: Words = Field(default=(), description="Sources to try first within their tier; others follow in tier order.")
     unpaywall: MailResolverConfig = Field(default=MailResolverConfig(), description="Unpaywall: open copies by DOI.")
-    arxiv: ResolverConfig = Field(default=ResolverConfig(), description="arXiv: PDF by arXiv id.")
+    arxiv: ArxivConfig = Field(default=ArxivConfig(), description="arXiv: PDF by arXiv id.")
     pmc: MailResolverConfig = Field(default=MailResolverConfig(), description="PubMed Central's open bucket, by PMCID.")
-    doi_redirect: ResolverConfig = Field(default=ResolverConfig(), description="Follow the DOI to the publisher.")
-    landing: ResolverConfig = Field(default=ResolverConfig(), description="PDF links in landing pages.")
+    doi_redirect: PageConfig = Field(default=PageConfig(), description="Follow the DOI to the publisher.")
+    landing: LandingConfig = Field(default=LandingConfig(), description="PDF links in landing pages.")
     europe_pmc: ResolverConfig = Field(
         default=ResolverConfig(), description="Europe PMC: full text by DOI, PMID or PMCID."
     )

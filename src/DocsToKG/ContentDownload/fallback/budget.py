@@ -1,12 +1,16 @@
-"""How much one work may cost. Time that a work spends parked does not count."""
+"""How much one work, and one source for it, may cost. Time that a work spends parked does not count.
+
+Look-ups in indexes cost time but no attempt: with many sources they would use up what is meant for the copies.
+"""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.api.ports import Budget
+from DocsToKG.ContentDownload.api.types import Reason, Role
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 
 
 class WorkBudget:
@@ -14,15 +18,20 @@ class WorkBudget:
 
     def __init__(self, *, total_s: float, attempts: int, on_begin: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
-        self._seconds = total_s
-        self._attempts = attempts
+        self._total_s, self._seconds = total_s, total_s
+        self._total_attempts, self._attempts = attempts, attempts
         self._on_begin: Callable[[], None] | None = on_begin  # told once, when the first exchange is over
 
-    def take_attempt(self) -> None:
+    def take_attempt(self, role: str = Role.ARTIFACT) -> None:
+        counts = role != Role.METADATA
         with self._lock:
-            if self._attempts <= 0 or self._seconds <= 0:
-                raise CandidateRejected(Reason.BUDGET_EXHAUSTED, "this work has used all it may cost")
-            self._attempts -= 1
+            if self._seconds <= 0:
+                raise CandidateRejected(Reason.BUDGET_EXHAUSTED, f"the {self._total_s:g} s for one work are used")
+            if counts and self._attempts <= 0:
+                raise CandidateRejected(
+                    Reason.BUDGET_EXHAUSTED, f"the {self._total_attempts} requests for one work are used"
+                )
+            self._attempts -= int(counts)
 
     def seconds_left(self) -> float:
         with self._lock:
@@ -34,3 +43,26 @@ class WorkBudget:
             begin, self._on_begin = self._on_begin, None
         if begin is not None:
             begin()
+
+
+class SourceShare:
+    """What one source may use of a work's budget to say where the paper is. One branch uses it.
+
+    Running out of it says nothing against the paper: the source is slow today, and the next one is asked.
+    """
+
+    def __init__(self, whole: Budget, *, seconds: float) -> None:
+        self._whole = whole
+        self._share_s, self._left_s = seconds, seconds
+
+    def take_attempt(self, role: str = Role.ARTIFACT) -> None:
+        if self._left_s <= 0:
+            raise TransientFailure(Reason.BUDGET_EXHAUSTED, f"the {self._share_s:g} s for one source are used")
+        self._whole.take_attempt(role)
+
+    def seconds_left(self) -> float:
+        return min(max(0.0, self._left_s), self._whole.seconds_left())
+
+    def spend(self, seconds: float) -> None:
+        self._left_s -= seconds
+        self._whole.spend(seconds)

@@ -2,13 +2,14 @@
 
 Knows tiers, order and parallelism; asks resolvers for plans and hands each plan to `download`. Does not know HTTP,
 files or jobs. Promises: a tier starts only when the one before is exhausted; within a tier at most `parallel` sources
-run; the first proved copy ends the search and cuts its rivals; a copy is tried once whatever its spelling; one bad
+run; the first proved copy ends the search and cuts its rivals; a copy is tried once whatever its spelling; of one
+source evidence goes before guesses; other forms than the wanted one are tried when all tiers are exhausted; one bad
 source costs one source.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
@@ -26,11 +27,20 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
+from DocsToKG.ContentDownload.fallback.budget import SourceShare
 from DocsToKG.ContentDownload.fallback.meter import metered
+from DocsToKG.ContentDownload.fallback.order import in_turn
 from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.proof.forms import form_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key
+
+IDENTIFY = "identify"  # stands for a tier where services are asked which paper is meant
+ALTERNATIVES = "alternatives"  # stands for a tier when other forms of the paper are tried
+_ARCHIVES = frozenset({"wayback"})  # sources that look up addresses which failed
+# Words of a source about itself, rather than about the paper: it refuses us, or its answer has another shape.
+_OWN_FAULTS = ("refused", "malformed_answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +73,27 @@ class FallbackOrchestrator:
         download: Download,
         clock: Clock,
         identify: Sequence[str] = (),
+        formats: Sequence[str] = ("pdf",),
+        source_s: Mapping[str, float] | None = None,
+        allow: Callable[[DownloadPlan, WorkArtifact], str | None] = lambda plan, work: None,
+        lacks: Callable[[WorkArtifact], bool] = lambda work: False,
+        refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
         on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
     ) -> None:
+        """`formats` are the forms that are taken, best first. `source_s` bounds the seconds a source may use to say
+        where a paper is. `allow` says why a candidate is not wanted, `refuse` why a work is not; `lacks` whether they
+        need to know more of a work than is known."""
         self._tiers = tuple(tiers)
         self._resolvers = resolvers
         self._clients = clients
         self._download = download
         self._clock = clock
         self._identify = tuple(name for name in identify if name in resolvers)
+        self._formats = tuple(formats)
+        self._source_s = source_s or {}
+        self._allow = allow
+        self._lacks = lacks
+        self._refuse = refuse
         self._on_source = on_source
 
     def search(
@@ -78,118 +101,200 @@ class FallbackOrchestrator:
     ) -> Steps[Found | None]:
         """The first proved copy, or None when every tier is exhausted; the trail says what was tried."""
         yield from metered(self._find_out(trail, call), trail.meter)
-        for tier in self._tiers:
+        trail.refused = self._refuse(trail.work)
+        for number, tier in enumerate(self._tiers if trail.refused is None else ()):
             on_tier(tier.name)
-            for sources in _at_home_first(tier, trail.work):
-                branches = [partial(self._branch, tier.name, name, trail, call) for name in sources]
+            if not _ARCHIVES.isdisjoint(tier.sources):
+                trail.look_back()
+            for sources in self._turns(number, trail):
+                branches = [partial(self._branch, home, name, trail.place(), trail, call) for home, name in sources]
                 found = yield Race(branches, tier.parallel, call.cancel)
                 if found is not None:
                     return found  # type: ignore[no-any-return]  # a step's answer is as its kind says
-        return None
+        return (yield from self._try_alternatives(trail, call, on_tier))
 
     def plan(self, trail: Trail, call: Call) -> Steps[list[tuple[str, DownloadPlan]]]:
         """Every candidate of every tier, in the order they would be tried, without downloading any."""
         plans: list[tuple[str, DownloadPlan]] = []
         yield from self._find_out(trail, call)
-        for tier in self._tiers:
-            for name in (name for sources in _at_home_first(tier, trail.work) for name in sources):
+        for number in range(len(self._tiers)):
+            for home, name in (source for sources in self._turns(number, trail) for source in sources):
                 if self._resolvers[name].applies_to(trail.work) is not None:
                     continue
-                trail.ask_source(name)
-                result = yield from self._resolve_or_note(name, trail, call)
-                found = result.plans if result is not None else ()
-                plans += [(tier.name, plan) for plan in found if trail.is_new(plan)]
-        return plans
+                trail.ask_source(name, trail.place())
+                result = yield from self._resolve_or_note(home, name, trail, call)
+                found = self._wanted(name, result, trail) if result is not None else []
+                plans += [(home, plan) for plan in found if trail.is_new(plan)]
+        others = trail.alternatives(self._formats[1:])
+        return plans + [(ALTERNATIVES, plan) for _, plan in others if trail.is_new(plan)]
+
+    def _turns(self, number: int, trail: Trail) -> Iterator[list[tuple[str, str]]]:
+        """Who is asked in a tier, in groups of tier and source: its own sources first, then those up to here that could
+        not be asked before and now can. What one source tells (a PMCID, a landing page) is often what another needs."""
+        tier = self._tiers[number]
+        for group in _at_home_first(tier, trail.work):
+            yield [(tier.name, name) for name in group]
+        known = [(each.name, name) for each in self._tiers[: number + 1] for name in each.sources]
+        while not trail.out_of_budget:
+            passed = [source for source in known if source[1] not in trail.sources]
+            late = [source for source in passed if self._resolvers[source[1]].applies_to(trail.work) is None]
+            if not late:
+                return
+            yield late
+            known = [source for source in passed if source not in late]
 
     def _find_out(self, trail: Trail, call: Call) -> Steps[None]:
         """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
         for name in self._identify:
-            if not _needs_identity(trail.work) or self._resolvers[name].applies_to(trail.work) is not None:
+            unknown = _needs_identity(trail.work) or self._lacks(trail.work)
+            if not unknown or self._resolvers[name].applies_to(trail.work) is not None:
                 continue
-            trail.ask_source(name)
-            result = yield from self._resolve_or_note(name, trail, call)
-            if result is not None and result.work is None:
-                trail.note(name, result.notes[0] if result.notes else Reason.UNKNOWN_IDENTIFIER)
+            trail.ask_source(name, trail.place())
+            tell = partial(self._tell, IDENTIFY, name, trail, self._clock.monotonic())
+            result = yield from self._resolve_or_note(IDENTIFY, name, trail, call)
+            if result is None:
+                continue
+            said = result.notes[0] if result.notes else "identified" if result.work else Reason.UNKNOWN_IDENTIFIER
+            tell(SourceOutcome.ERROR if said.startswith(_OWN_FAULTS) else SourceOutcome.NO_PDF, said)
+            if result.work is None:
+                trail.note(name, said)
 
-    def _resolve_or_note(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult | None]:
+    def _resolve_or_note(self, tier: str, name: str, trail: Trail, call: Call) -> Steps[ResolverResult | None]:
         """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
+        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
         try:
             return (yield from self._resolve(name, trail, call))
         except (CandidateRejected, TransientFailure) as problem:
             trail.missed(name, problem)
+            tell(_outcome_of(problem), problem.reason, problem)
         except (Cancelled, RunError):
             raise
         except Exception as error:
             trail.faulted(name, error)
+            tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
         return None
 
-    def _branch(self, tier: str, name: str, trail: Trail, call: Call, cancel: CancelToken) -> Steps[Found | None]:
-        began = self._clock.monotonic()
-        tell = partial(self._tell, tier, name, trail, began)
+    def _branch(
+        self, tier: str, name: str, place: int, trail: Trail, call: Call, cancel: CancelToken
+    ) -> Steps[Found | None]:
+        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
+        steps = self._try_source(tier, name, place, trail, replace(call, cancel=cancel), tell)
+        return (yield from self._guarded(steps, name, trail, tell))
+
+    def _guarded(
+        self, steps: Steps[Found | None], name: str, trail: Trail, tell: Callable[..., None]
+    ) -> Steps[Found | None]:
+        """A source that trips over what it was sent costs itself, never the run."""
         try:
-            steps = self._try_source(tier, name, trail, replace(call, cancel=cancel), tell)
             return (yield from metered(steps, trail.meter))
         except (Cancelled, RunError):
             raise
         except Exception as error:
-            # A source that trips over what it was sent costs itself, never the run.
             trail.faulted(name, error)
             tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
             return None
 
     def _try_source(
-        self, tier: str, name: str, trail: Trail, call: Call, tell: Callable[..., None]
+        self, tier: str, name: str, place: int, trail: Trail, call: Call, tell: Callable[..., None]
     ) -> Steps[Found | None]:
         why_not = self._resolvers[name].applies_to(trail.work)
-        if why_not is not None:
-            tell(SourceOutcome.SKIPPED, why_not)
+        if why_not is not None or trail.out_of_budget:
+            tell(SourceOutcome.SKIPPED, why_not or Reason.BUDGET_EXHAUSTED)
             return None
-        trail.ask_source(name)
+        trail.ask_source(name, place)
         try:
             result = yield from self._resolve(name, trail, call)
         except (CandidateRejected, TransientFailure) as problem:
             trail.missed(name, problem)
             tell(_outcome_of(problem), problem.reason, problem)
             return None
-        return (yield from self._try_plans(tier, name, result, trail, call, tell))
+        if not result.plans:
+            trail.note(name, result.notes[0] if result.notes else Reason.NO_OPEN_COPY)
+        tell_miss = partial(self._tell_miss, result, tell)
+        return (yield from self._try_plans(tier, name, self._wanted(name, result, trail), trail, call, tell, tell_miss))
+
+    def _try_alternatives(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Steps[Found | None]:
+        """What was set aside: the paper in another form is better than none."""
+        others = trail.alternatives(self._formats[1:])
+        if others:
+            on_tier(ALTERNATIVES)
+        for name, plan in others:
+            if trail.out_of_budget:
+                break
+            tell = partial(self._tell, ALTERNATIVES, name, trail, self._clock.monotonic())
+            tell_miss = partial(self._tell_miss, ResolverResult((plan,)), tell)
+            steps = self._try_plans(ALTERNATIVES, name, [plan], trail, call, tell, tell_miss)
+            found = yield from self._guarded(steps, name, trail, tell)
+            if found is not None:
+                return found
+        return None
+
+    def _wanted(self, name: str, result: ResolverResult, trail: Trail) -> list[DownloadPlan]:
+        """The plans in the best form, in order; those in other forms that are taken are set aside."""
+        best = []
+        for plan in in_turn(result.plans):
+            form = form_of(plan).name
+            if form == self._formats[0]:
+                best.append(plan)
+            elif form in self._formats:
+                trail.set_aside(form, name, plan)
+            else:
+                trail.leave_out(form)
+        return best
 
     def _try_plans(
-        self, tier: str, name: str, result: ResolverResult, trail: Trail, call: Call, tell: Callable[..., None]
+        self,
+        tier: str,
+        name: str,
+        plans: Sequence[DownloadPlan],
+        trail: Trail,
+        call: Call,
+        tell: Callable[..., None],
+        tell_miss: Callable[[CandidateRejected | TransientFailure | None], None],
     ) -> Steps[Found | None]:
         last: CandidateRejected | TransientFailure | None = None
-        for plan in result.plans:
+        for plan in plans:
             if not trail.is_new(plan):
                 continue
             try:
+                self._refuse_unwanted(plan, trail.work)
                 copy = yield from self._download(plan, trail.work, self._clients[name], call, trail.claim)
             except (CandidateRejected, TransientFailure) as problem:
                 last = problem
                 trail.missed(name, problem, plan)
-                if problem.reason == Reason.BUDGET_EXHAUSTED:
+                if trail.out_of_budget:
                     break
                 continue
             if copy is None:
                 return None
-            tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url)
+            tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
             return Found(plan, copy, tier, name)
-        if last is None and not result.plans:
-            trail.note(name, result.notes[0] if result.notes else Reason.NO_OPEN_COPY)
-        self._tell_miss(result, last, tell)
+        tell_miss(last)
         return None
 
+    def _refuse_unwanted(self, plan: DownloadPlan, work: WorkArtifact) -> None:
+        why = self._allow(plan, work)
+        if why is not None:
+            raise CandidateRejected(Reason.FILTERED, why, url=plan.url)
+
     def _resolve(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult]:
+        share_s = self._source_s.get(name)
+        if share_s is not None and call.budget is not None:
+            call = replace(call, budget=SourceShare(call.budget, seconds=share_s))
         result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], call)
         if result.work is not None:
             trail.learn(result.work)
         return result
 
     def _tell_miss(
-        self, result: ResolverResult, last: CandidateRejected | TransientFailure | None, tell: Callable[..., None]
+        self, result: ResolverResult, tell: Callable[..., None], last: CandidateRejected | TransientFailure | None
     ) -> None:
-        if last is None:
-            tell(SourceOutcome.NO_PDF, result.notes[0] if result.notes else Reason.NO_OPEN_COPY)
+        if last is not None:
+            tell(_outcome_of(last), last.reason, last, stage="fetch")
         else:
-            tell(_outcome_of(last), last.reason, last)
+            said = result.notes[0] if result.notes else Reason.NO_OPEN_COPY
+            at_fault = not result.plans and said.startswith(_OWN_FAULTS)
+            tell(SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
 
     def _tell(
         self,
@@ -200,7 +305,9 @@ class FallbackOrchestrator:
         outcome: SourceOutcome,
         reason: str,
         problem: CandidateRejected | TransientFailure | None = None,
+        *,
         url: str | None = None,
+        stage: str = "resolve",
     ) -> None:
         url = url or (problem.url if problem is not None else None)
         self._on_source(
@@ -214,12 +321,16 @@ class FallbackOrchestrator:
                 host=_host(url),
                 http_status=problem.http_status if problem is not None else None,
                 elapsed_ms=round((self._clock.monotonic() - began) * 1000),
+                stage=stage,
             )
         )
 
 
 def _outcome_of(problem: CandidateRejected | TransientFailure) -> SourceOutcome:
-    return SourceOutcome.RETRYABLE if isinstance(problem, TransientFailure) else SourceOutcome.NONRETRYABLE
+    if isinstance(problem, CandidateRejected):
+        return SourceOutcome.NONRETRYABLE
+    late = problem.reason in (Reason.TIMEOUT, Reason.BUDGET_EXHAUSTED)
+    return SourceOutcome.TIMEOUT if late else SourceOutcome.RETRYABLE
 
 
 def _needs_identity(work: WorkArtifact) -> bool:

@@ -16,9 +16,9 @@ from DocsToKG.ContentDownload.resolvers.answers import title_of, year_of
 from DocsToKG.ContentDownload.resolvers.ids import (
     BadIdentifier,
     Identifier,
+    identifiers_of,
     normalize_url,
     parse_identifier,
-    to_work,
     work_of,
 )
 
@@ -103,7 +103,7 @@ def entry_of_mapping(line_no: int, text: str, data: Mapping[str, Any]) -> Entry:
 def work_of_entry(entry: Entry) -> WorkArtifact:
     """The work an entry names; raises `BadIdentifier` when it names none."""
     if entry.fields is None:
-        return to_work(parse_identifier(entry.text))
+        return work_of(identifiers_of(entry.text))
     identifiers, first_problem = _identifiers(entry.fields)
     files = tuple(url for value in _values(entry.fields, "pdf") if (url := normalize_url(value)) is not None)
     if not identifiers and not files:
@@ -128,7 +128,7 @@ def _identifiers(fields: Mapping[str, list[str]]) -> tuple[list[Identifier], Bad
     for kind in IDENTIFYING:
         for value in _values(fields, kind):
             try:
-                found.append(parse_identifier(value if kind in ("any", "url") else f"{kind}:{value}"))
+                found.extend(identifiers_of(value if kind in ("any", "url") else f"{kind}:{value}"))
             except BadIdentifier as problem:
                 first_problem = first_problem or BadIdentifier(value, problem.why, problem.hint)
     return found, first_problem
@@ -157,6 +157,7 @@ def _keep_name(work: WorkArtifact, given: str | None) -> WorkArtifact:
         f"{scheme}:{value}"
         for scheme, value in (
             ("arxiv", work.arxiv_id),
+            ("arxiv", f"{work.arxiv_id}{work.metadata.get('arxiv_version')}"),
             ("pmcid", work.pmcid),
             ("pmid", work.pmid),
             ("openalex", work.openalex_id),

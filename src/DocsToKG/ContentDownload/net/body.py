@@ -12,6 +12,7 @@ import httpx2
 from DocsToKG.ContentDownload.api.steps import Permit
 from DocsToKG.ContentDownload.api.types import Hop, Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.net.breakers import Watched
 from DocsToKG.ContentDownload.net.cache import PENDING, PendingEntry
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
@@ -20,6 +21,8 @@ from DocsToKG.core.urls import mask_url
 
 _DRAIN_BYTES = 64 * 1024
 _SLOWEST_BYTES_PER_S = 1024
+_SEEN_AT_ONCE = 64 * 1024
+_BREAKS = frozenset({Reason.SIZE_MISMATCH, Reason.TIMEOUT, Reason.CONN_ERROR})
 
 
 class StreamedBody:
@@ -36,6 +39,8 @@ class StreamedBody:
         deadline: float,
         elapsed_s: float,
         patience_s: float = float("inf"),
+        chunk_bytes: int | None = None,
+        is_replay: bool = False,
     ) -> None:
         self.url = about.url
         self.status = response.status_code
@@ -43,9 +48,11 @@ class StreamedBody:
         self.hops: tuple[Hop, ...] = ()
         self.from_cache = bool(response.extensions.get("from_cache"))
         self.revalidated = bool(response.extensions.get("revalidated"))
+        self.is_replay = is_replay  # an archive shows what another server once answered
         self.elapsed_s = elapsed_s
         self.max_bytes: int | None = None
         self.tells_failures = False
+        self.watched: Watched | None = None  # breakers that still wait for the end of the body
         self._response = response
         self._about = about
         self._permit = permit
@@ -53,6 +60,7 @@ class StreamedBody:
         self._clock = clock
         self._deadline = deadline
         self._patience_s = patience_s
+        self._chunk_bytes = chunk_bytes
         self._waited_s = 0.0
         self._awaited = 0
         # A body that is in memory already did not come through a stream whose bytes could be counted.
@@ -78,6 +86,9 @@ class StreamedBody:
         self._refuse_above_cap(self.content_length or 0)
         if not self._response.is_stream_consumed:
             self._response.stream = _Counted(self._response.stream, self._refuse_above_cap)
+        yield from self._blocks() if self._chunk_bytes is None else portions(self._blocks(), self._chunk_bytes)
+
+    def _blocks(self) -> Iterator[bytes]:
         blocks = self._response.iter_bytes()
         while (block := self._next(blocks)) is not None:
             self._received += len(block)
@@ -103,6 +114,7 @@ class StreamedBody:
         finally:
             if self._permit is not None:
                 self._permit.release()
+            self._tell_breakers(broken=False)
             pending = self._pending()
             if pending is not None and pending.holds_body:
                 pending.discard()
@@ -151,6 +163,8 @@ class StreamedBody:
 
     def _broken(self, error: BaseException) -> Exception:
         fault = fault_of(error, in_body=True, role=self._about.role)
+        # Our own time being up says nothing about a server that was sending.
+        self._tell_breakers(broken=fault.reason in _BREAKS and time.monotonic() <= self._deadline)
         if fault.reason is Reason.SIZE_MISMATCH:
             self._tell_body(whole=False)
         elif self.tells_failures:
@@ -161,11 +175,18 @@ class StreamedBody:
         announced, received = self.content_length, self._response.num_bytes_downloaded
         if self._counted and announced is not None and announced != received:
             self._tell_body(whole=False)
+            self._tell_breakers(broken=True)
             detail = f"{received} of {announced} bytes came"
             raise Retryable(Reason.SIZE_MISMATCH, detail, url=mask_url(self.url))
         if self.status == 200 and not self.from_cache:
             self._tell_body(whole=True)
         self._whole = True
+
+    def _tell_breakers(self, *, broken: bool) -> None:
+        """Once: a body that stalls or breaks off is a failure of its host, like no answer; any other end is none."""
+        watched, self.watched = self.watched, None
+        if watched is not None:
+            watched.broke_off() if broken else watched.answered(200 if self.is_replay else self.status)
 
     def _tell_body(self, *, whole: bool) -> None:
         self._journal.body(
@@ -182,6 +203,20 @@ class StreamedBody:
                 self._journal.failed(self._about, Reason.TOO_LARGE)
             detail = f"more than {self.max_bytes} bytes"
             raise CandidateRejected(Reason.TOO_LARGE, detail, url=mask_url(self.url), http_status=self.status)
+
+
+def portions(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
+    """`blocks` joined or cut to `size` bytes; not joined at the beginning, where a reader looks at what it gets."""
+    passed, waiting = 0, bytearray()
+    for block in blocks:
+        waiting += block
+        while len(waiting) >= size or (waiting and passed < _SEEN_AT_ONCE):
+            portion = bytes(waiting[:size])
+            del waiting[:size]
+            passed += len(portion)
+            yield portion
+    if waiting:
+        yield bytes(waiting)
 
 
 class _Counted(httpx2.SyncByteStream):

@@ -27,6 +27,8 @@ _NO_ANSWER = frozenset({Reason.CONN_ERROR, Reason.TIMEOUT, Reason.TLS_ERROR})
 # Answers about our haste, not about the server's health.
 _NOT_NOW = frozenset({408, 425})
 _TOO_MANY = 429
+# In the record, an opening with these words was caused by the same failure as that of the breaker named.
+TOGETHER = "together with"
 # Hosts come from outside, so the number of those remembered is bounded.
 _MOST_KEYS = 10_000
 
@@ -54,6 +56,7 @@ class Breakers:
         self._most_keys = most_keys
         self._lock = threading.Lock()
         self._breakers: dict[str, Breaker] = {}
+        self._now = _Failure()
 
     def look(self, url: str, resolver: str | None = None) -> None:
         """Raises `TransientFailure(breaker_open)` where an exchange would be refused; takes nothing."""
@@ -75,7 +78,7 @@ class Breakers:
                 _give_back(entered)
                 raise _refusal(breaker.key, result, url)
             entered.append((breaker, result.ticket))
-        return Watched(entered, trial=trial)
+        return Watched(entered, trial=trial, failing=self._now)
 
     def get(self, key: str) -> Breaker:
         """The breaker of `host:<host>` or `resolver:<name>`; made on first use."""
@@ -114,18 +117,33 @@ class Breakers:
             del self._breakers[key]
 
     def _tell(self, change: Transition) -> None:
-        log.info("breaker of %s: %s to %s (%s)", _named(change.key), change.old, change.new, change.why)
+        why = change.why
+        if change.new is BreakerState.OPEN and self._now.opened is not None:
+            why = f"{why}; {TOGETHER} {self._now.opened}"
+        elif change.new is BreakerState.OPEN and self._now.is_told:
+            self._now.opened = change.key
+        log.info("breaker of %s: %s to %s (%s)", _named(change.key), change.old, change.new, why)
         self._sink.breaker_transition(
-            change.key, change.old.value, change.new.value, reason=change.why, reset_timeout_s=change.reset_s
+            change.key, change.old.value, change.new.value, reason=why, reset_timeout_s=change.reset_s
         )
+
+
+class _Failure(threading.local):
+    """The failure that this thread is telling its breakers about, and the first of them that it opened."""
+
+    is_told = False
+    opened: str | None = None
 
 
 class Watched:
     """One exchange under the eyes of its breakers; they learn how it ended at the end of the block at the latest."""
 
-    def __init__(self, entered: list[tuple[Breaker, Ticket]], *, trial: bool = False) -> None:
+    def __init__(
+        self, entered: list[tuple[Breaker, Ticket]], *, trial: bool = False, failing: _Failure | None = None
+    ) -> None:
         self._entered = entered
         self._trial = trial
+        self._failing = failing or _Failure()
 
     def __enter__(self) -> Watched:
         return self
@@ -155,13 +173,25 @@ class Watched:
         else:
             self.says_nothing()
 
+    def broke_off(self) -> None:
+        """An answer began and its body stalled or ended short."""
+        self._fail(None)
+
+    def hand_on(self) -> Watched:
+        """The exchange is not over with this block; whoever reads the body will say how it ended."""
+        return Watched(self._settle(), failing=self._failing)
+
     def says_nothing(self) -> None:
         """Nothing was sent, or we broke it off ourselves."""
         _give_back(self._settle())
 
     def _fail(self, retry_after_s: float | None) -> None:
-        for breaker, ticket in self._settle():
-            breaker.record_failure(retry_after_s=retry_after_s, ticket=ticket)
+        self._failing.is_told = True
+        try:
+            for breaker, ticket in self._settle():
+                breaker.record_failure(retry_after_s=retry_after_s, ticket=ticket)
+        finally:
+            self._failing.is_told, self._failing.opened = False, None
 
     def _settle(self) -> list[tuple[Breaker, Ticket]]:
         """The breakers that have not heard yet; each hears once."""

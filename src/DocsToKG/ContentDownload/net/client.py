@@ -12,6 +12,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import httpx2
@@ -24,11 +25,12 @@ from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.body import StreamedBody
 from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
+from DocsToKG.ContentDownload.net.connections import ConnectionPermit, Connections, connection
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, asked_pause_s, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
-from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
-from DocsToKG.ContentDownload.net.permits import admission
+from DocsToKG.ContentDownload.net.limits import Limits
+from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import (
     Admitted,
     SourcePolicy,
@@ -36,8 +38,8 @@ from DocsToKG.ContentDownload.net.policy import (
     portable_headers,
     role_headers,
 )
+from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.robots import Robots
-from DocsToKG.core.backoff import retry_delay
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 
@@ -50,6 +52,8 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEAD_BYTES = 1024
 # What an https attempt on an http link may fail with while plain http would work.
 _NO_HTTPS = frozenset({Reason.TLS_ERROR, Reason.CONN_ERROR, Reason.TIMEOUT})
+# Answers to HEAD that may only mean that the server does not like HEAD.
+_NO_HEAD = frozenset({403, 405, 501})
 
 
 class RateRetryClient:
@@ -71,6 +75,8 @@ class RateRetryClient:
         cache: CachedTransport | None = None,
         breakers: Breakers | None = None,
         max_redirects: int = 10,
+        connections: Connections | None = None,
+        pauses: Pauses | None = None,
     ) -> None:
         self.name = name
         self._http = http
@@ -82,19 +88,26 @@ class RateRetryClient:
         self._attempts = attempts
         self._journal = Journal(name, sink=attempts, clock=clock)
         self._clock = clock
-        self._random = random
+        self._retries = Retries(policy.retry, random=random)
         self._cache = cache
         self._breakers = breakers
         self._max_redirects = max_redirects
+        self._connections = connections or Connections()
+        self._pauses = pauses or Pauses()
 
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         journey = self._journey(Verb.GET, url, role, call, headers)
         return (yield from self._travel(journey, lambda opened: self._read_page(journey, opened)))
 
     def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
-        """Status and headers only; never from the cache."""
+        """Status and headers only; never from the cache. Who does not answer HEAD is asked for a few bytes instead."""
         journey = self._journey(Verb.HEAD, url, role, call, headers)
-        return (yield from self._travel(journey, lambda opened: self._read_page(journey, opened)))
+        page = yield from self._travel(journey, lambda opened: self._read_page(journey, opened))
+        if page.status not in _NO_HEAD:
+            return page
+        probe = self._journey(Verb.GET, url, role, call, {**(headers or {}), "Range": f"bytes=0-{_HEAD_BYTES - 1}"})
+        probe.is_probe = True
+        return as_head((yield from self._travel(probe, lambda opened: self._read_page(probe, opened))))
 
     def open(
         self,
@@ -198,16 +211,15 @@ class RateRetryClient:
 
     def _pause_s(self, failure: Retryable, attempt: int, most: int, call: Call) -> float | None:
         """Seconds until the next try; None when there is none in this run of the job."""
-        if attempt >= most or (call.budget is not None and call.budget.seconds_left() <= 0):
+        if self._retries.is_over(attempt, most=most) or (call.budget is not None and call.budget.seconds_left() <= 0):
             return None
         asked_s = failure.retry_after_s
         if asked_s is None:
-            return retry_delay(attempt, self._policy.retry, random=self._random)
+            return self._retries.delay_s(attempt)
         left_s = call.budget.seconds_left() if call.budget is not None else self._policy.inline_cap_s
         if asked_s > min(left_s, self._policy.inline_cap_s):
             return None
-        # Many that were sent away together must not come back in the same instant.
-        return asked_s + self._random() * self._policy.retry.jitter_s
+        return asked_s + self._retries.jitter_s()
 
     def _give_up(self, about: About, failure: Retryable) -> None:
         if failure.http_status is not None:
@@ -229,7 +241,9 @@ class RateRetryClient:
         yield from self._obey_robots(journey, url)
         self._take_attempt(journey, url)
         gate = Gate(url, self.name, journey.role)
-        permit = yield from admission(gate, self._clock, journey.call, attempts=self._attempts)
+        permit = yield from connection(
+            gate, self._clock, journey.call, attempts=self._attempts, connections=self._connections
+        )
         try:
             with self._watched(journey, url, permit) as watched:
                 opened = self._send(journey, request, url, permit)
@@ -259,14 +273,16 @@ class RateRetryClient:
         from_store = opened.from_cache and not opened.revalidated
         if from_store or "challenge" in opened.headers.get("cf-mitigated", ""):
             watched.says_nothing()
+        elif opened.status < 400 or opened.is_replay:
+            # The head alone proves little: many a broken server sends it and then stalls.
+            opened.watched = watched.hand_on()
         else:
-            asked_s = asked_pause_s(opened.headers.get("retry-after"), now=self._clock.now())
-            watched.answered(opened.status, retry_after_s=asked_s)
+            watched.answered(opened.status, retry_after_s=self._asked_s(opened))
 
     def _take_attempt(self, journey: Journey, url: str) -> None:
         budget = journey.call.budget
         if budget is not None:
-            budget.take_attempt()
+            budget.take_attempt(journey.role)
             if budget.seconds_left() <= 0:
                 raise CandidateRejected(Reason.BUDGET_EXHAUSTED, "no time left", url=mask_url(url))
 
@@ -317,12 +333,11 @@ class RateRetryClient:
             retry_after_s=verdict.transient_s,
         )
 
-    def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: Permit) -> StreamedBody:
+    def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: ConnectionPermit) -> StreamedBody:
         call, began = journey.call, self._clock.monotonic()
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
         request.extensions["deadline"] = time.monotonic() + self._whole_time_s(journey)
-        if isinstance(permit, HostPermit):
-            request.extensions["sent"] = permit.is_sent
+        request.extensions["sent"] = permit.is_sent
         try:
             response = self._http.send(request, stream=True, follow_redirects=False)
         except WIRE_ERRORS as error:
@@ -335,7 +350,7 @@ class RateRetryClient:
         try:
             if opened.from_cache and not opened.revalidated:
                 permit.refund()
-            elif not opened.from_cache:
+            elif not opened.from_cache and not opened.is_replay:
                 self._limits.heard(host_key(url), opened.status, opened.headers, opened.elapsed_s)
             journey.take_cookies(response)
         except BaseException:
@@ -361,17 +376,22 @@ class RateRetryClient:
             deadline=response.request.extensions.get("deadline", float("inf")),
             elapsed_s=self._clock.monotonic() - began,
             patience_s=self._policy.trickle_s,
+            chunk_bytes=self._policy.chunk_bytes if journey.artifact else None,
+            is_replay=self._pauses.is_replay(url, response),
         )
 
     def _settle(self, journey: Journey, opened: StreamedBody, finish: Callable[[StreamedBody], T]) -> T:
         challenged = "challenge" in opened.headers.get("cf-mitigated", "")
-        if opened.status in self._policy.retry.statuses and not challenged:
+        final = challenged or opened.is_replay or (journey.verb is Verb.HEAD and opened.status in _NO_HEAD)
+        if opened.status in self._policy.retry.statuses and not final:
             raise self._busy(opened, Retryable)
         self._tell_answer(journey.about(opened.url), opened)
         if challenged:
             raise self._rejected(Reason.CHALLENGE, opened)
-        if _may_pass(opened):
+        if _may_pass(opened) and not final:
             raise self._busy(opened, TransientFailure)
+        if opened.is_replay and opened.status >= 400:
+            raise self._rejected(Reason.HTTP_STATUS, opened)
         opened.hops = (*journey.hops, Hop(opened.url, opened.status))
         self._leave_if_moved(opened)
         return finish(opened)
@@ -387,10 +407,10 @@ class RateRetryClient:
 
     def _busy(self, opened: StreamedBody, kind: type[TransientFailure]) -> TransientFailure:
         """What to raise for an answer that may be another one soon; the host's gate is told about Retry-After."""
-        asked_s = asked_pause_s(opened.headers.get("retry-after"), now=self._clock.now())
+        asked_s = self._asked_s(opened)
         if asked_s is not None:
             until = self._clock.monotonic() + asked_s
-            self._limits.hold(host_key(opened.url), until, f"Retry-After of {asked_s:g} s")
+            self._limits.hold(host_key(opened.url), until, f"pause of {asked_s:g} s after status {opened.status}")
         failure = kind(
             Reason.HTTP_STATUS if asked_s is None else Reason.RETRY_AFTER,
             f"status {opened.status}",
@@ -401,6 +421,11 @@ class RateRetryClient:
         if isinstance(failure, Retryable):
             failure.elapsed_s, failure.content_type = opened.elapsed_s, opened.content_type
         return failure
+
+    def _asked_s(self, opened: StreamedBody) -> float | None:
+        """The pause that an answer asks for, or that its host is known to want."""
+        asked_s = asked_pause_s(opened.headers.get("retry-after"), now=self._clock.now())
+        return self._pauses.after(opened.url, opened.status, asked_s)
 
     def _rejected(self, reason: Reason, opened: StreamedBody) -> CandidateRejected:
         return CandidateRejected(reason, f"status {opened.status}", url=mask_url(opened.url), http_status=opened.status)
@@ -431,12 +456,12 @@ class RateRetryClient:
         opened.max_bytes = self._policy.max_page_bytes
         body = bytearray()
         is_pdf = False
-        for chunk in opened.chunks() if journey.verb is not Verb.HEAD else ():
+        for chunk in opened.chunks() if journey.wants_body else ():
             body += chunk
             is_pdf = journey.role is Role.LANDING and b"%PDF-" in body[:_HEAD_BYTES]
             if is_pdf:
                 break
-        if not is_pdf and opened.status < 400:
+        if not is_pdf and opened.status < 400 and journey.wants_body:
             opened.publish()
         opened.close()
         return Page(
@@ -448,6 +473,15 @@ class RateRetryClient:
             is_pdf=is_pdf,
             from_cache=opened.from_cache,
         )
+
+
+def as_head(page: Page) -> Page:
+    """A probe's answer as HEAD would have given it: the whole file's length, and 200 for a part that can be had."""
+    if page.status != 206:
+        return page
+    whole = page.headers.get("content-range", "").rpartition("/")[2].strip()
+    headers = {name: value for name, value in page.headers.items() if name not in ("content-range", "content-length")}
+    return replace(page, status=200, headers=headers | ({"content-length": whole} if whole.isdigit() else {}))
 
 
 def _may_pass(opened: StreamedBody) -> bool:

@@ -27,6 +27,7 @@ class Journey:
     call: Call
     headers: dict[str, str]
     artifact: bool = False
+    is_probe: bool = False  # only the head of the answer is wanted
     hops: list[Hop] = field(default_factory=list)
     seen: set[tuple[str, str]] = field(default_factory=set)
     # Some sites set a cookie and redirect to themselves; it lives as long as this journey.
@@ -35,6 +36,10 @@ class Journey:
     @property
     def method(self) -> str:
         return "HEAD" if self.verb is Verb.HEAD else "GET"
+
+    @property
+    def wants_body(self) -> bool:
+        return self.verb is not Verb.HEAD and not self.is_probe
 
     def about(self, url: str) -> About:
         return About(url, self.verb, self.role, self.call)

@@ -53,6 +53,8 @@ class SourcePolicy:
 
     `timeout_s` bounds a whole exchange with an API or a page and each single wait; `deadline_s` bounds the
     whole transfer of a file, which may be large. A body that brings next to nothing for `trickle_s` is given up.
+    A pause longer than `inline_cap_s` that a server asks for sends the job back. A file is handed on `chunk_bytes` at
+    a time.
     """
 
     name: str
@@ -64,6 +66,7 @@ class SourcePolicy:
     max_page_bytes: int = 16 * 1024 * 1024
     deadline_s: float = 900.0
     trickle_s: float = 10.0
+    chunk_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ read (429, 5xx, no answer), and one origin is fetched by one asker at a time whi
 
 from __future__ import annotations
 
+import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
@@ -24,11 +26,13 @@ from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, R
 from DocsToKG.ContentDownload.errors import ContentDownloadError, TransientFailure
 from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import UNCACHED
+from DocsToKG.ContentDownload.net.connections import Connections, connection
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, asked_pause_s, describe, fault_of
 from DocsToKG.ContentDownload.net.limits import Limits
-from DocsToKG.ContentDownload.net.permits import admission
+from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
-from DocsToKG.core.backoff import RetryPolicy, retry_delay
+from DocsToKG.ContentDownload.net.retries import Retries
+from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 
@@ -86,6 +90,7 @@ class _Answer:
     retry_after_s: float | None = None
     cause: Reason | None = None
     final: ContentDownloadError | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def worth_another_try(self) -> bool:
@@ -111,32 +116,46 @@ class Robots:
         crawl_delay_cap_s: float = 30.0,
         retry: RetryPolicy | None = None,
         breakers: Breakers | None = None,
+        connections: Connections | None = None,
+        pauses: Pauses | None = None,
+        exempt: Collection[str] = (),
     ) -> None:
+        """`exempt` are hosts, or hosts with the beginning of a path, that are published for programs."""
         self._http = http
         self._limits = limits
         self._url_policy = url_policy
         self._attempts = attempts
         self._clock = clock
-        self._random = random
         self._headers = role_headers(Role.METADATA, http.headers["user-agent"], {"accept": "text/plain, */*;q=0.5"})
         self._product = product
         self._keep_s = keep_s
         self._deny_s = deny_s
         self._timeout_s = timeout_s
         self._crawl_delay_cap_s = crawl_delay_cap_s
-        self._retry = retry or RetryPolicy(max_attempts=2, base_s=0.5)
+        self._retries = Retries(retry or RetryPolicy(max_attempts=2, base_s=0.5), random=random)
         self._breakers = breakers
+        self._connections = connections or Connections()
+        self._pauses = pauses or Pauses()
+        self._exempt = tuple(place if "/" in place else f"{place}/" for place in map(str.lower, exempt))
         self._lock = threading.Lock()
         self._known: dict[str, _Rules] = {}
         self._kept_bytes = 0
         self._fetching: set[str] = set()
+        self.decisions: Counter[str] = Counter()  # how often each state was the answer
 
     def check(self, url: str, call: Call) -> Steps[RobotsVerdict]:
         """What the origin of `url` says about it; fetches its rules when they are not known."""
-        parts = urlsplit(url)
-        origin = f"{parts.scheme}://{host_key(url)}"
+        parts, host = urlsplit(url), host_key(url)
+        if f"{host}{parts.path or '/'}".startswith(self._exempt):
+            return RobotsVerdict(True, None, "allowed")
+        origin = f"{parts.scheme}://{host}"
         rules = yield from self._rules_of(origin, call)
-        return self._verdict(rules, url)
+        verdict = self._verdict(rules, url)
+        with self._lock:
+            self.decisions[verdict.state] += 1
+        level = logging.DEBUG if verdict.state == "allowed" else logging.INFO
+        log.log(level, "robots.txt of %s: %s", origin, verdict.state)
+        return verdict
 
     def _verdict(self, rules: _Rules, url: str) -> RobotsVerdict:
         if not rules.readable:
@@ -205,13 +224,12 @@ class Robots:
         return delay_s
 
     def _fetch(self, origin: str, call: Call) -> Steps[_Answer]:
-        for attempt in range(1, self._retry.max_attempts + 1):
+        for attempt in itertools.count(1):
             answer = yield from self._follow(f"{origin}/robots.txt", call)
-            if not answer.worth_another_try or answer.retry_after_s or attempt == self._retry.max_attempts:
-                break
-            delay_s = retry_delay(attempt, self._retry, random=self._random)
-            yield Wait(self._clock.monotonic() + delay_s, f"robots.txt of {origin} again")
-        return answer
+            if not answer.worth_another_try or answer.retry_after_s or self._retries.is_over(attempt):
+                return answer
+            yield Wait(self._clock.monotonic() + self._retries.delay_s(attempt), f"robots.txt of {origin} again")
+        raise AssertionError("unreachable")
 
     def _follow(self, url: str, call: Call) -> Steps[_Answer]:
         for _ in range(_MOST_HOPS + 1):
@@ -228,9 +246,8 @@ class Robots:
     def _ask(self, url: str, call: Call) -> Steps[_Answer]:
         if self._breakers is not None:
             self._breakers.look(url)
-        permit: Permit = yield from admission(
-            Gate(url, SOURCE, Role.METADATA), self._clock, call, attempts=self._attempts
-        )
+        gate = Gate(url, SOURCE, Role.METADATA)
+        permit = yield from connection(gate, self._clock, call, attempts=self._attempts, connections=self._connections)
         began = self._clock.monotonic()
         try:
             with self._watched(url, permit) as watched:
@@ -239,6 +256,8 @@ class Robots:
         finally:
             permit.release()
         elapsed_s = self._clock.monotonic() - began
+        if answer.status is not None:
+            self._limits.heard(host_key(url), answer.status, answer.headers, elapsed_s)
         if call.budget is not None:
             call.budget.spend(elapsed_s)
         if answer.retry_after_s:
@@ -293,11 +312,13 @@ class Robots:
             if time.monotonic() > deadline:
                 raise httpx2.ReadTimeout("robots.txt takes too long")
         retry_after = response.headers.get("retry-after") if response.status_code >= 429 else None
+        asked_s = asked_pause_s(retry_after, now=self._clock.now())
         return _Answer(
             response.status_code,
             body=bytes(body[:_LARGEST_BYTES]),
             location=response.headers.get("location", ""),
-            retry_after_s=asked_pause_s(retry_after, now=self._clock.now()),
+            retry_after_s=self._pauses.after(str(response.request.url), response.status_code, asked_s),
+            headers={name.lower(): value for name, value in response.headers.items()},
         )
 
     def _attempt(self, url: str, call: Call, answer: _Answer, content_type: str | None, elapsed_s: float) -> Attempt:

@@ -205,11 +205,16 @@ def _fault(error: BaseException) -> DownloadOutcome:
 
 
 def _error_text(outcome: DownloadOutcome) -> str:
-    explanation = outcome.meta.get("explanation")
-    return f"{outcome.reason}: {explanation}" if explanation else str(outcome.reason)
+    """The reason, what stood in the way where that says more, and the sentence for people."""
+    explanation, cause = outcome.meta.get("explanation"), outcome.meta.get("cause")
+    token = f"{outcome.reason} ({cause})" if cause and cause != outcome.reason else str(outcome.reason)
+    return f"{token}: {explanation}" if explanation else token
 
 
-_KEPT = ("resolver", "tier", "sha256", "size_bytes", "license", "version", "explanation", "candidates", "title", "year")
+_KEPT = (
+    *("resolver", "tier", "sha256", "size_bytes", "license", "version", "cause", "explanation", "candidates"),
+    *("title", "year"),
+)
 
 
 def _result(outcome: DownloadOutcome) -> dict[str, Any]:

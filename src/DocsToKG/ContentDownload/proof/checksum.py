@@ -9,38 +9,47 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
 
-_HEX = re.compile(r"[0-9a-f]{32}(?:[0-9a-f]{32})?", re.ASCII)
-_BYTES = {"md5": 16, "sha256": 32}
-_NAMES = {"md5": "md5", "sha256": "sha256", "sha-256": "sha256"}
+_HEX = re.compile(r"(?:[0-9a-f]{2}){16,64}", re.ASCII)
+_BYTES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
+_BY_LENGTH = {2 * size: name for name, size in _BYTES.items()}
+_NAMES = {
+    "md5": "md5", "sha1": "sha1", "sha-1": "sha1", "sha": "sha1", "sha256": "sha256", "sha-256": "sha256",
+    "sha512": "sha512", "sha-512": "sha512",
+}  # fmt: skip
 # `Digest: SHA-256=<base64>, MD5=<base64>` (RFC 3230) and `Repr-Digest: sha-256=:<base64>:` (RFC 9530).
 _ITEM = re.compile(r"\s*([A-Za-z0-9-]{1,20})=:?([A-Za-z0-9+/=]{1,200}):?\s*")
 
 
-def check_published(checksum: str | None, *, md5: str, sha256: str) -> None:
-    """Compare with a digest from a repository's record: `md5:<hex>`, `sha256:<hex>` or the bare hex."""
+def check_published(checksum: str | None, *, md5: str, sha256: str, path: Path | None = None) -> None:
+    """Compare with a digest from a repository's record: `md5:<hex>`, `sha1:<hex>`, ... or the bare hex.
+
+    `path` is the file, for digests that nobody computed while it came; without it they are passed over.
+    """
     name, _, value = (checksum or "").strip().lower().rpartition(":")
     if not _HEX.fullmatch(value):
         return
-    by_length = "md5" if len(value) == 32 else "sha256"
+    by_length = _BY_LENGTH.get(len(value))
     algorithm = _NAMES.get(name) if name else by_length
-    if algorithm == by_length:
-        _compare("published record", algorithm, value, {"md5": md5, "sha256": sha256})
+    if algorithm is not None and algorithm == by_length:
+        _compare("published record", algorithm, value, {"md5": md5, "sha256": sha256}, path)
 
 
-def check_headers(headers: Mapping[str, str], md5: str, sha256: str, url: str) -> None:
+def check_headers(headers: Mapping[str, str], md5: str, sha256: str, url: str, path: Path | None = None) -> None:
     """Compare with every digest the answer's headers state about the bytes. Header names are lower case."""
     # These digests are of the bytes as sent; once they were decoded there is nothing to compare.
     if headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         return
     for header, algorithm, value in _stated(headers, url):
-        _compare(f"header {header}", algorithm, value, {"md5": md5, "sha256": sha256})
+        _compare(f"header {header}", algorithm, value, {"md5": md5, "sha256": sha256}, path)
 
 
 def _stated(headers: Mapping[str, str], url: str) -> Iterator[tuple[str, str, str]]:
@@ -53,7 +62,9 @@ def _stated(headers: Mapping[str, str], url: str) -> Iterator[tuple[str, str, st
     yield from _readable("content-md5", "md5", headers.get("content-md5", ""))
     # A multipart upload's checksum is of its parts' checksums, and says so.
     if headers.get("x-amz-checksum-type", "").upper() != "COMPOSITE":
-        yield from _readable("x-amz-checksum-sha256", "sha256", headers.get("x-amz-checksum-sha256", ""))
+        for algorithm in ("sha256", "sha1"):
+            header = f"x-amz-checksum-{algorithm}"
+            yield from _readable(header, algorithm, headers.get(header, ""))
     if _etag_is_md5(headers, url):
         yield "etag", "md5", headers["etag"].strip('"').lower()
 
@@ -82,8 +93,12 @@ def _etag_is_md5(headers: Mapping[str, str], url: str) -> bool:
     return s3 and not encrypted and not customer_key and bool(re.fullmatch(r'"[0-9a-fA-F]{32}"', etag))
 
 
-def _compare(where: str, algorithm: str, stated: str, ours: Mapping[str, str]) -> None:
-    if stated != ours[algorithm]:
-        raise CandidateRejected(
-            Reason.CHECKSUM_MISMATCH, f"{where} states {algorithm} {stated}, the bytes have {ours[algorithm]}"
-        )
+def _compare(where: str, algorithm: str, stated: str, known: Mapping[str, str], path: Path | None) -> None:
+    ours = known.get(algorithm) or (_digest(path, algorithm) if path is not None else None)
+    if ours is not None and stated != ours:
+        raise CandidateRejected(Reason.CHECKSUM_MISMATCH, f"{where} states {algorithm} {stated}, the bytes have {ours}")
+
+
+def _digest(path: Path, algorithm: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()

@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.forms import HEADER_BYTES
 
-HEADER_BYTES = 1024
 TAIL_BYTES = 64 * 1024
 
 _NEAR = 32

@@ -10,11 +10,11 @@ import re
 from collections.abc import Mapping
 
 from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.api.walls import WALL_STATUSES, Sight, Wall, first_wall, is_short, says_challenge
+from DocsToKG.ContentDownload.api.walls import WALL_STATUSES, Sight, first_wall, is_short, says_challenge
+from DocsToKG.ContentDownload.proof.forms import GZIP_MAGIC, has_pdf_header
 
 HEAD_BYTES = 64 * 1024
 
-_PDF_WITHIN = 1024
 _GUARDED_SERVERS = ("cloudflare", "akamaighost", "ddos-guard", "imperva")
 _MARKUP = re.compile(
     rb"\s*(?:(?><\?xml[^>]{0,200}>|<!--.{0,2000}?-->)\s*)*+"  # atomic: a row of comments is read in one way only
@@ -22,16 +22,6 @@ _MARKUP = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HTML_TYPES = ("text/html", "application/xhtml")
-
-
-# A page that asks for money is, to whoever wants the file, a page that asks who you are.
-_REASONS = {
-    Wall.CHALLENGE: Reason.CHALLENGE,
-    Wall.COOKIE_WALL: Reason.COOKIE_WALL,
-    Wall.LOGIN_WALL: Reason.LOGIN_WALL,
-    Wall.PAYWALL: Reason.LOGIN_WALL,
-    Wall.INTERSTITIAL: Reason.INTERSTITIAL,
-}
 _TITLE = re.compile(r"<title[^>]{0,200}>(.{0,300}?)</title", re.DOTALL)
 
 
@@ -52,7 +42,7 @@ def classify_body(
         return Reason.CHALLENGE
     wall = first_wall(_sight(_text(head), url or "", status))
     if wall is not None:
-        return _REASONS[wall]
+        return Reason(wall.value)
     guarded = any(name in said.get("server", "") for name in _GUARDED_SERVERS)
     if status == 202 or (status in WALL_STATUSES and guarded):
         return Reason.CHALLENGE
@@ -64,7 +54,8 @@ def looks_like_page(head: bytes, *, content_type: str | None = None) -> bool:
     start = _text(head[:4096]).encode("utf-8", "replace")
     if _MARKUP.match(start):
         return True
-    if b"%PDF-" in head[:_PDF_WITHIN]:
+    # A compressed file under a page's name is opened before it is judged.
+    if has_pdf_header(head) or head.startswith(GZIP_MAGIC):
         return False
     is_html = (content_type or "").strip().lower().startswith(_HTML_TYPES)
     return is_html and bool(start.strip()) and b"\x00" not in head[:1024]

@@ -1,7 +1,7 @@
-"""Is this PDF the paper that was asked for?
+"""Is this file the paper that was asked for?
 
 Knows what a file's own DOI looks like, and which differences between two DOIs mean nothing.
-Promises: never rejects on a doubtful sign; without a wanted DOI or arXiv id it never rejects at all.
+Promises: never rejects a PDF or XML on a doubtful sign, nor anything without a wanted id or title to compare with.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import unicodedata
 
 from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.facts import Named, TextFacts
 from DocsToKG.ContentDownload.proof.imprint import find_dois
-from DocsToKG.ContentDownload.proof.pdf import PdfFacts
 
 # Preprint servers: the published paper and its preprint are one work with two DOIs.
 PREPRINTS = (
@@ -46,7 +46,7 @@ _TITLE_WORDS = 4
 _TITLE_CHARS = 20
 
 
-def judge_identity(facts: PdfFacts, work: WorkArtifact, *, page_doi: str | None = None) -> None:
+def judge_identity(facts: Named, work: WorkArtifact, *, page_doi: str | None = None) -> None:
     """Raise `CandidateRejected(wrong-article)` when the file carries another paper's DOI and not the wanted one.
 
     A DOI speaks for the file in three places only: a field that names the file itself (XMP `prism:doi`,
@@ -62,19 +62,51 @@ def judge_identity(facts: PdfFacts, work: WorkArtifact, *, page_doi: str | None 
     wanted = _wanted(work)
     if wanted is None or any(_same(doi, wanted) for doi in facts.doi_seen):
         return
-    others = [doi for doi in (_lone(facts.doi_declared), _normal(page_doi), _own_print(facts)) if doi]
+    others = [doi for doi in (_lone(facts.doi_declared), normal_doi(page_doi), _own_print(facts)) if doi]
     for doi in others:
         if _is_another_paper(doi, wanted, facts, work.title) and not _bears_title(facts, work.title):
             raise CandidateRejected(Reason.WRONG_ARTICLE, f"it is {doi}, wanted was {wanted}")
 
 
+def judge_numbers(facts: TextFacts, work: WorkArtifact) -> None:
+    """Raise `wrong-article` when an article without a DOI bears another number, or else another title."""
+    if facts.doi_declared and _wanted(work):
+        return
+    for name, seen, wanted in (("PMC", facts.pmcid, work.pmcid), ("PubMed", facts.pmid, work.pmid)):
+        if seen and wanted:
+            if seen.upper().removeprefix("PMC") != wanted.upper().removeprefix("PMC"):
+                raise CandidateRejected(Reason.WRONG_ARTICLE, f"its {name} number is {seen}, wanted was {wanted}")
+            return
+    if _titles_differ(facts.title, work.title):
+        raise CandidateRejected(Reason.WRONG_ARTICLE, "its title is another one")
+
+
+def require_identity(facts: Named, work: WorkArtifact) -> None:
+    """Raise `wrong-article` unless the file says that it is the work. For web pages: a link to an article that is gone
+    often leads to the journal's front page, which is long, whole and names nothing."""
+    wanted = _wanted(work)
+    if wanted and any(_same(doi, wanted) for doi in facts.doi_declared):
+        return
+    judge_identity(facts, work)
+    title, seen = plain_words(work.title or ""), plain_words(facts.title or "")
+    if (wanted or title) and not (title and seen and (title in seen or (len(seen) >= _TITLE_CHARS and seen in title))):
+        raise CandidateRejected(Reason.WRONG_ARTICLE, "nothing on the page names the paper")
+
+
+def doi_in(facts: Named, work: WorkArtifact) -> str | None:
+    """The DOI of the paper as the file has it; of several the work's own, else the first, which names the file."""
+    wanted = _wanted(work)
+    own = [doi for doi in facts.doi_seen if wanted and _same(doi, wanted)]
+    return next(iter((*own, *facts.doi_seen)), None)
+
+
 def _wanted(work: WorkArtifact) -> str | None:
     scheme, _, rest = work.work_id.partition(":")
     preprint = f"10.48550/arxiv.{work.arxiv_id}" if work.arxiv_id else None
-    return _normal(work.doi) or _normal(rest if scheme == "doi" else preprint)
+    return normal_doi(work.doi) or normal_doi(rest if scheme == "doi" else preprint)
 
 
-def _normal(doi: str | None) -> str | None:
+def normal_doi(doi: str | None) -> str | None:
     found = find_dois(doi[:500]) if doi else ()
     return found[0] if found else None
 
@@ -85,7 +117,7 @@ def _lone(dois: tuple[str, ...]) -> str | None:
     return real[0] if real and all(_same(doi, real[0]) for doi in real) else None
 
 
-def _own_print(facts: PdfFacts) -> str | None:
+def _own_print(facts: Named) -> str | None:
     doi = _lone(facts.doi_printed)
     if doi is None:
         return None
@@ -103,7 +135,7 @@ def _same(one: str, other: str) -> bool:
     return long == short or (long.startswith(short) and not (short[-1].isdigit() and long[len(short)].isdigit()))
 
 
-def _is_another_paper(doi: str, wanted: str, facts: PdfFacts, title: str | None) -> bool:
+def _is_another_paper(doi: str, wanted: str, facts: Named, title: str | None) -> bool:
     names = (doi, wanted)
     if _same(doi, wanted) or any(name.startswith(DEPOSITS) for name in names):
         return False
@@ -119,24 +151,24 @@ def _titles_differ(one: str | None, other: str | None) -> bool:
     """Two real titles that share less than half of their words. File names and fragments are no titles."""
     if _FILE_NAME.search(one or ""):
         return False
-    first, second = set(_words(one or "").split()), set(_words(other or "").split())
+    first, second = set(plain_words(one or "").split()), set(plain_words(other or "").split())
     if min(len(first), len(second)) < _TITLE_WORDS:
         return False
     return len(first & second) < 0.5 * min(len(first), len(second))
 
 
-def _bears_title(facts: PdfFacts, title: str | None) -> bool:
+def _bears_title(facts: Named, title: str | None) -> bool:
     """The wanted title is the file's own, not the subject of a correction or a comment."""
-    wanted = _words(title or "")
+    wanted = plain_words(title or "")
     if len(wanted) < _TITLE_CHARS or wanted.count(" ") < _TITLE_WORDS - 1:
         return False
-    if _words(facts.title or "") == wanted:
+    if plain_words(facts.title or "") == wanted:
         return True
-    page = _words(facts.first_page[:4000])
+    page = plain_words(facts.first_page[:4000])
     at = page.find(wanted)
     return at >= 0 and not _ABOUT.search(page[max(0, at - 60) : at])
 
 
-def _words(text: str) -> str:
+def plain_words(text: str) -> str:
     plain = unicodedata.normalize("NFKD", text[:8000]).encode("ascii", "ignore").decode().lower()
     return " ".join(re.findall(r"[a-z0-9]+", plain))

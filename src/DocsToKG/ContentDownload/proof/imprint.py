@@ -20,6 +20,8 @@ PAGE_BYTES = 1 << 20
 _RAW_BYTES = 16 << 20
 _TEXT_CHARS = 20_000
 _VALUE_CHARS = 2_000
+_PRODUCER_CHARS = 200
+_SCAN_PIXELS = 1_000_000
 _DOIS = 50
 _DOI = re.compile(r"\b10\.\d{4,9}(?:\.\d{1,9}){0,3}/[^\s\"<>{}|\\^`]{1,200}")
 _ESCAPED = re.compile(r"&(?:amp|lt|gt|quot|apos);")
@@ -37,6 +39,8 @@ _INFO_NAMES = frozenset({"/doi", "/wps-articledoi", "/subject", "/title", "/cros
 _SHOWN = re.compile(
     rb"\(((?:[^()\\]|\\.)*+)\)|(?<![\w.])(-\d{3,5})(?:\.\d+)?(?=[\s(\]])|\b(Td|TD|Tm|ET|Tj|TJ)\b", re.DOTALL
 )
+_HEX_SHOWN = re.compile(rb"<[0-9A-Fa-f\s]{4,}+>\s*(?:Tj|TJ|['\"\]]|-?[\d.]+\s*[<\]])")
+_DRAWN = re.compile(rb"/[^\s/]+\s+Do\b")
 _ESCAPE = re.compile(rb"\\([nrtbf()\\]|[0-7]{1,3}|\r?\n|.)", re.DOTALL)
 _PLAIN = {b"n": b" ", b"r": b" ", b"t": b" ", b"b": b"", b"f": b" "}
 _WORD_GAP = -200
@@ -44,13 +48,16 @@ _WORD_GAP = -200
 
 @dataclass(frozen=True, slots=True)
 class Imprint:
-    """`declared`: DOIs in fields that name the file itself. `printed`: DOIs shown on the first page. `seen`: all."""
+    """`declared`: DOIs in fields that name the file itself. `printed`: DOIs shown on the first page. `seen`: all.
+    `partly_read`: the first page shows more than `first_page` tells."""
 
     title: str | None = None
     declared: tuple[str, ...] = ()
     printed: tuple[str, ...] = ()
     seen: tuple[str, ...] = ()
     first_page: str = ""
+    producer: str | None = None
+    partly_read: bool = False
 
 
 def read_imprint(pdf: pikepdf.Pdf, first_pages: Sequence[pikepdf.Object]) -> Imprint:
@@ -59,7 +66,8 @@ def read_imprint(pdf: pikepdf.Pdf, first_pages: Sequence[pikepdf.Object]) -> Imp
     info = dict(_info(pdf))
     named = [*_XMP_ATTRIBUTE.findall(xmp), *_XMP_ELEMENT.findall(xmp)]
     named += [value for key, value in info.items() if key in _INFO_NAMES]
-    pages = [_page_text(page) for page in first_pages[:2]]
+    contents = [_page_content(page) for page in first_pages[:2]]
+    pages = [shown_text(content) for content in contents]
     declared = find_dois("\n".join(_unescape(value) for value in named))
     printed = find_dois(pages[0]) if pages else ()
     return Imprint(
@@ -68,6 +76,8 @@ def read_imprint(pdf: pikepdf.Pdf, first_pages: Sequence[pikepdf.Object]) -> Imp
         printed=printed,
         seen=tuple(dict.fromkeys((*declared, *printed, *find_dois("\n".join(pages[1:]))))),
         first_page=pages[0] if pages else "",
+        producer=" ".join(info.get("/producer", "").split())[:_PRODUCER_CHARS] or None,
+        partly_read=bool(pages) and _hides_text(first_pages[0], contents[0], pages[0]),
     )
 
 
@@ -119,7 +129,7 @@ def _info(pdf: pikepdf.Pdf) -> Iterator[tuple[str, str]]:
         return
 
 
-def _page_text(page: pikepdf.Object) -> str:
+def _page_content(page: pikepdf.Object) -> bytes:
     try:
         content = page.get("/Contents")
         streams = list(content)[:50] if isinstance(content, pikepdf.Array) else [content]
@@ -128,9 +138,31 @@ def _page_text(page: pikepdf.Object) -> str:
             joined += inflate(stream, PAGE_BYTES - len(joined)) + b"\n"
             if len(joined) >= PAGE_BYTES:
                 break
-        return shown_text(bytes(joined))
+        return bytes(joined)
     except Exception:  # as above
-        return ""
+        return b""
+
+
+def _hides_text(page: pikepdf.Object, content: bytes, text: str) -> bool:
+    """Strings in a font's own numbering, a page drawn as a picture, or one wrapped by a tool that stamps pages."""
+    if _HEX_SHOWN.search(content) or sum(char < " " and char != "\n" for char in text) * 20 > len(text):
+        return True
+    if not _DRAWN.search(content):
+        return False
+    try:
+        resources = page.get("/Resources")
+        drawn = resources.get("/XObject") if isinstance(resources, pikepdf.Dictionary) else None
+        if not isinstance(drawn, pikepdf.Dictionary):
+            return True
+        return any(_may_hold_text(drawn.get(key)) for key in list(drawn.keys())[:50])
+    except Exception:  # as above; what is drawn is then not known
+        return True
+
+
+def _may_hold_text(drawn: object) -> bool:
+    if not isinstance(drawn, pikepdf.Stream) or str(drawn.get("/Subtype")) != "/Image":
+        return True
+    return int(drawn.get("/Width", 0)) * int(drawn.get("/Height", 0)) >= _SCAN_PIXELS
 
 
 def inflate(stream: object, cap: int) -> bytes:

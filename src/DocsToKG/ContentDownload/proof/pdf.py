@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import zlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,9 +18,13 @@ import pikepdf
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.proof.ends import HEADER_BYTES, Ends, check_ends
+from DocsToKG.ContentDownload.proof.ends import Ends, check_ends
+from DocsToKG.ContentDownload.proof.facts import PdfFacts
+from DocsToKG.ContentDownload.proof.forms import GZIP_MAGIC, foreign_kind, has_pdf_header
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
 from DocsToKG.ContentDownload.proof.imprint import Imprint, read_imprint
+
+__all__ = ["MIN_PDF_BYTES", "PdfFacts", "bound_parser", "is_gzip", "prove_pdf", "unwrap_gzip"]
 
 MIN_PDF_BYTES = 1024
 
@@ -29,27 +32,6 @@ _NOTES = 20
 _NOTE_CHARS = 300
 _CHUNK = 64 * 1024
 _GZIP_WRAPPER = zlib.MAX_WBITS | 16
-
-
-@dataclass(frozen=True, slots=True)
-class PdfFacts:
-    """What the proof saw. `pages` is None when a password hides them; `repaired`: pikepdf rebuilt the index.
-
-    `doi_declared` are DOIs in fields that name the file itself, `doi_printed` those shown on the first page,
-    `doi_seen` all of them and those of the second page.
-    """
-
-    pages: int | None
-    encrypted: bool
-    linearized: bool
-    warnings: tuple[str, ...]
-    doi_seen: tuple[str, ...]
-    title: str | None
-    version: str | None
-    doi_declared: tuple[str, ...] = ()
-    doi_printed: tuple[str, ...] = ()
-    first_page: str = ""
-    repaired: bool = False
 
 
 def prove_pdf(
@@ -74,7 +56,7 @@ def prove_pdf(
 def is_gzip(path: Path) -> bool:
     """Some servers forget to say that they compressed the file."""
     with path.open("rb") as file:
-        return file.read(3) == b"\x1f\x8b\x08"
+        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
 def unwrap_gzip(path: Path, *, max_bytes: int) -> Iterator[bytes]:
@@ -102,8 +84,11 @@ def _next_piece(inflater: zlib._Decompress, file: BinaryIO) -> bytes:
 
 def _check_bytes(file: BinaryIO, size: int, head: bytes, page_kind: Reason | None, min_bytes: int) -> Ends:
     """The cheap questions, each with its own reason. Markup before a whole PDF is junk; without one it is a page."""
+    kind = foreign_kind(head)
+    if kind is not None:
+        raise CandidateRejected(Reason.UNEXPECTED_CT, f"{kind}, not a PDF")
     try:
-        if b"%PDF-" not in head[:HEADER_BYTES]:
+        if not has_pdf_header(head):
             reason = Reason.TOO_SMALL if size < min_bytes else Reason.CORRUPT_PDF
             raise CandidateRejected(reason, f"{size} bytes without a %PDF- header")
         if size < min_bytes:
@@ -161,6 +146,8 @@ def _told(
         doi_printed=imprint.printed,
         first_page=imprint.first_page,
         repaired=repaired,
+        producer=imprint.producer,
+        partly_read=imprint.partly_read,
     )
 
 

@@ -1,4 +1,4 @@
-"""Better addresses for the file an address stands for. Pure rules on URLs.
+"""Better addresses for the file an address stands for. Pure rules on URLs; those of single sites are data.
 
 Viewers become files, and copies on arXiv are asked for where programs are welcome. PMC's pages serve
 no files to programs, so an address there is worth its PMCID and nothing else.
@@ -6,16 +6,16 @@ no files to programs, so an address there is worth its PMCID and nothing else.
 
 from __future__ import annotations
 
-import re
+from dataclasses import dataclass
 from urllib.parse import parse_qs, urlsplit
 
 from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
+from DocsToKG.ContentDownload.resolvers.site_rules.rules import SiteRules
 from DocsToKG.core.urls import BadUrl, join_url, request_url
 
 # arXiv's robots.txt asks for 15 s between requests on its main host; this one is set aside for programs.
 ARXIV_PROGRAMS_HOST = "https://export.arxiv.org"
-_HAL_PAGE = re.compile(r"/[a-z]+-\d{6,9}(?:v\d+)?/?")
-_OSF_PAGE = re.compile(r"(?:/preprints/\w+)?/[a-z0-9]{5}(?:_v\d+)?/?")
 
 
 def file_address(url: str) -> str | None:
@@ -26,7 +26,7 @@ def file_address(url: str) -> str | None:
     if is_pmc_page(url):
         return None
     try:
-        return request_url(_unwrap_viewer(url))
+        return request_url(shipped_rules().unwrapped(_unwrap_viewer(url)))
     except BadUrl:
         return None
 
@@ -41,26 +41,53 @@ def is_pmc_page(url: str) -> bool:
     return host == "pmc.ncbi.nlm.nih.gov" or (host.endswith("ncbi.nlm.nih.gov") and path.startswith("/pmc/"))
 
 
-def page_file(url: str) -> str | None:
-    """The file of a page whose address alone tells it (HAL, OSF), or None."""
-    host, path = _parts(url)
-    if (host == "hal.science" or host.endswith((".hal.science", "archives-ouvertes.fr"))) and _HAL_PAGE.fullmatch(path):
-        return request_url(url.partition("?")[0].rstrip("/") + "/document")
-    if host == "osf.io" and _OSF_PAGE.fullmatch(path):
-        return request_url(url.partition("?")[0].rstrip("/") + "/download")
-    return None
+@dataclass(frozen=True, slots=True)
+class KnownFile:
+    """A file that the address of its page tells, and what tells it."""
+
+    url: str
+    evidence: str
+    host_type: str | None = None
+
+
+def page_file(url: str, rules: SiteRules | None = None) -> str | None:
+    """The address of the file of an open archive's page, where a rule knows it from the page's own; else None."""
+    named = (rules or shipped_rules()).file_of_page(url, only_sure=True)
+    try:
+        return request_url(named[0]) if named is not None else None
+    except BadUrl:
+        return None
+
+
+def known_file(url: str, rules: SiteRules | None = None) -> KnownFile | None:
+    """The file of the page at `url` that can be named without a visit.
+
+    For addresses of arXiv, those that end in `.pdf`, and pages of open archives whose files have known addresses.
+    """
+    found = identifier_in_url(url)
+    if found is not None and found.scheme == "arxiv":
+        return KnownFile(arxiv_pdf(found.value), "arxiv_page", "repository")
+    if found is not None or is_pmc_page(url):
+        return None
+    named = (rules or shipped_rules()).file_of_page(url, only_sure=True)
+    try:
+        if named is not None:
+            return KnownFile(request_url(named[0]), named[1].name, named[1].host_type)
+        return KnownFile(request_url(url), "file_address") if is_file_address(url) else None
+    except BadUrl:
+        return None
+
+
+def is_file_address(url: str) -> bool:
+    """Whether a page's address is really that of a PDF."""
+    return _parts(url)[1].lower().endswith(".pdf")
 
 
 def _unwrap_viewer(url: str) -> str:
-    host, path = _parts(url)
+    """The file that a PDF.js viewer is asked to show."""
+    _, path = _parts(url)
     shown = parse_qs(urlsplit(url).query).get("file", [""])[0] if "viewer" in path.lower() else ""
-    if shown:
-        return join_url(url, shown)
-    for viewer in ("/doi/epdf/", "/doi/reader/"):
-        url = url.replace(viewer, "/doi/pdf/", 1)
-    if host.endswith("onlinelibrary.wiley.com"):
-        url = url.replace("/doi/pdf/", "/doi/pdfdirect/", 1)
-    return url
+    return join_url(url, shown) if shown else url
 
 
 def _parts(url: str) -> tuple[str, str]:

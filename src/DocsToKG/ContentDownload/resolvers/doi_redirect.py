@@ -1,18 +1,26 @@
-"""doi.org: follow the DOI to the publisher and take the PDF, or the PDF link of the page reached.
+"""doi.org: follow the DOI to the publisher and take the PDF, or the full-text links of the page reached.
 
 The client follows the redirects, each on its own host's terms; pages that only point on (link hubs, choosers,
-refreshing stubs) are followed here, at most two.
+refreshing stubs) are followed here, at most two. Addresses that rules build from the DOI alone are guesses: they come
+last, or stand alone where the page could not be read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import Reason, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
-from DocsToKG.ContentDownload.resolvers.landing_walk import Walk
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final
+from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
+from DocsToKG.ContentDownload.resolvers.site_rules.rules import host_of
 
 DEFAULT_BASE_URL = "https://doi.org"
+# What the publisher says of the paper itself leaves nothing to guess.
+_NO_GUESS_AFTER = (Reason.UNKNOWN_IDENTIFIER, Reason.PAYWALL)
 
 
 class DoiRedirectResolver:
@@ -20,6 +28,7 @@ class DoiRedirectResolver:
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
+        self._rules = rules_with(settings.options.get("site_rules"))
 
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if work.doi is not None else "no_doi"
@@ -28,13 +37,36 @@ class DoiRedirectResolver:
         if work.doi is None:
             return ResolverResult(notes=("no_doi",))
         start = f"{self._base}/{encode_segment(work.doi)}"
-        walk = Walk(work=work, source=self.name, client=client, call=call, host_type="publisher", pages_left=3)
-        result = yield from walk.visit(start)
-        return ResolverResult(
-            plans=unique_plans(result.plans),
-            notes=tuple(self._plainer(note) for note in result.notes),
-            work=result.work,
+        walk = Walk(
+            work=work,
+            source=self.name,
+            client=client,
+            call=call,
+            host_type="publisher",
+            pages_left=3,
+            rules=self._rules,
         )
+        try:
+            result = yield from walk.visit(start)
+        except CandidateRejected as rejection:
+            guesses = tuple(self.guesses(work))
+            if is_final(rejection.reason) or not guesses:
+                raise
+            return ResolverResult(plans=guesses, notes=(f"{rejection.reason}: {rejection.detail}"[:200],))
+        notes = tuple(self._plainer(note) for note in result.notes)
+        guesses = tuple(guess for guess in self.guesses(work) if _is_worth_it(guess, notes))
+        return ResolverResult(unique_plans(in_order([*result.plans, *guesses])), notes, result.work)
+
+    def guesses(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
+        """Where rules put the file of this DOI; nobody said that it is there."""
+        for rule, address in self._rules.guesses(work.doi or "", only_open=work.oa_status == "closed"):
+            yield DownloadPlan(
+                url=address,
+                resolver_name=self.name,
+                host_type=rule.host_type,
+                evidence="prefix_rule",
+                is_guess=True,
+            )
 
     def _plainer(self, note: str) -> str:
         """doi.org itself answers 404 for a DOI that nobody registered, and 400 for one that cannot be."""
@@ -42,3 +74,9 @@ class DoiRedirectResolver:
         if note in (f"http-status: 404 from {host}", f"http-status: 400 from {host}"):
             return f"{Reason.UNKNOWN_IDENTIFIER}: doi.org does not know this DOI"
         return note
+
+
+def _is_worth_it(guess: DownloadPlan, notes: tuple[str, ...]) -> bool:
+    """Not where the paper is unknown or for sale, and not on a host that has just taken us for a robot."""
+    challenge = f"{Reason.CHALLENGE}: {host_of(guess.url)}"
+    return not any(note == challenge or note.partition(":")[0] in _NO_GUESS_AFTER for note in notes)

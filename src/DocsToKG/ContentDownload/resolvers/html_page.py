@@ -10,7 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
+import orjson
 from lxml import etree
 
 from DocsToKG.core.urls import BadUrl, join_url
@@ -20,6 +22,7 @@ _MAX_ELEMENTS = 5_000
 _MAX_HEADER = 16 * 1024
 _MAX_WALK = 400
 _MAX_ATTRIBUTES = 1_000
+_MAX_SCRIPT = 1024 * 1024
 # On a page of this size even the most crowded tag is read in a fraction of a second.
 _SMALL_PAGE_BYTES = 32 * 1024
 _CHARSET = re.compile(rb"charset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{2,40})", re.IGNORECASE)
@@ -110,6 +113,16 @@ def link_headers(value: str) -> Iterator[LinkHeader]:
         pairs = re.findall(r"([\w*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))", match[2])
         params = {name.lower(): quoted or bare for name, quoted, bare in pairs}
         yield LinkHeader(match[1], frozenset(params.get("rel", "").lower().split()), params.get("type", "").lower())
+
+
+def scripts_of(page: HtmlPage, kind: str) -> Iterator[Any]:
+    """The values of the page's JSON scripts of one media type; broken and huge ones are left out."""
+    for node in page.each("script"):
+        if (node.get("type") or "").strip().lower() == kind and node.text and len(node.text) <= _MAX_SCRIPT:
+            try:
+                yield orjson.loads(node.text)
+            except orjson.JSONDecodeError:
+                continue
 
 
 def words_of(element: etree._Element) -> str:

@@ -28,7 +28,7 @@ class IdConverter:
         return None if work.pmcid or work.pmid else "no_pmcid"
 
     def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        asked = {"ids": work.pmcid or work.pmid, "format": "json", "tool": "docstokg"}
+        asked = {"ids": work.pmcid or work.pmid or work.doi, "format": "json", "tool": "docstokg"}
         if self._email:
             asked["email"] = self._email
         page = yield from client.fetch(f"{self._base}?{urlencode(asked)}", Role.METADATA, call)

@@ -4,7 +4,8 @@ Pure: no network, no files. Promises: equal works under different spellings get 
 what is not an identifier is refused with the reason and a way out, never guessed.
 
 Choices made here: DOIs are lower case and ASCII; a raw `#` or `?` ends a doi.org URL as in a browser, but is kept in a
-bare DOI; an arXiv DOI is its arXiv id; the version and subject class of an arXiv id do not make another work.
+bare DOI; an arXiv DOI is its arXiv id; who writes the version of an arXiv id means that version, which is a work of its
+own; its subject class makes no other work; the page of a repository stands for the DOI that its address carries.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
     trim_end,
     unwrap,
 )
+from DocsToKG.ContentDownload.resolvers.near_misses import near_miss
+from DocsToKG.ContentDownload.resolvers.repository_pages import doi_of_page
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.core.urls import index_url, mask_text, mask_url
 
@@ -43,6 +46,7 @@ __all__ = [
     "arxiv_base",
     "arxiv_version",
     "identifier_in_url",
+    "identifiers_of",
     "normalize_arxiv",
     "normalize_doi",
     "normalize_openalex",
@@ -55,13 +59,14 @@ __all__ = [
     "work_of",
 ]
 
-_OPENALEX_OTHER = re.compile(r"([ASIPFTC])[0-9]{4,13}")
 _SPELLED = re.compile(
     r"(?P<scheme>doi|arxiv|pmcid|pmc|pmid|pubmed|openalex|url)\s*(?:[:=]\s*|\s+)(?P<rest>.+)", re.IGNORECASE
 )
 _URL = re.compile(r"(?:https?://)?(?P<host>[^/?#\s@]+)(?P<path>[^?#]*)", re.IGNORECASE)
 _KNOWN_HOST = re.compile(
-    r"(?:[a-z]+\.)*(?:doi|arxiv|europepmc|openalex)\.org/|(?:[a-z]+\.)*ncbi\.nlm\.nih\.gov/", re.IGNORECASE
+    r"(?:[a-z]+\.)*(?:doi|arxiv|europepmc|openalex|zenodo|biorxiv|medrxiv)\.org/|(?:[a-z]+\.)*ncbi\.nlm\.nih\.gov/"
+    r"|(?:[a-z]+\.)*(?:figshare\.com|hal\.science|osf\.io)/",
+    re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
@@ -115,6 +120,14 @@ def identifier_in_url(url: str) -> Identifier | None:
     return reader(match["path"]) if reader is not None else None
 
 
+def identifiers_of(text: str) -> tuple[Identifier, ...]:
+    """What `text` names: one identifier, and the page itself when the DOI was read off the address of a repository."""
+    found = parse_identifier(text)
+    address = _address_of(_clean(text)) if found.scheme == "doi" else None
+    is_page = address is not None and _doi_of_page(address) == found.value
+    return (found, Identifier("url", address)) if address is not None and is_page else (found,)
+
+
 def to_work(identifier: Identifier, **known: Any) -> WorkArtifact:
     """The work an identifier stands for; `known` are further fields of `WorkArtifact`."""
     return work_of([identifier], **known)
@@ -128,15 +141,16 @@ def work_of(identifiers: Iterable[Identifier], **known: Any) -> WorkArtifact:
         _add(fields, metadata, identifier)
     for name in ("landing_urls", "pdf_urls"):
         fields[name] = tuple(dict.fromkeys(fields.get(name) or ()))
-    return WorkArtifact(work_id=work_id_of(fields), metadata=metadata, **fields)
+    version = str(metadata.get("arxiv_version") or "")
+    return WorkArtifact(work_id=work_id_of(fields, arxiv_version=version), metadata=metadata, **fields)
 
 
-def work_id_of(fields: dict[str, Any]) -> str:
+def work_id_of(fields: dict[str, Any], *, arxiv_version: str = "") -> str:
     """`doi:...`, else `arxiv:...`, `pmcid:...`, `pmid:...`, `openalex:...`, `url:...`: the strongest name known."""
     names = (("doi", "doi"), ("arxiv", "arxiv_id"), ("pmcid", "pmcid"), ("pmid", "pmid"), ("openalex", "openalex_id"))
     for scheme, name in names:
         if fields.get(name):
-            return f"{scheme}:{fields[name]}"
+            return f"{scheme}:{fields[name]}{arxiv_version if scheme == 'arxiv' else ''}"
     urls = (*(fields.get("landing_urls") or ()), *(fields.get("pdf_urls") or ()))
     if not urls:
         raise BadIdentifier("", "no identifier is known", "give a DOI, an arXiv id, a PMCID, a PMID or a URL")
@@ -243,10 +257,20 @@ def _parse_url(text: str, url: str) -> Identifier:
         raise _refusal(text, DOI_SPELLING.sub("", url, count=1))
     if re.fullmatch(r"https?://(?:api\.)?openalex\.org/(?:\w+/)?[ASIPFTC]\d+", url, re.IGNORECASE):
         raise BadIdentifier(text, "an entity of OpenAlex that is not a work", "give a work (W...), or use --query")
-    address = normalize_url(url if "://" in url else f"https://{url}")
+    address = _address_of(url)
     if address is None:
         raise BadIdentifier(text, "not a usable http or https URL", "copy the whole address, with its host")
-    return Identifier("url", address)
+    doi = _doi_of_page(address)
+    return Identifier("doi", doi) if doi is not None else Identifier("url", address)
+
+
+def _address_of(url: str) -> str | None:
+    return normalize_url(url if "://" in url else f"https://{url}")
+
+
+def _doi_of_page(address: str) -> str | None:
+    match = _URL.match(address)
+    return doi_of_page(match["host"].lower().removeprefix("www."), match["path"]) if match is not None else None
 
 
 def _reader_for(host: str) -> Callable[[str], Identifier | None] | None:
@@ -277,22 +301,4 @@ def _read_pubmed_path(host: str, path: str) -> Identifier | None:
 
 
 def _refusal(text: str, clean: str) -> BadIdentifier:
-    """Say why, and the likeliest thing that was meant."""
-    if re.fullmatch(r"10/\w+", clean) or re.fullmatch(r"(?i)(?:https?://)?doi\.org/(?:10/)?\w+", text.strip()):
-        return BadIdentifier(
-            text, "a shortDOI, which the indexes do not know", "open it in a browser and give the full DOI"
-        )
-    if clean.isdigit():
-        return BadIdentifier(text, "a bare number is ambiguous", f"write pmid:{clean[:12]} or PMC{clean[:12]}")
-    if re.search(r"10\.[0-9]{4,9}/", clean) and not clean.isascii():
-        return BadIdentifier(
-            text, "a DOI with letters or signs outside ASCII", "copy the DOI from the publisher's page"
-        )
-    inner = re.search(r"10\.[0-9]{4,9}/[!-~]+", clean)
-    if inner is not None and any(char.isspace() for char in clean):
-        return BadIdentifier(text, "more than an identifier", f"did you mean {trim_end(inner[0])[:200]}?")
-    if _OPENALEX_OTHER.fullmatch(clean):
-        return BadIdentifier(text, "an entity of OpenAlex that is not a work", "give a work (W...), or use --query")
-    return BadIdentifier(
-        text, "not an identifier", "give a DOI, an arXiv id, PMC..., pmid:..., W... or a URL that starts with https://"
-    )
+    return BadIdentifier(text, *near_miss(text, clean))

@@ -12,10 +12,11 @@ from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_file_address, is_pmc_page, known_file
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url, normalize_url
-from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final
+from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final, names_a_pdf
+from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.core.urls import mask_url
 
 _MAX_PAGES = 4
@@ -26,6 +27,7 @@ class LandingResolver:
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._max_pages = int(settings.options.get("max_pages", _MAX_PAGES))
+        self._rules = rules_with(settings.options.get("site_rules"))
 
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if work.landing_urls or work.pdf_urls else "no_landing_url"
@@ -33,8 +35,10 @@ class LandingResolver:
     def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
         if (why_not := self.applies_to(work)) is not None:
             return ResolverResult(notes=(why_not,))
-        walk = Walk(work=work, source=self.name, client=client, call=call, pages_left=self._max_pages)
-        plans = list(self._known_files(work))
+        walk = Walk(
+            work=work, source=self.name, client=client, call=call, pages_left=self._max_pages, rules=self._rules
+        )
+        plans = list(self.known_files(work))
         notes: list[str] = []
         learned: WorkArtifact | None = None
         away: TransientFailure | None = None
@@ -54,18 +58,20 @@ class LandingResolver:
             plans.extend(result.plans)
             notes.extend(result.notes)
             learned = learned.learn(result.work) if learned and result.work else learned or result.work
-        if away is not None and not plans:
+        if away is not None and not names_a_pdf(ResolverResult(plans=tuple(plans))):
             raise away
-        return ResolverResult(plans=unique_plans(plans), notes=tuple(dict.fromkeys(notes)), work=learned)
+        return ResolverResult(plans=unique_plans(in_order(plans)), notes=tuple(dict.fromkeys(notes)), work=learned)
 
-    def _known_files(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
+    def known_files(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
+        """The files that the addresses of the work tell without a visit."""
         for url in work.pdf_urls:
             if (address := file_address(url)) is not None:
                 yield DownloadPlan(url=address, resolver_name=self.name, license=work.license, evidence="given")
         for url in work.landing_urls:
-            named = identifier_in_url(url)
-            if named is not None and named.scheme == "arxiv" and (address := file_address(url)) is not None:
-                yield DownloadPlan(url=address, resolver_name=self.name, host_type="repository", evidence="arxiv_page")
+            if (known := known_file(url, self._rules)) is not None:
+                yield DownloadPlan(
+                    url=known.url, resolver_name=self.name, host_type=known.host_type, evidence=known.evidence
+                )
 
 
 def _pages(work: WorkArtifact) -> list[str]:
@@ -74,7 +80,9 @@ def _pages(work: WorkArtifact) -> list[str]:
     for url in work.landing_urls:
         address = normalize_url(url)
         named = identifier_in_url(url)
-        if address is None or is_pmc_page(address) or (named is not None and named.scheme in ("arxiv", "openalex")):
+        if address is None or is_pmc_page(address) or is_file_address(address):
+            continue
+        if named is not None and named.scheme in ("arxiv", "openalex"):
             continue
         pages.append((named is not None and named.scheme == "doi", address))
     return [url for _, url in sorted(pages, key=lambda page: page[0])]

@@ -1,4 +1,4 @@
-"""What a landing page says: the links to the PDF, the paper it is about, and what kind of page it is.
+"""What a landing page says: the links to the full text, the paper it is about, and what kind of page it is.
 
 Pure: bytes in, facts out. Knows nothing of the network or of what was asked for; `same_paper` compares
 the two.
@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from DocsToKG.ContentDownload.resolvers.answers import title_of, year_of
 from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage, parse_html
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.json_ld import is_free
 from DocsToKG.ContentDownload.resolvers.page_kind import PageKind, kind_of, next_pages
-from DocsToKG.ContentDownload.resolvers.pdf_links import Found, pdf_links
+from DocsToKG.ContentDownload.resolvers.pdf_links import Found, guessed_link, other_forms, pdf_links
+from DocsToKG.ContentDownload.resolvers.site_rules.rules import SiteRules
 
-__all__ = ["Found", "LandingFacts", "PageKind", "extract", "same_paper"]
+__all__ = ["Found", "LandingFacts", "PageKind", "doi_of_paper", "extract", "same_paper"]
 
 _DOI_TAGS = (
     "citation_doi",
@@ -43,9 +45,16 @@ _YEAR_TAGS = (
 
 @dataclass(frozen=True, slots=True)
 class LandingFacts:
-    """`doi` is the first of `dois`; `next_urls` are set on a page that only points on."""
+    """`doi` is the first of `dois`; `next_urls` are set on a page that only points on.
+
+    `other_forms` are links to full text in XML and HTML. `guess` is an address built from the page's own where it
+    names no PDF. `is_free` is what the page itself says, None if it is silent.
+    """
 
     pdf_links: tuple[Found, ...] = ()
+    other_forms: tuple[Found, ...] = ()
+    guess: Found | None = None
+    is_free: bool | None = None
     doi: str | None = None
     dois: tuple[str, ...] = ()
     title: str | None = None
@@ -54,17 +63,23 @@ class LandingFacts:
     next_urls: tuple[str, ...] = ()
 
 
-def extract(page_url: str, html: bytes, headers: Mapping[str, str], *, status: int = 200) -> LandingFacts:
+def extract(
+    page_url: str, html: bytes, headers: Mapping[str, str], *, status: int = 200, rules: SiteRules | None = None
+) -> LandingFacts:
     """The facts of one page; empty ones when it is no HTML. Header names are lower case."""
     page = parse_html(page_url, html, headers)
     if page is None:
         return LandingFacts()
     dois = tuple(dict.fromkeys(_dois(page)))
-    links = pdf_links(page, dois)
-    points_to = next_pages(page)
-    kind = kind_of(page, status=status, has_pdf=bool(links), points_on=bool(points_to))
+    links = pdf_links(page, dois, rules)
+    points_to, free = next_pages(page), is_free(page)
+    kind = kind_of(page, status=status, has_pdf=bool(links), points_on=bool(points_to), is_free=free)
+    is_article = kind == PageKind.ARTICLE
     return LandingFacts(
-        pdf_links=links if kind == PageKind.ARTICLE else (),
+        pdf_links=links if is_article else (),
+        other_forms=other_forms(page, dois, rules) if is_article and free is not False else (),
+        guess=guessed_link(page, rules) if is_article and not links and free is not False else None,
+        is_free=free,
         doi=dois[0] if dois else None,
         dois=dois,
         title=next((title for value in page.meta(*_TITLE_TAGS) if (title := title_of(value))), None),
@@ -76,7 +91,12 @@ def extract(page_url: str, html: bytes, headers: Mapping[str, str], *, status: i
 
 def same_paper(asked: str, said: tuple[str, ...]) -> bool:
     """Whether one of the DOIs of a page is the one asked for. Versions of one preprint are one paper."""
-    return any(_without_version(doi) == _without_version(asked) for doi in said)
+    return doi_of_paper(asked, said) is not None
+
+
+def doi_of_paper(asked: str, said: tuple[str, ...]) -> str | None:
+    """The DOI among those of a page by which it is about the paper asked for, as the page spells it."""
+    return next((doi for doi in said if _without_version(doi) == _without_version(asked)), None)
 
 
 def _without_version(doi: str) -> str:

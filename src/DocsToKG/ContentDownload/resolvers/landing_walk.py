@@ -1,19 +1,22 @@
 """Go from an address to the plans its page gives: fetch, read, and follow pages that only point on.
 
-A PDF answer is itself a plan. A page about another paper, a challenge or a wall gives a note and no plan.
+A PDF answer is itself a plan. A page about another paper, a challenge or a wall gives a note and no plan. Full text in
+other forms comes after the PDFs, an address that only a rule knows comes last and is marked as a guess.
 Promises: at most two further pages, never the same page twice within one `Walk`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import refuse_busy
 from DocsToKG.ContentDownload.resolvers.ids import Identifier, arxiv_base, identifier_in_url, to_work
-from DocsToKG.ContentDownload.resolvers.landing_page import LandingFacts, PageKind, extract, same_paper
+from DocsToKG.ContentDownload.resolvers.landing_page import Found, LandingFacts, PageKind, doi_of_paper, extract
+from DocsToKG.ContentDownload.resolvers.site_rules.rules import PDF, SiteRules
 from DocsToKG.core.urls import BadUrl, index_url
 
 _FURTHER_PAGES = 2
@@ -29,6 +32,7 @@ class Walk:
     call: Call
     host_type: str | None = None
     pages_left: int = 4
+    rules: SiteRules | None = None
     seen: set[str] = field(default_factory=set)
 
     def visit(self, url: str) -> Steps[ResolverResult]:
@@ -43,7 +47,7 @@ class Walk:
             page = yield from self.client.fetch(address, Role.LANDING, self.call)
             self._is_new(page.url)
             result, onward = self._read(page)
-            if result.plans:
+            if names_a_pdf(result):
                 break
             onward = onward[:further]
             further -= len(onward)
@@ -62,8 +66,8 @@ class Walk:
 
     def _read(self, page: Page) -> tuple[ResolverResult, tuple[str, ...]]:
         if page.is_pdf:
-            return ResolverResult(plans=(self._plan(page.url, "redirect", referer=None),)), ()
-        facts = extract(page.url, page.body, page.headers, status=page.status)
+            return ResolverResult(plans=(self._plan(Found(page.url, "redirect"), LandingFacts(), None),)), ()
+        facts = extract(page.url, page.body, page.headers, status=page.status, rules=self.rules)
         if facts.kind == PageKind.CHALLENGE:
             return ResolverResult(notes=(f"challenge: {_host(page)}",)), ()
         refuse_busy(page)
@@ -71,16 +75,27 @@ class Walk:
             return ResolverResult(notes=(f"http-status: {page.status} from {_host(page)}",)), ()
         if facts.dois and not self._is_about_it(facts):
             return ResolverResult(notes=(f"wrong-article: the page is about {facts.doi}",)), ()
-        plans = tuple(self._plan(link.url, link.evidence, referer=page.url) for link in facts.pdf_links)
-        notes = () if plans else (_why_nothing(facts, page),)
-        return ResolverResult(plans=plans, notes=notes, work=self._learned(facts, page)), facts.next_urls
+        plans = tuple(self._plans(facts, page))
+        return ResolverResult(plans, tuple(_notes(facts, page)), self._learned(facts, page)), facts.next_urls
 
     def _is_about_it(self, facts: LandingFacts) -> bool:
-        return self.work.doi is None or same_paper(self.work.doi, facts.dois)
+        return self.work.doi is None or doi_of_paper(self.work.doi, facts.dois) is not None
 
-    def _plan(self, url: str, evidence: str, *, referer: str | None) -> DownloadPlan:
+    def _plans(self, facts: LandingFacts, page: Page) -> Iterator[DownloadPlan]:
+        for link in (*facts.pdf_links, *facts.other_forms):
+            yield self._plan(link, facts, page.url)
+        if facts.guess is not None:
+            yield replace(self._plan(facts.guess, facts, page.url), is_guess=True)
+
+    def _plan(self, link: Found, facts: LandingFacts, referer: str | None) -> DownloadPlan:
         return DownloadPlan(
-            url=url, resolver_name=self.source, referer=referer, host_type=self.host_type, evidence=evidence
+            url=link.url,
+            resolver_name=self.source,
+            referer=referer,
+            expected_mime=link.mime,
+            host_type=self.host_type,
+            evidence=link.evidence,
+            page_doi=doi_of_paper(self.work.doi or "", facts.dois) or facts.doi,
         )
 
     def _learned(self, facts: LandingFacts, page: Page) -> WorkArtifact | None:
@@ -93,6 +108,18 @@ class Walk:
         if named is not None and named.scheme == "arxiv":
             learned = learned.learn(WorkArtifact(work_id="", arxiv_id=arxiv_base(named.value)))
         return learned
+
+
+def names_a_pdf(result: ResolverResult) -> bool:
+    """Whether there is a plan for a PDF that is more than a guess."""
+    return any(plan.expected_mime == PDF and not plan.is_guess for plan in result.plans)
+
+
+def _notes(facts: LandingFacts, page: Page) -> Iterator[str]:
+    if not facts.pdf_links:
+        yield _why_nothing(facts, page)
+    elif facts.is_free is False:
+        yield f"{PageKind.PAYWALL}: {_host(page)} says that the paper is not free"
 
 
 def _why_nothing(facts: LandingFacts, page: Page) -> str:

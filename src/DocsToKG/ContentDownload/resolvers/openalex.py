@@ -1,25 +1,31 @@
 """OpenAlex: the open copies of a work by DOI, OpenAlex id or PMID.
 
-One look-up of a single entity, which the service does not charge for.
+One look-up of a single entity, which the service does not charge for. Its own cached copy it does charge for, and
+gives to holders of a key: that one comes last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import object_of, read_object, text_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.answers import object_of, text_of
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, sort_link
+from DocsToKG.ContentDownload.resolvers.index_reply import other_paper, record_or_note
 from DocsToKG.ContentDownload.resolvers.openalex_record import (
     DEFAULT_BASE_URL,
     FIELDS,
+    has_cached_pdf,
     open_locations,
     work_of_record,
 )
+
+CONTENT_URL = "https://content.openalex.org"
 
 
 class OpenAlexResolver:
@@ -27,6 +33,7 @@ class OpenAlexResolver:
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
+        self._has_key = bool((settings.api_key or "").strip())
 
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if _entity(work) is not None else "no_doi"
@@ -39,25 +46,36 @@ class OpenAlexResolver:
         return self._read(work, page)
 
     def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        refuse_busy(page)
-        if page.status != 200:
-            return ResolverResult(notes=(_why_nothing(page.status),))
-        record = read_object(page)
-        learned = work_of_record(record) if record is not None else None
-        if record is None or learned is None:
+        answer = record_or_note(page, service="OpenAlex", check="check resolvers.openalex.api_key, or leave it unset")
+        if isinstance(answer, str):
+            return ResolverResult(notes=(answer,))
+        learned = work_of_record(answer)
+        if learned is None:
             return ResolverResult(notes=("malformed_answer",))
-        if work.doi is not None and learned.doi not in (None, work.doi):
-            return ResolverResult(notes=(f"wrong-article: the answer is about {learned.doi}",))
-        places = open_locations(record)
-        plans = unique_plans(plan for plan in map(self._plan, places) if plan is not None)
-        notes = () if plans else ("no_oa_pdf" if places else "no_open_copy",)
-        return ResolverResult(plans=plans, notes=notes, work=learned)
+        if work.doi is not None and (note := other_paper(work, learned)) is not None:
+            return ResolverResult(notes=(note,))
+        places = open_locations(answer)
+        plans = unique_plans([*in_order(self._plans(places)), *self._cached_copy(answer, learned)])
+        return ResolverResult(plans=plans, notes=tuple(self._notes(answer, places, plans)), work=learned)
 
-    def _plan(self, location: Mapping[str, Any]) -> DownloadPlan | None:
-        link = text_of(location, "pdf_url")
-        address = file_address(link) if link is not None else None
-        if address is None:
-            return None
+    def _notes(
+        self, record: Mapping[str, Any], places: list[Mapping[str, Any]], plans: tuple[DownloadPlan, ...]
+    ) -> Iterator[str]:
+        if not plans:
+            yield "no_oa_pdf" if places else "no_open_copy"
+        if places and has_cached_pdf(record) and not self._has_key:
+            yield "missing_key: OpenAlex holds a copy for holders of a key; set resolvers.openalex.api_key"
+
+    def _plans(self, places: list[Mapping[str, Any]]) -> Iterator[DownloadPlan]:
+        for location in places:
+            named = file_address(text_of(location, "pdf_url") or "")
+            page = sort_link(text_of(location, "landing_page_url"))
+            if named is not None:
+                yield self._plan(location, named, "pdf_url")
+            elif page is not None and page.kind is LinkKind.FILE:
+                yield self._plan(location, page.address, "landing_page_url")
+
+    def _plan(self, location: Mapping[str, Any], address: str, evidence: str) -> DownloadPlan:
         in_repository = text_of(object_of(location, "source"), "type") == "repository"
         return DownloadPlan(
             url=address,
@@ -65,8 +83,17 @@ class OpenAlexResolver:
             version=text_of(location, "version"),
             license=text_of(location, "license"),
             host_type="repository" if in_repository else "publisher",
-            evidence="pdf_url",
+            evidence=evidence,
         )
+
+    def _cached_copy(self, record: Mapping[str, Any], learned: WorkArtifact) -> Iterator[DownloadPlan]:
+        if self._has_key and has_cached_pdf(record) and open_locations(record) and learned.openalex_id is not None:
+            yield DownloadPlan(
+                url=f"{CONTENT_URL}/works/{learned.openalex_id}.pdf",
+                resolver_name=self.name,
+                license=learned.license,
+                evidence="has_content",
+            )
 
 
 def _entity(work: WorkArtifact) -> str | None:
@@ -77,11 +104,3 @@ def _entity(work: WorkArtifact) -> str | None:
     if work.pmid is not None:
         return f"pmid:{work.pmid}"
     return f"doi:10.48550/arxiv.{work.arxiv_id}" if work.arxiv_id is not None else None
-
-
-def _why_nothing(status: int) -> str:
-    if status == 404:
-        return "not_in_index"
-    if status in (401, 403):
-        return f"refused: OpenAlex answered {status}; check resolvers.openalex.api_key, or leave it unset"
-    return f"http-status: {status}"

@@ -1,14 +1,15 @@
 """Works that match an OpenAlex filter or search, page by page.
 
-`key:value[,key:value]` is a filter, anything else is searched for. Cursor paging, so that no result lies beyond reach.
-The caller takes pages as it needs works; nothing is held back.
+`key:value[,key:value]` is a filter, an address copied from OpenAlex is both, anything else is searched for. Cursor
+paging, so that no result lies beyond reach. One call, one page: the caller takes pages as it needs works.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from urllib.parse import quote
+from datetime import date
+from urllib.parse import parse_qs, quote, urlsplit
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.steps import Steps
@@ -17,9 +18,29 @@ from DocsToKG.ContentDownload.errors import InputError, TransientFailure
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of
 from DocsToKG.ContentDownload.resolvers.base import refuse_busy
 from DocsToKG.ContentDownload.resolvers.openalex_record import DEFAULT_BASE_URL, FIELDS, work_of_record
+from DocsToKG.core.digest import canonical_json, sha256_hex
 
 MAX_PER_PAGE = 100
-_CONDITION = re.compile(r"[a-z][a-z_]*(?:\.[a-z_]+)*:\S[^,]*")
+_MAX_CHARS = 4000
+_CONDITION = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*:\S[^,]*")
+_ADDRESS = re.compile(r"https?://(?:api\.)?openalex\.org/works/?\?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class WorksQuery:
+    """What is asked for, in the service's own parameters."""
+
+    search: str | None = None
+    filter: str | None = None
+    sort: str | None = None
+
+    @property
+    def key(self) -> str:
+        """The same for the same question, however its blanks were set."""
+        return sha256_hex(canonical_json([self.search, self.filter, self.sort]))[:16]
+
+    def __str__(self) -> str:
+        return " ".join(part for part in (self.search, self.filter, self.sort) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,30 +52,44 @@ class QueryPage:
     total: int | None
 
 
+def read_query(text: str, *, since: str | None = None) -> WorksQuery:
+    """The query of a text; with `since` (a year or a day) only of works published from then on."""
+    plain = " ".join(text.split())
+    if not plain or len(plain) > _MAX_CHARS:
+        raise InputError(
+            f"the query is empty or longer than {_MAX_CHARS} characters; write a filter such as is_oa:true or words"
+        )
+    query = _of_address(plain) if _ADDRESS.match(plain) else _of_words(plain)
+    if since is None:
+        return query
+    condition = f"from_publication_date:{_day(since)}"
+    joined = f"{query.filter},{condition}" if query.filter else condition
+    return WorksQuery(query.search, joined, query.sort)
+
+
 def is_filter(query: str) -> bool:
     """`publication_year:2024,is_oa:true` is one; `deep learning: a review` is not."""
     return all(_CONDITION.fullmatch(part.strip()) for part in query.split(","))
 
 
 def page_of_works(
-    query: str,
+    query: WorksQuery,
     cursor: str | None,
-    per_page: int,
     client: Client,
     call: Call,
     *,
+    per_page: int = MAX_PER_PAGE,
     base_url: str = DEFAULT_BASE_URL,
 ) -> Steps[QueryPage]:
     """One page; `cursor` None asks for the first. A query the service refuses is an `InputError`."""
-    address = _address(query, cursor or "*", per_page, base_url)
-    page = yield from client.fetch(address, Role.METADATA, call)
+    page = yield from client.fetch(_address(query, cursor or "*", per_page, base_url), Role.METADATA, call)
     refuse_busy(page)
     answer = read_object(page)
     if page.status in (401, 403):
         raise InputError(f"OpenAlex answered {page.status}; check resolvers.openalex.api_key, or leave it unset")
     if page.status != 200:
         said = text_of(answer, "message") if answer is not None else None
-        raise InputError(f"OpenAlex refuses the query {query[:200]!r}: {said or f'status {page.status}'}")
+        raise InputError(f"OpenAlex refuses the query {str(query)[:200]!r}: {said or f'status {page.status}'}")
     if answer is None or not isinstance(answer.get("results"), list):
         raise TransientFailure(Reason.DOWNLOAD_ERROR, "OpenAlex answered without results", url=page.url)
     records = objects_of(answer, "results", at_most=MAX_PER_PAGE * 2)
@@ -65,31 +100,32 @@ def page_of_works(
     return QueryPage(works, more if more != cursor else None, total if isinstance(total, int) else None)
 
 
-def search_works(
-    query: str, *, client: Client, call: Call, max_results: int, base_url: str = DEFAULT_BASE_URL
-) -> Steps[tuple[WorkArtifact, ...]]:
-    """Up to `max_results` works, each once, in the service's order."""
-    found: dict[str, WorkArtifact] = {}
-    cursor: str | None = None
-    while len(found) < max_results:
-        # A full page even when fewer are wanted: the service charges by request, not by result.
-        page = yield from page_of_works(query, cursor, MAX_PER_PAGE, client, call, base_url=base_url)
-        for work in page.works:
-            found.setdefault(work.work_id, work)
-        cursor = page.next_cursor
-        if cursor is None:
-            break
-    return tuple(found.values())[:max_results]
+def _of_words(text: str) -> WorksQuery:
+    if is_filter(text):
+        return WorksQuery(filter=",".join(part.strip() for part in text.split(",")))
+    return WorksQuery(search=text)
 
 
-def _address(query: str, cursor: str, per_page: int, base_url: str) -> str:
-    if not query.strip() or len(query) > 4000:
-        raise InputError(
-            "the query is empty or longer than 4000 characters; write a filter such as is_oa:true or words"
-        )
-    kind = "filter" if is_filter(query) else "search"
+def _of_address(address: str) -> WorksQuery:
+    given = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+    query = WorksQuery(given.get("search"), given.get("filter"), given.get("sort"))
+    if query.search is None and query.filter is None:
+        raise InputError("this OpenAlex address has neither filter= nor search=; copy it from a list of works")
+    return query
+
+
+def _day(text: str) -> str:
+    """`2024` is its first day."""
+    plain = text.strip()
+    try:
+        return date.fromisoformat(f"{plain}-01-01" if re.fullmatch("[0-9]{4}", plain) else plain).isoformat()
+    except ValueError:
+        raise InputError(f"{text[:40]!r} is not a day; write --since 2024 or --since 2024-05-31") from None
+
+
+def _address(query: WorksQuery, cursor: str, per_page: int, base_url: str) -> str:
+    given = (("search", query.search), ("filter", query.filter), ("sort", query.sort))
+    asked = [f"{name}={quote(value, safe=':,|!<>')}" for name, value in given if value]
     size = max(1, min(per_page, MAX_PER_PAGE))
-    text = quote(query.strip(), safe=":,|!<>")
-    return (
-        f"{base_url.rstrip('/')}/works?{kind}={text}&per_page={size}&cursor={quote(cursor, safe='*')}&select={FIELDS}"
-    )
+    paging = [f"per_page={size}", f"cursor={quote(cursor, safe='*')}", f"select={FIELDS}"]
+    return f"{base_url.rstrip('/')}/works?{'&'.join([*asked, *paging])}"

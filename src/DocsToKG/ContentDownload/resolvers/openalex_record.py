@@ -24,7 +24,7 @@ from DocsToKG.ContentDownload.resolvers.ids import (
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://api.openalex.org"
-FIELDS = "id,doi,ids,title,publication_year,open_access,best_oa_location,locations,type,is_retracted"
+FIELDS = "id,doi,ids,title,publication_year,open_access,best_oa_location,locations,type,is_retracted,has_content"
 
 
 def work_of_record(record: Mapping[str, Any]) -> WorkArtifact | None:
@@ -43,7 +43,7 @@ def work_of_record(record: Mapping[str, Any]) -> WorkArtifact | None:
         pdf_urls=tuple(file for file in files if file is not None),
         license=next((found for place in open_ones if (found := text_of(place, "license"))), None),
         oa_status=text_of(object_of(record, "open_access"), "oa_status"),
-        metadata={"is_retracted": True} if record.get("is_retracted") is True else {},
+        is_retracted=retracted if isinstance(retracted := record.get("is_retracted"), bool) else None,
     )
 
 
@@ -52,6 +52,11 @@ def open_locations(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     best = object_of(record, "best_oa_location")
     others = [place for place in objects_of(record, "locations") if place.get("is_oa") is True and place != best]
     return ([best] if best else []) + others
+
+
+def has_cached_pdf(record: Mapping[str, Any]) -> bool:
+    """Does the service keep a copy of the file?"""
+    return object_of(record, "has_content").get("pdf") is True
 
 
 def _identifiers(record: Mapping[str, Any]) -> Iterator[Identifier]:

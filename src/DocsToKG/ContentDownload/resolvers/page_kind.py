@@ -28,24 +28,26 @@ class PageKind(StrEnum):
 
 
 _MOST_LINES = 20  # of one box; nested boxes would show the same links again and again
-_PLAIN_WALLS = (Wall.COOKIE_WALL, Wall.LOGIN_WALL, Wall.INTERSTITIAL)
+_PLAIN_WALLS = (Wall.COOKIE_WALL, Wall.LOGIN_WALL, Wall.INTERSTITIAL, Wall.ROUTER)
 # With fewer visible words a page is only a frame for its scripts; with next to none it is nothing without them.
 _BARE_WORDS, _NO_WORDS = 60, 5
 _REFRESH = re.compile(r"\s*(\d{1,3})(?:\.\d+)?\s*[;,]\s*url\s*=\s*[\"']?([^\"']+)", re.IGNORECASE)
 _OVID = re.compile(r"journalURL\s*=\s*[\"']([^\"']{8,2000})[\"']", re.IGNORECASE)
 
 
-def kind_of(page: HtmlPage, *, status: int, has_pdf: bool, points_on: bool) -> PageKind:
+def kind_of(page: HtmlPage, *, status: int, has_pdf: bool, points_on: bool, is_free: bool | None = None) -> PageKind:
+    """`is_free` is what the page says of the paper in its data."""
     scholarly = any(name.startswith(("citation_", "bepress_citation", "eprints.", "prism.")) for name in page.metas)
     words = len(" ".join(_visible_text(page)).split())
     sight = _sight(page, status, words)
     if _is_challenge(page, sight, scholarly=scholarly):
         return PageKind.CHALLENGE
     if scholarly or has_pdf:
-        return PageKind.PAYWALL if not has_pdf and first_wall(sight, of={Wall.PAYWALL}) else PageKind.ARTICLE
+        asks_money = is_free is False or (is_free is None and first_wall(sight, of={Wall.PAYWALL}) is not None)
+        return PageKind.PAYWALL if asks_money and not has_pdf else PageKind.ARTICLE
     if points_on:
         return PageKind.ROUTER
-    return _plain_kind(page, sight, words)
+    return PageKind.PAYWALL if is_free is False else _plain_kind(page, sight, words)
 
 
 def next_pages(page: HtmlPage) -> tuple[str, ...]:

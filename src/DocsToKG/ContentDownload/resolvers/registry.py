@@ -26,6 +26,21 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "landing": ("landing", "LandingResolver"),
     "openalex": ("openalex", "OpenAlexResolver"),
     "idconv": ("idconv", "IdConverter"),
+    "pmc": ("pmc", "PmcResolver"),
+    "europe_pmc": ("europe_pmc", "EuropePmcResolver"),
+    "wayback": ("wayback", "WaybackResolver"),
+    "crossref": ("crossref", "CrossrefResolver"),
+    "semantic_scholar": ("semantic_scholar", "SemanticScholarResolver"),
+    "core": ("core", "CoreResolver"),
+    "doaj": ("doaj", "DoajResolver"),
+    "openaire": ("openaire", "OpenAireResolver"),
+    "zenodo": ("zenodo", "ZenodoResolver"),
+    "figshare": ("figshare", "FigshareResolver"),
+    "hal": ("hal", "HalResolver"),
+    "osti": ("osti", "OstiResolver"),
+    "biorxiv": ("biorxiv", "BiorxivResolver"),
+    "datacite": ("datacite", "DataciteResolver"),
+    "fatcat": ("fatcat", "FatcatResolver"),
 }
 
 

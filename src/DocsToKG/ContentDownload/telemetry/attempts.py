@@ -41,6 +41,7 @@ SOURCE_COLUMNS = (
     "host",
     "http_status",
     "elapsed_ms",
+    "stage",
 )
 RATE_COLUMNS = ("ts", "run_id", "key", "why", "delay_ms", "work_id", "resolver", "role")
 BREAKER_COLUMNS = ("ts", "run_id", "key", "old_state", "new_state", "reason", "reset_timeout_s")
@@ -104,6 +105,7 @@ def source_row(tried: SourceAttempt, run_id: str) -> tuple[Any, ...]:
         storable(tried.host),
         storable_int(tried.http_status),
         storable_int(tried.elapsed_ms),
+        storable(tried.stage),
     )
 
 

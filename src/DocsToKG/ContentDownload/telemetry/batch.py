@@ -27,13 +27,20 @@ class Batch:
     http_429: int = 0
     size: int = 0
 
+    @property
+    def is_awaited(self) -> bool:
+        """Somebody goes on only after the commit."""
+        return bool(self.finished or self.settled)
+
 
 class Intake:
     """The bounded meeting place of producers and the writer."""
 
-    def __init__(self, *, capacity: int, window_s: float) -> None:
+    def __init__(self, *, capacity: int, window_s: float, patience_s: float = 0.0) -> None:
         self._capacity = capacity
         self._window_s = window_s
+        # Rows that nobody waits for gather longer: a commit writes whole pages, however few rows it has.
+        self._patience_s = patience_s
         self._changed = threading.Condition()
         self._hurry = threading.Event()
         self._batch = Batch()
@@ -56,7 +63,7 @@ class Intake:
                 raise RecordError("the record is closed: nothing more can be written to it")
             place(self._batch)
             self._batch.size += 1
-            if self._batch.size == 1:
+            if self._batch.size == 1 or self._batch.is_awaited or self._batch.size >= self._capacity:
                 self._changed.notify_all()
 
     def take(self) -> Batch | None:
@@ -65,6 +72,7 @@ class Intake:
             self._writer = threading.get_ident()
             while not self._batch.size and not self._closed:
                 self._changed.wait()
+            self._changed.wait_for(self._is_urgent, timeout=self._patience_s)
         self._hurry.wait(self._window_s)
         with self._changed:
             taken, self._batch = self._batch, Batch()
@@ -113,6 +121,9 @@ class Intake:
         """Raise what the writer failed with, if it has."""
         if self._failure is not None:
             raise type(self._failure)(str(self._failure)) from self._failure
+
+    def _is_urgent(self) -> bool:
+        return self._batch.is_awaited or self._closed or self._batch.size >= self._capacity
 
     def _open(self) -> bool:
         return not self._closed and self._failure is None

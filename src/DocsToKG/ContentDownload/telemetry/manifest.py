@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from DocsToKG.ContentDownload.api.licences import spdx
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Hop, OutcomeClass, WorkArtifact
 from DocsToKG.ContentDownload.telemetry.text import storable, storable_int, storable_json, storable_url
 
@@ -53,7 +54,7 @@ class ManifestRecord:
     bytes: int | None = None  # received for this work; the size of the file when not told
     title: str | None = None
     year: int | None = None
-    license: str | None = None
+    license: str | None = None  # the SPDX name, where there is one
     oa_status: str | None = None
     version: str | None = None
     host_type: str | None = None
@@ -63,7 +64,13 @@ class ManifestRecord:
     ttfp_ms: int | None = None
     waited_ms: int | None = None
     lease_id: str | None = None
-    candidates: Sequence[Mapping[str, Any]] = ()  # {url, source, reason, http_status} of each copy that was no good
+    candidates: Sequence[Mapping[str, Any]] = ()  # every copy that was no good: where, who named it, and why
+    license_raw: str | None = None  # the licence in the words of the source
+    doi_seen: str | None = None  # in the file
+    is_retracted: bool | None = None
+    is_guess: bool = False  # the address was built by a rule; no source named it
+    cause: str | None = None  # of a miss, in one token
+    explanation: str | None = None  # of a miss, in one sentence
 
     def __post_init__(self) -> None:
         if self.outcome not in STATUS:
@@ -81,7 +88,9 @@ class ManifestRecord:
         told = {
             "title": work.title,
             "year": work.publication_year,
-            "license": work.license,
+            "license": spdx(work.license),
+            "license_raw": work.license,
+            "is_retracted": work.is_retracted,
             "oa_status": work.oa_status,
             **{key: value for key, value in outcome.meta.items() if key in FIELDS and value is not None},
             "doc_id": work.work_id,
@@ -113,6 +122,8 @@ def _candidates(record: ManifestRecord) -> str:
             "source": storable(candidate.get("source")),
             "reason": storable(candidate.get("reason")),
             "http_status": storable_int(candidate.get("http_status")),
+            "evidence": storable(candidate.get("evidence")),
+            "is_guess": bool(candidate.get("is_guess")),
         }
         for candidate in record.candidates
     )
@@ -182,9 +193,16 @@ _STORED: dict[str, Callable[[ManifestRecord], Any]] = {
     "waited_ms": _int("waited_ms"),
     "lease_id": _text("lease_id"),
     "candidates": _candidates,
+    "license_raw": _text("license_raw"),
+    "doi_seen": _text("doi_seen"),
+    "is_retracted": lambda record: None if record.is_retracted is None else int(record.is_retracted),
+    "is_guess": lambda record: int(record.is_guess),
+    "cause": _text("cause"),
+    "explanation": _text("explanation"),
 }
 COLUMNS = tuple(_STORED)
 _JSON_COLUMNS = frozenset({"fallback_chain", "hops", "candidates"})
+_FLAGS = ("cache_hit", "is_guess")
 
 INSERT_MANIFEST = (
     f"INSERT INTO manifests ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{name}' for name in COLUMNS)}) "
@@ -214,5 +232,8 @@ def manifest_line(values: Sequence[Any]) -> bytes:
     line = dict(zip(COLUMNS, values, strict=True))
     for name in _JSON_COLUMNS:
         line[name] = orjson.Fragment(line[name] or "[]")
-    line["cache_hit"] = bool(line["cache_hit"])
+    for name in _FLAGS:
+        line[name] = bool(line[name])
+    if line["is_retracted"] is not None:
+        line["is_retracted"] = bool(line["is_retracted"])
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

@@ -55,6 +55,7 @@ class RunTelemetry:
         notes: Sequence[str] = (),
         capacity: int = 2_000,
         batch_window_s: float = 0.005,
+        patience_s: float = 0.25,
     ) -> None:
         if unknown := set(sinks) - set(SINKS):
             raise ValueError(f"unknown sinks: {', '.join(sorted(unknown))}; known are {', '.join(SINKS)}")
@@ -64,11 +65,11 @@ class RunTelemetry:
         self.restored = 0
         self._config_hash = config_hash
         self._worker_id = worker_id
-        self._notes = tuple(notes)
+        self._notes = list(notes)
         self._clock = clock
         self._sinks = tuple(sinks)
         self._database = (database or root / DATABASE) if "sqlite" in sinks else None
-        self._intake = Intake(capacity=capacity, window_s=batch_window_s)
+        self._intake = Intake(capacity=capacity, window_s=batch_window_s, patience_s=patience_s)
         self._thread = threading.Thread(target=self._write_all, name="record-writer", daemon=True)
         self._resources = contextlib.ExitStack()
         self._is_open = False
@@ -153,6 +154,10 @@ class RunTelemetry:
     def verified(self, sha256: str, intact: bool) -> None:
         """A stored file was hashed again; one that is not intact counts as corruption until it is obtained anew."""
         self._intake.put(lambda batch: batch.verified.append((sha256, intact)))
+
+    def note(self, text: str) -> None:
+        """One more sentence for the summary."""
+        self._notes.append(text)
 
     def counts(self) -> Counts:
         """Where the run stands, as of the last commit. Cheap, from any thread."""

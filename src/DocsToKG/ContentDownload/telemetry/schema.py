@@ -56,7 +56,7 @@ class ManifestSchemaMigrator:
     """Upgrades the database of an older version, refuses that of a newer one.
 
     Schema changes are additive, so an upgrade adds the tables and columns that are missing and renews views and
-    indexes, which hold no data of their own.
+    indexes, which hold no data of their own. A database of this version that lacks columns is upgraded too.
     """
 
     def __init__(self, db: sqlite3.Connection, *, name: str = "the record") -> None:
@@ -71,18 +71,28 @@ class ManifestSchemaMigrator:
                 f"{self._name} has schema version {found}, this program knows up to {SCHEMA_VERSION}: "
                 "use the newer program that wrote it, or another folder"
             )
-        if found < SCHEMA_VERSION:
+        if found < SCHEMA_VERSION or not self._is_complete():
             self._upgrade()
         return found
 
     def version(self) -> int:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
+    def _is_complete(self) -> bool:
+        """Whether every table is there with all its columns."""
+        with contextlib.closing(sqlite3.connect(":memory:")) as wanted:
+            for statement in _statements(schema_sql()):
+                wanted.execute(statement)
+            tables = [name for (name,) in wanted.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+            return all(self._columns(wanted, name).keys() <= self._columns(self._db, name).keys() for name in tables)
+
     def _upgrade(self) -> None:
         with transaction(self._db):
             self._drop_views_and_indexes()
             for statement in _statements(schema_sql()):
                 self._apply(statement)
+            # Lines written so far keep the form they have; the files go on in the new one.
+            self._db.execute("UPDATE projections SET first_id = last_id + 1, base_bytes = end_bytes")
             self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _drop_views_and_indexes(self) -> None:
@@ -101,14 +111,11 @@ class ManifestSchemaMigrator:
 
     def _add_missing_columns(self, table: str, statement: str) -> None:
         present = self._columns(self._db, table)
-        wanted = sqlite3.connect(":memory:")
-        try:
+        with contextlib.closing(sqlite3.connect(":memory:")) as wanted:
             wanted.execute(statement)
             for name, declaration in self._columns(wanted, table).items():
                 if name not in present:
                     self._db.execute(f'ALTER TABLE "{table}" ADD COLUMN "{name}" {declaration}')
-        finally:
-            wanted.close()
 
     @staticmethod
     def _columns(db: sqlite3.Connection, table: str) -> dict[str, str]:

@@ -1,5 +1,6 @@
 -- The record of runs: what was tried, what was obtained, what it cost. One writer; anyone may read.
--- Changes are additive (new tables, new nullable or defaulted columns), so that one rule upgrades every older file.
+-- Changes are additive (new tables, new nullable or defaulted columns), so that one rule upgrades every older file,
+-- also one of the same version that lacks a column: the version number changes only when old programs must keep out.
 
 -- One row per processing attempt of a work; the last row of a doc_id is its latest outcome.
 CREATE TABLE manifests (
@@ -31,7 +32,7 @@ CREATE TABLE manifests (
   bytes          INTEGER,
   title          TEXT,
   year           INTEGER,
-  license        TEXT,
+  license        TEXT,     -- SPDX name
   oa_status      TEXT,
   version        TEXT,
   host_type      TEXT,
@@ -41,7 +42,13 @@ CREATE TABLE manifests (
   ttfp_ms        INTEGER,  -- first request to proved file, less waited_ms
   waited_ms      INTEGER,  -- spent waiting for our own limits
   lease_id       TEXT,
-  candidates     TEXT      -- JSON array of {url, source, reason, http_status}
+  candidates     TEXT,     -- JSON array of {url, source, reason, http_status, evidence, is_guess}
+  license_raw    TEXT,     -- in the words of the source
+  doi_seen       TEXT,
+  is_retracted   INTEGER,
+  is_guess       INTEGER,
+  cause          TEXT,     -- of a miss: one token
+  explanation    TEXT      -- of a miss: one sentence
 );
 -- A lease ends once: saying so again after a crash adds nothing.
 CREATE UNIQUE INDEX manifests_one_per_lease ON manifests (doc_id, lease_id) WHERE lease_id IS NOT NULL;
@@ -129,7 +136,8 @@ CREATE TABLE fallback_attempts (
   reason      TEXT,
   host        TEXT,
   http_status INTEGER,
-  elapsed_ms  INTEGER
+  elapsed_ms  INTEGER,
+  stage       TEXT      -- resolve: the source itself was asked; fetch: a file that it named
 );
 CREATE INDEX fallback_attempts_by_work ON fallback_attempts (work_id, id);
 

@@ -11,6 +11,7 @@ from DocsToKG.Sandbox.services.pmc import Pmc
 from DocsToKG.Sandbox.services.publishers import Publishers
 from DocsToKG.Sandbox.services.repositories import Repositories
 from DocsToKG.Sandbox.services.semanticscholar import SemanticScholar
+from DocsToKG.Sandbox.services.small_indexes import SmallIndexes
 from DocsToKG.Sandbox.services.unpaywall import Unpaywall
 from DocsToKG.Sandbox.services.wayback import Wayback
 from DocsToKG.Sandbox.web import Service, Web
@@ -26,6 +27,7 @@ def all_services(web: Web) -> list[Service]:
         Pmc(web),
         EuropePmc(web),
         SemanticScholar(web),
+        SmallIndexes(web),
         Publishers(web),
         Repositories(web),
         Wayback(web),

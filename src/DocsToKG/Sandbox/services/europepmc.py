@@ -6,8 +6,9 @@ import re
 from typing import Any
 
 from DocsToKG.Sandbox.artifacts import file_reply
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, text_reply
+from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply
 from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
+from DocsToKG.Sandbox.services.jats import jats
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Work
 
@@ -32,7 +33,7 @@ class EuropePmc:
         if match := re.fullmatch(_ROOT + r"/PMC(\d{1,12})/fullTextXML", request.path):
             work = self._web.world.by_number(int(match[1]), PMC_BASE, "pmcid")
             if work:
-                return text_reply(f"<article><title>{work.serial}</title></article>", content_type="application/xml")
+                return Reply(200, jats(work), "application/xml")
         return html_reply("404", "<h1>Not Found</h1>", 404)
 
     def _search(self, request: Request) -> Reply:
@@ -85,14 +86,16 @@ def record(work: Work) -> dict[str, Any]:
         "id": work.pmid,
         "source": "MED",
         "pmid": work.pmid,
-        **({"pmcid": work.pmcid} if in_pmc else {}),
+        **({"pmcid": work.pmcid, "fullTextIdList": {"fullTextId": [work.pmcid]}} if in_pmc else {}),
         "doi": work.doi,
         "title": work.title,
         "pubYear": str(work.year),
+        "pubTypeList": {"pubType": ["research-article", "Journal Article"]},
         "isOpenAccess": "Y" if in_pmc else "N",
         "inEPMC": "Y" if in_pmc else "N",
         "inPMC": "Y" if in_pmc else "N",
         "hasPDF": "Y" if in_pmc else "N",
+        "authMan": "N",
         **({"license": work.licence.replace("-", " ", 1)} if in_pmc and work.licence else {}),
         "fullTextUrlList": {"fullTextUrl": links},
     }

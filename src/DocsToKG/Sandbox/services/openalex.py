@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from DocsToKG.Sandbox.works import Copy, Work
 
 _MAX_VALUES = 100
 _ARXIV_PREFIX = "10.48550/arxiv."
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Test = Callable[[Work], bool]
 
 
@@ -29,10 +31,11 @@ class OpenAlex:
         self._web = web
 
     def answer(self, request: Request) -> Reply:
-        if request.query.get("api_key") == "":
+        key = _key(request)
+        if key == "":
             return json_reply({"error": "Invalid API key", "message": "omit api_key when you have none"}, 401)
         if request.host == "content.openalex.org":
-            return json_reply({"error": "API key required"}, 404 if "api_key" in request.query else 401)
+            return json_reply({"error": "Not cached" if key else "API key required"}, 404 if key else 401)
         reply = self._list(request) if request.path == "/works" else self._single(request)
         limit = str(int(100 * self._web.limits.rate_factor) or 1)
         reply.headers |= {"X-RateLimit-Limit": limit, "X-RateLimit-Remaining": limit, "X-RateLimit-Reset": "1"}
@@ -89,6 +92,12 @@ class OpenAlex:
             raise BadFilter(f"at most {_MAX_VALUES} values may be joined with |")
         found = [self._web.world.by_doi(value.removeprefix("https://doi.org/")) for value in values]
         return [work for work in found if work]
+
+
+def _key(request: Request) -> str | None:
+    """As parameter or as bearer; blank is a wrong key, none is none."""
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return request.query.get("api_key", token.strip() if scheme.lower() == "bearer" else None)
 
 
 def record(work: Work) -> dict[str, Any]:
@@ -166,6 +175,10 @@ def _test(word: str) -> Test:
     match name:
         case "publication_year" if value.isdecimal():
             return lambda work: work.year == int(value)
+        case "from_publication_date" if _DAY.fullmatch(value):
+            return lambda work: work.date >= value
+        case "to_publication_date" if _DAY.fullmatch(value):
+            return lambda work: work.date <= value
         case "is_oa" | "open_access.is_oa" if value in ("true", "false"):
             return lambda work: bool(listed_copies(work)) == (value == "true")
         case "open_access.oa_status" | "oa_status":

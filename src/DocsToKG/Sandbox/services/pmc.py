@@ -9,6 +9,7 @@ from hashlib import md5
 from DocsToKG.Sandbox.artifacts import file_reply
 from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, redirect, text_reply
 from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
+from DocsToKG.Sandbox.services.jats import jats
 from DocsToKG.Sandbox.services.pages import meta
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Work
@@ -64,11 +65,12 @@ class Pmc:
             return file_reply(self._web, request, work, copy)
         if match[2] == "json":
             return Reply(200, json.dumps(self._metadata(work)).encode(), "application/json")
-        return text_reply(f"<article><title>{work.serial}</title></article>", content_type="application/xml")
+        if match[2] == "xml":
+            return Reply(200, jats(work), "application/xml")
+        return text_reply(f"{work.title}\n")
 
     def _metadata(self, work: Work) -> dict[str, object]:
-        body = self._web.world.file(work.origin, "publishedVersion")
-        digest = md5(body, usedforsecurity=False).hexdigest()
+        digest = _digest(self._web.world.file(work.origin, "publishedVersion"))
         place = f"s3://pmc-oa-opendata/{work.pmcid}.1/{work.pmcid}.1"
         return {
             "pmcid": work.pmcid,
@@ -83,7 +85,7 @@ class Pmc:
             "is_historical_ocr": False,
             "is_retracted": False,
             "pdf_url": f"{place}.pdf?md5={digest}",
-            "xml_url": f"{place}.xml",
+            "xml_url": f"{place}.xml?md5={_digest(jats(work))}",
             "text_url": f"{place}.txt",
             "media_urls": [],
         }
@@ -113,3 +115,7 @@ class Pmc:
             "citation_pdf_url", f"https://{request.host}{request.path}pdf/main.pdf"
         )
         return Reply(200, f"<!DOCTYPE html><html><head>{tags}</head><body>{work.pmcid}</body></html>".encode())
+
+
+def _digest(body: bytes) -> str:
+    return md5(body, usedforsecurity=False).hexdigest()

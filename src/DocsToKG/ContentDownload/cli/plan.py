@@ -1,0 +1,244 @@
+"""`content plan` and `--dry-run`: where each paper could be had and how much it would come to, without fetching it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.launch import load_settings, option_settings
+from DocsToKG.ContentDownload.cli.options import (
+    ConfigOption,
+    Formats,
+    JsonOption,
+    License,
+    OaStatus,
+    Order,
+    Retracted,
+    RetractedChoice,
+    Sources,
+    Version,
+    Year,
+)
+from DocsToKG.ContentDownload.cli.progress import size_text
+from DocsToKG.ContentDownload.cli.tables import print_table, printable
+from DocsToKG.core.urls import mask_url
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
+    from DocsToKG.ContentDownload.config.filters import Filters
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+    from DocsToKG.ContentDownload.fallback.trail import Trail
+    from DocsToKG.ContentDownload.inputs import InputLine
+    from DocsToKG.ContentDownload.pipeline import ResolverPipeline
+    from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
+
+    Candidates = tuple[list[tuple[str, DownloadPlan]], Trail]
+
+TYPICAL_BYTES = 1_500_000  # of a paper as PDF; used where no source announces a size
+_AT_ONCE = 8
+_COLUMNS = ("tier", "source", "evidence", "version", "license", "host_type", "size", "remark", "url")
+
+
+@dataclass(slots=True)
+class _Sum:
+    works: int = 0
+    found: int = 0
+    candidates: int = 0
+    size_bytes: int = 0
+    estimated: int = 0
+    unusable: int = 0
+
+
+def plan(
+    sources: Sources = None,
+    config: ConfigOption = None,
+    resolver_order: Order = None,
+    license_names: License = None,
+    oa_status: OaStatus = None,
+    version: Version = None,
+    year: Year = None,
+    retracted: Retracted = None,
+    formats: Formats = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show where each paper could be had, in the order the copies would be tried, without fetching any.
+
+    Examples:
+
+      content plan 10.1371/journal.pone.0000308
+
+      content plan references.bib --license cc-by,cc0
+    """
+    from DocsToKG.ContentDownload.cli.pull import read
+
+    filters = filter_words(license_names, oa_status, version, year, retracted)
+    settings = option_settings(None, resolver_order=resolver_order, filters=filters, formats=formats)
+    print_plans(_with_own_cache(load_settings(config, settings)), read(sources, None), as_json=as_json)
+
+
+def _with_own_cache(cfg: ContentDownloadConfig) -> ContentDownloadConfig:
+    """A look needs no folder of a run: what services answered is kept with the user's other caches."""
+    if cfg.hishel.base_path != type(cfg.hishel)().base_path:
+        return cfg
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "docstokg" / "plan"
+    places = {"base_path": str(root / "http"), "sqlite_path": str(root / "http.sqlite")}
+    return cfg.model_copy(update={"hishel": cfg.hishel.model_copy(update=places)})
+
+
+def filter_words(
+    license_names: str | None,
+    oa_status: str | None,
+    version: str | None,
+    year: str | None,
+    retracted: RetractedChoice | None,
+) -> dict[str, str]:
+    """The filter options as settings; wrong words are told at once, by the name of their option."""
+    from pydantic import ValidationError
+
+    from DocsToKG.ContentDownload.config.filters import FiltersConfig
+
+    given = {"license": license_names, "oa_status": oa_status, "version": version, "year": year}
+    given["retracted"] = retracted.value if retracted is not None else None
+    settings = {name: value for name, value in given.items() if value is not None}
+    try:
+        FiltersConfig.model_validate(settings)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)[0]
+        option = str(wrong["loc"][0]).replace("_", "-")
+        raise typer.BadParameter(f"--{option}: {wrong['msg'].removeprefix('Value error, ')}") from None
+    return settings
+
+
+def print_plans(
+    cfg: ContentDownloadConfig,
+    lines: Iterable[InputLine] | None,
+    *,
+    query: WorksQuery | None = None,
+    most: int | None = None,
+    as_json: bool,
+) -> None:
+    """The candidates of every work of the lines or of the query, then what they come to. Writes no record."""
+    from DocsToKG.ContentDownload.bootstrap import open_planning
+    from DocsToKG.ContentDownload.config.filters import Filters
+    from DocsToKG.ContentDownload.runner.query_pages import QueryPages
+
+    filters, total = Filters.of(cfg.filters), _Sum()
+    with open_planning(cfg) as (pipeline, network):
+        if query is not None:
+            pages = QueryPages.of(cfg, pipeline, network)
+            works: Iterator[WorkArtifact] = islice(
+                (work for work in pages.works(query) if filters.refuses_work(work) is None), most
+            )
+        else:
+            works = _usable(lines or (), total)
+        for work, (plans, trail) in _looked_up(pipeline, works):
+            rows = [_row(tier, plan, trail.work, filters) for tier, plan in plans]
+            _add(total, rows)
+            _print_one(work.work_id, rows, trail, as_json=as_json)
+    typer.echo(_sum_text(total), err=as_json)
+    if total.unusable:
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _usable(lines: Iterable[InputLine], total: _Sum) -> Iterator[WorkArtifact]:
+    for line in lines:
+        if line.work is None:
+            total.unusable += 1
+            typer.echo(f"line {line.line_no}: {printable(line.problem)}", err=True)
+        elif line.duplicate_of is None:
+            yield line.work
+
+
+def _looked_up(pipeline: ResolverPipeline, works: Iterable[WorkArtifact]) -> Iterator[tuple[WorkArtifact, Candidates]]:
+    """In the order of the works, a few of them looked up at once."""
+    pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="plan")
+    asked: deque[tuple[WorkArtifact, Future[Candidates]]] = deque()
+    try:
+        for work in works:
+            asked.append((work, pool.submit(pipeline.candidates, work)))
+            if len(asked) >= _AT_ONCE:
+                first, found = asked.popleft()
+                yield first, found.result()
+        while asked:
+            first, found = asked.popleft()
+            yield first, found.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _row(tier: str, plan: DownloadPlan, work: WorkArtifact, filters: Filters) -> dict[str, Any]:
+    from DocsToKG.ContentDownload.config.filters import licence_of
+
+    return {
+        "tier": tier,
+        "source": plan.resolver_name,
+        "url": mask_url(plan.url),
+        "evidence": plan.evidence,
+        "version": plan.version,
+        "license": licence_of(plan, work),
+        "host_type": plan.host_type,
+        "mime": plan.expected_mime,
+        "size_bytes": plan.size_bytes,
+        "is_guess": plan.is_guess,
+        "left_out": filters.refuses_plan(plan, work),
+    }
+
+
+def _add(total: _Sum, rows: Sequence[Mapping[str, Any]]) -> None:
+    """One file is kept of a work: the first wanted copy whose size is known gives it, else a paper's usual size."""
+    wanted = [row for row in rows if row["left_out"] is None]
+    total.works += 1
+    total.candidates += len(wanted)
+    if not wanted:
+        return
+    size = next((row["size_bytes"] for row in wanted if row["size_bytes"] is not None), None)
+    total.found += 1
+    total.estimated += size is None
+    total.size_bytes += TYPICAL_BYTES if size is None else size
+
+
+def _print_one(work_id: str, rows: Sequence[Mapping[str, Any]], trail: Trail, *, as_json: bool) -> None:
+    if as_json:
+        misses = [asdict(tried) for tried in trail.tried]
+        told = {"id": work_id, "title": trail.work.title, "year": trail.work.publication_year}
+        typer.echo(json.dumps({**told, "candidates": list(rows), "misses": misses}))
+        return
+    cells = [[_cells(row)[name] for name in _COLUMNS] for row in rows]
+    titled = f": {trail.work.title[:80]}" if trail.work.title else ""
+    print_table(_COLUMNS, cells, title=f"{work_id}{titled} ({_count(len(rows), 'candidate')})")
+
+
+def _cells(row: Mapping[str, Any]) -> dict[str, Any]:
+    size = "" if row["size_bytes"] is None else size_text(row["size_bytes"])
+    remarks = ["guess"] if row["is_guess"] else []
+    if row["mime"] not in (None, "application/pdf"):
+        remarks.append(str(row["mime"]).rpartition("/")[2])
+    if row["left_out"] is not None:
+        remarks.append(f"left out: {row['left_out']}")
+    version = (row["version"] or "").removesuffix("Version")
+    return {**row, "size": size, "remark": ", ".join(remarks), "version": version}
+
+
+def _sum_text(total: _Sum) -> str:
+    """`3 works, 2 with 7 candidates in all; about 3.0 MB (estimate: ...)`."""
+    works = f"{_count(total.works, 'work')}, {total.found} with {_count(total.candidates, 'candidate')} in all"
+    if not total.found:
+        return works
+    if not total.estimated:
+        return f"{works}; {size_text(total.size_bytes)} as announced"
+    rule = f"{total.estimated} of {total.found} announce no size and are taken as {size_text(TYPICAL_BYTES)}"
+    return f"{works}; about {size_text(total.size_bytes)} (estimate: one file per work, {rule})"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "s")

@@ -1,0 +1,52 @@
+"""Which addresses stand for one and the same copy? Pure rules on URLs.
+
+Beyond canonical spelling: http is asked as https, arXiv serves one file on several hosts, a DOI has several resolvers
+and no case, Zenodo and figshare have old and new paths. Only what is known to be the same file counts: another server,
+another version, a page beside its file, or a parameter that may turn a viewer into a file makes another copy.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from DocsToKG.core.urls import BadUrl, index_url
+
+_ARXIV = re.compile(
+    r"(?:www\.|export\.)?arxiv\.org/(?P<kind>abs|pdf)/(?P<id>(?:[a-z-]+(?:\.[a-z-]+)?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?)"
+    r"(?:\.pdf)?/?",
+    re.IGNORECASE,
+)
+_DOI = re.compile(r"(?:dx\.|www\.)?doi\.org/(?P<doi>10\.\d{4,9}/.+)", re.IGNORECASE)
+_ZENODO = re.compile(r"(?:www\.)?zenodo\.org/(?:api/)?records?/(?P<record>\d+)/files/(?P<file>[^/?]+)(?:/content)?/?")
+_FIGSHARE = re.compile(r"(?:ndownloader\.figshare\.com|(?:www\.)?figshare\.com/ndownloader)/files/(?P<file>\d+)/?")
+_PMCID = re.compile(r"(?<=/)pmc(?=\d+)")
+_PMC_HOSTS = ("europepmc.org/", "www.europepmc.org/", "www.ncbi.nlm.nih.gov/", "pmc.ncbi.nlm.nih.gov/")
+
+
+def copy_key(url: str) -> str:
+    """Equal for two addresses of one copy. An address that cannot be read is its own key."""
+    try:
+        place = index_url(url).partition("://")[2]
+    except BadUrl:
+        return url
+    path, _, query = place.partition("?")
+    known = _known_copy(path)
+    if known is not None:
+        return known
+    if path.startswith(_PMC_HOSTS):
+        path = _PMCID.sub("PMC", path)
+    return f"{path}?{query}" if query else path
+
+
+def _known_copy(path: str) -> str | None:
+    """The copy at a host and path whose ways to say the same thing are known; their queries change nothing."""
+    if match := _ARXIV.fullmatch(path):
+        return f"arxiv:{match['kind']}:{match['id']}".lower()
+    if match := _DOI.fullmatch(path):
+        return f"doi:{unquote(match['doi'])}".lower()
+    if match := _ZENODO.fullmatch(path):
+        return f"zenodo:{match['record']}/{match['file']}"
+    if match := _FIGSHARE.fullmatch(path):
+        return f"figshare:{match['file']}"
+    return None

@@ -1,0 +1,162 @@
+"""One file, many works: an address is fetched once in a run, and every work that names it is served from the store.
+
+Knows which addresses are being fetched and which bytes came of them. Does not judge bytes: each work proves them for
+itself, as if it had fetched them. Promises: at most one fetch of an address at a time in this process; a work that
+waits holds no thread; a fetch that failed is the next one's to try.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, OpenBody, Page
+from DocsToKG.ContentDownload.api.steps import Steps, Wait
+from DocsToKG.ContentDownload.api.types import (
+    DownloadPlan,
+    DownloadStreamResult,
+    Hop,
+    Role,
+    StoredCopy,
+    WorkArtifact,
+)
+from DocsToKG.ContentDownload.errors import TransientFailure
+from DocsToKG.ContentDownload.fallback.orchestrator import Download
+from DocsToKG.ContentDownload.proof.forms import form_of
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import BadUrl, index_url
+
+_LOOK_AGAIN_S = 0.05
+_CHUNK_BYTES = 1 << 20
+OpenStored = Callable[[str], BinaryIO | None]
+
+
+class SharedDownload:
+    """A `Download` that knows what its siblings are fetching. `open_stored` opens bytes of the store by digest."""
+
+    def __init__(self, download: Download, *, open_stored: OpenStored, clock: Clock, remembered: int = 4096) -> None:
+        self._download = download
+        self._open_stored = open_stored
+        self._clock = clock
+        self._remembered = remembered
+        self._lock = threading.Lock()
+        self._in_flight: set[str] = set()
+        self._fetched: OrderedDict[str, DownloadStreamResult] = OrderedDict()
+
+    def __call__(
+        self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
+    ) -> Steps[StoredCopy | None]:
+        key = _key(plan)
+        while not self._take(key):
+            yield Wait(self._clock.monotonic() + _LOOK_AGAIN_S, "another work is fetching the same file")
+        try:
+            fetched = self._fetched.get(key)
+            served = client if fetched is None else StoredClient(client, fetched, self._open_stored)
+            copy = yield from self._download(plan, work, served, call, claim)
+        except TransientFailure:
+            # Other bytes may come another time: the next one asks the network.
+            self._forget(key)
+            raise
+        else:
+            # Bytes that were unwrapped before they were stored are not what the address gives.
+            if copy is not None and copy.sha256 == copy.stream.sha256:
+                self._remember(key, copy.stream)
+            return copy
+        finally:
+            with self._lock:
+                self._in_flight.discard(key)
+
+    def _take(self, key: str) -> bool:
+        with self._lock:
+            if key in self._in_flight:
+                return False
+            self._in_flight.add(key)
+            return True
+
+    def _forget(self, key: str) -> None:
+        with self._lock:
+            self._fetched.pop(key, None)
+
+    def _remember(self, key: str, stream: DownloadStreamResult) -> None:
+        with self._lock:
+            self._fetched[key] = stream
+            self._fetched.move_to_end(key)
+            while len(self._fetched) > self._remembered:
+                self._fetched.popitem(last=False)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredClient:
+    """Answers for one address from the store; when the bytes are gone, the network is asked after all."""
+
+    network: Client
+    fetched: DownloadStreamResult
+    open_stored: OpenStored
+
+    def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+        return (yield from self.network.fetch(url, role, call, headers=headers))
+
+    def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+        return (yield from self.network.head(url, role, call, headers=headers))
+
+    def open(
+        self,
+        url: str,
+        role: Role,
+        call: Call,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int | None = None,
+    ) -> Steps[OpenBody]:
+        file = self.open_stored(self.fetched.sha256)
+        if file is None:
+            return (yield from self.network.open(url, role, call, headers=headers, max_bytes=max_bytes))
+        return StoredBody(file, self.fetched)
+
+
+class StoredBody:
+    """The stored bytes as the answer they once were."""
+
+    from_cache = True
+    revalidated = False
+
+    def __init__(self, file: BinaryIO, fetched: DownloadStreamResult) -> None:
+        self._file = file
+        self._fetched = fetched
+
+    @property
+    def url(self) -> str:
+        return self._fetched.final_url
+
+    @property
+    def status(self) -> int:
+        return self._fetched.http_status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        said = {"content-type": self._fetched.content_type, "etag": self._fetched.etag}
+        return {name: value for name, value in said.items() if value is not None}
+
+    @property
+    def hops(self) -> tuple[Hop, ...]:
+        return self._fetched.hops
+
+    def chunks(self) -> Iterator[bytes]:
+        while chunk := self._file.read(_CHUNK_BYTES):
+            yield chunk
+
+    def close(self) -> None:
+        self._file.close()
+
+    def confirm(self, sha256: str) -> None:
+        """The entry of the cache was confirmed when the bytes came."""
+
+
+def _key(plan: DownloadPlan) -> str:
+    try:
+        return f"{form_of(plan).name} {index_url(plan.url)}"
+    except BadUrl:
+        return plan.url

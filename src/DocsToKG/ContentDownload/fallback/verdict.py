@@ -1,0 +1,201 @@
+"""Why a work was not obtained: one token and one sentence for the person who reads the results.
+
+Knows what every reason means in plain words, and which of several is worth saying. Reads a trail; promises never to
+quote an address, only hosts, and always to say something.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from DocsToKG.ContentDownload.api.types import Reason
+from DocsToKG.ContentDownload.fallback.trail import Trail, Tried
+from DocsToKG.core.clock import utc_iso
+from DocsToKG.core.urls import BadUrl, host_key
+
+_MOST_GROUPS = 3
+_MOST_HOSTS = 2
+_FAR_OFF_S = 10 * 365 * 86_400.0  # a server may name any time
+_UNKNOWN = ("not_in_index", Reason.UNKNOWN_IDENTIFIER)
+_NO_BRACES = str.maketrans("{}", "()")
+# How a copy was, with the place of its host. Reasons that mean the same to a reader share their words.
+_WORDS: dict[str, str] = {
+    Reason.CHALLENGE: "behind a bot check at {host}",
+    Reason.COOKIE_WALL: "behind a cookie wall at {host}",
+    Reason.LOGIN_WALL: "behind a login at {host}",
+    Reason.PAYWALL: "behind a paywall at {host}",
+    Reason.ROBOTS: "forbidden by robots.txt of {host}",
+    Reason.INTERSTITIAL: "replaced by a web page at {host}",
+    Reason.ROUTER: "replaced by a web page at {host}",
+    Reason.HTML_INSTEAD_OF_PDF: "replaced by a web page at {host}",
+    Reason.UNEXPECTED_CT: "of another type at {host}",
+    Reason.POLICY_TYPE: "of another type at {host}",
+    Reason.EMPTY_BODY: "empty at {host}",
+    Reason.TOO_SMALL: "too small to be a paper at {host}",
+    Reason.TRUNCATED: "cut off at {host}",
+    Reason.SIZE_MISMATCH: "cut off at {host}",
+    Reason.CORRUPT_PDF: "damaged at {host}",
+    Reason.CHECKSUM_MISMATCH: "damaged at {host}",
+    Reason.WRONG_ARTICLE: "of another article at {host}",
+    Reason.SUPPLEMENT: "a supplement alone at {host}",
+    Reason.STUB: "a cover or preview alone at {host}",
+    Reason.NO_FULL_TEXT: "an abstract alone at {host}",
+    Reason.TOO_LARGE: "larger than allowed at {host}",
+    Reason.POLICY_SIZE: "larger than allowed at {host}",
+    Reason.SECURITY_POLICY: "not safe to fetch from {host}",
+    Reason.TLS_ERROR: "not safe to fetch from {host}",
+    Reason.REDIRECT_LOOP: "lost in redirects at {host}",
+    Reason.TOO_MANY_REDIRECTS: "lost in redirects at {host}",
+    Reason.BAD_URL: "under an unusable address",
+    Reason.FILTERED: "left out by your filters",
+    Reason.BUDGET_EXHAUSTED: "not reached within the budget of one work",
+}
+_STATUS_WORDS = {401: "refused (401) by {host}", 403: "refused (403) by {host}", 404: "gone (404) from {host}"}
+_TROUBLE: dict[str, str] = {
+    Reason.TIMEOUT: "{host} did not answer in time",
+    Reason.CONN_ERROR: "{host} could not be reached",
+    Reason.TLS_ERROR: "{host} could not be reached safely",
+    Reason.BREAKER_OPEN: "{host} has failed too often and is left alone for a while",
+    Reason.RETRY_AFTER: "{host} asks us to come back later",
+    Reason.ROBOTS: "robots.txt of {host} could not be read",
+    Reason.BUDGET_EXHAUSTED: "{host} took longer than its share",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`cause` is a stable token (a `Reason`), `sentence` the same for people."""
+
+    cause: str
+    sentence: str
+
+
+def verdict(trail: Trail, *, now: float) -> Verdict:
+    """Why nothing was obtained, as far as the search that is over can tell."""
+    tried = trail.in_order()
+    copies = [one for one in tried if one.is_copy]
+    troubles = [one for one in tried if one.transient]
+    if trail.out_of_budget:
+        return Verdict(Reason.BUDGET_EXHAUSTED, _out_of_budget(tried, copies))
+    if not troubles:
+        return _no_good(copies) if copies else _nothing_known(trail, tried)
+    when = "later" if trail.retry_after_s is None else f"from {_minute(now + min(trail.retry_after_s, _FAR_OFF_S))} on"
+    if copies and not any(one.transient for one in copies):
+        # The copies are known and no good; that a source could not be asked leaves a hope, no more.
+        known, silent = _no_good(copies), _named(_unique(one.source for one in troubles))
+        return Verdict(known.cause, f"{known.sentence} {silent} could not be asked: more may be known {when}.")
+    return Verdict(troubles[0].reason.partition(":")[0], _temporary(troubles, copies, when))
+
+
+def _no_good(copies: Sequence[Tried]) -> Verdict:
+    groups = Counter(_words(one) for one in copies)
+    words = max(groups, key=lambda words: groups[words])
+    cause = next(one.reason for one in copies if _words(one) == words)
+    if len(groups) > 1:
+        return Verdict(cause, f"No copy could be had ({_tried(copies)}): {_listed(copies)}.")
+    hosts = _hosts(copies)
+    if cause == Reason.ROBOTS:
+        return Verdict(cause, f"robots.txt of {hosts} forbids the file.")
+    if len(copies) == 1:
+        return Verdict(cause, f"The only copy is {words.format(host=hosts)}.")
+    return Verdict(cause, f"The only copies are {words.format(host=hosts)} ({_tried(copies)}).")
+
+
+def _temporary(troubles: Sequence[Tried], copies: Sequence[Tried], when: str) -> str:
+    # A copy that is known and busy says more than an index that is.
+    ranked = sorted(troubles, key=lambda one: not one.is_copy)
+    said = _unique(_trouble(one) for one in ranked)
+    more = len(said) - _MOST_HOSTS
+    first = "; ".join(said[:_MOST_HOSTS]) + (f"; and {more} more" if more > 0 else "")
+    lasting = [one for one in copies if not one.transient]
+    rest = f" Other copies: {_listed(lasting)}." if lasting else ""
+    return f"Temporary: {first}; it may be had {when}.{rest}"
+
+
+def _out_of_budget(tried: Sequence[Tried], copies: Sequence[Tried]) -> str:
+    detail = next((one.detail for one in tried if one.reason == Reason.BUDGET_EXHAUSTED and not one.transient), None)
+    others = [one for one in copies if one.reason != Reason.BUDGET_EXHAUSTED]
+    rest = f" Until then: {_listed(others)}." if others else ""
+    return f"The search was cut short: {detail or 'this work has used all it may cost'}.{rest}"
+
+
+def _nothing_known(trail: Trail, failed: Sequence[Tried]) -> Verdict:
+    """No copy was tried; `failed` are the sources that could not be asked."""
+    if not trail.sources:
+        return Verdict(Reason.UNKNOWN_IDENTIFIER, "No enabled source can look this identifier up.")
+    if trail.unasked:
+        forms = ", ".join(sorted(trail.unasked))
+        return Verdict(Reason.NO_OPEN_COPY, f"Only full text in other forms is known: ask for {forms} with --formats.")
+    asked, silent = _unique(trail.sources), _unique(one.source for one in failed)
+    rest = f"; {_named(silent)} could not be asked" if silent else ""
+    refused = _unique(source for source, said in trail.notes if said == "refused")
+    rest += f"; {_named(refused)} refused to answer" if refused else ""
+    willing = [name for name in asked if name not in silent and name not in refused]
+    if trail.notes and all(said in _UNKNOWN for _, said in trail.notes):
+        return Verdict(Reason.UNKNOWN_IDENTIFIER, f"None of {_sources(len(willing))} knows this identifier{rest}.")
+    walls = [(source, said) for source, said in trail.notes if said in _WORDS]
+    if walls:
+        seen = ", ".join(dict.fromkeys(_WORDS[said].partition(" at {")[0] for _, said in walls))
+        return Verdict(walls[0][1], f"No file was found: the pages that should name it are {seen}{rest}.")
+    return Verdict(Reason.NO_OPEN_COPY, f"No open copy is known to {_sources(len(willing))}{rest}.")
+
+
+def _words(one: Tried) -> str:
+    """What was wrong with a copy, its host left open."""
+    if one.reason == Reason.FILTERED and one.detail:
+        return f"left out by your filters ({one.detail})".translate(_NO_BRACES)
+    if one.reason == Reason.HTTP_STATUS:
+        return _STATUS_WORDS.get(one.http_status or 0, f"answered with status {one.http_status} by {{host}}")
+    return _WORDS.get(one.reason, f"no good ({one.reason.partition(':')[0]}) at {{host}}")
+
+
+def _trouble(one: Tried) -> str:
+    host = _host(one) or one.source
+    if one.http_status is not None:
+        return f"{host} answered {one.http_status}"
+    return _TROUBLE.get(one.reason, "{host} failed (" + one.reason.partition(":")[0] + ")").format(host=host)
+
+
+def _listed(copies: Sequence[Tried]) -> str:
+    """`2 behind a bot check at a.org, 1 gone (404) from b.org`, the most frequent first."""
+    groups: dict[str, list[Tried]] = {}
+    for one in copies:
+        groups.setdefault(_words(one), []).append(one)
+    ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
+    parts = [f"{len(ones)} {words.format(host=_hosts(ones))}" for words, ones in ranked[:_MOST_GROUPS]]
+    rest = sum(len(ones) for _, ones in ranked[_MOST_GROUPS:])
+    return ", ".join(parts) + (f" and {rest} more" if rest else "")
+
+
+def _hosts(copies: Iterable[Tried]) -> str:
+    return _named(_unique(_host(one) or one.source for one in copies))
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _minute(timestamp: float) -> str:
+    return f"{utc_iso(timestamp)[:16]}Z"
+
+
+def _named(names: Sequence[str]) -> str:
+    more = len(names) - _MOST_HOSTS
+    return ", ".join(names[:_MOST_HOSTS]) + (f" and {more} more" if more > 0 else "")
+
+
+def _host(one: Tried) -> str | None:
+    try:
+        return host_key(one.url)
+    except BadUrl:
+        return None
+
+
+def _tried(copies: Sequence[Tried]) -> str:
+    return f"{len(copies)} tried"
+
+
+def _sources(count: int) -> str:
+    return "1 source" if count == 1 else f"{count} sources"

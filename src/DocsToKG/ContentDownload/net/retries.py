@@ -1,0 +1,42 @@
+"""When a failed request is tried again, by tenacity's rules. Pure: whoever asks does the waiting.
+
+Knows how often and how far apart. Does not know what failed, nor what a server asked for instead.
+tenacity's own jitter draws from the module's random numbers; ours is one more wait added to its growth, so that a test
+can say what was drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tenacity import RetryCallState, Retrying, stop_after_attempt, wait_combine, wait_exponential
+
+from DocsToKG.core.backoff import RetryPolicy
+
+
+class Retries:
+    """The waits of one policy; `random` gives 0..1."""
+
+    def __init__(self, policy: RetryPolicy, *, random: Callable[[], float]) -> None:
+        self._policy = policy
+        self._random = random
+        growth = wait_exponential(multiplier=policy.base_s, max=policy.cap_s)
+        self._wait = wait_combine(growth, lambda state: self.jitter_s())
+        self._nobody = Retrying()  # a state belongs to a loop; this one never runs
+
+    def is_over(self, attempt: int, *, most: int | None = None) -> bool:
+        """Was failed try number `attempt` (the first is 1) the last? `most` replaces the policy's number."""
+        return stop_after_attempt(most or self._policy.max_attempts)(self._after(attempt))
+
+    def delay_s(self, attempt: int) -> float:
+        """Seconds to wait after failed try number `attempt`."""
+        return self._wait(self._after(attempt))
+
+    def jitter_s(self) -> float:
+        """Those who were sent away together must not come back in the same instant."""
+        return self._random() * self._policy.jitter_s
+
+    def _after(self, attempt: int) -> RetryCallState:
+        state = RetryCallState(self._nobody, None, (), {})
+        state.attempt_number = attempt
+        return state

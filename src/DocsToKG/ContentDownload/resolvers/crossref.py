@@ -1,0 +1,173 @@
+"""Crossref: the links, licences and notices that a publisher registered for a DOI.
+
+One look-up per work. A registered link is no statement of open access; the licence in force is, and goes with the plan.
+Links to services that answer members with a key alone are left out, with a note that says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.addresses import file_address
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.crossref_record import (
+    Licence,
+    is_retracted,
+    licence_for,
+    licences_in_force,
+    preprints,
+    year_issued,
+)
+from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.index_links import pages_of, preprint_plan, sort_link
+from DocsToKG.ContentDownload.resolvers.index_reply import other_paper, record_or_note
+from DocsToKG.core.clock import SystemClock
+
+DEFAULT_BASE_URL = "https://api.crossref.org"
+# Publishers' services for text mining: without the key of a member they answer 401 or an abstract.
+_MEMBERS_HOSTS = ("api.elsevier.com", "api.wiley.com")
+_VERSIONS = {"vor": "publishedVersion", "am": "acceptedVersion"}
+# What a link is taken for, the strongest first.
+_EVIDENCE = ("link_pdf", "link_unspecified", "has-preprint", "link_xml")
+_FORMS = {"link_xml": "application/xml"}
+
+
+def _today() -> date:
+    return datetime.fromtimestamp(SystemClock().now(), UTC).date()
+
+
+class CrossrefResolver:
+    name = "crossref"
+
+    def __init__(self, *, settings: ResolverSettings, today: Callable[[], date] = _today) -> None:
+        self._base = settings.base(DEFAULT_BASE_URL)
+        self._email = settings.email
+        self._today = today
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return None if work.doi is not None else "no_doi"
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        if (why_not := self.applies_to(work)) is not None:
+            return ResolverResult(notes=(why_not,))
+        page = yield from client.fetch(self._address(work.doi or ""), Role.METADATA, call)
+        return self._read(work, page)
+
+    def _address(self, doi: str) -> str:
+        # The address makes us guests of the polite pool.
+        contact = f"?mailto={quote(self._email, safe='@')}" if self._email else ""
+        return f"{self._base}/works/{encode_segment(doi)}{contact}"
+
+    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
+        answer = record_or_note(
+            page,
+            service="Crossref",
+            check="it blocks who asks too much; check resolvers.crossref.email, then write to it",
+        )
+        if isinstance(answer, str):
+            return ResolverResult(notes=(answer,))
+        message = object_of(answer, "message")
+        said = normalize_doi(text_of(message, "DOI") or "")
+        if said is None:
+            return ResolverResult(notes=("malformed_answer",))
+        if (note := other_paper(work, WorkArtifact(work.work_id, doi=said))) is not None:
+            return ResolverResult(notes=(note,))
+        licences = licences_in_force(message, self._today())
+        learned = _learned(work, message, licences)
+        plans = self._plans(message, licences, learned)
+        return ResolverResult(plans=plans, notes=tuple(_notes(message, plans, licences)), work=learned)
+
+    def _plans(
+        self, message: Mapping[str, Any], licences: list[Licence], learned: WorkArtifact
+    ) -> tuple[DownloadPlan, ...]:
+        found = [plan for plan in (self._plan(message, link, licences) for link in _links(message)) if plan is not None]
+        if learned.arxiv_id is not None:
+            found.append(preprint_plan(learned.arxiv_id, source=self.name, evidence="has-preprint"))
+        return unique_plans(sorted(in_order(found), key=lambda plan: _EVIDENCE.index(plan.evidence or "")))
+
+    def _plan(
+        self, message: Mapping[str, Any], link: Mapping[str, Any], licences: list[Licence]
+    ) -> DownloadPlan | None:
+        url = text_of(link, "URL") or ""
+        evidence = _evidence(link, url)
+        address = file_address(url) if evidence is not None and _members_host(url) is None else None
+        if evidence is None or address is None:
+            return None
+        is_preprint = text_of(message, "type") == "posted-content"
+        kind = text_of(link, "content-version") or "unspecified"
+        return DownloadPlan(
+            url=address,
+            resolver_name=self.name,
+            expected_mime=_FORMS.get(evidence, "application/pdf"),
+            version="submittedVersion" if is_preprint else _VERSIONS.get(kind),
+            license=licence_for(kind, licences),
+            host_type="repository" if is_preprint else "publisher",
+            evidence=evidence,
+        )
+
+
+def _links(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Links meant for everybody's programs before those for one checking service."""
+    links = objects_of(message, "link")
+    return sorted(links, key=lambda link: text_of(link, "intended-application") == "similarity-checking")
+
+
+def _evidence(link: Mapping[str, Any], url: str) -> str | None:
+    match text_of(link, "content-type"):
+        case "application/pdf":
+            return "link_pdf"
+        case "text/xml" | "application/xml":
+            return "link_xml"
+        case "unspecified" if "pdf" in _parts(url)[1]:
+            return "link_unspecified"
+    return None
+
+
+def _members_host(url: str) -> str | None:
+    host = _parts(url)[0]
+    return host if host in _MEMBERS_HOSTS else None
+
+
+def _parts(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url.lower())
+        return parts.hostname or "", parts.path
+    except ValueError:
+        return "", ""
+
+
+def _notes(message: Mapping[str, Any], plans: tuple[DownloadPlan, ...], licences: list[Licence]) -> Iterator[str]:
+    hosts = [host for link in _links(message) if (host := _members_host(text_of(link, "URL") or "")) is not None]
+    for host in dict.fromkeys(hosts):
+        yield f"needs_member_key: {host} answers members of the publisher's text-mining service alone; left out"
+    if not any(plan.expected_mime == "application/pdf" for plan in plans):
+        yield "no_oa_pdf"
+    if not any(licence.is_open for licence in licences):
+        yield "no_open_licence"
+
+
+def _learned(work: WorkArtifact, message: Mapping[str, Any], licences: list[Licence]) -> WorkArtifact:
+    titles = message.get("title")
+    arxiv_id, metadata = preprints(message)
+    primary = sort_link(text_of(object_of(object_of(message, "resource"), "primary"), "URL"))
+    pages = [
+        sort_link(text_of(link, "URL")) for link in _links(message) if text_of(link, "content-type") == "text/html"
+    ]
+    return WorkArtifact(
+        work_id=work.work_id,
+        title=title_of(titles[0]) if isinstance(titles, list) and titles else None,
+        publication_year=year_issued(message),
+        doi=work.doi,
+        arxiv_id=arxiv_id,
+        landing_urls=pages_of([primary, *pages], own_doi=work.doi),
+        license=licence_for("vor", licences),
+        is_retracted=is_retracted(message),
+        metadata=metadata,
+    )

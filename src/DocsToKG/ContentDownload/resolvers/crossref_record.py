@@ -1,0 +1,107 @@
+"""What a Crossref record says beside its links: licences, dates, retractions and preprints.
+
+Pure. A licence is in force from its `start`, which already contains `delay-in-days`: the days from publication to
+`start`. Licences for text mining (`tdm`) and for sharing (`stm-asf`) say nothing about reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, year_of
+from DocsToKG.ContentDownload.resolvers.id_forms import arxiv_base, arxiv_of_doi, normalize_arxiv, normalize_doi
+
+_READING = frozenset({"vor", "am", "unspecified"})
+_RETRACTIONS = frozenset({"retraction", "withdrawal", "removal"})
+_OPEN = ("creativecommons.org/licenses/", "creativecommons.org/publicdomain/")
+
+
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """A licence that holds today, and the version of the paper it is for."""
+
+    url: str
+    version: str
+
+    @property
+    def is_open(self) -> bool:
+        return any(part in self.url.lower() for part in _OPEN)
+
+
+def licences_in_force(message: Mapping[str, Any], today: date) -> list[Licence]:
+    """Those whose start has come; one without a readable start is taken at its word."""
+    found = []
+    for entry in objects_of(message, "license"):
+        url = text_of(entry, "URL")
+        version = text_of(entry, "content-version") or "unspecified"
+        start = _day(object_of(entry, "start"))
+        if url is not None and version in _READING and (start is None or start <= today):
+            found.append(Licence(url, version))
+    return found
+
+
+def licence_for(version: str, licences: list[Licence]) -> str | None:
+    """The licence of that version, an open one before the publisher's own terms."""
+    fitting = [
+        licence for licence in licences if "unspecified" in (version, licence.version) or licence.version == version
+    ]
+    best = sorted(fitting, key=lambda licence: not licence.is_open)
+    return best[0].url if best else None
+
+
+def is_retracted(message: Mapping[str, Any]) -> bool | None:
+    """True when a notice says so; None otherwise, because not every notice is registered.
+
+    `update-to` stands in the notice and names the paper it is about; only some publishers retract in place, so that
+    a record updates itself.
+    """
+    own = normalize_doi(text_of(message, "DOI") or "")
+    notices = objects_of(message, "updated-by")
+    notices += [each for each in objects_of(message, "update-to") if normalize_doi(text_of(each, "DOI") or "") == own]
+    kinds = {(text_of(notice, "type") or "").lower() for notice in notices}
+    return True if kinds & _RETRACTIONS else None
+
+
+def preprints(message: Mapping[str, Any]) -> tuple[str | None, dict[str, str]]:
+    """The arXiv id of its preprint, and the DOIs of its other forms: `preprint_doi`, `published_doi`."""
+    arxiv_id: str | None = None
+    dois: dict[str, str] = {}
+    relation = object_of(message, "relation")
+    for entry in objects_of(relation, "has-preprint"):
+        named = text_of(entry, "id") or ""
+        doi = normalize_doi(named)
+        arxiv_id = arxiv_id or normalize_arxiv(named) or (arxiv_of_doi(doi) if doi is not None else None)
+        if doi is not None and arxiv_of_doi(doi) is None:
+            dois.setdefault("preprint_doi", doi)
+    for entry in objects_of(relation, "is-preprint-of"):
+        if (doi := normalize_doi(text_of(entry, "id") or "")) is not None:
+            dois.setdefault("published_doi", doi)
+    return arxiv_base(arxiv_id) if arxiv_id is not None else None, dois
+
+
+def year_issued(message: Mapping[str, Any]) -> int | None:
+    for name in ("issued", "published", "posted", "created"):
+        numbers = _numbers(object_of(message, name))
+        if numbers and (year := year_of(numbers[0])) is not None:
+            return year
+    return None
+
+
+def _day(moment: Mapping[str, Any]) -> date | None:
+    """The first day that fits `date-parts`, whose month and day may be missing."""
+    year, month, day = (*_numbers(moment), 1, 1, 1)[:3]
+    try:
+        return date(year, month, day) if _numbers(moment) else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _numbers(moment: Mapping[str, Any]) -> list[int]:
+    parts = moment.get("date-parts")
+    first = parts[0] if isinstance(parts, list) and parts else None
+    if not isinstance(first, list):
+        return []
+    return [part for part in first[:3] if isinstance(part, int) and not isinstance(part, bool)]

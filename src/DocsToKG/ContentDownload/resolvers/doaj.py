@@ -1,0 +1,103 @@
+"""DOAJ: articles of open journals, by DOI. Gives landing pages that are free to read, and the journal's licence.
+
+A link is a plan only when it looks like a file: `content_type` says `pdf` of pages, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
+from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, sort_link
+from DocsToKG.ContentDownload.resolvers.index_reply import record_or_note
+from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+
+DEFAULT_BASE_URL = "https://doaj.org/api/v4"
+_PLAIN_DOI = re.compile(r"[\w./-]+")
+
+
+class DoajResolver:
+    name = "doaj"
+
+    def __init__(self, *, settings: ResolverSettings) -> None:
+        self._base = settings.base(DEFAULT_BASE_URL)
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return None if work.doi is not None else "no_doi"
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        if (why_not := self.applies_to(work)) is not None:
+            return ResolverResult(notes=(why_not,))
+        page = yield from client.fetch(self._address(work.doi or ""), Role.METADATA, call)
+        return self._read(work, page)
+
+    def _address(self, doi: str) -> str:
+        # Brackets and colons are syntax of the query, unless they stand in a phrase.
+        phrase = doi if _PLAIN_DOI.fullmatch(doi) else '"' + doi.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        return f"{self._base}/search/articles/{encode_segment(f'doi:{phrase}')}?page=1&pageSize=5"
+
+    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
+        answer = record_or_note(page, service="DOAJ", check="check resolvers.doaj.base_url, which must end in /api/v4")
+        if isinstance(answer, str):
+            return ResolverResult(notes=(answer,))
+        articles = [object_of(each, "bibjson") for each in objects_of(answer, "results", at_most=5)]
+        ours = [each for each in articles if _doi(each) == work.doi]
+        if not ours:
+            return ResolverResult(notes=("wrong-article: no record has this DOI" if articles else "not_in_index",))
+        links = [link for link in map(sort_link, _fulltexts(ours[0])) if link is not None]
+        licence = _licence(ours[0])
+        plans = unique_plans(self._plan(link, licence) for link in links if link.kind is LinkKind.FILE)
+        notes = () if plans else ("no_oa_pdf",)
+        return ResolverResult(plans=plans, notes=notes, work=_learned(work, ours[0], links, licence))
+
+    def _plan(self, link: Link, licence: str | None) -> DownloadPlan:
+        return DownloadPlan(
+            url=link.address,
+            resolver_name=self.name,
+            version="publishedVersion",
+            license=licence,
+            host_type="publisher",
+            evidence="fulltext",
+        )
+
+
+def _doi(article: Mapping[str, Any]) -> str | None:
+    for entry in objects_of(article, "identifier"):
+        if (text_of(entry, "type") or "").lower() == "doi":
+            return normalize_doi(text_of(entry, "id") or "")
+    return None
+
+
+def _fulltexts(article: Mapping[str, Any]) -> list[str]:
+    links = objects_of(article, "link", at_most=10)
+    return [url for link in links if text_of(link, "type") == "fulltext" and (url := text_of(link, "url")) is not None]
+
+
+def _licence(article: Mapping[str, Any]) -> str | None:
+    """The journal's: `CC BY`. Most of its articles carry it, and DOAJ knows no licence of a single one."""
+    for entry in objects_of(object_of(article, "journal"), "license"):
+        if (found := text_of(entry, "type") or text_of(entry, "title")) is not None:
+            return found
+    return None
+
+
+def _learned(work: WorkArtifact, article: Mapping[str, Any], links: list[Link], licence: str | None) -> WorkArtifact:
+    arxiv_id, pmcid = copies_named_by(_fulltexts(article))
+    return WorkArtifact(
+        work_id=work.work_id,
+        title=title_of(article.get("title")),
+        publication_year=year_of(article.get("year")),
+        doi=work.doi,
+        arxiv_id=arxiv_id,
+        pmcid=pmcid,
+        landing_urls=pages_of(links, own_doi=work.doi),
+        license=licence,
+        oa_status="gold",  # every journal of the directory is open as a whole
+    )

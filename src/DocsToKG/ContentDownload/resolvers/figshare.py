@@ -1,0 +1,138 @@
+"""figshare: the files of an article, with their sizes and checksums.
+
+Asked when a DOI of figshare's or a page of figshare or of one of its portals names an article; a version in that name
+is asked for as such. Collections hold no files of their own and are left alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.deposits import (
+    about_another,
+    digest_of,
+    named_page,
+    number_of,
+    size_of,
+    why_nothing,
+)
+from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
+from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
+
+DEFAULT_BASE_URL = "https://api.figshare.com/v2"
+FILES_URL = "https://ndownloader.figshare.com/files"
+_SETTING = "resolvers.figshare.api_key: the article may be private, or the token is wrong"
+# Portals have prefixes of their own (10.17608/k6.auckland.7824884.v1); their articles are known by the page.
+_DOI = re.compile(r"10\.6084/m9\.figshare\.(?P<id>\d{1,12})(?:\.v(?P<version>\d{1,4}))?")
+_PAGE = re.compile(
+    r"(?:[\w-]+\.)*figshare\.com/(?:articles|ndownloader/articles)/(?:[^/]+/){0,3}?(?P<id>\d{1,12})"
+    r"(?:/(?:versions/)?(?P<version>\d{1,4}))?(?:/.*)?"
+)
+_NOT_TEXTS = frozenset(
+    {"dataset", "figure", "media", "fileset", "software", "code", "model", "workflow", "physical object", "metadata"}
+)
+_VERSIONS = {"preprint": "submittedVersion"}
+
+
+class FigshareResolver:
+    name = "figshare"
+
+    def __init__(self, *, settings: ResolverSettings) -> None:
+        self._base = settings.base(DEFAULT_BASE_URL)
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return None if _article(work) is not None else "not_mine"
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        named = _article(work)
+        if named is None:
+            return ResolverResult(notes=("not_mine",))
+        article = named["id"] if named["version"] is None else f"{named['id']}/versions/{named['version']}"
+        page = yield from client.fetch(f"{self._base}/articles/{article}", Role.METADATA, call)
+        return self._read(work, named, page)
+
+    def _read(self, work: WorkArtifact, named: re.Match[str], page: Page) -> ResolverResult:
+        refuse_busy(page)
+        if page.status != 200:
+            return ResolverResult(notes=(why_nothing(page.status, "figshare", _SETTING),))
+        record = read_object(page)
+        if record is None:
+            return ResolverResult(notes=("malformed_answer",))
+        if (another := _another(work, named, record)) is not None:
+            return ResolverResult(notes=(another,))
+        learned = _learned(work, record)
+        for closed in ("is_embargoed", "is_confidential"):
+            if record.get(closed) is True and not record.get("files"):
+                return ResolverResult(notes=(f"no_open_copy: the article {closed.replace('_', ' ')}",), work=learned)
+        plans = self._plans(record, learned.title or work.title)
+        return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=learned)
+
+    def _plans(self, record: Mapping[str, Any], title: str | None) -> tuple[DownloadPlan, ...]:
+        kind = (text_of(record, "defined_type_name") or "").lower()
+        files = papers_among(_files(record), title=title, is_text=kind not in _NOT_TEXTS)
+        return unique_plans(
+            DownloadPlan(
+                url=file.url,
+                resolver_name=self.name,
+                version=_VERSIONS.get(kind),
+                license=_license(record),
+                host_type="repository",
+                evidence="record_file",
+                checksum=file.checksum,
+                size_bytes=file.size_bytes,
+                page_doi=normalize_doi(text_of(record, "doi") or ""),
+            )
+            for file in files
+        )
+
+
+def _article(work: WorkArtifact) -> re.Match[str] | None:
+    return _DOI.fullmatch(work.doi or "") or named_page(work, _PAGE)
+
+
+def _another(work: WorkArtifact, named: re.Match[str], record: Mapping[str, Any]) -> str | None:
+    said, doi = number_of(record, "id"), text_of(record, "doi")
+    if said not in (None, named["id"]):
+        return f"wrong-article: the answer is about article {said}"
+    version = number_of(record, "version")
+    if named["version"] is not None and version not in (None, named["version"]):
+        return f"wrong-article: the answer is about version {version}"
+    # A portal's article bears the portal's DOI; its number is then what was asked for.
+    if said is not None and named.re is _DOI:
+        return None
+    # `resource_doi` names the published paper, but supplements carry it too, so that it proves nothing.
+    return about_another(work, dois=[doi], title=title_of(record.get("title")), own=("10.6084/", "10.25384/"))
+
+
+def _files(record: Mapping[str, Any]) -> Iterator[DepositedFile]:
+    for file in objects_of(record, "files"):
+        name, number = text_of(file, "name"), number_of(file, "id")
+        # A file that is only a link lies elsewhere, and its digest is of nothing.
+        if name is None or file.get("is_link_only") is True:
+            continue
+        link = text_of(file, "download_url") or (f"{FILES_URL}/{number}" if number is not None else "")
+        if (address := normalize_url(link)) is not None:
+            digest = digest_of("md5", file.get("computed_md5")) or digest_of("md5", file.get("supplied_md5"))
+            yield DepositedFile(name, address, size_of(file, "size"), digest, text_of(file, "mimetype"))
+
+
+def _license(record: Mapping[str, Any]) -> str | None:
+    license_ = object_of(record, "license")
+    return text_of(license_, "url") or text_of(license_, "name")
+
+
+def _learned(work: WorkArtifact, record: Mapping[str, Any]) -> WorkArtifact:
+    return WorkArtifact(
+        work_id=work.work_id,
+        title=title_of(record.get("title")),
+        publication_year=year_of(record.get("published_date")),
+        doi=work.doi or normalize_doi(text_of(record, "doi") or ""),
+        license=_license(record),
+    )

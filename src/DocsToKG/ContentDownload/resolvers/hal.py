@@ -1,0 +1,143 @@
+"""HAL: the file deposited for a HAL id.
+
+Asked only when a page of HAL's or an id in the work's own metadata (`hal_id`) names a deposit: a search by DOI would
+cost every work a request. A record without a file is a notice about a paper that is elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.deposits import about_another, named_page, texts_of, why_nothing
+from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
+from DocsToKG.ContentDownload.resolvers.ids import (
+    arxiv_base,
+    normalize_arxiv,
+    normalize_doi,
+    normalize_pmcid,
+    normalize_pmid,
+    normalize_url,
+)
+
+DEFAULT_BASE_URL = "https://api.archives-ouvertes.fr"
+FIELDS = (
+    "halId_s,uri_s,fileMain_s,files_s,openAccess_bool,licence_s,submitType_s,docType_s,doiId_s,title_s,producedDateY_i,"
+    "arxivId_s,pubmedId_s,pubmedcentralId_s"
+)
+_ID = r"(?P<id>[a-z]+(?:[-_][a-z]+){0,4}[-_]\d{6,9})(?:v\d{1,3})?"
+_PAGE = re.compile(
+    r"(?:(?:[\w-]+\.)*hal\.science|(?:[\w-]+\.)*archives-ouvertes\.fr|hal\.[\w.-]+\.fr|[\w-]+\.ccsd\.cnrs\.fr)"
+    rf"/(?:[A-Za-z0-9_-]+/)?{_ID}(?:/.*)?"
+)
+_VERSIONS = {"UNDEFINED": "submittedVersion", "PREPRINT": "submittedVersion", "THESE": "publishedVersion"}
+_VERSIONS |= {"HDR": "publishedVersion", "REPORT": "publishedVersion"}
+
+
+class HalResolver:
+    name = "hal"
+
+    def __init__(self, *, settings: ResolverSettings) -> None:
+        self._base = settings.base(DEFAULT_BASE_URL)
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return None if _hal_id(work) is not None else "not_mine"
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        hal_id = _hal_id(work)
+        if hal_id is None:
+            return ResolverResult(notes=("not_mine",))
+        query = quote(f'halId_s:"{hal_id}"', safe="")
+        page = yield from client.fetch(
+            f"{self._base}/search/?q={query}&fl={FIELDS}&wt=json&rows=1", Role.METADATA, call
+        )
+        return self._read(work, hal_id, page)
+
+    def _read(self, work: WorkArtifact, hal_id: str, page: Page) -> ResolverResult:
+        refuse_busy(page)
+        if page.status != 200:
+            return ResolverResult(notes=(why_nothing(page.status, "HAL", "resolvers.hal.base_url"),))
+        answer = read_object(page)
+        # Solr reports a query that it cannot read as an error object, whatever the status.
+        if answer is None or "error" in answer or "response" not in answer:
+            return ResolverResult(notes=("malformed_answer",))
+        deposits = objects_of(object_of(answer, "response"), "docs")
+        if not deposits:
+            return ResolverResult(notes=("not_in_index",))
+        deposit = deposits[0]
+        if (another := _another(work, hal_id, deposit)) is not None:
+            return ResolverResult(notes=(another,))
+        plans = self._plans(deposit)
+        # A notice has no file at all; an annex has one that is not the paper.
+        has_file = "file" in texts_of(deposit, "submitType_s") or "annex" in texts_of(deposit, "submitType_s")
+        notes = () if plans else ("no_oa_pdf" if has_file else "no_open_copy",)
+        return ResolverResult(plans=plans, notes=notes, work=_learned(work, deposit))
+
+    def _plans(self, deposit: Mapping[str, Any]) -> tuple[DownloadPlan, ...]:
+        if "annex" in texts_of(deposit, "submitType_s"):
+            return ()
+        return unique_plans(
+            DownloadPlan(
+                url=address,
+                resolver_name=self.name,
+                version=_VERSIONS.get(_first(deposit, "docType_s") or ""),
+                license=_first(deposit, "licence_s"),
+                host_type="repository",
+                evidence=evidence,
+                page_doi=normalize_doi(_first(deposit, "doiId_s") or ""),
+            )
+            for address, evidence in _addresses(deposit)
+        )
+
+
+def _hal_id(work: WorkArtifact) -> str | None:
+    given = work.metadata.get("hal_id")
+    named = re.fullmatch(_ID, given.strip().lower()) if isinstance(given, str) else None
+    named = named or named_page(work, _PAGE)
+    return named["id"] if named is not None else None
+
+
+def _another(work: WorkArtifact, hal_id: str, deposit: Mapping[str, Any]) -> str | None:
+    said = _first(deposit, "halId_s")
+    if said is not None and said.lower() != hal_id:
+        return f"wrong-article: the answer is about {said[:80]}"
+    return about_another(work, dois=texts_of(deposit, "doiId_s"), title=title_of(_first(deposit, "title_s")))
+
+
+def _addresses(deposit: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The main file; only where none is named, the one among all files that may be the paper."""
+    main = [url for text in texts_of(deposit, "fileMain_s") if (url := normalize_url(text)) is not None]
+    if main:
+        return [(main[0], "fileMain_s")]
+    named = (
+        DepositedFile(url.rpartition("/")[2], url) for url in map(normalize_url, texts_of(deposit, "files_s")) if url
+    )
+    return [(file.url, "files_s") for file in papers_among(named, title=title_of(_first(deposit, "title_s")))]
+
+
+def _first(deposit: Mapping[str, Any], name: str) -> str | None:
+    """Fields of Solr are scalar or lists, as the index pleases."""
+    return next(iter(texts_of(deposit, name)), None)
+
+
+def _learned(work: WorkArtifact, deposit: Mapping[str, Any]) -> WorkArtifact:
+    page = normalize_url(_first(deposit, "uri_s") or "")
+    arxiv_id = normalize_arxiv(_first(deposit, "arxivId_s") or "")
+    return WorkArtifact(
+        work_id=work.work_id,
+        title=title_of(_first(deposit, "title_s")),
+        publication_year=year_of(deposit.get("producedDateY_i")),
+        doi=work.doi or normalize_doi(_first(deposit, "doiId_s") or ""),
+        arxiv_id=arxiv_base(arxiv_id) if arxiv_id is not None else None,
+        pmid=normalize_pmid(_first(deposit, "pubmedId_s") or ""),
+        pmcid=normalize_pmcid(_first(deposit, "pubmedcentralId_s") or ""),
+        landing_urls=(page,) if page is not None else (),
+        license=_first(deposit, "licence_s"),
+    )

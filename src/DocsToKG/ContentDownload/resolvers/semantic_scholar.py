@@ -1,0 +1,126 @@
+"""Semantic Scholar: one open PDF of a paper, found by DOI, arXiv id, PMID or PMCID, and the paper's other names.
+
+The link may be empty, a page, or stand on arXiv's main host; it is sorted by its looks, and tried when it is not
+plainly a page. Without a key all the world shares one pool, so being told to come back later is normal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.answers import object_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.id_forms import (
+    arxiv_base,
+    arxiv_of_doi,
+    normalize_arxiv,
+    normalize_doi,
+    normalize_pmcid,
+    normalize_pmid,
+)
+from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
+from DocsToKG.ContentDownload.resolvers.index_reply import other_paper, record_or_note
+from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+
+DEFAULT_BASE_URL = "https://api.semanticscholar.org/graph/v1"
+_FIELDS = "externalIds,openAccessPdf,isOpenAccess,title,year"
+_HOSTS = {"green": "repository", "gold": "publisher", "hybrid": "publisher", "bronze": "publisher"}
+
+
+class SemanticScholarResolver:
+    name = "semantic_scholar"
+
+    def __init__(self, *, settings: ResolverSettings) -> None:
+        self._base = settings.base(DEFAULT_BASE_URL)
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return None if _paper(work) is not None else "no_doi"
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        paper = _paper(work)
+        if paper is None:
+            return ResolverResult(notes=("no_doi",))
+        page = yield from client.fetch(f"{self._base}/paper/{paper}?fields={_FIELDS}", Role.METADATA, call)
+        return self._read(work, page)
+
+    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
+        answer = record_or_note(
+            page, service="Semantic Scholar", check="check resolvers.semantic_scholar.api_key, or leave it unset"
+        )
+        if isinstance(answer, str):
+            return ResolverResult(notes=(answer,))
+        offered = object_of(answer, "openAccessPdf")
+        link = sort_link(text_of(offered, "url"))
+        learned = _learned(work, answer, offered, link)
+        if (note := other_paper(work, learned)) is not None:
+            return ResolverResult(notes=(note,))
+        plans = self._plans(offered, link, learned)
+        notes = () if plans else ("no_oa_pdf" if offered else "no_open_copy",)
+        return ResolverResult(plans=plans, notes=notes, work=learned)
+
+    def _plans(self, offered: Mapping[str, Any], link: Link | None, learned: WorkArtifact) -> tuple[DownloadPlan, ...]:
+        plans = []
+        if link is not None and link.kind is not LinkKind.PAGE:
+            plans.append(self._plan(offered, link))
+        plans = in_order(plans)
+        if learned.arxiv_id is not None:
+            # Last, since a copy of unknown version may well be the published one.
+            plans.append(preprint_plan(learned.arxiv_id, source=self.name, evidence="externalIds"))
+        return unique_plans(plans)
+
+    def _plan(self, offered: Mapping[str, Any], link: Link) -> DownloadPlan:
+        found = identifier_in_url(link.address)
+        on_arxiv = found is not None and found.scheme == "arxiv"
+        return DownloadPlan(
+            url=link.address,
+            resolver_name=self.name,
+            version="submittedVersion" if on_arxiv else None,
+            license=text_of(offered, "license"),
+            host_type="repository" if on_arxiv else _HOSTS.get((text_of(offered, "status") or "").lower()),
+            evidence="openAccessPdf",
+        )
+
+
+def _paper(work: WorkArtifact) -> str | None:
+    if work.doi is not None:
+        return f"DOI:{encode_segment(work.doi)}"
+    if work.arxiv_id is not None:
+        return f"ARXIV:{encode_segment(arxiv_base(work.arxiv_id))}"
+    if work.pmid is not None:
+        return f"PMID:{encode_segment(work.pmid)}"
+    return f"PMCID:{encode_segment(work.pmcid.removeprefix('PMC'))}" if work.pmcid is not None else None
+
+
+def _learned(
+    work: WorkArtifact, record: Mapping[str, Any], offered: Mapping[str, Any], link: Link | None
+) -> WorkArtifact:
+    ids = object_of(record, "externalIds")
+    doi = normalize_doi(text_of(ids, "DOI") or "")
+    preprint = normalize_arxiv(text_of(ids, "ArXiv") or "") or arxiv_of_doi(doi or "")
+    named_arxiv, named_pmcid = copies_named_by([text_of(offered, "url") or ""])
+    status = (text_of(offered, "status") or "").lower()
+    return WorkArtifact(
+        work_id=work.work_id,
+        title=title_of(record.get("title")),
+        publication_year=year_of(record.get("year")),
+        # The DOI of a preprint on arXiv is its arXiv id in another spelling.
+        doi=None if arxiv_of_doi(doi or "") else doi,
+        arxiv_id=arxiv_base(preprint) if preprint is not None else named_arxiv,
+        pmid=normalize_pmid(_number(ids, "PubMed")),
+        pmcid=normalize_pmcid(_number(ids, "PubMedCentral")) or named_pmcid,
+        landing_urls=pages_of([link], own_doi=work.doi),
+        license=text_of(offered, "license"),
+        # Copies on arXiv come with a status of CLOSED, so that this word says nothing.
+        oa_status=status if status in _HOSTS else None,
+    )
+
+
+def _number(record: Mapping[str, Any], name: str) -> str:
+    """An id that may be written as a number."""
+    value = record.get(name)
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else text_of(record, name) or ""

@@ -1,0 +1,125 @@
+"""The Wayback Machine: stored answers of the addresses at which a paper is no longer to be had.
+
+Asks the capture index about at most three addresses, and proposes the raw replay of captures that may be PDFs. The
+bytes decide whether they are; the index's digest is that of the stored payload, which may be compressed, so it is no
+checksum. The index allows few questions a minute: pages are asked about only where no address of a file is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import quote, urlencode, urlsplit
+
+from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.captures import Capture, best_captures, captures_in
+from DocsToKG.ContentDownload.resolvers.ids import normalize_url
+from DocsToKG.core.urls import mask_url
+
+DEFAULT_BASE_URL = "https://web.archive.org"
+_MOST_QUERIES = 3
+_CAPTURES_EACH = 2
+_NEWEST = 20
+# Archives and services that do not vanish, or whose answers nobody archives under the address we know.
+_LIVING = (
+    "archive.org",
+    "doi.org",
+    "arxiv.org",
+    "europepmc.org",
+    "ebi.ac.uk",
+    "ncbi.nlm.nih.gov",
+    "pmc-oa-opendata.s3.amazonaws.com",
+    "openalex.org",
+    "api.core.ac.uk",
+)
+
+
+class WaybackResolver:
+    name = "wayback"
+
+    def __init__(self, *, settings: ResolverSettings) -> None:
+        self._base = settings.base(DEFAULT_BASE_URL)
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return None if _addresses(work) else "no_known_address"
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        if (why_not := self.applies_to(work)) is not None:
+            return ResolverResult(notes=(why_not,))
+        plans: list[DownloadPlan] = []
+        notes: list[str] = []
+        for url in _addresses(work)[:_MOST_QUERIES]:
+            try:
+                page = yield from client.fetch(self._question(url), Role.METADATA, call)
+                captures, note = _read(page)
+            except (CandidateRejected, TransientFailure):
+                if not plans:
+                    raise
+                break
+            best = best_captures(captures, url, at_most=_CAPTURES_EACH)
+            plans += [self._plan(capture, work) for capture in best]
+            notes.append(note or "no_capture")
+        return ResolverResult(plans=unique_plans(plans), notes=() if plans else tuple(dict.fromkeys(notes)))
+
+    def _question(self, url: str) -> str:
+        """The newest captures that were served in full and are no pages; the rest is decided here."""
+        asked = [
+            ("url", url),
+            ("output", "json"),
+            ("filter", "statuscode:200"),
+            ("filter", "!mimetype:warc/revisit"),
+            ("filter", "!mimetype:text/html"),
+            ("limit", f"-{_NEWEST}"),
+        ]
+        return f"{self._base}/cdx/search/cdx?{urlencode(asked)}"
+
+    def _plan(self, capture: Capture, work: WorkArtifact) -> DownloadPlan:
+        # Raw (`id_`): otherwise a PDF comes in a frame. A fragment would be cut off on the way.
+        original = quote(capture.original, safe="/:?&=%;,+@!$'()*~[]")
+        return DownloadPlan(
+            url=f"{self._base}/web/{capture.timestamp}id_/{original}",
+            resolver_name=self.name,
+            license=work.license,
+            evidence="wayback",
+        )
+
+
+def _read(page: Page) -> tuple[list[Capture], str | None]:
+    """The captures named, and why there are none."""
+    if page.status == 403:
+        is_excluded = b"AdministrativeAccessControl" in page.body[:4096] or b"Blocked Site" in page.body[:4096]
+        return [], "blocked_site" if is_excluded else "refused: the Wayback Machine answered 403; ask again later"
+    refuse_busy(page)
+    if page.status != 200:
+        return [], "not_in_index" if page.status == 404 else f"http-status: {page.status}"
+    captures = captures_in(page.body)
+    return captures or [], "malformed_answer" if captures is None else None
+
+
+def _addresses(work: WorkArtifact) -> list[str]:
+    """What to ask about, each once: http and https, with and without `www.`, are one entry of the index."""
+    files = _distinct(work.pdf_urls)
+    return list((files or _distinct(work.landing_urls)).values())
+
+
+def _distinct(urls: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for url in _askable(urls):
+        found.setdefault(url.partition("://")[2].removeprefix("www."), url)
+    return found
+
+
+def _askable(urls: tuple[str, ...]) -> Iterator[str]:
+    for url in urls:
+        address = normalize_url(url)
+        # An address with a key or a signature in it is between us and its host.
+        if address is not None and mask_url(address) == address and not _is_living(address):
+            yield address
+
+
+def _is_living(address: str) -> bool:
+    host = urlsplit(address).hostname or ""
+    return any(host == name or host.endswith("." + name) for name in _LIVING)

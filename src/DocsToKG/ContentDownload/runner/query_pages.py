@@ -1,0 +1,67 @@
+"""Pages of an OpenAlex query through the same gates as every other request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Self
+
+from DocsToKG.ContentDownload.api.ports import Call, Client
+from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.bootstrap import Network
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
+from DocsToKG.ContentDownload.pipeline import ResolverPipeline
+from DocsToKG.ContentDownload.resolvers.openalex_query import QueryPage, WorksQuery, page_of_works
+from DocsToKG.ContentDownload.resolvers.openalex_record import DEFAULT_BASE_URL
+
+
+class ServiceSilent(RunError):
+    """OpenAlex gives no page now. The message says why, and what helps."""
+
+
+class QueryPages:
+    """Asks for one page at a time while the caller waits."""
+
+    def __init__(self, *, pipeline: ResolverPipeline, client: Client, base_url: str, has_key: bool) -> None:
+        self._pipeline = pipeline
+        self._client = client
+        self._base_url = base_url
+        self._has_key = has_key
+
+    @classmethod
+    def of(cls, cfg: ContentDownloadConfig, pipeline: ResolverPipeline, network: Network) -> Self:
+        mine = cfg.resolvers.openalex
+        return cls(
+            pipeline=pipeline,
+            client=network.clients["openalex"],
+            base_url=mine.base_url or DEFAULT_BASE_URL,
+            has_key=mine.api_key is not None,
+        )
+
+    def works(self, query: WorksQuery) -> Iterator[WorkArtifact]:
+        """All of them, each once, as they are needed."""
+        seen: set[str] = set()
+        cursors: set[str | None] = set()
+        cursor: str | None = None
+        while cursor not in cursors:
+            cursors.add(cursor)
+            page = self.page(query, cursor)
+            yield from (work for work in page.works if work.work_id not in seen)
+            seen.update(work.work_id for work in page.works)
+            if (cursor := page.next_cursor) is None:
+                return
+
+    def page(self, query: WorksQuery, cursor: str | None) -> QueryPage:
+        call = Call("query:openalex")
+        steps = page_of_works(query, cursor, self._client, call, base_url=self._base_url)
+        try:
+            return self._pipeline.drive(steps, call.cancel)
+        except (TransientFailure, CandidateRejected) as failure:
+            raise ServiceSilent(self._explained(failure)) from failure
+
+    def _explained(self, failure: TransientFailure | CandidateRejected) -> str:
+        if failure.http_status != 429:
+            return f"OpenAlex cannot be asked now ({failure}); try again later"
+        spent = "OpenAlex answers 429: its budget for today may be used up, which begins anew at midnight UTC"
+        more = "" if self._has_key else "; with a free key in resolvers.openalex.api_key it is ten times larger"
+        return spent + more

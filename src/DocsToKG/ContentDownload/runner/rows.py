@@ -1,0 +1,93 @@
+"""What became of every input line, as rows for people.
+
+Knows how a job's state, its file and the lines that name the same work come together in one row. Reads the ledger and
+the catalog; changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from DocsToKG.ContentDownload.api.types import OutcomeClass
+from DocsToKG.ContentDownload.bootstrap import Parts
+from DocsToKG.ContentDownload.inputs import InputLine
+from DocsToKG.ContentDownload.run_folder import AskedLine, RunFolder
+from DocsToKG.ContentDownload.telemetry.results import ResultRow
+from DocsToKG.core.clock import Clock, utc_iso
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.ledger.base import JobRecord, Ledger
+
+ENDED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED)
+
+
+class ResultRows:
+    """The rows of one folder. Made anew for each look."""
+
+    def __init__(self, *, folder: RunFolder, ledger: Ledger, parts: Parts, clock: Clock) -> None:
+        self._folder = folder
+        self._ledger = ledger
+        self._parts = parts
+        self._clock = clock
+        self._holders: dict[str, str] = {}  # by content: the first work of the input that has it
+
+    def __iter__(self) -> Iterator[ResultRow]:
+        paths: dict[tuple[str, int], str | None] = {}
+        originals = {line.first for line in self._folder.asked() if line.first is not None}
+        for line in self._folder.asked():
+            row = self._row(line, paths)
+            if (line.source, line.line) in originals:
+                paths[line.source, line.line] = row.path
+            yield row
+
+    def _row(self, line: AskedLine, paths: Mapping[tuple[str, int], str | None]) -> ResultRow:
+        if line.work_id is None:
+            ending: tuple[str, str | None, str | None] = ("invalid", None, line.problem)
+        elif line.first is not None:
+            ending = ("duplicate", paths.get(line.first), same_as(*line.first, here=line.source))
+        else:
+            ending = self._ending(self._ledger.find(line.work_id))
+        return ResultRow(line.line, line.text, line.work_id, *ending, source=line.source)
+
+    def _ending(self, job: JobRecord | None) -> tuple[str, str | None, str | None]:
+        """Outcome, path and reason of a job as it stands."""
+        if job is None or job.state not in ENDED:
+            return "pending", None, _why_pending(job, self._clock.now())
+        if job.state in (JobState.DONE, JobState.SKIPPED):
+            held = self._parts.catalog.find_download(job.artifact_id)
+            if held is not None:
+                path = shown_path(self._parts.store.at(held.path), self._folder.root)
+                return OutcomeClass.SUCCESS, path, self._same_file(job.artifact_id, held.sha256)
+        return (OutcomeClass.SKIP if job.state == JobState.SKIPPED else OutcomeClass.ERROR), None, job.last_error
+
+    def _same_file(self, work_id: str, sha256: str) -> str | None:
+        """One paper given by several of its names is one content; the later rows say whose it is."""
+        holder = self._holders.setdefault(sha256, work_id)
+        return None if holder == work_id else f"same file as {holder}"
+
+
+def single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow:
+    """The row of a line whose work was obtained without the queue."""
+    if line.work is None:
+        return ResultRow(line.line_no, line.text, None, "invalid", None, line.problem, line.source)
+    row = outcomes[line.work.work_id]
+    if line.duplicate_of is not None:
+        reason = same_as(line.duplicate_source or line.source, line.duplicate_of, here=line.source)
+        return ResultRow(line.line_no, line.text, row.id, "duplicate", row.path, reason, line.source)
+    return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason, line.source)
+
+
+def shown_path(path: Path, folder: Path) -> str:
+    """A file as the results name it: below the run's folder where it lies there."""
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
+
+
+def same_as(source: str, line: int, *, here: str) -> str:
+    return f"same as line {line}" + ("" if source == here else f" of {source}")
+
+
+def _why_pending(job: JobRecord | None, now: float) -> str:
+    if job is None or job.next_eligible_at <= now:
+        return "not finished; `content resume` goes on"
+    why = f": {job.last_error}" if job.last_error else ""
+    return f"may be had from {utc_iso(job.next_eligible_at)} on{why}"

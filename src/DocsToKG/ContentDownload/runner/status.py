@@ -1,0 +1,85 @@
+"""How a run stands and how it ended, in numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from DocsToKG.ContentDownload.api.types import OutcomeClass, Reason
+from DocsToKG.ContentDownload.telemetry.results import ResultRow
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatus:
+    """A look at a run in motion. `present` were obtained by an earlier run."""
+
+    total: int
+    present: int
+    done: int
+    skipped: int
+    failed: int
+    bytes: int
+    active: int
+    waits: Mapping[str, int]
+
+    @property
+    def left(self) -> int:
+        return max(0, self.total - self.present - self.done - self.skipped - self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended: one row per input line, and the counts of its works."""
+
+    rows: tuple[ResultRow, ...]
+    successful: int  # works whose file is there, also from earlier runs
+    already: int  # of these, obtained before this run
+    failed: int
+    pending: int  # not begun or not finished: the run was stopped
+    invalid: int  # lines that name no work
+    folder: Path  # of the record
+    files: Path  # the storage root
+    left_out: int = 0  # by the user's own filters
+
+    @property
+    def total_processed(self) -> int:
+        return self.successful + self.failed
+
+    @property
+    def complete(self) -> bool:
+        """Every line was obtained, already there, or left out on purpose."""
+        return not (self.failed or self.pending or self.invalid)
+
+
+@dataclass(slots=True)
+class Tally:
+    """What has been counted so far."""
+
+    total: int = 0
+    present: int = 0
+    ends: dict[str, int] = field(default_factory=lambda: dict.fromkeys(OutcomeClass, 0))
+    bytes: int = 0
+    fetched: set[str] = field(default_factory=set)  # works obtained by this run
+
+
+def counted(rows: Collection[ResultRow], fetched: Collection[str], folder: Path, files: Path) -> RunResult:
+    ends = [row.outcome for row in rows]
+    already = [row.id for row in rows if row.outcome == OutcomeClass.SUCCESS and row.id not in fetched]
+    left_out = sum(is_left_out(row) for row in rows)
+    return RunResult(
+        rows=tuple(rows),
+        successful=ends.count(OutcomeClass.SUCCESS),
+        already=len(already),
+        failed=ends.count(OutcomeClass.ERROR) + ends.count(OutcomeClass.SKIP) - left_out,
+        pending=ends.count("pending"),
+        invalid=ends.count("invalid"),
+        folder=folder,
+        files=files,
+        left_out=left_out,
+    )
+
+
+def is_left_out(row: ResultRow) -> bool:
+    """Whether the user's own filters are why there is no file."""
+    return row.outcome == OutcomeClass.SKIP and (row.reason or "").partition(":")[0] == Reason.FILTERED

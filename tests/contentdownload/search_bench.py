@@ -1,0 +1,153 @@
+"""A search over sources and downloads that do as they are told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from DocsToKG.ContentDownload.api.ports import Call, Client
+from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
+from DocsToKG.ContentDownload.api.types import (
+    DownloadOutcome,
+    DownloadPlan,
+    DownloadStreamResult,
+    Reason,
+    ResolverResult,
+    SourceAttempt,
+    StoredCopy,
+    WorkArtifact,
+)
+from DocsToKG.ContentDownload.config.rules import Tier
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.fallback import FallbackOrchestrator
+from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
+from DocsToKG.core.clock import SystemClock
+
+WORK = WorkArtifact("doi:10.1/x", doi="10.1/x")
+
+
+class OpenGate:
+    def ask(self, gate: Gate) -> object:
+        return object()
+
+    def on_free(self, callback: Callable[[str], None]) -> None:
+        return None
+
+
+@dataclass
+class Source:
+    """Proposes `urls` and `plans`, after `delay_s`; or raises. `costs` are exchanges it makes: role and seconds."""
+
+    name: str
+    urls: tuple[str, ...] = ()
+    delay_s: float = 0.0
+    error: Exception | None = None
+    why_not: str | None = None
+    learns: WorkArtifact | None = None
+    plans: tuple[DownloadPlan, ...] = ()
+    notes: tuple[str, ...] = ()
+    costs: tuple[tuple[str, float], ...] = ()
+    asked: list[WorkArtifact] = field(default_factory=list)
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return self.why_not
+
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        self.asked.append(work)
+        yield Wait(time.monotonic() + self.delay_s, "an answer")
+        for role, seconds in self.costs:
+            assert call.budget is not None
+            call.budget.take_attempt(role)
+            call.budget.spend(seconds)
+        if self.error is not None:
+            raise self.error
+        plans = (*(DownloadPlan(url, self.name) for url in self.urls), *self.plans)
+        return ResolverResult(plans, self.notes, self.learns)
+
+
+@dataclass
+class Downloads:
+    """Knows which URLs are good; records what was tried."""
+
+    good: frozenset[str] = frozenset()
+    errors: dict[str, Exception] = field(default_factory=dict)
+    tried: list[str] = field(default_factory=list)
+    slow: dict[str, float] = field(default_factory=dict)
+    cut: list[str] = field(default_factory=list)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(
+        self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
+    ) -> Steps[StoredCopy | None]:
+        assert call.budget is not None
+        call.budget.take_attempt("artifact")
+        self.tried.append(plan.url)
+        yield Gate(plan.url, plan.resolver_name, "artifact")
+        woken = threading.Event()
+        with call.cancel.calling(woken.set):
+            if woken.wait(self.slow.get(plan.url, 0.0)):
+                self.cut.append(plan.url)
+                call.cancel.raise_if_cancelled()
+        if plan.url in self.errors:
+            raise self.errors[plan.url]
+        if plan.url not in self.good:
+            raise CandidateRejected(Reason.HTTP_STATUS, "404", url=plan.url, http_status=404)
+        if not claim():
+            return None
+        stream = DownloadStreamResult(Path("t"), 3, 200, "application/pdf", "ab", "cd", plan.url)
+        return StoredCopy(Path("f.pdf"), "ab" * 32, 3, "application/pdf", stream, facts=self.facts)
+
+
+@dataclass
+class Bench:
+    sources: list[Source]
+    tiers: list[Tier]
+    downloads: Downloads
+    told: list[SourceAttempt] = field(default_factory=list)
+    already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None
+    refuse: Callable[[WorkArtifact], str | None] = lambda work: None
+    limits: WorkLimits = field(default_factory=WorkLimits)
+    more: dict[str, Any] = field(default_factory=dict)  # further arguments of the search
+
+    def run(self, work: WorkArtifact = WORK) -> DownloadOutcome:
+        pipeline = self._pipeline()
+        try:
+            return pipeline.process(work)
+        finally:
+            pipeline.close()
+
+    def plan(self, work: WorkArtifact = WORK) -> list[tuple[str, DownloadPlan]]:
+        pipeline = self._pipeline()
+        try:
+            return pipeline.candidates(work)[0]
+        finally:
+            pipeline.close()
+
+    def _pipeline(self) -> ResolverPipeline:
+        return ResolverPipeline(
+            fallback=FallbackOrchestrator(
+                tiers=self.tiers,
+                resolvers={source.name: source for source in self.sources},
+                clients={source.name: None for source in self.sources},
+                download=self.downloads,
+                clock=SystemClock(),
+                on_source=self.told.append,
+                **self.more,
+            ),
+            gate=OpenGate(),
+            clock=SystemClock(),
+            limits=self.limits,
+            already=self.already,
+            refuse=self.refuse,
+        )
+
+
+def bench(*sources: Source, good: str = "", parallel: int = 1, one_tier: bool = False, **kwargs: Any) -> Bench:
+    """Each source in a tier of its own, unless `one_tier`; `kwargs` are those of `Downloads`."""
+    names = tuple(source.name for source in sources)
+    tiers = [Tier("only", parallel, names)] if one_tier else [Tier(f"t-{name}", parallel, (name,)) for name in names]
+    return Bench(list(sources), tiers, Downloads(frozenset(good.split()), **kwargs))

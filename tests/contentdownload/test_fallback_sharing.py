@@ -1,0 +1,220 @@
+"""URL-08: works that name one address share one fetch, and each proves the bytes for itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.contentdownload.search_bench import OpenGate
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.steps import Gate, Steps
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Hop, Reason, Role, StoredCopy, WorkArtifact
+from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
+from DocsToKG.ContentDownload.frontier.frontier import Frontier
+from DocsToKG.ContentDownload.frontier.task import Ended
+from DocsToKG.ContentDownload.storage.cas import cas_path
+from DocsToKG.ContentDownload.storage.local import LocalStore
+from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.clock import SystemClock
+from DocsToKG.Sandbox.pdf import Paper, make_pdf
+
+URL = "https://a.org/x.pdf?b=1&a=2"
+FILE = make_pdf(Paper("On sharing", ("A. Author",), 2020, "10.1234/one"), size_bytes=20_000, key="k")
+
+
+@dataclass
+class Body:
+    url: str
+    held: threading.Event
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/pdf"})
+    hops: tuple[Hop, ...] = (Hop("https://a.org/x.pdf", 200),)
+    from_cache: bool = False
+    revalidated: bool = False
+
+    def chunks(self) -> Iterator[bytes]:
+        assert self.held.wait(20)
+        yield FILE
+
+    def close(self) -> None:
+        return None
+
+    def confirm(self, sha256: str) -> None:
+        return None
+
+
+@dataclass
+class Origin:
+    """Counts what is asked of it; `held` keeps the body back until it is set."""
+
+    held: threading.Event = field(default_factory=threading.Event)
+    failures: list[Exception] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
+    begun: threading.Event = field(default_factory=threading.Event)
+
+    def open(
+        self,
+        url: str,
+        role: Role,
+        call: Call,
+        *,
+        headers: Mapping[str, str] | None = None,
+        max_bytes: int | None = None,
+    ) -> Steps[Body]:
+        yield Gate(url, "t", role)
+        self.opened.append(url)
+        self.begun.set()
+        if self.failures:
+            raise self.failures.pop(0)
+        return Body(url, self.held)
+
+
+@dataclass
+class Bench:
+    store: LocalStore
+    shared: SharedDownload
+    frontier: Frontier
+    origin: Origin
+    endings: list[Ended] = field(default_factory=list)
+    cancels: list[CancelToken] = field(default_factory=list)
+
+    def submit(self, work_id: str, url: str = URL, **plan: str) -> None:
+        work = WorkArtifact(work_id, doi=work_id.removeprefix("doi:"))
+        cancel = CancelToken()
+        self.cancels.append(cancel)
+        steps = self.shared(DownloadPlan(url, "t", **plan), work, self.origin, Call(work_id, cancel), lambda: True)  # type: ignore[arg-type]
+        self.frontier.submit(steps, cancel=cancel, on_done=self.endings.append)
+
+    def wait(self, count: int) -> None:
+        until = time.monotonic() + 20
+        while len(self.endings) < count and time.monotonic() < until:
+            time.sleep(0.005)
+        assert len(self.endings) == count
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    clock = SystemClock()
+    store = LocalStore(tmp_path, min_free_bytes=0)
+    store.prepare()
+    shared = SharedDownload(CandidateDownload(store, DownloadRules(), clock), open_stored=store.open, clock=clock)
+    with Frontier(gate=OpenGate(), clock=clock, threads=3) as frontier:  # type: ignore[arg-type]
+        yield Bench(store, shared, frontier, Origin())
+
+
+def copies(bench: Bench) -> list[StoredCopy]:
+    return [ended.unwrap() for ended in bench.endings]
+
+
+def test_works_that_name_one_address_at_once_fetch_it_once(bench: Bench) -> None:
+    """URL-08: the others wait without holding a thread, then get the bytes from the store."""
+    for number in range(6):
+        bench.submit("doi:10.1234/one", URL if number % 2 else "https://a.org/x.pdf?a=2&b=1&utm_source=q")
+    bench.submit("doi:10.1234/one", "https://b.org/other.pdf")
+    assert bench.origin.begun.wait(20)
+    bench.origin.held.set()
+    bench.wait(7)
+    assert sorted(url.partition("?")[0] for url in bench.origin.opened) == [
+        "https://a.org/x.pdf",
+        "https://b.org/other.pdf",
+    ]
+    assert {copy.sha256 for copy in copies(bench)} == {copies(bench)[0].sha256}
+    assert sum(copy.stream.from_cache for copy in copies(bench)) == 5
+    assert all(copy.stream.http_status == 200 and copy.stream.hops for copy in copies(bench))
+
+
+def test_each_work_proves_the_bytes_for_itself(bench: Bench) -> None:
+    """The same file is one work's paper and another's wrong article."""
+    bench.origin.held.set()
+    bench.submit("doi:10.1234/one")
+    bench.wait(1)
+    bench.submit("doi:10.1234/two")
+    bench.wait(2)
+    assert len(bench.origin.opened) == 1
+    assert bench.endings[0].error is None
+    error = bench.endings[1].error
+    assert isinstance(error, CandidateRejected)
+    assert error.reason == Reason.WRONG_ARTICLE
+
+
+def test_a_fetch_that_failed_is_the_next_one_s_to_try(bench: Bench) -> None:
+    bench.origin.held.set()
+    bench.origin.failures = [TransientFailure(Reason.TIMEOUT), CandidateRejected(Reason.HTTP_STATUS, http_status=404)]
+    for number in range(4):
+        bench.submit("doi:10.1234/one")
+        bench.wait(number + 1)
+    assert len(bench.origin.opened) == 3
+    assert [type(ended.error).__name__ for ended in bench.endings[:2]] == ["TransientFailure", "CandidateRejected"]
+    assert bench.endings[3].unwrap().stream.from_cache
+
+
+def test_bytes_that_left_the_store_are_fetched_again(bench: Bench) -> None:
+    bench.origin.held.set()
+    bench.submit("doi:10.1234/one")
+    bench.wait(1)
+    cas_path(bench.store.root, copies(bench)[0].sha256).unlink()
+    bench.submit("doi:10.1234/one")
+    bench.wait(2)
+    assert len(bench.origin.opened) == 2
+
+
+def test_another_form_of_the_same_address_is_another_fetch(bench: Bench) -> None:
+    bench.origin.held.set()
+    bench.submit("doi:10.1234/one")
+    bench.wait(1)
+    bench.submit("doi:10.1234/one", expected_mime="application/xml")
+    bench.wait(2)
+    assert isinstance(bench.endings[1].error, CandidateRejected)
+
+
+def test_a_checksum_that_does_not_fit_sends_the_next_one_to_the_network(bench: Bench) -> None:
+    bench.origin.held.set()
+    bench.submit("doi:10.1234/one")
+    bench.wait(1)
+    bench.submit("doi:10.1234/one", checksum="md5:" + "0" * 32)
+    bench.wait(2)
+    assert isinstance(bench.endings[1].error, TransientFailure)
+    bench.submit("doi:10.1234/one")
+    bench.wait(3)
+    assert len(bench.origin.opened) == 2
+
+
+def test_a_work_called_off_while_it_waits_leaves_and_one_called_off_while_it_fetches_makes_room(bench: Bench) -> None:
+    bench.submit("doi:10.1234/one")
+    assert bench.origin.begun.wait(20)
+    bench.submit("doi:10.1234/one")
+    bench.cancels[1].cancel()
+    bench.wait(1)
+    assert isinstance(bench.endings[0].error, Cancelled)
+    bench.cancels[0].cancel()
+    bench.origin.held.set()
+    bench.wait(2)
+    assert bench.endings[1].error is not None
+    bench.submit("doi:10.1234/one")
+    bench.wait(3)
+    assert bench.endings[2].error is None
+    assert len(bench.origin.opened) == 2
+
+
+def test_the_memory_of_addresses_is_bounded(tmp_path: Path) -> None:
+    clock = SystemClock()
+    store = LocalStore(tmp_path, min_free_bytes=0)
+    store.prepare()
+    origin = Origin()
+    origin.held.set()
+    shared = SharedDownload(
+        CandidateDownload(store, DownloadRules(), clock), open_stored=store.open, clock=clock, remembered=2
+    )
+    work = WorkArtifact("doi:10.1234/one", doi="10.1234/one")
+    with Frontier(gate=OpenGate(), clock=clock, threads=1) as frontier:  # type: ignore[arg-type]
+        for name in "abcab":
+            plan = DownloadPlan(f"https://{name}.org/x.pdf", "t")
+            frontier.run(shared(plan, work, origin, Call("w"), lambda: True))  # type: ignore[arg-type]
+    assert len(origin.opened) == 5, "a was forgotten when c came, b when a came again"

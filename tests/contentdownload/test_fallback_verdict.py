@@ -1,0 +1,144 @@
+"""One token and one sentence for the person who wants to know why a paper is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
+from DocsToKG.core.clock import ManualClock
+
+NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
+
+
+@pytest.fixture
+def trail() -> Trail:
+    trail = Trail(WorkArtifact("doi:10.1/a", doi="10.1/a"), ManualClock())
+    for name in ("unpaywall", "openalex", "landing"):
+        trail.ask_source(name, trail.place())
+    return trail
+
+
+def miss(trail: Trail, url: str, reason: str, status: int | None = None, source: str = "unpaywall") -> None:
+    trail.missed(source, CandidateRejected(reason, url=url, http_status=status), DownloadPlan(url, source))
+
+
+def test_one_wall_before_all_copies(trail: Trail) -> None:
+    miss(trail, "https://www.x.org/a.pdf?token=secret", Reason.CHALLENGE, 403)
+    assert verdict(trail, now=NOW) == Verdict("challenge", "The only copy is behind a bot check at www.x.org.")
+    miss(trail, "https://www.x.org/b.pdf", Reason.CHALLENGE, 403)
+    assert verdict(trail, now=NOW).sentence == "The only copies are behind a bot check at www.x.org (2 tried)."
+
+
+def test_robots_is_named_as_the_rule_of_its_host(trail: Trail) -> None:
+    miss(trail, "https://www.x.org/a.pdf", Reason.ROBOTS)
+    assert verdict(trail, now=NOW) == Verdict("robots", "robots.txt of www.x.org forbids the file.")
+
+
+def test_several_reasons_are_counted_the_most_frequent_first(trail: Trail) -> None:
+    miss(trail, "https://y.org/1", Reason.HTTP_STATUS, 404)
+    for host in ("a.org", "b.org", "c.org"):
+        miss(trail, f"https://{host}/1", Reason.LOGIN_WALL)
+    miss(trail, "https://z.org/1", Reason.TRUNCATED)
+    miss(trail, "https://z.org/2", Reason.WRONG_ARTICLE)
+    assert verdict(trail, now=NOW) == Verdict(
+        "login-wall",
+        "No copy could be had (6 tried): 3 behind a login at a.org, b.org and 1 more, 1 gone (404) from y.org, "
+        "1 cut off at z.org and 1 more.",
+    )
+
+
+def test_nobody_knows_an_open_copy(trail: Trail) -> None:
+    trail.note("unpaywall", Reason.NO_OPEN_COPY)
+    trail.note("openalex", "not_in_index")
+    assert verdict(trail, now=NOW) == Verdict("no_open_copy", "No open copy is known to 3 sources.")
+
+
+def test_sources_that_could_not_be_asked_are_not_counted_as_knowing_nothing(trail: Trail) -> None:
+    trail.note("unpaywall", Reason.NO_OPEN_COPY)
+    trail.note("openalex", "refused: 401, check resolvers.openalex.api_key")
+    trail.missed("landing", CandidateRejected(Reason.SECURITY_POLICY, url="https://x.org/"))
+    sentence = "No open copy is known to 1 source; landing could not be asked; openalex refused to answer."
+    assert verdict(trail, now=NOW) == Verdict("no_open_copy", sentence)
+
+
+def test_an_identifier_that_no_index_knows(trail: Trail) -> None:
+    trail.note("unpaywall", "not_in_index")
+    trail.note("openalex", Reason.UNKNOWN_IDENTIFIER)
+    assert verdict(trail, now=NOW) == Verdict("unknown-identifier", "None of 3 sources knows this identifier.")
+
+
+def test_a_wall_before_the_pages_that_name_the_file(trail: Trail) -> None:
+    trail.note("unpaywall", Reason.NO_OPEN_COPY)
+    trail.note("landing", "challenge: www.x.org")
+    found = verdict(trail, now=NOW)
+    assert (found.cause, found.sentence) == (
+        "challenge",
+        "No file was found: the pages that should name it are behind a bot check.",
+    )
+
+
+def test_no_source_at_all() -> None:
+    trail = Trail(WorkArtifact("mine:1"), ManualClock())
+    assert verdict(trail, now=NOW).sentence == "No enabled source can look this identifier up."
+
+
+def test_what_may_pass_is_called_temporary_and_says_when(trail: Trail) -> None:
+    busy = TransientFailure(Reason.RETRY_AFTER, url="https://x.org/a", http_status=503, retry_after_s=3600.0)
+    trail.missed("unpaywall", busy, DownloadPlan("https://x.org/a", "unpaywall"))
+    assert verdict(trail, now=NOW) == Verdict(
+        "retry-after", "Temporary: x.org answered 503; it may be had from 2027-01-15T09:00Z on."
+    )
+    miss(trail, "https://y.org/1", Reason.PAYWALL)
+    assert verdict(trail, now=NOW).sentence.endswith(" Other copies: 1 behind a paywall at y.org.")
+
+
+def test_an_index_that_is_away_does_not_hide_what_stands_before_the_known_copies(trail: Trail) -> None:
+    miss(trail, "https://x.org/1", Reason.PAYWALL)
+    trail.missed("openalex", TransientFailure(Reason.HTTP_STATUS, url="https://api.y.org/1", http_status=502))
+    sentence = "The only copy is behind a paywall at x.org. openalex could not be asked: more may be known later."
+    assert verdict(trail, now=NOW) == Verdict("paywall", sentence)
+
+
+def test_a_copy_that_is_busy_is_named_before_an_index_that_is(trail: Trail) -> None:
+    trail.missed("unpaywall", TransientFailure(Reason.TIMEOUT, url="https://api.y.org/1"))
+    busy = TransientFailure(Reason.HTTP_STATUS, url="https://x.org/a", http_status=503)
+    trail.missed("openalex", busy, DownloadPlan("https://x.org/a", "openalex"))
+    sentence = "Temporary: x.org answered 503; api.y.org did not answer in time; it may be had later."
+    assert verdict(trail, now=NOW).sentence == sentence
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (Reason.TIMEOUT, "api.x.org did not answer in time"),
+        (Reason.CONN_ERROR, "api.x.org could not be reached"),
+        (Reason.BREAKER_OPEN, "api.x.org has failed too often and is left alone for a while"),
+        (Reason.DOWNLOAD_ERROR, "api.x.org failed (download-error)"),
+    ],
+)
+def test_trouble_without_an_answer_is_in_plain_words(trail: Trail, reason: Reason, said: str) -> None:
+    trail.missed("openalex", TransientFailure(reason, url="https://api.x.org/works"))
+    assert verdict(trail, now=NOW) == Verdict(reason, f"Temporary: {said}; it may be had later.")
+
+
+def test_a_time_beyond_all_calendars_does_no_harm(trail: Trail) -> None:
+    trail.missed("openalex", TransientFailure(Reason.RETRY_AFTER, url="https://x.org/", retry_after_s=1e300))
+    assert "from 2037-" in verdict(trail, now=NOW).sentence
+
+
+def test_an_unforeseen_fault_is_named_by_its_token(trail: Trail) -> None:
+    trail.faulted("openalex", KeyError("https://x.org/?token=secret"))
+    assert verdict(trail, now=NOW) == Verdict(
+        "worker_exception", "Temporary: openalex failed (worker_exception); it may be had later."
+    )
+
+
+@pytest.mark.parametrize("reason", list(Reason))
+def test_every_reason_has_a_sentence_without_an_address(trail: Trail, reason: Reason) -> None:
+    miss(trail, "https://u:p@www.x.org/secret/path.pdf?key=k", reason, 403)
+    sentence = verdict(trail, now=NOW).sentence
+    assert sentence.endswith(".")
+    assert not [piece for piece in ("secret", "key=", "u:p", "{", "://") if piece in sentence]

@@ -1,0 +1,232 @@
+"""Settings of the network do what they say: from a configuration to what a server on loopback sees."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from DocsToKG.ContentDownload import bootstrap
+from DocsToKG.ContentDownload.api.ports import NullSink
+from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.config.rules import source_rules
+from DocsToKG.ContentDownload.errors import ConfigError, TransientFailure
+from DocsToKG.ContentDownload.net.client import RateRetryClient
+from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.ContentDownload.storage.local import LocalStore
+from DocsToKG.core.clock import SystemClock
+from DocsToKG.Sandbox.pdf import Paper, make_pdf
+
+PDF = make_pdf(Paper(title="On settings", doi=None, year=2020, authors=("A. Author",)), size_bytes=300_000, key="k")
+
+
+class Host(BaseHTTPRequestHandler):
+    """Every host of the test; the path says how it behaves."""
+
+    protocol_version = "HTTP/1.1"
+    asked: list[str]
+    over: Event
+
+    def do_GET(self) -> None:
+        type(self).asked.append(self.path)
+        if self.path == "/robots.txt":
+            return self._answer(200, b"User-agent: *\nDisallow: /private", {"Content-Type": "text/plain"})
+        if self.path == "/busy":
+            return self._answer(429, b"", {"Retry-After": "1"} if len(type(self).asked) == 1 else {})
+        if self.path == "/stall":
+            return self._slowly(PDF[:2000], b"x", every_s=0.05)
+        if self.path == "/long":
+            return self._slowly(b"", PDF[:4096], every_s=0.05)
+        return self._answer(200, PDF, {})
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {"Content-Length": str(len(body)), "Content-Type": "application/pdf", **headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def _slowly(self, first: bytes, then: bytes, *, every_s: float) -> None:
+        self.close_connection = True
+        self._answer(200, first, {"Content-Length": str(len(PDF))})
+        for _ in range(200):
+            if type(self).over.wait(every_s):
+                return
+            try:
+                self.wfile.write(then)
+            except OSError:
+                return
+
+    def log_message(self, format: str, *args: object) -> None:
+        return None
+
+
+Settings = Callable[..., ContentDownloadConfig]
+
+
+@pytest.fixture
+def host() -> Iterator[type[Host]]:
+    host = type("Here", (Host,), {"asked": [], "over": Event()})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), host)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    host.port = server.server_address[1]  # type: ignore[attr-defined]
+    yield host
+    host.over.set()
+    server.shutdown()
+    server.server_close()
+    thread.join(5)
+
+
+@pytest.fixture
+def configured(host: Any, tmp_path: Path) -> Settings:
+    def load(**settings: dict[str, Any]) -> ContentDownloadConfig:
+        http = {"names": {"*": ["93.184.215.14"]}, "connect_to": {"*": f"plain://127.0.0.1:{host.port}"}}
+        shipped: dict[str, dict[str, Any]] = {
+            "http": http,
+            "hishel": {"enabled": False},
+            "robots": {"enabled": False},
+            "limits": {"shared": False, "rate_factor": 1000},
+            "policies": {"landing": {"max_retries": 0}},
+        }
+        merged = {name: {**shipped.get(name, {}), **settings.get(name, {})} for name in {*shipped, *settings}}
+        merged["contact"] = "me@university.edu"  # type: ignore[assignment]
+        return load_config(None, merged, environ={}, user_file=tmp_path / "none")
+
+    return load
+
+
+@contextmanager
+def landing(cfg: ContentDownloadConfig, root: Path) -> Iterator[RateRetryClient]:
+    clock = SystemClock()
+    limits = bootstrap._limits(cfg, clock)
+    opened = bootstrap.open_network(cfg, store=LocalStore(root), attempts=NullSink(), clock=clock, limits=limits)
+    with opened as network:
+        client = network.clients["landing"]
+        assert isinstance(client, RateRetryClient)
+        yield client
+    limits.close()
+
+
+def seconds_until_given_up(client: RateRetryClient, url: str) -> float:
+    began = time.monotonic()
+    with pytest.raises(TransientFailure), client.stream(url) as body:
+        for _ in body.chunks():
+            pass
+    return time.monotonic() - began
+
+
+def test_a_file_that_brings_next_to_nothing_is_given_up(configured: Settings, tmp_path: Path) -> None:
+    """http.timeout_stall_s"""
+    with landing(configured(http={"timeout_stall_s": 0.3}), tmp_path) as client:
+        assert 0.25 < seconds_until_given_up(client, "https://pub.org/stall") < 2.0
+
+
+def test_a_file_that_takes_too_long_is_given_up_although_it_comes(configured: Settings, tmp_path: Path) -> None:
+    """http.timeout_total_s"""
+    with landing(configured(http={"timeout_total_s": 0.4}), tmp_path) as client:
+        assert 0.3 < seconds_until_given_up(client, "https://pub.org/long") < 2.0
+
+
+@pytest.mark.parametrize(("cap_s", "requests"), [(0.2, 1), (60.0, 2)])
+def test_a_pause_is_waited_out_up_to_the_cap(
+    configured: Settings, host: type[Host], tmp_path: Path, cap_s: float, requests: int
+) -> None:
+    """NET-06: http.retry_after_cap_s"""
+    cfg = configured(http={"retry_after_cap_s": cap_s}, policies={"landing": {"max_retries": 1}})
+    with landing(cfg, tmp_path) as client, pytest.raises(TransientFailure) as caught:
+        client.get("https://pub.org/busy", role=Role.LANDING)
+    assert len(host.asked) == requests
+    assert caught.value.retry_after_s == (1.0 if requests == 1 else None)
+
+
+def test_a_file_is_read_in_portions_of_the_size_set(configured: Settings, tmp_path: Path) -> None:
+    """download.chunk_size_bytes"""
+    cfg = configured(download={"chunk_size_bytes": 8192})
+    with landing(cfg, tmp_path) as client, client.stream("https://pub.org/x.pdf") as body:
+        portions = [len(portion) for portion in body.chunks()]
+    assert sum(portions) == len(PDF)
+    assert max(portions) == 8192
+
+
+@pytest.mark.parametrize("section", ["hosts", "default"])
+def test_a_host_is_left_alone_after_a_429(configured: Settings, tmp_path: Path, section: str) -> None:
+    """limits.hosts.<host>.pause_on_429_s, and limits.default for the others."""
+    pause: dict[str, Any] = {"pause_on_429_s": 77}
+    limits = {"shared": False, section: {"pub.org": pause} if section == "hosts" else pause}
+    with landing(configured(limits=limits), tmp_path) as client, pytest.raises(TransientFailure) as caught:
+        client.get("https://pub.org/busy", role=Role.LANDING)
+    assert caught.value.retry_after_s == 77.0
+
+
+def test_the_archive_is_left_alone_for_a_minute_as_shipped(configured: Settings, tmp_path: Path) -> None:
+    with landing(configured(), tmp_path) as client, pytest.raises(TransientFailure) as caught:
+        client.get("https://web.archive.org/busy", role=Role.LANDING)
+    assert caught.value.retry_after_s == 60.0
+
+
+def test_settings_of_one_source_alone_reach_it(configured: Settings) -> None:
+    cfg = configured(resolvers={"arxiv": {"metadata": True}, "landing": {"max_pages": 2}})
+    assert source_rules(cfg, "arxiv").options == {"metadata": True}
+    assert source_rules(cfg, "landing").options == {"site_rules": None, "max_pages": 2}
+    assert source_rules(cfg, "unpaywall").options == {}
+    settings = bootstrap._resolver_settings(bootstrap.all_source_rules(cfg))
+    assert settings["landing"].options["max_pages"] == 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"resolvers": {"landing": {"max_pages": 0}}}, "resolvers.landing.max_pages"),
+        ({"resolvers": {"unpaywall": {"metadata": True}}}, "resolvers.unpaywall.metadata"),
+        ({"http": {"timeout_stall_s": -1}}, "http.timeout_stall_s"),
+        ({"http": {"max_connections": 0}}, "http.max_connections"),
+        ({"limits": {"default": {"pause_on_429_s": -5}}}, "limits.default.pause_on_429_s"),
+    ],
+)
+def test_a_setting_without_sense_is_refused_by_name(settings: dict[str, Any], named: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=named):
+        load_config(None, settings, environ={}, user_file=tmp_path / "none")
+
+
+def test_a_cache_that_failed_is_told_in_the_summary(configured: Settings, tmp_path: Path) -> None:
+    cfg = configured(
+        hishel={"enabled": True, "base_path": str(tmp_path / "cache")},
+        storage={"root_dir": str(tmp_path), "min_free_bytes": 0},
+        telemetry={"manifest_path": str(tmp_path / "manifest.jsonl")},
+        queue={"path": str(tmp_path / "state" / "ledger.sqlite")},
+    )
+    with DownloadRun(cfg) as run:
+        first = run.process_artifacts(["https://pub.org/x.pdf"])
+        # From now on there is a file where the cache wants its folder.
+        for folder in (tmp_path / "cache").iterdir():
+            if folder.name != "pending":
+                folder.rename(tmp_path / f"was-{folder.name}")
+                folder.write_bytes(b"in the way")
+        second = run.process_artifacts(["https://pub.org/y.pdf"])
+    assert (first.successful, second.successful) == (1, 1)
+    notes = json.loads((tmp_path / "summary.json").read_text())["notes"]
+    assert [note for note in notes if note.startswith("the cache failed")]
+
+
+def test_what_robots_txt_forbade_is_told_in_the_summary(configured: Settings, tmp_path: Path) -> None:
+    """ROB-06: decisions are counted."""
+    cfg = configured(
+        robots={"enabled": True},
+        storage={"root_dir": str(tmp_path), "min_free_bytes": 0},
+        telemetry={"manifest_path": str(tmp_path / "manifest.jsonl")},
+        queue={"path": str(tmp_path / "state" / "ledger.sqlite")},
+    )
+    with DownloadRun(cfg) as run:
+        run.process_artifacts(["https://pub.org/x.pdf", "https://pub.org/private.pdf"])
+    notes = json.loads((tmp_path / "summary.json").read_text())["notes"]
+    assert [note for note in notes if "robots.txt" in note and "allowed 1, blocked 1" in note], notes

@@ -1,0 +1,234 @@
+"""Supplements, covers, previews and notices are told from the paper, and a paper is never taken for one."""
+
+from __future__ import annotations
+
+import io
+
+import pikepdf
+import pytest
+
+from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.facts import PdfFacts
+from DocsToKG.ContentDownload.proof.pdf import prove_pdf
+from DocsToKG.ContentDownload.proof.stand_ins import judge_stand_in
+
+DOI = "10.5555/nets.2020.5"
+TITLE = "On the shape of very deep networks"
+FILE = "https://example.org/nets/5.pdf"
+PROSE = "A network that is deep has a shape, and its shape is what this text is about. "
+
+
+def file(first_page: str, *, pages: int | None = 1, partly_read: bool = False) -> PdfFacts:
+    return PdfFacts(
+        pages=pages, encrypted=pages is None, linearized=False, warnings=(), doi_seen=(), title=None, version="1.7",
+        first_page=first_page, partly_read=partly_read,
+    )  # fmt: skip
+
+
+def work(title: str | None = TITLE, doi: str = DOI) -> WorkArtifact:
+    return WorkArtifact(work_id=f"doi:{doi}", doi=doi, title=title)
+
+
+def verdict(facts: PdfFacts, wanted: WorkArtifact | None = None, url: str = FILE) -> str | None:
+    try:
+        judge_stand_in(facts, wanted or work(), urls=(url,))
+    except CandidateRejected as error:
+        return error.reason
+    return None
+
+
+@pytest.mark.parametrize(
+    ("page", "url"),
+    [
+        ("Supporting Information\nFigure S1. Depth.\nTable S2. Shape.", FILE),
+        ("Supplementary Material for\nOn the shape of very deep networks\nA. Author, B. Author", FILE),
+        ("Supplementary Information to: On the Shape of Very Deep Networks", FILE),
+        ("J. Nets\nElectronic Supplementary Material\nCurves of depth", "https://example.org/a/nets-supplement.pdf"),
+        ("Supplemental Methods\nWe did more.", "https://example.org/a/nets_SI_1.pdf"),
+        ("Appendix S1\nFurther curves", "https://example.org/a/supporting-info.pdf"),
+        ("J. Nets\nSupporting Information\nOn the Shape of Very Deep Networks\nA. Author", FILE),
+        ("Supporting Information\nCurves of depth\nS1", FILE),
+        ("Online Appendix\nTable S1 shows more", FILE),
+        ("", "https://example.org/els-cdn/1-s2.0-S0001-mmc1.pdf"),
+        ("", "https://static.example.org/esm/art%3A10.1/MediaObjects/41_2020_5_MOESM1_ESM.pdf"),
+        ("", "https://pubs.example.org/doi/suppl/10.5555/nets/suppl_file/nets_si_001.pdf"),
+    ],
+)
+def test_a_supplement_is_not_the_paper(page, url):
+    assert verdict(file(page, pages=12), url=url) == Reason.SUPPLEMENT
+
+
+PAPERS = {
+    "a link to the supporting information before the abstract": (
+        "Cite This: J. Nets 2020\nSupporting Information\nABSTRACT: " + PROSE + "See Figure S1."
+    ),
+    "a spaced abstract": "Supplementary material\nA B S T R A C T\n" + PROSE + "Figure S1",
+    "a footnote about supplementary data": TITLE + "\n" + PROSE * 6 + "\nSupplementary data are in Table S1.",
+    "a link low on the page, then a running title": PROSE * 3 + "\nSupplementary Material\n" + TITLE,
+    "a heading without a second sign": "Supplementary Material\n" + PROSE,
+    "an appendix of its own": TITLE + "\n" + PROSE + "\nAppendix A. Proofs",
+    "the word in the title": "Supplementary feeding of deep networks\n" + PROSE + "Table S1",
+    "front matter words in running text": TITLE + "\nThe table of contents of nature is short. " + PROSE,
+}
+
+
+@pytest.mark.parametrize("name", PAPERS)
+@pytest.mark.parametrize("pages", [1, 12])
+def test_a_paper_that_speaks_of_its_supplement_is_kept(name, pages):
+    assert verdict(file(PAPERS[name], pages=pages)) is None
+
+
+def test_a_supplement_issue_is_no_supplement():
+    url = "https://example.org/vol-12-supplement-2/5.pdf"
+    assert verdict(file(TITLE + "\n" + PROSE, pages=9), url=url) is None
+    assert verdict(file("", pages=9), url=url) is None, "an unreadable page and a loose word are no evidence"
+
+
+def test_a_sure_name_over_a_readable_paper_is_a_slip():
+    assert verdict(file(TITLE + "\n" + PROSE, pages=9), url="https://example.org/a-mmc1.pdf") is None
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        work("Supplementary Material for: On the shape of very deep networks"),
+        work(doi="10.5555/journal.pone.001.s001"),
+        work(doi="10.6084/m9.figshare.12345"),
+        work(doi="10.5281/zenodo.12345"),
+    ],
+)
+def test_a_supplement_that_was_asked_for_is_kept(wanted):
+    assert verdict(file("Supplementary Material\nFigure S1", pages=3), wanted) is None
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "Please wait...\nIf this message is not eventually replaced with the proper contents of the document,",
+        "Preparing to download ...",
+        "Your download will begin in a moment",
+        "This is a preview of subscription content, log in to check access.\nAbstract " + PROSE,
+        TITLE + "\n" + PROSE * 60 + "\nPurchase this article",
+        "Retraction Note: On the shape of very deep networks\nThe editor has retracted this article.",
+        "WITHDRAWN: On the shape of very deep networks\nThis article has been withdrawn at the request of the author.",
+        "J. Nets\nThis article has been retracted: please see the policy.",
+        "Journal of Nets\nFront Matter\nVolume 3",
+        "Table of Contents",
+        "To cite this version: A. Author. On the shape. HAL is a multi-disciplinary open access archive",
+        "Citation for published version (APA)\nTake down policy\nIf you believe that this document breaches",
+    ],
+)
+def test_a_page_in_place_of_the_paper_is_a_stub(page):
+    assert verdict(file(page)) == Reason.STUB
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "Retraction Note: On the shape of very deep networks",
+        "This is a preview of subscription content",
+        "Table of Contents",
+        "To cite this version: A. Author. HAL is a multi-disciplinary open access archive",
+    ],
+)
+def test_the_same_page_before_a_paper_is_part_of_it(page):
+    """Repositories put a cover before the paper; publishers a notice before a retracted one."""
+    assert verdict(file(page, pages=2)) is None
+
+
+@pytest.mark.parametrize(
+    ("title", "page"),
+    [
+        ("Erratum to: On the shape of very deep networks", "Erratum\nThis article has been retracted in part."),
+        ("Retraction: On the shape of very deep networks", "Retraction\nThis article has been retracted."),
+        ("WITHDRAWN: On the shape of very deep networks", "WITHDRAWN: On the shape\nThis article has been withdrawn."),
+        ("Front Matter", "Front Matter"),
+        ("A Preview of Selected Articles", "A Preview of Selected Articles\nThis is a preview of what is to come."),
+    ],
+)
+def test_a_notice_that_was_asked_for_is_kept(title, page):
+    assert verdict(file(page), work(title)) is None
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        TITLE + "\n" + PROSE * 40,
+        TITLE + "\nAbstract. This manuscript has been removed from a drawer and found to be true.",
+        TITLE + "\n" + PROSE * 35 + "\nThis article has been withdrawn from sale by its publisher, which we regret.",
+        "RETRACTED ARTICLE\n" + TITLE + "\n" + PROSE,
+        "Letter to the Editor\nThe authors have retracted their claim, and we thank them.",
+        TITLE + "\nThis is a poster of one page.",
+        "",
+    ],
+)
+def test_a_paper_of_one_page_is_kept(page):
+    assert verdict(file(page)) is None
+
+
+def test_what_was_not_read_may_be_the_paper():
+    """A stamp that can be read over a page that cannot: a doubt is decided for the file."""
+    stamp = "To cite this version: A. Author. HAL is a multi-disciplinary open access archive"
+    assert verdict(file(stamp, partly_read=True)) is None
+    assert verdict(file("Supporting Information\nFigure S1", pages=9, partly_read=True)) is None
+
+
+def test_without_a_title_to_compare_with_a_notice_is_kept():
+    assert verdict(file("Retraction\nThis article has been retracted."), work(None)) is None
+
+
+def test_pages_behind_a_password_are_not_judged():
+    assert verdict(file("", pages=None), url="https://example.org/a-mmc1.pdf") is None
+
+
+def first_page_facts(tmp_path, content: bytes, **drawn: object) -> PdfFacts:
+    path = tmp_path / "candidate"
+    with pikepdf.new() as pdf:
+        page = pdf.add_blank_page(page_size=(600, 800))
+        page.obj.Contents = pdf.make_stream(content + b"% " + b"0123456789abcdef" * 80)
+        objects = {f"/{name}": pdf.make_stream(b"x", made) for name, made in drawn.items()}
+        page.obj.Resources = pikepdf.Dictionary(XObject=pikepdf.Dictionary(objects))
+        pdf.docinfo["/Producer"] = "nobody's press"
+        out = io.BytesIO()
+        pdf.save(out, compress_streams=False, static_id=True)
+    path.write_bytes(out.getvalue())
+    return prove_pdf(path)
+
+
+FORM = {"/Type": pikepdf.Name.XObject, "/Subtype": pikepdf.Name.Form}
+
+
+def image(width: int, height: int) -> dict[str, object]:
+    return {"/Subtype": pikepdf.Name.Image, "/Width": width, "/Height": height}
+
+
+def test_a_page_of_plain_strings_is_read_whole(tmp_path):
+    facts = first_page_facts(tmp_path, b"BT (A stamp) Tj ET q /Im0 Do Q", Im0=image(120, 80))
+    assert not facts.partly_read
+    assert facts.first_page == "A stamp"
+
+
+@pytest.mark.parametrize(
+    ("content", "drawn"),
+    [
+        (b"BT (A stamp) Tj <004100420043> Tj ET", {}),
+        (b"BT (A stamp) Tj [<00410042> -20 <0043>] TJ ET", {}),
+        (b"BT (A stamp) Tj (\\001\\002\\003\\004\\005) Tj ET", {}),
+        (b"BT (A stamp) Tj ET /Fm0 Do", {"Fm0": FORM}),
+        (b"BT (A stamp) Tj ET /Im0 Do", {"Im0": image(2480, 3508)}),
+        (b"BT (A stamp) Tj ET /Gone Do", {"Gone": {}}),
+    ],
+)
+def test_a_page_that_shows_more_than_its_strings_is_known_to_be_read_in_part(tmp_path, content, drawn):
+    assert first_page_facts(tmp_path, content, **drawn).partly_read
+
+
+def test_the_record_has_the_facts_and_not_the_text(tmp_path):
+    record = first_page_facts(tmp_path, b"BT (doi:10.5555/abc) Tj ET").record()
+    assert record["pages"] == 1
+    assert record["dois_seen"] == ["10.5555/abc"]
+    assert record["encrypted"] is False
+    assert record["version"]
+    assert "press" in record["producer"]
+    assert "first_page" not in record

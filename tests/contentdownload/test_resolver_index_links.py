@@ -1,0 +1,225 @@
+"""Links of indexes sorted by their looks, and what all indexes make of odd answers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.contentdownload.one_source import alone
+from tests.contentdownload.recorded import recorded
+from tests.contentdownload.scripted import CONTACT, SETTINGS, answer, ask, first_words, like, named
+
+from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.errors import TransientFailure
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, pages_of, sort_link
+from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
+from DocsToKG.Sandbox.profile import SandboxServer
+
+WORK = named("10.1234/abc")
+INDEXES = ("crossref", "semantic_scholar", "core", "doaj", "openaire", "openalex")
+URL = "https://repo.example.org/a.pdf"
+# One answer of each service, with every field that is read.
+SHAPES: dict[str, Any] = {
+    "crossref": {
+        "message": {
+            "DOI": "10.1234/ABC", "type": "journal-article", "title": ["T"], "issued": {"date-parts": [[2019, 4, 2]]},
+            "link": [{"URL": URL, "content-type": "application/pdf", "content-version": "vor"}],
+            "license": [{"URL": "https://creativecommons.org/licenses/by/4.0/", "content-version": "vor",
+                         "start": {"date-parts": [[2019, 2, 31]]}}],
+            "resource": {"primary": {"URL": "https://p.example.org/a"}},
+            "relation": {"has-preprint": [{"id": "10.48550/arXiv.2104.12255"}], "is-preprint-of": [{"id": "10.1/x"}]},
+            "updated-by": [{"type": "retraction", "DOI": "10.1/r"}], "update-to": [{"type": "x", "DOI": "10.1/r"}],
+        }
+    },
+    "semantic_scholar": {
+        "externalIds": {"DOI": "10.1234/abc", "ArXiv": "2104.12255", "PubMed": "7", "PubMedCentral": 8},
+        "openAccessPdf": {"url": URL, "status": "GREEN", "license": "CCBY"}, "title": "T", "year": 2019,
+    },
+    "core": {
+        "results": [{"doi": "10.1234/abc", "downloadUrl": URL, "sourceFulltextUrls": [URL], "arxivId": "2104.12255",
+                     "links": [{"type": "download", "url": URL}], "title": "T", "yearPublished": 2019}],
+    },
+    "doaj": {
+        "results": [{"bibjson": {"identifier": [{"type": "DOI", "id": "10.1234/abc"}], "title": "T", "year": "2019",
+                                 "link": [{"type": "fulltext", "url": URL}],
+                                 "journal": {"license": [{"type": "CC BY"}]}}}],
+    },
+    "openaire": {
+        "results": [{"pids": [{"scheme": "doi", "value": "10.1234/abc"}], "mainTitle": "T", "isGreen": True,
+                     "instances": [{"urls": [URL], "accessRight": {"label": "OPEN"}, "license": "CC BY",
+                                    "hostedBy": {"key": "opendoar____::1"}, "pids": []}]}],
+    },
+    "openalex": {
+        "id": "https://openalex.org/W12", "doi": "https://doi.org/10.1234/abc", "ids": {"pmid": "7"},
+        "best_oa_location": {"is_oa": True, "pdf_url": URL, "landing_page_url": URL, "source": {"type": "x"}},
+        "locations": [{"id": "pmh:oai:arXiv.org:2104.12255", "is_oa": True, "landing_page_url": URL}],
+        "has_content": {"pdf": True}, "is_retracted": True, "open_access": {"oa_status": "gold"},
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("url", "kind", "address"),
+    [
+        ("https://r.example.org/x/a.pdf", "file", None),
+        ("https://r.example.org/x/a.PDF?c=1", "file", None),
+        ("https://mededu.example.org/2023/1/e46939/PDF", "file", None),
+        ("https://direct.example.org/article-pdf/35/3/309", "file", None),
+        ("https://r.example.org/bitstreams/965a873d/download", "file", None),
+        ("https://ojs.example.org/index.php/x/article/download/13684/13533", "file", None),
+        ("https://journals.example.org/article/file?id=10.1/x&type=printable", "file", None),
+        ("https://europepmc.org/articles/PMC7?pdf=render", "file", None),
+        ("http://arxiv.org/abs/2104.12255v2", "file", "https://export.arxiv.org/pdf/2104.12255v2"),
+        ("https://x.example.org/doi/epdf/10.1/a", "file", "https://x.example.org/doi/pdf/10.1/a"),
+        ("https://hal.science/hal-01626324", "file", "https://hal.science/hal-01626324/document"),
+        ("https://doi.org/10.1234/abc", "page", None),
+        ("https://europepmc.org/articles/PMC7", "page", None),
+        ("https://ojs.example.org/index.php/x/article/view/13684", "page", None),
+        ("https://www.example.org/paper.html", "page", None),
+        ("http://hdl.handle.net/1959.3/447427", "page", None),
+        ("https://example.org", "page", "https://example.org/"),
+        ("https://j.example.org/2072-6694/9/8/107", "unclear", None),
+        ("https://r.example.org/get?documentIds=08&amp;appId=P", "unclear", "https://r.example.org/get?documentIds=08&appId=P"),
+    ],
+)  # fmt: skip
+def test_a_link_is_a_file_a_page_or_unclear_by_its_looks(url: str, kind: str, address: str | None) -> None:
+    link = sort_link(url)
+    assert link is not None
+    assert (link.kind, link.address) == (kind, address or url)
+    assert link.page == (url if "hal" in url else None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        None, "", "  ", "nonsense", "javascript:x", "ftp://x.example.org/a.pdf", "https://[", "https://x.example.org/a.docx",
+        "https://www.ncbi.nlm.nih.gov/pmc/articles/4221854/pdf/a.pdf", "https://x.example.org/data.xlsx",
+    ],
+)  # fmt: skip
+def test_a_link_that_gives_no_program_a_paper_is_none(url: str | None) -> None:
+    assert sort_link(url) is None
+
+
+def test_pages_are_told_once_and_without_the_works_own_doi() -> None:
+    urls = ["https://doi.org/10.1234/ABC", "https://doi.org/10.9/other", "https://x.example.org/p",
+            "https://x.example.org/p", "https://x.example.org/p.pdf", "https://osf.io/ab3cd", "nonsense"]  # fmt: skip
+    assert pages_of(map(sort_link, urls), own_doi="10.1234/abc") == (
+        "https://doi.org/10.9/other",
+        "https://x.example.org/p",
+        "https://osf.io/ab3cd",
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "is_other"),
+    [
+        ({"doi": "10.1/a", "pmid": "9"}, False),
+        ({"doi": "10.1/b", "pmid": "7"}, True),
+        ({"pmid": "7"}, False),
+        ({"pmid": "8"}, True),
+        ({"arxiv_id": "2104.12255"}, False),
+        ({}, False),
+    ],
+)
+def test_the_strongest_shared_identifier_tells_papers_apart(said: dict[str, str], is_other: bool) -> None:
+    note = other_paper(WorkArtifact("x", doi="10.1/a", pmid="7"), WorkArtifact("x", **said))  # type: ignore[arg-type]
+    assert (note is not None and note.startswith("wrong-article: ")) == is_other
+
+
+@pytest.mark.parametrize("name", INDEXES)
+@pytest.mark.parametrize(
+    ("page", "note"),
+    [
+        (answer(b"Resource not found.", 404), "not_in_index"),
+        (answer({"message": "Forbidden"}, 403), "refused"),
+        (answer(b"", 401), "refused"),
+        (answer({"error": "bad"}, 400), "http-status"),
+        (answer(b"{broken"), "malformed_answer"),
+        (answer([1]), "malformed_answer"),
+        (answer(b"[" * 200_000), "malformed_answer"),
+    ],
+)
+def test_every_other_answer_is_a_note(name: str, page: Any, note: str) -> None:
+    result = ask(name, WORK, page)
+    assert (result.plans, first_words(result.notes), result.work) == ((), [note], None)
+    if note == "refused":
+        assert f"resolvers.{name}." in result.notes[0]
+
+
+@pytest.mark.parametrize("name", INDEXES)
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_index_is_a_transient_failure_without_the_contact_address(name: str, status: int) -> None:
+    with pytest.raises(TransientFailure) as caught:
+        ask(name, WORK, answer(b"", status, retry_after="7"))
+    assert (caught.value.http_status, caught.value.retry_after_s) == (status, 7.0)
+    assert CONTACT not in f"{caught.value} {caught.value.url}"
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_a_whole_answer_gives_the_file_and_its_source(name: str) -> None:
+    result = ask(name, WORK, answer(SHAPES[name]))
+    assert result.plans[0].url == URL
+    assert {plan.resolver_name for plan in result.plans} == {name}
+    assert all(plan.evidence for plan in result.plans)
+    assert result.work is not None
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_any_json_as_answer_raises_nothing(name: str) -> None:
+    @settings(max_examples=150, deadline=None)
+    @given(body=like(SHAPES[name]))
+    def drive_it(body: Any) -> None:
+        raw = json.dumps(body).encode()
+        result: ResolverResult = ask(name, WORK, answer(raw))
+        assert result.plans or result.notes
+        assert all(plan.url.startswith(("https://", "http://")) for plan in result.plans)
+
+    drive_it()
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(max_size=60) | st.text(max_size=40).map("https://x.example.org/".__add__))
+def test_any_text_as_a_link_raises_nothing(text: str) -> None:
+    link = sort_link(text)
+    assert link is None or link.address.startswith(("http://", "https://"))
+
+
+@pytest.mark.parametrize("name", INDEXES)
+def test_no_key_and_no_secret_is_in_a_plan_or_note(name: str) -> None:
+    assert "sesame" not in repr(ask(name, WORK, answer(SHAPES[name]), settings=SETTINGS))
+    without = ask(name, WORK, answer(SHAPES[name]), settings=ResolverSettings())
+    assert first_words(without.notes)[:1] == (["missing_key"] if name in ("core", "openalex") else [])
+
+
+def test_recorded_open_pdfs_of_semantic_scholar_are_nowhere_taken_for_pages() -> None:
+    """The service calls each of these a PDF, and each is one by its address."""
+    [exchange] = json.loads(recorded("semanticscholar", "search-open-access-pdf.json").read_text())
+    links = [sort_link(each["openAccessPdf"]["url"]) for each in json.loads(exchange["response"]["body_text"])["data"]]
+    kinds = [link.kind for link in links if link is not None]
+    assert len(kinds) == 100
+    assert LinkKind.PAGE not in kinds
+    assert kinds.count(LinkKind.FILE) >= 97
+
+
+@pytest.mark.parametrize("name", ["crossref", "semantic_scholar", "openalex"])
+def test_alone_an_index_leads_to_the_right_papers(
+    name: str, calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], tmp_path: Path
+) -> None:
+    """Against the sandbox's truth: what is stored is a file of the paper asked for."""
+    world = calm_sandbox.world
+    works = [work for work in map(world.work, range(20)) if work.oa_status == "gold"][:4]
+    outcomes = alone(name, calm_sandbox, tmp_path, [work.doi for work in works], make_config)
+    stored = [(work, outcomes[f"doi:{work.doi.lower()}"]) for work in works]
+    assert sum(outcome.ok for _, outcome in stored) >= 2
+    for work, outcome in stored:
+        if outcome.ok:
+            digest = hashlib.sha256((tmp_path / (outcome.path or "")).read_bytes()).hexdigest()
+            assert digest in {hashlib.sha256(file).hexdigest() for file in world.acceptable_files(work).values()}
