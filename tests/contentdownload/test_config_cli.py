@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -213,16 +213,22 @@ def test_help_loads_nothing_heavy(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_help_answers_at_once(tmp_path: Path) -> None:
-    """Best of three, as a person meets it after the first time."""
+    """Best of four, as a person meets it after the first time; in processor time, since others may be at work."""
     code = (
         "import sys; sys.argv = ['content', '--help']; from DocsToKG.ContentDownload.cli.main import content; content()"
     )
     taken = []
     for _ in range(4):
-        began = time.monotonic()
+        began = _children_s()
         assert python("-c", code, cwd=tmp_path).returncode == 0
-        taken.append(time.monotonic() - began)
+        taken.append(_children_s() - began)
     assert min(taken) < 0.4
+
+
+def _children_s() -> float:
+    """Processor time of the processes that this one has started and seen end."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 @pytest.mark.parametrize("name", ["dev.yaml", "prod.yaml", "full.yaml"])
