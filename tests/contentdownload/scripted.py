@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from DocsToKG.ContentDownload.api.ports import Call, Page, Resolver
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids import parse_identifier, to_work
@@ -28,14 +29,26 @@ class ScriptedClient:
 
     def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
         self.asked.append(url)
-        answer = self.answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return given(self.answers.pop(0))
         yield
 
     def open(self, *args, **kwargs):  # type: ignore[no-untyped-def]
         raise AssertionError("a resolver downloads nothing (RES-09)")
+
+
+def given(answer: Page | Exception) -> Page:
+    """As the real client gives it: an answer that says "not now" is raised."""
+    if isinstance(answer, Exception):
+        raise answer
+    if answer.status == 429 or answer.status >= 500:
+        after = answer.headers.get("retry-after")
+        raise TransientFailure(
+            "http-status",
+            f"status {answer.status}",
+            http_status=answer.status,
+            retry_after_s=float(after) if after else None,
+        )
+    return answer
 
 
 def answer(body: Any = b"", status: int = 200, **headers: str) -> Page:

@@ -192,3 +192,13 @@ def test_nothing_at_all_is_no_breach() -> None:
     finally:
         db.close()
     assert sqlite3.sqlite_version_info >= (3, 35)
+
+
+def test_what_the_users_filters_left_out_is_neither_tried_nor_failed(tmp_path: Path) -> None:
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        record.finish(obtained("doi:1"))
+        record.finish(ManifestRecord(doc_id="doi:2", outcome="skip", reason="filtered"))
+    with Catalog(tmp_path / "manifest.sqlite") as catalog:
+        told = catalog.figures()
+    assert (told.attempted, told.obtained, told.failed, told.left_out) == (1, 1, 0, 1)
+    assert told.yield_ratio == 1.0

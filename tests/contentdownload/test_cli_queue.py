@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli import queue_lines
-from DocsToKG.ContentDownload.cli.queue import queue_app
+from DocsToKG.ContentDownload.cli.app import queue_app
 from DocsToKG.ContentDownload.cli.queue_lines import read_lines
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 
@@ -147,8 +147,11 @@ def test_list_and_show_tell_about_jobs(run, path):
 def test_cancel_needs_a_reason(run):
     run("enqueue", "local:1")
     run("cancel", "1", code=2)
-    assert json.loads(run("cancel", "1", "--reason", "withdrawn", "--json").stdout) == {"canceled": True}
-    assert "over already" in run("cancel", "1", "--reason", "again").stdout
+    assert json.loads(run("cancel", "1", "--reason", "withdrawn", "--json").stdout) == {
+        "canceled": 1,
+        "over_already": 0,
+    }
+    assert "0 jobs are canceled, 1 over already" in run("cancel", "1", "--reason", "again").stdout
     assert counts(run)["canceled"] == 1
 
 

@@ -66,9 +66,13 @@ def test_the_shipped_tiers_are_in_the_promised_order() -> None:
     """RES-01, with two tiers between them for the sources that came later."""
     assert [(tier.name, tier.parallel, tier.sources) for tier in SHIPPED.tiers] == [
         ("direct_oa", 2, ("unpaywall_pdf", "arxiv_pdf", "pmc_pdf")),
-        ("repositories", 2, ("zenodo", "figshare", "hal", "osti", "biorxiv", "datacite")),
+        ("repositories", 2, ("zenodo", "figshare", "biorxiv", "datacite")),
         ("doi_follow", 1, ("doi_redirect_pdf",)),
-        ("indexes", 2, ("openalex", "crossref", "semantic_scholar", "core", "doaj", "openaire", "fatcat")),
+        (
+            "indexes",
+            2,
+            ("openalex", "crossref", "hal", "osti", "semantic_scholar", "core", "doaj", "openaire", "fatcat"),
+        ),
         ("landing_scrape", 2, ("landing_scrape_pdf", "europe_pmc_pdf")),
         ("archive", 1, ("wayback_pdf",)),
     ]
@@ -185,9 +189,9 @@ def test_the_order_moves_sources_within_their_tier_only() -> None:
     plan = tier_plan(loaded(**{"resolvers.order": ["pmc_pdf", "europe_pmc", "unpaywall"]}))
     assert [tier.sources for tier in plan] == [
         ("pmc", "unpaywall", "arxiv"),
-        ("zenodo", "figshare", "hal", "osti", "biorxiv", "datacite"),
+        ("zenodo", "figshare", "biorxiv", "datacite"),
         ("doi_redirect",),
-        ("openalex", "crossref", "semantic_scholar", "core", "doaj", "openaire", "fatcat"),
+        ("openalex", "crossref", "hal", "osti", "semantic_scholar", "core", "doaj", "openaire", "fatcat"),
         ("europe_pmc", "landing"),
         ("wayback",),
     ]

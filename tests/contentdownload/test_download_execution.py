@@ -16,7 +16,7 @@ from pathlib import Path
 import pikepdf
 import pytest
 
-from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -116,11 +116,12 @@ class Desk:
         rules: DownloadRules | None = None,
         claim: Callable[[], bool] = lambda: True,
         cancel: CancelToken | None = None,
+        client: Client | None = None,
         **plan: object,
     ) -> StoredCopy | None:
         download = CandidateDownload(self.store, rules or DownloadRules(), SystemClock(), self)
         call = Call(work.work_id, cancel or CancelToken())
-        steps = download(DownloadPlan(url, "unpaywall", **plan), work, self.client, call, claim)  # type: ignore[arg-type]
+        steps = download(DownloadPlan(url, "unpaywall", **plan), work, client or self.client, call, claim)  # type: ignore[arg-type]
         return drive(steps, gate=self.gate, clock=SystemClock(), cancel=CancelToken())
 
     def refused(self, url: str, **how: object) -> str:
@@ -138,6 +139,17 @@ class Desk:
         """Everything below the root, temporary files included."""
         found = (path for path in self.store.root.rglob("*") if path.is_file())
         return sorted(str(path.relative_to(self.store.root)) for path in found)
+
+
+class Paced(RateRetryClient):
+    """The same client before a host of another pace."""
+
+    def __init__(self, client: RateRetryClient, interval_s: float) -> None:
+        self.__dict__.update(client.__dict__)
+        self._interval = interval_s
+
+    def interval_s(self, url: str) -> float:
+        return self._interval
 
 
 @pytest.fixture
@@ -303,6 +315,39 @@ def test_a_published_digest_is_compared(desk: Desk, algorithm: str) -> None:
     assert len(desk.origin.asked) == 2, "the bytes that failed were not kept for the next try"
 
 
+def test_a_cached_file_that_does_not_match_its_digest_is_purged_and_asked_for_again(desk: Desk) -> None:
+    """DL-11, FAIL-07: the server has the right file by now; the cache must not stand before it."""
+    url = desk.lay("/a.pdf", paper(), **FRESH)
+    desk.get(url)
+    new = paper(size=30_000)
+    desk.lay("/a.pdf", new, **FRESH)
+    right = f"sha256:{hashlib.sha256(new).hexdigest()}"
+    assert stored(desk.get(url, checksum=right)).path.read_bytes() == new
+    assert len(desk.origin.asked) == 2
+    assert stored(desk.get(url, checksum=right)).stream.from_cache, "the new file took the old one's place"
+
+
+def test_a_digest_that_never_matches_costs_one_request_more_than_the_cache(desk: Desk) -> None:
+    """DL-11, TEL-07: both refusals are told."""
+    url = desk.lay("/a.pdf", paper(), **FRESH)
+    desk.get(url)
+    with pytest.raises(TransientFailure):
+        desk.get(url, checksum="md5:" + "0" * 32)
+    assert len(desk.origin.asked) == 2
+    assert [(told.verb, told.status, told.reason) for told in desk.attempts] == [
+        (Verb.FINALIZE, AttemptStatus.CONTENT_POLICY_SKIP, Reason.CHECKSUM_MISMATCH)
+    ] * 2
+
+
+def test_a_cached_file_of_another_work_stays_in_the_cache(desk: Desk) -> None:
+    url = desk.lay("/a.pdf", paper(), **FRESH)
+    desk.get(url)
+    other = WorkArtifact("doi:10.5555/other", doi="10.5555/other", title="A story of many fishes")
+    assert desk.refused(url, work=other) == Reason.WRONG_ARTICLE
+    assert stored(desk.get(url)).stream.from_cache
+    assert len(desk.origin.asked) == 1
+
+
 def test_the_digest_of_a_wrapped_file_may_be_of_either(desk: Desk) -> None:
     packed = gzip.compress(paper())
     url = desk.lay("/a.pdf", packed)
@@ -388,6 +433,65 @@ def test_head_refuses_what_is_surely_no_paper_before_the_body_is_asked_for(desk:
     assert desk.refused(desk.lay("/b", paper()), rules=small) == Reason.POLICY_SIZE
     assert [method for method, _, _ in desk.origin.asked] == ["HEAD", "HEAD"]
     assert desk.get(desk.lay("/c", paper(), Content_Type="image/pdf"), rules=rules) is not None
+
+
+HEAD = DownloadRules(head_enabled=True)
+
+
+def answering(desk: Desk, status: int, *, only_head: bool = False) -> None:
+    """Answers with `status`, HEAD alone or everything."""
+    answer = desk.origin.do_GET
+
+    def do(self: Origin) -> None:
+        if only_head and self.command == "GET":
+            answer(self)
+            return
+        type(self).asked.append((self.command, self.path, self.headers.get("Range", "")))
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    desk.origin.do_GET = desk.origin.do_HEAD = do  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(("status", "asked"), [(403, ["HEAD", "GET"]), (404, ["HEAD"]), (410, ["HEAD"])])
+def test_head_refuses_a_copy_that_is_gone_or_forbidden(desk: Desk, status: int, asked: list[str]) -> None:
+    """RES-21, RES-24: 403 may be about HEAD, so a few bytes are asked for; the whole file is not."""
+    answering(desk, status)
+    with pytest.raises(CandidateRejected) as caught:
+        desk.get("https://pub.org/a", rules=HEAD)
+    assert (caught.value.reason, caught.value.http_status) == (Reason.HTTP_STATUS, status)
+    assert [method for method, _, _ in desk.origin.asked] == asked
+    assert all(ranged for method, _, ranged in desk.origin.asked if method == "GET")
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_host_that_is_busy_at_head_is_left_alone(desk: Desk, status: int) -> None:
+    """RES-21: no GET follows."""
+    answering(desk, status)
+    with pytest.raises(TransientFailure) as caught:
+        desk.get("https://pub.org/a", rules=HEAD)
+    assert caught.value.http_status == status
+    assert {method for method, _, _ in desk.origin.asked} == {"HEAD"}
+
+
+@pytest.mark.parametrize("status", [400, 401, 406])
+def test_a_host_that_answers_head_with_nonsense_loses_nothing(desk: Desk, status: int) -> None:
+    """RES-21"""
+    url = desk.lay("/a.pdf", paper())
+    answering(desk, status, only_head=True)
+    assert desk.get(url, rules=HEAD) is not None
+    assert [method for method, _, _ in desk.origin.asked] == ["HEAD", "GET"]
+
+
+def test_head_is_left_out_where_requests_are_dear(desk: Desk) -> None:
+    """LIM-05"""
+    url = desk.lay("/a.pdf", paper())
+    slow = Paced(desk.client, 1.1)
+    assert desk.get(url, rules=HEAD, client=slow) is not None
+    assert [method for method, _, _ in desk.origin.asked] == ["GET"]
+    assert desk.get(desk.lay("/b.pdf", paper()), rules=HEAD, client=Paced(desk.client, 1.0)) is not None
+    assert [method for method, _, _ in desk.origin.asked] == ["GET", "HEAD", "GET"]
 
 
 def test_a_rival_that_was_first_leaves_nothing_to_store(desk: Desk) -> None:

@@ -11,9 +11,19 @@ from pathlib import Path
 import pytest
 from tests.contentdownload.search_bench import OpenGate
 
-from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.steps import Gate, Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, Hop, Reason, Role, StoredCopy, WorkArtifact
+from DocsToKG.ContentDownload.api.types import (
+    Attempt,
+    AttemptStatus,
+    DownloadPlan,
+    Hop,
+    Reason,
+    Role,
+    StoredCopy,
+    Verb,
+    WorkArtifact,
+)
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
@@ -47,6 +57,9 @@ class Body:
         return None
 
     def confirm(self, sha256: str) -> None:
+        return None
+
+    def reject(self) -> None:
         return None
 
 
@@ -84,6 +97,7 @@ class Bench:
     origin: Origin
     endings: list[Ended] = field(default_factory=list)
     cancels: list[CancelToken] = field(default_factory=list)
+    told: list[Attempt] = field(default_factory=list)
 
     def submit(self, work_id: str, url: str = URL, **plan: str) -> None:
         work = WorkArtifact(work_id, doi=work_id.removeprefix("doi:"))
@@ -99,14 +113,25 @@ class Bench:
         assert len(self.endings) == count
 
 
+class Lines(NullSink):
+    def __init__(self) -> None:
+        self.told: list[Attempt] = []
+
+    def attempt(self, attempt: Attempt) -> None:
+        self.told.append(attempt)
+
+
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     clock = SystemClock()
     store = LocalStore(tmp_path, min_free_bytes=0)
     store.prepare()
-    shared = SharedDownload(CandidateDownload(store, DownloadRules(), clock), open_stored=store.open, clock=clock)
+    lines = Lines()
+    shared = SharedDownload(
+        CandidateDownload(store, DownloadRules(), clock), open_stored=store.open, clock=clock, attempts=lines
+    )
     with Frontier(gate=OpenGate(), clock=clock, threads=3) as frontier:  # type: ignore[arg-type]
-        yield Bench(store, shared, frontier, Origin())
+        yield Bench(store, shared, frontier, Origin(), told=lines.told)
 
 
 def copies(bench: Bench) -> list[StoredCopy]:
@@ -181,9 +206,23 @@ def test_a_checksum_that_does_not_fit_sends_the_next_one_to_the_network(bench: B
     bench.submit("doi:10.1234/one", checksum="md5:" + "0" * 32)
     bench.wait(2)
     assert isinstance(bench.endings[1].error, TransientFailure)
+    assert len(bench.origin.opened) == 2, "kept bytes prove nothing against the server, so it was asked at once"
     bench.submit("doi:10.1234/one")
     bench.wait(3)
-    assert len(bench.origin.opened) == 2
+    assert len(bench.origin.opened) == 3
+
+
+def test_a_body_served_from_the_store_leaves_its_line(bench: Bench) -> None:
+    """TEL-07"""
+    bench.origin.held.set()
+    bench.submit("doi:10.1234/one")
+    bench.wait(1)
+    assert bench.told == []
+    bench.submit("doi:10.1234/two")
+    bench.wait(2)
+    [line] = bench.told
+    assert (line.verb, line.status, line.reason) == (Verb.GET, AttemptStatus.CACHE_HIT, Reason.OK)
+    assert (line.work_id, line.url, line.host, line.from_cache) == ("doi:10.1234/two", URL, "a.org", True)
 
 
 def test_a_work_called_off_while_it_waits_leaves_and_one_called_off_while_it_fetches_makes_room(bench: Bench) -> None:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
-from tests.contentdownload.search_bench import WORK, Source, bench
+from tests.contentdownload.search_bench import WORK, Bench, Source, bench
 
 from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
-from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadStreamResult, Reason, Role, StoredCopy, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare, WorkBudget
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter, metered
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.pipeline import HeldFile, WorkLimits
+from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.clock import ManualClock
 
 
@@ -148,7 +150,7 @@ def test_the_share_of_a_source_ends_before_the_whole_and_counts_in_it() -> None:
     assert (share.seconds_left(), whole.seconds_left()) == (2, 22)
     share.spend(4)
     assert (share.seconds_left(), whole.seconds_left()) == (0, 18)
-    with pytest.raises(TransientFailure, match="budget_exhausted: the 10 s for one source are used"):
+    with pytest.raises(TransientFailure, match="timeout: the 10 s for one source are used"):
         share.take_attempt("metadata")
     whole.take_attempt("artifact")
     whole.spend(18)
@@ -182,13 +184,116 @@ def test_a_work_that_used_its_time_ends_with_that_reason() -> None:
     assert run.downloads.tried == []
 
 
+def test_a_work_whose_last_copy_was_cut_by_its_own_budget_says_so_and_may_come_back() -> None:
+    """RES-26: the host was sending; it was our time that ran out."""
+    error = TransientFailure(Reason.TIMEOUT, "DeadlineExceeded", url="https://a.org/1")
+    run = bench(Source("a", costs=(("metadata", 1.0),), urls=("https://a.org/1",)))
+    run.limits = WorkLimits(total_s=60, attempts=20)
+
+    def download(plan, work, client, call, claim):  # type: ignore[no-untyped-def]
+        call.budget.take_attempt("artifact")
+        yield Wait(0.0, "a body")
+        call.budget.spend(59.5)
+        raise error
+
+    run.downloads = download
+    outcome = run.run()
+    assert outcome.reason == outcome.meta["cause"] == "budget_exhausted"
+    assert outcome.meta["retryable"]
+    assert "Until then: 1 too slow at a.org" in outcome.meta["explanation"]
+
+
+def test_a_copy_that_was_slow_within_the_budget_is_no_overrun() -> None:
+    error = TransientFailure(Reason.TIMEOUT, "ReadTimeout", url="https://a.org/1")
+    outcome = bench(Source("a", ("https://a.org/1",)), errors={"https://a.org/1": error}).run()
+    assert (outcome.reason, outcome.meta["cause"]) == ("all_tiers_exhausted", "timeout")
+
+
+ROBOTS = CandidateRejected(Reason.ROBOTS, "robots.txt disallows it", url="https://pub.org/a")
+
+
+@pytest.mark.parametrize("landing", [Source("landing", error=ROBOTS), Source("landing", notes=("robots: pub.org",))])
+def test_robots_at_the_page_that_would_name_the_file_is_a_skip(landing: Source) -> None:
+    """ROB-03, ROB-04: and no placeholder is left in what the user reads."""
+    outcome = bench(Source("index", notes=("not_in_index",)), landing).run()
+    assert (outcome.classification, outcome.reason) == ("skip", "robots")
+    assert outcome.meta["explanation"] == (
+        "No file was found: the pages that should name it are forbidden by robots.txt."
+    )
+
+
+def test_robots_at_a_page_does_not_hide_that_a_copy_is_gone_or_a_page_walled() -> None:
+    """ROB-04: something else was possible, and failed."""
+    gone = bench(Source("landing", error=ROBOTS), Source("b", ("https://b.org/1",))).run()
+    assert (gone.classification, gone.meta["cause"]) == ("error", "http-status")
+    walled = bench(Source("landing", error=ROBOTS), Source("b", notes=("challenge: b.org",))).run()
+    assert (walled.classification, walled.meta["cause"]) == ("error", "challenge")
+    later = bench(Source("landing", error=ROBOTS), Source("b", error=TransientFailure(Reason.TIMEOUT))).run()
+    assert (later.classification, later.meta["retryable"]) == ("error", True)
+
+
+def test_one_copy_forbidden_by_robots_and_another_by_the_user_is_a_skip() -> None:
+    """ROB-04."""
+    errors = {
+        "https://a.org/1": CandidateRejected(Reason.ROBOTS, url="https://a.org/1"),
+        "https://b.org/1": CandidateRejected(Reason.FILTERED, "licence unknown", url="https://b.org/1"),
+    }
+    outcome = bench(Source("a", ("https://a.org/1",)), Source("b", ("https://b.org/1",)), errors=errors).run()
+    assert (outcome.classification, outcome.reason) == ("skip", "robots")
+
+
+@pytest.mark.parametrize(("revalidated", "reason"), [(False, "already-present"), (True, "not-modified")])
+def test_the_cache_giving_the_file_on_record_is_a_skip(revalidated: bool, reason: str) -> None:
+    """CACHE-20, CACHE-21: another has obtained the work since it was looked up; nothing new was written."""
+    copy = cached_copy(revalidated=revalidated, duplicate=True)
+    held = [None, HeldFile(copy.sha256, copy.size_bytes)]
+    outcome = cached_run(copy, already=lambda work: held.pop(0)).run()
+    assert (outcome.classification, outcome.reason, outcome.path) == ("skip", reason, None)
+    assert outcome.meta["sha256"] == copy.sha256
+
+
+def test_a_body_from_the_cache_that_is_not_on_record_is_a_success() -> None:
+    """CACHE-20, CACHE-21: and so is one that had to be written again."""
+    copy = cached_copy(revalidated=True, duplicate=True)
+    assert cached_run(copy, already=lambda work: None).run().ok
+    other = [None, HeldFile("cd" * 32, 3)]
+    assert cached_run(copy, already=lambda work: other.pop(0)).run().ok
+    written = cached_copy(revalidated=True, duplicate=False)
+    held = [None, HeldFile(written.sha256, 3)]
+    assert cached_run(written, already=lambda work: held.pop(0)).run().ok
+
+
+def cached_copy(*, revalidated: bool, duplicate: bool) -> StoredCopy:
+    stream = DownloadStreamResult(
+        Path("t"), 3, 200, "application/pdf", "ab", "cd", "https://a.org/1", from_cache=True, revalidated=revalidated
+    )
+    return StoredCopy(Path("f.pdf"), "ab" * 32, 3, "application/pdf", stream, duplicate=duplicate)
+
+
+def cached_run(copy: StoredCopy, *, already: Callable[[WorkArtifact], HeldFile | None]) -> Bench:
+    def download(plan, work, client, call, claim):  # type: ignore[no-untyped-def]
+        yield Wait(0.0, "a body")
+        return copy
+
+    run = bench(Source("a", ("https://a.org/1",)))
+    run.downloads, run.already = download, already
+    return run
+
+
+def test_a_pipeline_that_is_closed_does_not_come_back() -> None:
+    pipeline = bench(Source("a"))._pipeline()
+    pipeline.close()
+    with pytest.raises(Cancelled):
+        pipeline.process(WORK)
+
+
 def test_a_source_that_used_its_share_is_passed_over_and_the_work_may_come_back() -> None:
     """RES-26, RES-27: slow today is not gone for ever."""
     slow = Source("a", ("https://a.org/1",), costs=(("metadata", 8.0), ("metadata", 8.0), ("metadata", 8.0)))
     run = bench(slow, Source("b", ("https://b.org/1",)), good="https://b.org/1")
     run.more = {"source_s": {"a": 10.0}}
     assert run.run().meta["resolver"] == "b"
-    assert (run.told[0].source, run.told[0].outcome, run.told[0].reason) == ("a", "timeout", "budget_exhausted")
+    assert (run.told[0].source, run.told[0].outcome, run.told[0].reason) == ("a", "timeout", "timeout")
     missed = bench(slow, Source("b"))
     missed.more = run.more
     outcome = missed.run()
@@ -243,3 +348,18 @@ def test_metered_steps_pass_values_and_exceptions_through() -> None:
     with pytest.raises(StopIteration) as stop:
         wrapped.throw(LookupError())
     assert stop.value.value == "permit caught"
+
+
+def test_a_moment_that_is_too_short_for_an_answer_is_not_begun() -> None:
+    """A request with a millisecond left is sent for nothing, and would look like a server that does not answer."""
+    whole = WorkBudget(total_s=120, attempts=5)
+    share = SourceShare(whole, seconds=10)
+    share.spend(9.999)
+    with pytest.raises(TransientFailure) as late:
+        share.take_attempt(Role.METADATA)
+    assert late.value.reason == Reason.TIMEOUT
+    whole.spend(109.9)
+    with pytest.raises(CandidateRejected) as over:
+        whole.take_attempt(Role.ARTIFACT)
+    assert over.value.reason == Reason.BUDGET_EXHAUSTED
+    WorkBudget(total_s=0.1, attempts=1).take_attempt(Role.ARTIFACT)  # little in all is what the user wants

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
+from DocsToKG.ContentDownload.cli.plan import filter_words
 from DocsToKG.ContentDownload.config.filters import Filters, FiltersConfig, year_range
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import ConfigError
@@ -176,3 +178,21 @@ def test_a_wrong_setting_names_itself_and_what_would_be_right(settings: dict[str
 def test_the_environment_sets_filters_too() -> None:
     config = load_config(None, environ={"DOCSTOKG_CONTENT_FILTERS__LICENSE": "cc-by, cc0"})
     assert config.filters.license == ("cc-by", "cc0")
+
+
+@pytest.mark.parametrize("name", ["banana", "cc-bi", "open"])
+def test_a_licence_that_nobody_knows_is_refused_with_those_that_exist(name: str) -> None:
+    with pytest.raises(ValueError, match="not a licence known here; there are cc0, cc-by"):
+        FiltersConfig(license=(name,))
+
+
+@pytest.mark.parametrize("name", ["cc-by", "CC BY 4.0", "mit", "public-domain", "publisher-specific-oa"])
+def test_licences_of_the_indexes_are_known(name: str) -> None:
+    assert FiltersConfig(license=(name,)).license == (name,)
+
+
+@pytest.mark.parametrize("empty", ["", ",", " , "])
+def test_an_empty_filter_is_no_filter_turned_off(empty: str) -> None:
+    """A shell variable that is not set must not fetch everything."""
+    with pytest.raises(typer.BadParameter, match="--license is empty"):
+        filter_words(empty, None, None, None, None)

@@ -282,3 +282,10 @@ def test_a_key_in_an_address_never_becomes_part_of_an_id() -> None:
     assert "hunter2" not in one.work_id
     assert one.work_id != two.work_id
     assert "hunter2" in str(one.landing_urls)
+
+
+@pytest.mark.parametrize("unseen", ["\u200b", "\u200e", "\ufeff", "\u00ad", "\u2060", "\u202a"])
+def test_signs_that_nobody_sees_are_no_part_of_an_identifier(unseen: str) -> None:
+    """As they come along when a DOI is copied from a web page."""
+    for text in (f"10.1234/abc{unseen}", f"{unseen}10.1234/abc", f"https://doi.org/10.1234/{unseen}abc"):
+        assert parse_identifier(text).value == "10.1234/abc"

@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
+from DocsToKG.ContentDownload.fallback.budget import WorkBudget
 from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
@@ -113,15 +114,13 @@ class World:
         self.stacks: list[HttpStack] = []
         self.breakers = Breakers(clock=self.clock, settings=BreakerSettings(), sink=self.told)
 
-    def client(
-        self, *, retry: RetryPolicy = ONCE, robots: bool = False, timeout_read_s: float = 5.0
-    ) -> RateRetryClient:
+    def client(self, *, retry: RetryPolicy = ONCE, robots: bool = False, wait_s: float = 5.0) -> RateRetryClient:
         wire = LeanTransport(
             guard=AddressGuard(),
             names=StaticNames({"*": PUBLIC}),
             connect_to=ConnectTo({"*": f"plain://127.0.0.1:{self.port}"}),
         )
-        stack = build_http_stack(wire, user_agent="DocsToKG/test", timeout_read_s=timeout_read_s)
+        stack = build_http_stack(wire, user_agent="DocsToKG/test")
         self.stacks.append(stack)
         common: dict[str, Any] = {
             "http": stack.http,
@@ -132,7 +131,7 @@ class World:
             "random": lambda: 0.5,
             "breakers": self.breakers,
         }
-        policy = SourcePolicy("unpaywall", retry=retry)
+        policy = SourcePolicy("unpaywall", retry=retry, wait_s=wait_s)
         rules = Robots(**common) if robots else None
         return RateRetryClient("unpaywall", gate=self.limits, robots=rules, policy=policy, **common)
 
@@ -267,7 +266,7 @@ def test_bodies_that_end_short_or_stall_trip_it(world: World, headers: dict[str,
     """Many a broken server sends a good head and then nothing."""
     world.breakers = Breakers(clock=world.clock, settings=BreakerSettings(min_samples=3), sink=world.told)
     world.site.moods["down.org"] = lambda path: (200, headers)
-    client = world.client(timeout_read_s=0.15)
+    client = world.client(wait_s=0.15)
     for n in range(3):
         assert world.ask(client, f"https://down.org/{n}") in (Reason.SIZE_MISMATCH, Reason.TIMEOUT)
     assert world.state("host:down.org") is OPEN
@@ -620,3 +619,21 @@ def test_switched_off_nothing_is_left_alone(world: World, tmp_path: Path) -> Non
     with DownloadRun(load_config(None, settings, environ={}, user_file=tmp_path / "none")) as run:
         run.process_artifacts(urls)
     assert world.site.counts["down.org"] >= 6
+
+
+@pytest.mark.parametrize("role", [Role.METADATA, Role.ARTIFACT])
+def test_our_own_time_running_out_is_no_failure_of_a_host_that_is_only_slow(world: World, role: Role) -> None:
+    """BRK-02: what a work has left says nothing about the server."""
+    world.breakers = Breakers(clock=world.clock, settings=BreakerSettings(min_samples=1), sink=world.told)
+
+    def slow(path: str) -> tuple[int, dict[str, str]]:
+        time.sleep(0.3)
+        return 200, {}
+
+    world.site.moods["slow.org"] = slow
+    client = world.client()
+    for n in range(3):
+        call = Call("w", budget=WorkBudget(total_s=0.1, attempts=9))
+        assert world.ask(client, f"https://slow.org/{n}", role, call) == Reason.TIMEOUT
+    assert [status.failure_rate for status in world.breakers.statuses()] == [0.0] * len(world.breakers.statuses())
+    assert world.told.changes == []

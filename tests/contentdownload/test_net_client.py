@@ -14,10 +14,11 @@ from typing import Any
 import httpx2
 import pytest
 
-from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
@@ -26,12 +27,14 @@ from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.backoff import RetryPolicy
+from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.transport.errors import DeadlineExceeded
 
 PDF = b"%PDF-1.7\n" + b"x" * 5000 + b"\n%%EOF\n"
+CALL = Call("doi:10.1/x")
 PDF_SHA = hashlib.sha256(PDF).hexdigest()
 URL = "https://cdn.publisher.org/article/abcd5678.pdf"
 
@@ -515,7 +518,7 @@ class Budget:
         self.attempts, self.left = attempts, seconds
 
     def take_attempt(self, role: str = "artifact") -> None:
-        if self.attempts == 0:
+        if self.attempts == 0 or self.left <= 0:
             raise CandidateRejected(Reason.BUDGET_EXHAUSTED)
         self.attempts -= 1
 
@@ -541,6 +544,28 @@ def test_no_request_starts_without_time(rig: Rig) -> None:
     assert rig.requests == []
 
 
+def test_a_host_that_is_held_back_costs_no_attempt(rig: Rig) -> None:
+    """RES-26: only what is sent is counted; a pause longer than we wait for is none of it."""
+    budget = Budget(3)
+    rig.limits.hold("cdn.publisher.org", rig.clock.monotonic() + 500, "Retry-After")
+
+    for number in range(4):
+        steps = rig.client().open(f"{URL}?{number}", Role.ARTIFACT, Call("w", budget=budget))
+        assert isinstance(next(steps), Gate)
+        with pytest.raises(TransientFailure):
+            steps.throw(TransientFailure(Reason.RETRY_AFTER, "the gate stays shut"))
+    assert (budget.attempts, rig.requests) == (3, [])
+
+
+def test_a_budget_that_is_used_up_gives_the_place_back(rig: Rig) -> None:
+    rig.limits = Limits(clock=rig.clock, default_host=HostLimit(1, {"*": (Rate(1, 30),)}))
+    with pytest.raises(CandidateRejected):
+        rig.run(rig.client().open(URL, Role.ARTIFACT, Call("w", budget=Budget(0))))
+    rig.site = lambda request: pdf()
+    rig.download(rig.client())
+    assert rig.rate_waits == []
+
+
 def test_time_is_spent_in_exchanges_and_not_while_parked(rig: Rig) -> None:
     def slow(answer: Callable[[], Answer]) -> Callable[[], Answer]:
         def site() -> Answer:
@@ -559,17 +584,17 @@ def test_time_is_spent_in_exchanges_and_not_while_parked(rig: Rig) -> None:
     ("role", "policy_s", "shared_s", "budget_s", "wait_s", "whole_s"),
     [
         (Role.METADATA, 10.0, 60.0, None, 10.0, 10.0),
-        (Role.LANDING, 100.0, 60.0, None, 60.0, 100.0),
+        (Role.LANDING, 100.0, 60.0, None, 100.0, 100.0),
         (Role.ARTIFACT, 10.0, 60.0, None, 10.0, 900.0),
-        (Role.ARTIFACT, 100.0, 7.0, None, 7.0, 900.0),
+        (Role.ARTIFACT, 100.0, 7.0, None, 100.0, 900.0),
         (Role.METADATA, 10.0, 60.0, 4.0, 10.0, 4.0),
         (Role.ARTIFACT, 10.0, 60.0, 40.0, 10.0, 40.0),
     ],
 )
-def test_a_request_carries_the_tighter_wait_and_the_time_of_its_role(
+def test_a_request_carries_the_wait_of_its_policy_and_the_time_of_its_role(
     rig: Rig, role: Role, policy_s: float, shared_s: float, budget_s: float | None, wait_s: float, whole_s: float
 ) -> None:
-    """CFG-14, CFG-23, NET-16"""
+    """CFG-14, CFG-23, NET-16: the policy wins over the shared client's wait; only a connection takes the shorter."""
     rig.site = lambda request: pdf()
     client = rig.client(timeout_s=policy_s, timeout_read_s=shared_s)
     budget = None if budget_s is None else Budget(9, budget_s)
@@ -937,3 +962,134 @@ def test_a_body_that_breaks_off_hands_on_no_end(rig: Rig) -> None:
     with pytest.raises(TransientFailure):
         list(opened.chunks())
     opened.close()
+
+
+# --- guards ---------------------------------------------------------------------------------------------------------
+
+GUARDED = b"<html><head><title>Just a moment...</title></head><script>window._cf_chl_opt={}</script></html>"
+BUSY = b"<html><head><title>503 Service Unavailable</title></head><body>Come back later.</body></html>"
+
+
+def html(status: int, body: bytes, **headers: str) -> httpx2.Response:
+    return httpx2.Response(status, headers={"content-type": "text/html; charset=utf-8", **headers}, content=body)
+
+
+@pytest.mark.parametrize("status", [202, 403, 429, 503])
+@pytest.mark.parametrize("ask", ["fetch", "open"])
+def test_a_bot_check_is_refused_at_once_and_held_against_nobody(rig: Rig, status: int, ask: str) -> None:
+    """API-FACTS 22: it will be there next time too, and says nothing about the health of the host."""
+    told: list[str] = []
+    breakers = Breakers(clock=rig.clock, settings=BreakerSettings(min_samples=1), sink=NullSink())
+    client = rig.client()
+    client._breakers = breakers
+    rig.site = lambda request: html(status, GUARDED, **{"retry-after": "3600"})
+    for number in range(3):
+        with pytest.raises(CandidateRejected) as caught:
+            rig.run(getattr(client, ask)(f"{URL}?{number}", Role.LANDING, CALL))
+        told.append(caught.value.reason)
+    assert told == [Reason.CHALLENGE] * 3
+    assert len(rig.requests) == 3
+    assert (rig.waits, rig.rate_waits) == ([], [])
+    assert [status.failure_rate for status in breakers.statuses()] == [0.0]
+    assert [(attempt.status, attempt.http_status) for attempt in rig.attempts] == [("http-get", status)] * 3
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_busy_server_with_a_page_of_its_own_is_asked_again(rig: Rig, status: int) -> None:
+    rig.site = in_turn(lambda: html(status, BUSY), lambda: html(200, b"<html>here it is</html>"))
+    page = rig.run(rig.client().fetch(URL, Role.LANDING, CALL))
+    assert (page.body, len(rig.requests)) == (b"<html>here it is</html>", 2)
+
+
+def test_a_page_that_was_looked_at_is_read_whole(rig: Rig) -> None:
+    body = b"<html><title>Forbidden</title>" + bytes(range(32, 127)) * 1000 + b"</html>"
+    rig.site = lambda request: html(403, body)
+    assert rig.run(rig.client().fetch(URL, Role.LANDING, CALL)).body == body
+
+
+def test_only_the_beginning_of_a_refusal_is_looked_at(rig: Rig) -> None:
+    read: list[int] = []
+
+    class Endless(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            while True:
+                read.append(4096)
+                yield b"<p>" * 1365 + b" "
+
+    rig.site = lambda request: httpx2.Response(503, headers={"content-type": "text/html"}, stream=Endless())
+    with pytest.raises(TransientFailure):
+        rig.run(rig.client(retry=RetryPolicy(max_attempts=1)).open(URL, Role.ARTIFACT, CALL))
+    assert 4096 <= sum(read) <= 20_480
+
+
+def test_a_refusal_that_breaks_off_is_still_a_busy_server(rig: Rig) -> None:
+    class Cut(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield b"<html>"
+            raise httpx2.ReadError("cut")
+
+    rig.site = lambda request: httpx2.Response(503, headers={"content-type": "text/html"}, stream=Cut())
+    with pytest.raises(TransientFailure) as caught:
+        rig.run(rig.client(retry=RetryPolicy(max_attempts=1)).open(URL, Role.ARTIFACT, CALL))
+    assert caught.value.http_status == 503
+    assert [attempt.status for attempt in rig.attempts] == ["http-get"]
+
+
+@pytest.mark.parametrize("status", [429, *range(500, 600)])
+def test_who_reads_a_page_never_meets_a_busy_server(rig: Rig, status: int) -> None:
+    """Sources rely on it: whatever says "not now" is raised."""
+    rig.site = lambda request: httpx2.Response(status, content=b"{}")
+    with pytest.raises(TransientFailure) as caught:
+        rig.run(rig.client(retry=RetryPolicy(max_attempts=1)).fetch(URL, Role.METADATA, CALL))
+    assert caught.value.http_status == status
+
+
+# --- what others ask of it ------------------------------------------------------------------------------------------
+
+
+def test_the_interval_of_a_host_is_its_slowest_rule(rig: Rig) -> None:
+    """LIM-05"""
+    rate = HostLimit(2, {"artifact": (Rate(1, 3), Rate(1000, 86400)), "metadata": (Rate(1, 9),)})
+    rig.limits = Limits(
+        clock=rig.clock,
+        default_host=HostLimit(2),
+        hosts={"slow.org": rate},
+        groups={"*.grouped.org": HostLimit(2, {"*": (Rate(1, 2),)})},
+    )
+    client = rig.client()
+    assert client.interval_s("https://free.org/a.pdf") == 0.0
+    assert client.interval_s("https://slow.org/a.pdf") == pytest.approx(3.0)
+    assert client.interval_s("https://a.grouped.org/a.pdf") == pytest.approx(2.0)
+    rig.limits.set_crawl_delay("free.org", 20.0)
+    assert client.interval_s("https://free.org/a.pdf") == 20.0
+
+
+def read_and_confirm(rig: Rig, client: RateRetryClient) -> Any:
+    opened = rig.run(client.open(URL, Role.ARTIFACT, CALL))
+    data = b"".join(opened.chunks())
+    opened.close()
+    rig.cas[hashlib.sha256(data).hexdigest()] = data
+    opened.confirm(hashlib.sha256(data).hexdigest())
+    return opened
+
+
+def test_a_rejected_body_leaves_the_cache_wherever_it_came_from(rig: Rig) -> None:
+    """DL-11, FAIL-07: a cached file that fails its proof would fail it for ever."""
+    client = rig.client(cache=True)
+    rig.site = lambda request: pdf(**{"cache-control": "max-age=600"})
+    read_and_confirm(rig, client)
+    cached = read_and_confirm(rig, client)
+    assert (cached.from_cache, len(rig.requests)) == (True, 1)
+    cached.reject()
+    fresh = read_and_confirm(rig, client)
+    assert (fresh.from_cache, len(rig.requests)) == (False, 2)
+    fresh.reject()
+    late = rig.run(client.open(URL, Role.ARTIFACT, CALL))
+    assert (late.from_cache, len(rig.requests)) == (False, 3)
+    list(late.chunks())
+    late.close()
+    late.reject()
+    late.confirm(PDF_SHA)
+    last = rig.run(client.open(URL, Role.ARTIFACT, CALL))
+    last.close()
+    assert (last.from_cache, len(rig.requests)) == (False, 4)

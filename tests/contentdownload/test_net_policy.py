@@ -9,6 +9,10 @@ import httpx2
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason, Role
+from DocsToKG.ContentDownload.bootstrap import _policy
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.config.rules import source_rules
+from DocsToKG.ContentDownload.config.sources import PolicyConfig
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.httpx import client as promised_client
 from DocsToKG.ContentDownload.httpx import hishel_build
@@ -150,3 +154,13 @@ def test_promised_names_are_the_real_ones() -> None:
     assert promised_client.TokenBucket is TokenBucket
     assert hishel_build.build_cache_transport is cache.build_cache_transport
     assert hishel_build.build_http_stack is build.build_http_stack
+
+
+def test_a_source_with_a_timeout_of_its_own_waits_that_long() -> None:
+    """NET-16: the policy wins for its source; the general read timeout is for those without one."""
+    cfg = load_config(
+        None, {"http": {"timeout_read_s": 4}, "policies": {"unpaywall_pdf": {"timeout_s": 90}}}, environ={}
+    )
+    assert _policy(cfg, source_rules(cfg, "unpaywall"), "DocsToKG/1").wait_s == 90.0
+    cfg.policies["unpaywall_pdf"] = PolicyConfig()
+    assert _policy(cfg, source_rules(cfg, "unpaywall"), "DocsToKG/1").wait_s == 4.0

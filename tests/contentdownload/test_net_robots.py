@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx2
 import pytest
+from protego import Protego
 
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
@@ -16,7 +18,7 @@ from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict
+from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, _held_bytes
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
 
@@ -335,3 +337,45 @@ def test_an_exempt_place_is_not_asked_for_its_rules(scene: Scene) -> None:
     # The pages of the same host are asked, and so is a host that only begins alike.
     for url in ("https://zenodo.org/records/1", "https://web.archive.org.evil.example/x"):
         assert isinstance(next(robots.check(url, Call("w"))), Gate)
+
+
+def test_an_exempt_place_is_counted_and_logged_as_such(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
+    """ROB-06"""
+    scene.robots._exempt = ("zenodo.org/api/",)
+    with caplog.at_level(logging.DEBUG, logger="DocsToKG.ContentDownload.net.robots"):
+        assert scene.check("https://zenodo.org/api/records/1?token=s3cret").state == "exempt"
+        scene.robots.excuse("https://api.crossref.org/works/10.1/x")
+    assert scene.robots.decisions == {"exempt": 2}
+    told = [record.getMessage() for record in caplog.records if record.name.endswith("net.robots")]
+    assert told == ["robots.txt of https://zenodo.org: exempt", "robots.txt of https://api.crossref.org: exempt"]
+
+
+def wildcards(count: int) -> bytes:
+    return b"User-agent:*\n" + b"".join(b"Allow:/%x*\n" % number for number in range(count))
+
+
+def test_what_is_remembered_is_bounded_by_what_it_takes_in_memory(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by the bytes that came: parsed rules take many times as much."""
+    monkeypatch.setattr("DocsToKG.ContentDownload.net.robots._MOST_BYTES", 200 * 1024)
+    scene.answer = lambda request: rules(wildcards(100))
+    for number in range(5):
+        assert scene.check(f"https://h{number}.org/x").allowed
+    assert len(wildcards(100)) * 5 < 10 * 1024
+    assert list(scene.robots._known) == ["https://h3.org", "https://h4.org"]
+    assert scene.robots._kept_bytes <= 200 * 1024
+
+
+@pytest.mark.slow
+def test_the_estimate_of_the_memory_is_not_too_low() -> None:
+    large = wildcards(36_000)
+    assert 460_000 < len(large) < 500 * 1024
+    tracemalloc.start()
+    try:
+        parsed = Protego.parse(large.decode())
+        parsed.can_fetch("https://a.org/x", "DocsToKG")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert 20 * len(large) < held <= _held_bytes(large)

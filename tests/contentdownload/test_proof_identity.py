@@ -67,7 +67,6 @@ def test_a_landing_page_of_another_paper_rejects_its_file():
         file(declared=OTHER, first_page=f"https://doi.org/{WANTED}"),
         file(declared=OTHER, second_page=WANTED),
         file(declared=f"{OTHER} and 10.5555/third.1"),
-        file(declared=f"{WANTED}.supplement"),
         file(declared=f"{WANTED}/v2"),
     ],
 )
@@ -99,6 +98,43 @@ def test_a_preprint_and_its_published_paper_are_one_work(preprint):
     assert not rejected(file(declared=preprint))
     assert not rejected(file(declared=WANTED), work(preprint))
     assert not rejected(file(), page_doi=preprint)
+
+
+@pytest.mark.parametrize("suffix", [".s001", "-supplement", "/suppl", ".suppl1", "-mmc1"])
+def test_a_part_with_a_doi_of_its_own_is_a_supplement(suffix):
+    with pytest.raises(CandidateRejected, match="supplement"):
+        judge_identity(file(declared=WANTED + suffix), work())
+    assert not rejected(file(declared=WANTED + suffix), work(WANTED + suffix))
+    assert rejected(file(declared=WANTED), work(WANTED + suffix))
+
+
+def test_the_next_word_run_into_the_doi_is_no_part():
+    assert not rejected(file(first_page=f"https://doi.org/{WANTED}.Supplementary\nwords", declared=OTHER))
+    assert not rejected(file(first_page=f"https://doi.org/{WANTED}Received 3 May", declared=OTHER))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        f"Erratum to: J Nets 3. https://doi.org/{WANTED}",
+        f"The original article can be found online at https://doi.org/{WANTED}",
+        f"[12] A. Author, doi:{WANTED}",
+    ],
+)
+def test_the_files_own_doi_outranks_one_that_it_only_mentions(page):
+    assert rejected(file(declared=OTHER, first_page=page))
+    assert not rejected(file(declared=OTHER, first_page=f"{TITLE}\nA. Author\n{page}")), "it bears the title"
+
+
+def test_the_first_doi_of_a_page_that_speaks_of_the_paper_is_its_own():
+    assert rejected(file(first_page=f"doi:{OTHER}\nErratum\nThe original article: https://doi.org/{WANTED}"))
+    assert not rejected(file(first_page=f"doi:{OTHER}\nsome words\nhttps://doi.org/{WANTED}"))
+
+
+def test_a_doi_on_the_second_page_counts_where_the_first_cannot_be_judged():
+    assert rejected(file(declared=OTHER, first_page="Quite another story", second_page=WANTED))
+    assert not rejected(file(declared=OTHER, first_page=TITLE, second_page=WANTED))
+    assert not rejected(file(declared=OTHER, second_page=WANTED))
 
 
 def test_a_deposited_copy_is_kept():

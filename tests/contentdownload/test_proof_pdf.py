@@ -19,6 +19,7 @@ import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.imprint import shown_text
 from DocsToKG.ContentDownload.proof.pdf import is_gzip, prove_pdf, unwrap_gzip
 from DocsToKG.Sandbox.pdf import Paper
 from DocsToKG.Sandbox.pdf import make_pdf as make_paper
@@ -414,3 +415,24 @@ def test_a_broken_gzip_is_no_file(tmp_path):
     path.write_bytes(b"\x1f\x8b\x08" + b"?" * 500)
     with pytest.raises(CandidateRejected, match=Reason.CORRUPT_PDF):
         list(unwrap_gzip(path, max_bytes=1 << 20))
+
+
+HOSTILE_PAGES = {
+    "blanks": b"BT (" + b" " * 1_000_000 + b") Tj ET",
+    "line ends": b"BT (" + b"\\n \n" * 250_000 + b") Tj ET",
+    "hidden brackets without an end": b"BT (" + b"\\(" * 500_000,
+    "octal": b"BT (" + b"\\040" * 250_000 + b") Tj ET",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE_PAGES)
+def test_a_hostile_page_costs_no_more_time_than_its_length(name: str) -> None:
+    """One thread that reads a page for minutes would stop the whole process."""
+    began = time.process_time()
+    assert len(shown_text(HOSTILE_PAGES[name])) <= 20_000
+    assert time.process_time() - began < 3.0
+
+
+def test_the_words_of_a_page_are_those_between_its_blanks() -> None:
+    content = rb"BT (  On \(very\) deep  ) Tj T* [(net) -20 (works) -300 (here)] TJ ( ) Tj 0 -12 Td (10.1/x) Tj ET"
+    assert shown_text(content) == "On (very) deep\nnetworks here\n10.1/x"

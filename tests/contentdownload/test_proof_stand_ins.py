@@ -50,6 +50,8 @@ def verdict(facts: PdfFacts, wanted: WorkArtifact | None = None, url: str = FILE
         ("J. Nets\nSupporting Information\nOn the Shape of Very Deep Networks\nA. Author", FILE),
         ("Supporting Information\nCurves of depth\nS1", FILE),
         ("Online Appendix\nTable S1 shows more", FILE),
+        ("Supporting Information\nTable S1. Summary of strains", FILE),
+        ("Supplement of J. Nets\nSupplement of\nOn the shape of very deep networks\nFigure S1", FILE),
         ("", "https://example.org/els-cdn/1-s2.0-S0001-mmc1.pdf"),
         ("", "https://static.example.org/esm/art%3A10.1/MediaObjects/41_2020_5_MOESM1_ESM.pdf"),
         ("", "https://pubs.example.org/doi/suppl/10.5555/nets/suppl_file/nets_si_001.pdf"),
@@ -63,6 +65,7 @@ PAPERS = {
     "a link to the supporting information before the abstract": (
         "Cite This: J. Nets 2020\nSupporting Information\nABSTRACT: " + PROSE + "See Figure S1."
     ),
+    "a summary for an abstract": "Supplementary material\nSUMMARY\n" + PROSE + "Figure S1",
     "a spaced abstract": "Supplementary material\nA B S T R A C T\n" + PROSE + "Figure S1",
     "a footnote about supplementary data": TITLE + "\n" + PROSE * 6 + "\nSupplementary data are in Table S1.",
     "a link low on the page, then a running title": PROSE * 3 + "\nSupplementary Material\n" + TITLE,
@@ -95,11 +98,18 @@ def test_a_sure_name_over_a_readable_paper_is_a_slip():
         work("Supplementary Material for: On the shape of very deep networks"),
         work(doi="10.5555/journal.pone.001.s001"),
         work(doi="10.6084/m9.figshare.12345"),
-        work(doi="10.5281/zenodo.12345"),
+        work("Additional file 1 of On the shape of very deep networks", doi="10.5281/zenodo.12345"),
+        work(None, doi="10.5281/zenodo.12345"),
     ],
 )
 def test_a_supplement_that_was_asked_for_is_kept(wanted):
     assert verdict(file("Supplementary Material\nFigure S1", pages=3), wanted) is None
+
+
+def test_a_deposited_paper_is_not_its_supplement():
+    """A deposit's DOI may stand for a paper or for data; only its title tells."""
+    assert verdict(file("Supplementary Material\nFigure S1"), work(doi="10.5281/zenodo.12345")) == Reason.SUPPLEMENT
+    assert verdict(file(TITLE + "\n" + PROSE), work(doi="10.5281/zenodo.12345")) is None
 
 
 @pytest.mark.parametrize(

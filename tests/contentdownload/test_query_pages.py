@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -13,7 +13,8 @@ from tests.contentdownload.scripted import ScriptedClient, answer, drive
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
 from DocsToKG.ContentDownload.errors import InputError, TransientFailure
-from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery, page_of_works, read_query
+from DocsToKG.ContentDownload.resolvers.openalex_query import DeadCursor, WorksQuery, page_of_works, read_query
+from DocsToKG.ContentDownload.runner.query_pages import QueryPages
 
 CALL = Call("query:openalex")
 NOTHING = {"results": [], "meta": {"count": 0}}
@@ -143,3 +144,34 @@ def test_whatever_the_service_answers_is_a_page_or_a_known_error(body: Any) -> N
     with contextlib.suppress(TransientFailure):
         page = drive(page_of_works(read_query("cats"), None, client, CALL))
         assert all(work.work_id for work in page.works)
+
+
+def test_a_cursor_that_the_service_has_forgotten_begins_the_list_anew(caplog: pytest.LogCaptureFixture) -> None:
+    client = ScriptedClient(
+        answer({"message": "cursor is not valid"}, 400), answer({"results": [record(1)], "meta": {"next_cursor": "n"}})
+    )
+
+    class Driver:
+        def drive(self, steps: Any, cancel: Any) -> Any:
+            with pytest.raises((StopIteration, DeadCursor)) as done:
+                next(steps)
+            if isinstance(done.value, DeadCursor):
+                raise done.value
+            return done.value.value
+
+    pages = QueryPages(pipeline=cast(Any, Driver()), client=cast(Any, client), base_url="https://o.org", has_key=False)
+    page = pages.page(read_query("is_oa:true"), "stale")
+    assert ([work.doi for work in page.works], page.next_cursor) == (["10.1/1"], "n")
+    assert ["cursor=stale" in client.asked[0], "cursor=*" in client.asked[1]] == [True, True]
+    assert "begun anew" in caplog.text
+
+
+def test_a_first_page_that_is_refused_is_no_matter_of_the_cursor() -> None:
+    for cursor, is_dead in ((None, False), ("abc", True)):
+        with pytest.raises(InputError) as caught:
+            drive_raising(page_of_works(read_query("is_oa:true"), cursor, ScriptedClient(answer({}, 400)), CALL))
+        assert isinstance(caught.value, DeadCursor) is is_dead
+
+
+def drive_raising(steps: Any) -> None:
+    next(steps)

@@ -129,3 +129,22 @@ def test_every_other_answer_is_a_note(pages: list[Page], note: str) -> None:
 def test_a_busy_service_is_asked_later() -> None:
     with pytest.raises(TransientFailure):
         ask("biorxiv", WORK, answer(NOTHING), answer(b"", 503))
+
+
+def test_a_version_in_the_doi_is_the_version_asked_for() -> None:
+    source = BiorxivResolver(settings=ResolverSettings())
+    result, asked = resolve(source, named(f"{DOI}v1"), posts(post("1"), post("2")))
+    assert asked == [f"https://api.biorxiv.org/details/biorxiv/{DOI}/na/json"]
+    pdf, _ = result.plans
+    assert (pdf.url, pdf.page_doi) == (f"https://www.biorxiv.org/content/{DOI}v1.full.pdf", DOI)
+
+
+def test_a_version_that_does_not_exist_is_not_replaced_by_another() -> None:
+    result = ask("biorxiv", named(f"{DOI}v3"), posts(post("1"), post("2")))
+    assert (result.plans, result.notes) == ((), ("no_open_copy: there is no version 3",))
+
+
+def test_a_versioned_doi_of_a_withdrawn_preprint_is_known_to_be_withdrawn() -> None:
+    result = ask("biorxiv", named(f"{DOI}v1"), posts(post("1"), post("2", type="WITHDRAWN")))
+    assert result.work is not None
+    assert result.work.is_retracted is True

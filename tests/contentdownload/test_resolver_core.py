@@ -116,3 +116,21 @@ def test_only_records_with_the_doi_count() -> None:
     assert first_words(read(other, silent).notes) == ["wrong-article"]
     assert read().notes == ("not_in_index",)
     assert read(None, 7).notes == ("not_in_index",)
+
+
+def test_the_preprint_comes_after_copies_of_unknown_version() -> None:
+    copy = "https://core.ac.uk/download/1.pdf"
+    result = read(record(downloadUrl="http://arxiv.org/abs/2104.12255", links=[{"type": "download", "url": copy}]))
+    assert [plan.url for plan in result.plans] == [copy, "https://export.arxiv.org/pdf/2104.12255"]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "HTTP"])
+def test_links_into_its_own_api_are_left_out_whatever_their_spelling(scheme: str) -> None:
+    result = read(record(downloadUrl=f"{scheme}://API.core.ac.uk/v3/outputs/1/download"))
+    assert (result.plans, result.notes) == ((), ("no_oa_pdf",))
+
+
+def test_each_copy_has_the_licence_of_its_own_record() -> None:
+    one, other = "https://core.ac.uk/download/1.pdf", "https://core.ac.uk/download/2.pdf"
+    result = read(record(downloadUrl=one, license="cc-by"), record(downloadUrl=other))
+    assert [(plan.url, plan.license) for plan in result.plans] == [(one, "cc-by"), (other, None)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import date
 from typing import Any
 
@@ -269,3 +270,42 @@ def test_recorded_refusals_are_notes(name: str, index: int, note: str) -> None:
     response = json.loads(recorded("crossref", f"{name}.json").read_text())[index]["response"]
     result, _ = resolve(source(), WORK, answer(response["body_text"].encode(), response["status"]))
     assert first_words(result.notes) == [note]
+
+
+@pytest.mark.parametrize("use", ["text-mining", "similarity-checking", "unspecified"])
+@pytest.mark.parametrize(
+    ("oa_status", "licences", "proposed"),
+    [
+        ("closed", [], False),
+        ("closed", [licence(TERMS, version="tdm")], False),
+        ("closed", [licence(CC_BY)], True),
+        ("bronze", [], True),
+        (None, [], True),
+    ],
+)
+def test_links_of_a_closed_work_are_no_open_copies(
+    use: str, oa_status: str | None, licences: list[dict[str, Any]], proposed: bool
+) -> None:
+    """Behind them are files for subscribers, and this machine may stand in a subscriber's house."""
+    message = {"DOI": "10.1234/A(1)<B>", "link": [link("https://p.example.org/a.pdf", use=use)], "license": licences}
+    result, _ = resolve(source(), replace(WORK, oa_status=oa_status), answer({"message": message}))
+    assert [plan.url for plan in result.plans] == (["https://p.example.org/a.pdf"] if proposed else [])
+    assert ("no_open_licence" in result.notes) == (CC_BY not in [each["URL"] for each in licences])
+
+
+def test_the_preprint_of_a_closed_work_is_proposed() -> None:
+    relation = {"has-preprint": [{"id-type": "doi", "id": "10.48550/arxiv.2104.12255"}]}
+    message = {"DOI": "10.1234/A(1)<B>", "relation": relation, "link": [link("https://p.example.org/a.pdf")]}
+    result, _ = resolve(source(), replace(WORK, oa_status="closed"), answer({"message": message}))
+    assert [plan.url for plan in result.plans] == ["https://export.arxiv.org/pdf/2104.12255"]
+
+
+@pytest.mark.parametrize(("status", "why_not"), [(403, "refused"), (401, None), (404, None)])
+def test_who_was_blocked_by_hand_asks_no_more_in_this_run(status: int, why_not: str | None) -> None:
+    crossref = source()
+    assert crossref.applies_to(WORK) is None
+    resolve(crossref, WORK, answer(b"", status))
+    assert crossref.applies_to(WORK) == why_not
+    if why_not is not None:
+        result, asked = resolve(crossref, WORK)
+        assert (result.notes, asked) == (("refused",), [])

@@ -11,6 +11,7 @@ from tests.contentdownload.scripted import SETTINGS, answer, ask, first_words, n
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.doaj import DoajResolver
+from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, known_of
 
 WORK = named("10.1234/abc")
 
@@ -53,10 +54,13 @@ def test_a_work_without_doi_is_not_asked_for() -> None:
 def test_a_page_is_learnt_though_it_is_called_pdf() -> None:
     result = read(article("https://j.example.org/2072-6694/9/8/107"))
     assert (result.plans, result.notes) == ((), ("no_oa_pdf",))
+    assert result.work is not None
     assert result.work == WorkArtifact(
         WORK.work_id, title="T", publication_year=2016, doi="10.1234/abc", license="CC BY", oa_status="gold",
-        landing_urls=("https://j.example.org/2072-6694/9/8/107",),
+        landing_urls=("https://j.example.org/2072-6694/9/8/107",), metadata=result.work.metadata,
     )  # fmt: skip
+    page = known_of(result.work, "http://j.example.org/2072-6694/9/8/107")
+    assert page == CopyFacts("publishedVersion", "CC BY", "publisher")
 
 
 def test_a_file_is_a_plan_under_the_journals_licence() -> None:

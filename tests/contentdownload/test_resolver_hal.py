@@ -57,8 +57,33 @@ def test_it_takes_works_with_a_page_of_hal_and_no_others(url: str, hal_id: str |
         assert parse_qs(urlsplit(asked).query)["q"] == [f'halId_s:"{hal_id}"']
 
 
-def test_a_doi_alone_costs_no_search_and_a_given_id_does() -> None:
+def by_doi(*deposits: dict[str, Any]) -> Page:
+    docs = [doc for each in deposits for doc in each["response"]["docs"]]
+    return answer({"response": {"numFound": len(docs), "docs": docs}})
+
+
+def test_a_doi_is_looked_up_where_no_page_is_known() -> None:
     source = HalResolver(settings=ResolverSettings())
+    result, [asked] = resolve(source, named("10.1234/abc"), by_doi(found()))
+    assert parse_qs(urlsplit(asked).query)["q"] == ['doiId_s:"10.1234/abc"']
+    assert [plan.url for plan in result.plans] == [FILE]
+    _, [asked] = resolve(source, WorkArtifact("x", doi='10.1234/a"b\\c'), by_doi())
+    assert parse_qs(urlsplit(asked).query)["q"] == [r'doiId_s:"10.1234/a\"b\\c"']
+
+
+def test_of_several_deposits_of_a_doi_the_one_with_a_file_is_taken() -> None:
+    notice = found(halId_s="hal-00000001", fileMain_s=None, submitType_s="notice")
+    assert [plan.url for plan in ask("hal", named("10.1234/abc"), by_doi(notice, found())).plans] == [FILE]
+
+
+@pytest.mark.parametrize("doi", ["10.1234/other", None])
+def test_a_deposit_without_the_doi_asked_for_is_another_paper(doi: str | None) -> None:
+    result = ask("hal", named("10.1234/abc"), by_doi(found(doiId_s=doi)))
+    assert (result.plans, result.work, first_words(result.notes)) == ((), None, ["wrong-article"])
+
+
+def test_look_ups_by_doi_can_be_switched_off_and_a_given_id_is_asked_for_still() -> None:
+    source = HalResolver(settings=ResolverSettings(options={"by_doi": False}))
     assert source.applies_to(named("10.1234/abc")) == "not_mine"
     assert source.applies_to(WorkArtifact("x", doi="10.1234/abc", metadata={"hal_id": "HAL-01234567v1"})) is None
     assert source.applies_to(WorkArtifact("x", metadata={"hal_id": 'hal-01234567" OR *'})) == "not_mine"

@@ -8,6 +8,7 @@ import pytest
 from tests.contentdownload.scripted import SETTINGS, answer, ask, first_words, named, resolve
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, known_of
 from DocsToKG.ContentDownload.resolvers.openaire import OpenAireResolver
 
 WORK = named("10.1234/abc")
@@ -62,10 +63,14 @@ def test_files_are_plans_and_the_rest_are_pages() -> None:
         ("https://p.example.org/pdf/1", "publisher", None, "CC BY NC"),
     ]
     assert {plan.evidence for plan in result.plans} == {"instance_url"}
+    assert result.work is not None
     assert result.work == WorkArtifact(
         WORK.work_id, title="T", publication_year=2020, doi="10.1234/abc", pmid="99", pmcid="PMC77", license="CC BY",
         oa_status="hybrid", landing_urls=("https://p.example.org/a", "https://r.example.org/get?id=08&app=P"),
+        metadata=result.work.metadata,
     )  # fmt: skip
+    assert known_of(result.work, "https://p.example.org/a") == CopyFacts(None, "CC BY", "publisher")
+    assert known_of(result.work, "https://pre.example.org/p.pdf") == CopyFacts("submittedVersion", "CC BY", None)
 
 
 @pytest.mark.parametrize("right", ["CLOSED", "RESTRICTED", "EMBARGO", "Closed Access", "embargo until 2030"])

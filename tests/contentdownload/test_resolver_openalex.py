@@ -9,10 +9,11 @@ import pytest
 from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import SETTINGS, answer, ask, first_words, named, resolve
 
-from DocsToKG.ContentDownload.api.types import ResolverResult
+from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
 from DocsToKG.ContentDownload.resolvers.openalex import OpenAlexResolver
 from DocsToKG.ContentDownload.resolvers.openalex_record import work_of_record
 
@@ -129,3 +130,33 @@ def test_recorded_works_gain_files_from_their_pages_and_from_the_cache() -> None
     assert found["works"] == 240
     assert found["linked"] >= 148
     assert found["with_key"] >= found["linked"]
+
+
+def test_an_answer_about_another_pmid_teaches_nothing() -> None:
+    """Never keep a file that is not the paper: a wrong record would name a wrong DOI, and that its file."""
+    said = {"id": "https://openalex.org/W9", "doi": "https://doi.org/10.1/other", "ids": {"pmid": "999"}}
+    result, _ = resolve(
+        OpenAlexResolver(settings=ResolverSettings()), WorkArtifact("pmid:123", pmid="123"), answer(said)
+    )
+    assert result.work is None
+    assert first_words(result.notes) == ["wrong-article"]
+
+
+def test_a_paper_is_looked_up_once_under_all_its_names() -> None:
+    """First which paper is meant, then its copies: one request."""
+    source = OpenAlexResolver(settings=ResolverSettings())
+    said = {"id": "https://openalex.org/W9", "doi": "https://doi.org/10.1/x", "ids": {"pmid": "123"}}
+    work = WorkArtifact("pmid:123", pmid="123")
+    first, asked = resolve(source, work, answer(said))
+    assert len(asked) == 1
+    assert first.work is not None
+    again, asked = resolve(source, work.learn(first.work))
+    assert (again, asked) == (first, [])
+
+
+def test_the_converter_must_answer_about_the_id_it_was_asked_for() -> None:
+    said = {"records": [{"pmcid": "PMC999", "pmid": "9", "doi": "10.1/other"}]}
+    work = WorkArtifact("pmcid:PMC1234567", pmcid="PMC1234567")
+    result, _ = resolve(IdConverter(settings=ResolverSettings()), work, answer(said))
+    assert result.work is None
+    assert first_words(result.notes) == ["wrong-article"]

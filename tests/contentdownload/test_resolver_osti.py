@@ -35,10 +35,11 @@ def record(**changes: Any) -> list[dict[str, Any]]:
         (WorkArtifact("x", doi="10.1234/abc", landing_urls=("http://www.osti.gov/servlets/purl/12",)), "/12"),
         (WorkArtifact("url:x", landing_urls=("https://www.osti.gov/search/12",)), None),
         (WorkArtifact("url:x", landing_urls=("https://example.org/osti.gov/biblio/12",)), None),
-        (named("10.1234/abc"), None),
+        (named("10.1234/abc"), "?doi=10.1234%2Fabc&rows=1"),
+        (named("PMC77"), None),
     ],
 )
-def test_it_takes_works_that_name_a_record_and_no_others(work: WorkArtifact, asked: str | None) -> None:
+def test_it_takes_works_that_name_a_record_or_have_a_doi(work: WorkArtifact, asked: str | None) -> None:
     source = OstiResolver(settings=ResolverSettings())
     assert source.applies_to(work) == (None if asked else "not_mine")
     if asked is None:
@@ -108,3 +109,19 @@ def test_a_page_is_about_its_own_number_and_paper() -> None:
 def test_a_busy_service_is_asked_later() -> None:
     with pytest.raises(TransientFailure):
         ask("osti", WORK, answer(b"", 502))
+
+
+@pytest.mark.parametrize("doi", ["10.1234/other", None])
+def test_a_record_without_the_doi_asked_for_is_another_paper(doi: str | None) -> None:
+    work = named("10.1234/abc")
+    found = [{"osti_id": 9, "doi": doi, "links": [{"rel": "fulltext", "href": "https://www.osti.gov/servlets/purl/9"}]}]
+    result = ask("osti", work, answer(found))
+    assert (result.plans, result.work, first_words(result.notes)) == ((), None, ["wrong-article"])
+    ours = ask("osti", work, answer([found[0] | {"doi": "https://doi.org/10.1234/ABC"}]))
+    assert [plan.url for plan in ours.plans] == ["https://www.osti.gov/servlets/purl/9"]
+
+
+def test_look_ups_of_others_dois_can_be_switched_off() -> None:
+    source = OstiResolver(settings=ResolverSettings(options={"by_doi": False}))
+    assert source.applies_to(named("10.1234/abc")) == "not_mine"
+    assert source.applies_to(WORK) is None

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
 from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger.checks import checked_job
 
 
 def test_a_new_artifact_becomes_one_queued_job(ledger):
@@ -113,3 +116,38 @@ def test_a_large_enqueue_is_split_and_answers_in_order(ledger):
     answers = ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(4500)])
     assert [answer.artifact_id for answer in answers] == [f"a:{n}" for n in range(4500)]
     assert ledger.stats()["queued"] == 4500
+
+
+_plain = st.none() | st.booleans() | st.integers() | st.text()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.recursive(_plain, lambda inner: st.dictionaries(st.text(), inner)))
+def test_payloads_are_kept_in_the_one_form_that_digests_are_taken_over(value):
+    try:
+        expected = canonical_json({"value": value})
+    except UnicodeEncodeError:  # half of a surrogate pair has no place in UTF-8, and is refused
+        with pytest.raises(BadJob):
+            checked_job(NewJob("a:1", {"value": value}))
+        return
+    assert checked_job(NewJob("a:1", {"value": value})).columns[1].encode() == expected
+
+
+def test_a_name_with_a_nul_is_refused(ledger):
+    with pytest.raises(BadJob, match="NUL"):
+        ledger.enqueue_many([NewJob("a:1\0", {})])
+
+
+def test_an_empty_host_is_no_host(ledger):
+    ledger.enqueue_many([NewJob("a:1", {}, host_key="")])
+    [job] = ledger.lease("w", 1, 60)
+    assert job.host_key is None
+
+
+def test_names_that_json_must_escape_are_known_again(ledger):
+    names = ['a:"quoted"', "a:back\\slash", "a:\u00e9\u4e2d\U0001f600", "a:\n\t\x01", "a:'; DROP TABLE jobs; --"]
+    jobs = [NewJob(name, {}, idempotency_key=name) for name in names]
+    first, again = ledger.enqueue_many(jobs), ledger.enqueue_many(jobs + jobs)
+    assert [answer.created for answer in first] == [True] * 5
+    assert [answer.job_id for answer in again] == [answer.job_id for answer in first] * 2
+    assert not any(answer.created for answer in again)

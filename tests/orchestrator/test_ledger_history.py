@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress
-from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
@@ -107,7 +107,7 @@ def test_a_row_rewritten_with_a_hash_of_its_own_is_found_out(ledger, clock, sql)
     sql("UPDATE job_history SET reason = 'nothing happened' WHERE seq = 3")
     columns = "tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket"
     [(*words, prev_hash)] = sql(f"SELECT {columns}, detail_json, prev_hash FROM job_history WHERE seq = 3")
-    forged = link_hash(Entry(*words), prev_hash)
+    forged = link_hash(tuple(words), prev_hash)
     sql("UPDATE job_history SET hash = ? WHERE seq = 3", forged)
     sql("UPDATE job_history SET prev_hash = ? WHERE seq = 4", forged)
     assert not ledger.verify_history()
@@ -163,6 +163,6 @@ def test_a_link_is_hashed_as_the_json_that_any_verifier_can_write(
     """LEDG: whoever checks the chain needs JSON and SHA-256, and nothing of ours."""
     job_id, fence, attempts = numbers
     before, after, reason, ticket, detail = texts
-    entry = Entry("t", 0, 7, job_id, 1, "leased", before, after, fence, attempts, actor, reason, ticket, detail)
+    entry = ("t", 0, 7, job_id, 1, "leased", before, after, fence, attempts, actor, reason, ticket, detail)
     words = json.dumps(entry, separators=(",", ":")).encode("ascii")
     assert link_hash(entry, NO_HASH) == hashlib.sha256(NO_HASH + words).digest()

@@ -283,17 +283,22 @@ def test_leasing_reads_no_delayed_job(enqueue, sql):
     """A hundred thousand delayed retries must not slow the lease: waiting jobs are not in its index."""
     enqueue(3, delay_s=100)
     enqueue(1)
-    assert sql("SELECT count(*) FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due = 1") == [(1,)]
+    assert sql(
+        "SELECT count(*) FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due = 1 AND host_key IS NULL"
+    ) == [(1,)]
 
 
 @pytest.mark.parametrize(
     ("query", "index"),
     [
-        ("lease", "jobs_due"),
+        ("due_by_age", "jobs_due"),
+        ("due_ids_by_age", "jobs_due"),
+        ("due_of_host", "jobs_due_by_host"),
+        ("grant", "PRIMARY KEY"),
         ("wake_waiting", "jobs_waiting"),
         ("expire_leases", "jobs_leased"),
-        ("heartbeat", "jobs_by_worker"),
-        ("free_worker", "jobs_by_worker"),
+        ("heartbeat", "jobs_leased"),
+        ("free_worker", "jobs_leased"),
         ("finish", "PRIMARY KEY"),
     ],
 )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
@@ -9,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from DocsToKG.core.clock import utc_iso
+from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerDamaged, LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.ledger import schema
+from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
 from DocsToKG.Orchestrator.ledger.disk import network_disk
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
@@ -34,6 +38,65 @@ def test_the_migrations_end_at_the_schema(tmp_path):
 def test_migrations_are_numbered_without_gaps():
     names = sorted(entry.name for entry in (files(schema.__package__) / "sql" / "migrations").iterdir())
     assert [name[:4] for name in names] == [f"{n:04}" for n in range(1, len(names) + 1)]
+
+
+def first_ledger(path):
+    """A file of schema 1 with jobs in several states and their history, written by hand as that version did."""
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = wal")
+        for statement in schema.statements(schema.migrations()[0]):
+            connection.execute(statement)
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        head = NO_HASH
+        for n, state in enumerate(["queued", "in_progress", "done", "queued"], start=1):
+            leased = ("w", "lease_1", 1_000) if state == "in_progress" else (None, None, None)
+            connection.execute(
+                "INSERT INTO jobs (artifact_id, artifact_json, payload_digest, state, due, fence, worker_id, lease_id,"
+                " lease_until, host_key, next_eligible_at, created_at, updated_at)"
+                " VALUES (?, '{}', 'x', ?, 1, 1, ?, ?, ?, ?, 0, 0, 0)",
+                (f"a:{n}", state, *leased, "one.example" if n == 4 else None),
+            )
+            entry = ("default", 0, n, n, 5, "enqueued", None, state, 0, 0, "producer", None, None, None)
+            digest = link_hash(entry, head)
+            marks = ", ".join("?" * 16)
+            connection.execute(f"INSERT INTO job_history VALUES (NULL, {marks})", (*entry, head, digest))
+            head = digest
+            connection.execute(
+                "INSERT OR IGNORE INTO job_counts VALUES ('default', 'content.download', ?, 0)", (state,)
+            )
+            connection.execute("UPDATE job_counts SET n = n + 1 WHERE state = ?", (state,))
+        connection.execute("INSERT INTO history_heads VALUES ('default', 0, 4, ?)", (head,))
+
+
+def test_a_ledger_of_the_first_schema_goes_on_where_it_was(path, clock):
+    first_ledger(path)
+    with SqliteLedger(path, clock=clock) as ledger:
+        assert ledger._reader.fetch("PRAGMA user_version") == [(2,)]
+        assert ledger.verify_history()
+        assert [row.to_state for row in ledger.history(3)] == ["done"]
+        stats = ledger.stats()
+        assert (stats["queued"], stats["in_progress"], stats["done"], stats["total"]) == (2, 1, 1, 4)
+        [late] = ledger.enqueue_many([NewJob("a:5", {}, depends_on=["a:1", "a:3"])])
+        assert (late.job_id, late.state) == (5, JobState.PENDING)
+        jobs = ledger.lease("w", 10, 60)
+        assert sorted(job.job_id for job in jobs) == [1, 2, 4]
+        for job in jobs:
+            ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE))
+        assert ledger.job(5).state == "queued"
+        assert ledger.verify_history()
+        assert ledger._reader.fetch("PRAGMA integrity_check") == [("ok",)]
+        assert ledger._reader.fetch("PRAGMA foreign_key_check") == []
+
+
+def test_a_first_ledger_opened_by_many_at_once_is_brought_up_to_date_once(path):
+    first_ledger(path)
+    with ThreadPoolExecutor(6) as pool:
+        ledgers = list(pool.map(lambda _: SqliteLedger(path), range(6)))
+    assert [ledger.stats()["total"] for ledger in ledgers] == [4] * 6
+    for ledger in ledgers:
+        ledger.close()
 
 
 def test_folders_and_file_are_made_with_wal_and_foreign_keys(ledger, path, sql):
@@ -120,7 +183,6 @@ def test_look_ups_and_leasing_use_their_indexes_and_none_has_updated_at(ledger, 
     for condition, index in {
         "tenant = 'a' AND job_type = 'b' AND artifact_id = 'c' AND replay_of IS NULL": "jobs_by_artifact",
         "state = 'done'": "jobs_by_state",
-        "state = 'in_progress' AND worker_id = 'w'": "jobs_by_worker",
     }.items():
         [plan] = sql(f"EXPLAIN QUERY PLAN SELECT artifact_json FROM jobs WHERE {condition}")
         assert f"USING INDEX {index}" in plan[3]

@@ -78,3 +78,11 @@ def test_ledger_time_follows_the_clock_when_nothing_is_odd():
     clock.advance(2.5)
     assert time.now_ms() == 1_002_500
     assert time.now_ms(stored_ms=2_000_000) == 2_000_000
+
+
+def test_a_reader_that_starts_after_the_clock_was_set_back_reckons_from_the_ledger(ledger, path, clock, enqueue):
+    [job] = enqueue(1, delay_s=60)
+    clock._now -= 3600
+    with SqliteLedger(path, clock=clock) as other:
+        assert other.why(job).reason == "delayed"
+        assert other.why(job).at == pytest.approx(clock.now() + 60)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Client, NullSink
 from DocsToKG.ContentDownload.api.types import SourceAttempt, WorkArtifact
@@ -53,6 +53,7 @@ from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.ContentDownload.telemetry.spans import job_watch
 from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, SystemClock
@@ -111,9 +112,15 @@ class Parts:
 
 @contextmanager
 def open_parts(
-    cfg: ContentDownloadConfig, *, worker_id: str | None = None, run_id: str | None = None, clock: Clock | None = None
+    cfg: ContentDownloadConfig,
+    *,
+    worker_id: str | None = None,
+    run_id: str | None = None,
+    clock: Clock | None = None,
+    share: Literal["host", "guest"] | None = None,
 ) -> Iterator[Parts]:
-    """Everything a run needs, ready to work; closed again when the block ends."""
+    """Everything a run needs, ready to work; closed again when the block ends. `share` says whose the record is where
+    several processes keep one."""
     clock = clock or SystemClock()
     _refuse_missing_backends(cfg)
     root = Path(cfg.telemetry.manifest_path).parent
@@ -131,10 +138,12 @@ def open_parts(
                 database=database,
                 worker_id=worker_id or new_worker_id(),
                 notes=[*_notes(cfg), *limits.notes],
+                share=share,
             )
         )
         catalog = stack.enter_context(Catalog(database))
-        network = stack.enter_context(open_network(cfg, store=store, attempts=telemetry, clock=clock, limits=limits))
+        attempts = job_watch(clock).attempts(telemetry)
+        network = stack.enter_context(open_network(cfg, store=store, attempts=attempts, clock=clock, limits=limits))
         stack.callback(_tell_network, network, telemetry)
         refetch: set[str] = set()
         pipeline = _pipeline(
@@ -210,7 +219,7 @@ def _tell_network(network: Network, telemetry: RunTelemetry) -> None:
     if troubles:
         telemetry.note(f"the cache failed and was gone past: {_counted(troubles)}")
     decisions: Mapping[str, int] = network.robots.decisions if network.robots is not None else {}
-    if set(decisions) - {"allowed"}:
+    if set(decisions) - {"allowed", "exempt"}:
         telemetry.note(f"robots.txt was asked before each page and file: {_counted(decisions)}")
 
 
@@ -451,7 +460,14 @@ def _policy(cfg: ContentDownloadConfig, rule: SourceRules, agent: str) -> Source
         deadline_s=cfg.http.timeout_total_s,
         trickle_s=cfg.http.timeout_stall_s,
         chunk_bytes=cfg.download.chunk_size_bytes,
+        wait_s=_wait_s(cfg, rule),
     )
+
+
+def _wait_s(cfg: ContentDownloadConfig, rule: SourceRules) -> float:
+    """The longest single wait: a source's own timeout wins over the general one."""
+    has_own = "timeout_s" in cfg.policies[rule.long_name].model_fields_set
+    return rule.timeout_s if has_own else min(rule.timeout_s, cfg.http.timeout_read_s)
 
 
 def _resolver_settings(rules: Mapping[str, SourceRules]) -> dict[str, ResolverSettings]:
@@ -493,7 +509,7 @@ def _pipeline(
         tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],
         resolvers=registry.build(wanted, settings=_resolver_settings(rules)),
         clients=network.clients,
-        download=SharedDownload(download, open_stored=store.open, clock=clock),
+        download=SharedDownload(download, open_stored=store.open, clock=clock, attempts=attempts),
         clock=clock,
         identify=identify,
         formats=cfg.download.formats,

@@ -40,6 +40,15 @@ MAX_BYTES = 128 * 1024 * 1024
 
 _SNIFF_BYTES = 64 * 1024
 _HEADER_BYTES = 1024
+_HEAD_INTERVAL_S = 1.0  # where requests are dearer than this, none is spent on a question (LIM-05)
+_GONE = frozenset({403, 404, 410})
+# How a server that does not know HEAD may answer it; any other failure says that it wants to be left alone.
+_NO_ANSWER = frozenset({Reason.CONN_ERROR, Reason.TIMEOUT, Reason.SIZE_MISMATCH, Reason.DOWNLOAD_ERROR})
+# Bytes that are good for no work. Kept ones may come from two places: this run's own store and the cache.
+_DAMAGED = frozenset(
+    {Reason.CHECKSUM_MISMATCH, Reason.TRUNCATED, Reason.CORRUPT_PDF, Reason.EMPTY_BODY, Reason.TOO_SMALL}
+)
+_STALE_COPIES = 2
 _NEVER_A_PAPER = ("image/", "video/", "audio/", "font/")
 
 
@@ -68,11 +77,30 @@ class CandidateDownload:
         """Fetch, prove and store one candidate; None when a rival has claimed the work in the meantime."""
         plan = prepare_candidate_download(plan, formats=self.rules.formats)
         max_bytes = plan.max_bytes_override or self.rules.max_bytes
-        if self.rules.head_enabled:
+        if self.rules.head_enabled and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
             yield from probe_candidate(plan, client, call, max_bytes)
-        body = yield from client.open(
-            plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes
-        )
+        for asks_left in range(_STALE_COPIES, -1, -1):
+            body = yield from client.open(
+                plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes
+            )
+            try:
+                return self._take(body, plan, work, call, claim, max_bytes)
+            except (CandidateRejected, TransientFailure) as problem:
+                # What we kept is damaged, which says nothing about what the server has.
+                if not (body.from_cache and problem.reason in _DAMAGED and asks_left):
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def _take(
+        self,
+        body: OpenBody,
+        plan: DownloadPlan,
+        work: WorkArtifact,
+        call: Call,
+        claim: Callable[[], bool],
+        max_bytes: int,
+    ) -> StoredCopy | None:
+        """Read, prove and store the body."""
         with contextlib.closing(body), self.store.temp() as temp:
             try:
                 streamed = stream_candidate_payload(body, temp, form=form_of(plan))
@@ -91,12 +119,26 @@ class CandidateDownload:
                     formats=self.rules.formats,
                 )
             except CandidateRejected as rejected:
-                # Who reads the record wants to know whose file it was.
-                rejected.url = rejected.url or mask_url(plan.url)
-                self._tell(plan, rejected, call, temp.size)
+                self._refused(plan, rejected, body, call, temp.size)
+                raise
+            except TransientFailure as failure:
+                # A body that broke off has left its line where it was read.
+                if failure.reason == Reason.CHECKSUM_MISMATCH:
+                    self._refused(plan, failure, body, call, temp.size)
                 raise
 
-    def _tell(self, plan: DownloadPlan, rejected: CandidateRejected, call: Call, size: int) -> None:
+    def _refused(
+        self, plan: DownloadPlan, problem: CandidateRejected | TransientFailure, body: OpenBody, call: Call, size: int
+    ) -> None:
+        """The bytes did not pass: the record says so, and a cache that gave them forgets them (DL-11)."""
+        # Who reads the record wants to know whose file it was.
+        problem.url = problem.url or mask_url(plan.url)
+        # A whole file that is another work's stays: it was proved for that one.
+        if body.from_cache and problem.reason in _DAMAGED:
+            body.reject()
+        self._tell(plan, problem.reason, call, size)
+
+    def _tell(self, plan: DownloadPlan, reason: str, call: Call, size: int) -> None:
         self.attempts.attempt(
             Attempt(
                 ts=self.clock.now(),
@@ -105,7 +147,7 @@ class CandidateDownload:
                 verb=Verb.FINALIZE,
                 status=AttemptStatus.CONTENT_POLICY_SKIP,
                 bytes_written=size,
-                reason=Reason(rejected.reason),
+                reason=Reason(reason),
                 work_id=call.work_id,
                 host=host_key(plan.url),
                 role=Role.ARTIFACT,
@@ -127,13 +169,15 @@ def prepare_candidate_download(plan: DownloadPlan, *, formats: Sequence[str] | N
 
 
 def probe_candidate(plan: DownloadPlan, client: Client, call: Call, max_bytes: int) -> Steps[None]:
-    """Ask with HEAD first, and refuse what is gone, too large or surely no text. A host that answers HEAD badly loses
-    nothing by it."""
+    """Ask with HEAD first, and refuse what is gone, forbidden, too large or surely no text. Who is busy is left alone
+    (RES-21); a host that answers HEAD with nonsense loses nothing by it."""
     try:
         page = yield from client.head(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan))
-    except TransientFailure:
-        return
-    if page.status in (404, 410):
+    except TransientFailure as failure:
+        if failure.http_status is None and failure.reason in _NO_ANSWER:
+            return
+        raise
+    if page.status in _GONE:
         raise CandidateRejected(Reason.HTTP_STATUS, f"status {page.status}", url=page.url, http_status=page.status)
     length, kind = _length(page.headers), page.headers.get("content-type", "").strip().lower()
     if page.status == 200 and length is not None and length > max_bytes:

@@ -27,11 +27,13 @@ from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator,
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
-from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import index_url, mask_url
 
 T = TypeVar("T")
+
+_UNWANTED = frozenset({Reason.ROBOTS, Reason.FILTERED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class ResolverPipeline:
         self._threads = threads
         self._frontier: Frontier | None = None
         self._starting = threading.Lock()
+        self._closed = False
         self._closers: list[Callable[[], None]] = []
 
     @property
@@ -118,13 +121,14 @@ class ResolverPipeline:
         ctx.cancel.raise_if_cancelled()
         elapsed_s = self._clock.monotonic() - began
         if found is not None:
-            return _success(trail, found, elapsed_s)
+            return _unchanged(trail, found, self._already(artifact), elapsed_s) or _success(trail, found, elapsed_s)
         if trail.refused is not None:
             return _left_out(trail.work, trail.refused)
         return _failure(trail, elapsed_s, now=self._clock.now())
 
     def close(self) -> None:
         with self._starting:
+            self._closed = True
             if self._frontier is not None:
                 self._frontier.stop(grace_s=0.0)
                 self._frontier = None
@@ -146,6 +150,8 @@ class ResolverPipeline:
 
     def _own_frontier(self) -> Frontier:
         with self._starting:
+            if self._closed:
+                raise Cancelled("the pipeline is closed")
             if self._frontier is None:
                 self._frontier = Frontier(gate=self._gate, clock=self._clock, threads=self._threads, name="pipeline")
                 self._frontier.start()
@@ -157,15 +163,29 @@ def _already_there(work: WorkArtifact, held: HeldFile) -> DownloadOutcome:
     return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.ALREADY_PRESENT, meta=meta)
 
 
+def _unchanged(trail: Trail, found: Found, held: HeldFile | None, elapsed_s: float) -> DownloadOutcome | None:
+    """A skip when the cache gave the very file that is on record for this work (CACHE-20, CACHE-21)."""
+    stream = found.copy.stream
+    if held is None or held.sha256 != found.copy.sha256 or not (stream.from_cache and found.copy.duplicate):
+        return None
+    meta = _found_meta(trail, found, elapsed_s) | {"dedupe": "adopted"}
+    reason = Reason.NOT_MODIFIED if stream.revalidated else Reason.ALREADY_PRESENT
+    return DownloadOutcome(False, OutcomeClass.SKIP, reason=reason, meta=meta)
+
+
 def _left_out(work: WorkArtifact, why: str) -> DownloadOutcome:
     meta = _work_meta(work) | {"cause": Reason.FILTERED, "explanation": f"Left out by your filters: {why}."}
     return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.FILTERED, meta=meta)
 
 
 def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
+    meta = _found_meta(trail, found, elapsed_s)
+    return DownloadOutcome(True, OutcomeClass.SUCCESS, path=str(found.copy.path), reason=Reason.OK, meta=meta)
+
+
+def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:
     plan, copy = found.plan, found.copy
-    waited_s = trail.meter.waited_s
-    meta = _search_meta(trail, elapsed_s) | {
+    return _search_meta(trail, elapsed_s) | {
         "url": mask_url(plan.url),
         "canonical_url": mask_url(index_url(copy.stream.final_url)),
         "http_status": copy.stream.http_status,
@@ -183,10 +203,9 @@ def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
         "hops": copy.stream.hops,
         "doi_seen": copy.facts.get("doi_seen"),
         "dedupe": "duplicate" if copy.duplicate else "new",
-        "ttfp_ms": round((elapsed_s - waited_s) * 1000),
+        "ttfp_ms": round((elapsed_s - trail.meter.waited_s) * 1000),
         "pdf": dict(copy.facts),
     }
-    return DownloadOutcome(True, OutcomeClass.SUCCESS, path=str(copy.path), reason=Reason.OK, meta=meta)
 
 
 def _failure(trail: Trail, elapsed_s: float, *, now: float) -> DownloadOutcome:
@@ -205,9 +224,12 @@ def _failure(trail: Trail, elapsed_s: float, *, now: float) -> DownloadOutcome:
 
 
 def _is_skip(trail: Trail, why: Verdict) -> bool:
-    """Nothing went wrong: the owners of all copies, or the user, do not want them fetched."""
+    """Nothing went wrong: the owners of the copies, or of the pages that name them, or the user do not want them
+    fetched."""
     reasons = {tried.reason for tried in trail.tried if tried.is_copy}
-    return not trail.transient and reasons in ({Reason.ROBOTS}, {Reason.FILTERED}) and why.cause in reasons
+    if trail.transient or not reasons <= _UNWANTED:
+        return False
+    return why.cause in (reasons or {Reason.ROBOTS})
 
 
 def _search_meta(trail: Trail, elapsed_s: float) -> dict[str, Any]:

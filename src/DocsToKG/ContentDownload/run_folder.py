@@ -83,6 +83,12 @@ class RunFolder:
             self._lock.close()
             self._lock = None
 
+    @property
+    def lock(self) -> int:
+        """The open file that holds the folder, for processes that work in it as well."""
+        assert self._lock is not None, "enter the folder first"
+        return self._lock.fileno()
+
     def remember_inputs(self, lines: Iterable[InputLine]) -> Iterator[InputLine]:
         """Pass the lines on while writing them down; the list is in place once all have passed."""
         with replacing(self._inputs) as file:

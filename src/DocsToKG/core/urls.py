@@ -31,7 +31,8 @@ _PATH_PAIR = re.compile(r"(;)([^;=/]+)=([^;/]+)")
 _QUERY_PAIR = re.compile(r"([?&;#])([^?&;#=]+)=([^&;#]+)")
 _INNER_NAME = re.compile(r"[?&;#]([^?&;#=]+)=")
 _WORD = re.compile(r"[^\s<>\"'`]+")
-_JSON_ESCAPE = re.compile(r"\\(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNORECASE)
+# Text may have been escaped more than once: all backslashes of a run go.
+_JSON_ESCAPE = re.compile(r"(?<!\\)\\++(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNORECASE)
 _PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
@@ -71,7 +72,17 @@ def join_url(base: str, link: str) -> str:
 
 
 def mask_url(url: str) -> str:
-    """The URL as it may be written down: user info dropped, values of keys, addresses and signatures become `***`."""
+    """The URL as it may be written down: user info and tracking parameters dropped, values of keys, addresses and
+    signatures become `***`."""
+    return _masked(_untracked(url))
+
+
+def has_secret(url: str) -> bool:
+    """Whether `mask_url` hides anything of the URL."""
+    return _masked(url) != url
+
+
+def _masked(url: str) -> str:
     shown = _CUT_USER_INFO.sub(r"\1***", _USER_INFO.sub(r"\1", url))
     path = re.match(r"[^?#]*", shown)
     end = path.end() if path else 0
@@ -86,6 +97,23 @@ def mask_text(text: str) -> str:
     cut = text[:_LONGEST_TEXT] + ("..." if len(text) > _LONGEST_TEXT else "")
     plain = _JSON_ESCAPE.sub(lambda match: "/" if match[2] else chr(int(match[1], 16)), cut)
     return _WORD.sub(lambda match: mask_url(match[0]), plain)
+
+
+def _untracked(url: str) -> str:
+    """The text without the parameters that follow a reader around; nothing else of it changes (SEC-02)."""
+    place, mark, rest = url.partition("?")
+    query, hash_mark, fragment = rest.partition("#")
+    if not mark or "#" in place:
+        return url
+    pairs = query.split("&")
+    kept = [pair for pair in pairs if not _is_tracking(pair.partition("=")[0])]
+    if len(kept) == len(pairs):
+        return url
+    return place + ("?" + "&".join(kept) if any(kept) else "") + hash_mark + fragment
+
+
+def _is_tracking(name: str) -> bool:
+    return len(name) <= _LONGEST_NAME and _TRACKING.fullmatch(unquote_plus(name)) is not None
 
 
 def _mask_pair(match: re.Match[str]) -> str:

@@ -136,6 +136,9 @@ class OpenBody(Protocol):
     def confirm(self, sha256: str) -> None:
         """The bytes are proved and stored under this digest: the pending cache entry becomes visible."""
 
+    def reject(self) -> None:
+        """The bytes are not what they should be: the cache forgets them, whether shown already or pending."""
+
 
 class Client(Protocol):
     """Asks the network for one source, politely: URL policy, robots, limits, retries, cache, redirects hop by hop.
@@ -160,6 +163,9 @@ class Client(Protocol):
         max_bytes: int | None = None,
     ) -> Steps[OpenBody]:
         """The final answer with its body unread; statuses other than 200 are raised."""
+
+    def interval_s(self, url: str) -> float:
+        """The least seconds between two requests to the host of this address, by our limits and its robots.txt."""
 
 
 class Resolver(Protocol):

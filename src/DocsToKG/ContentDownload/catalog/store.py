@@ -97,6 +97,11 @@ class Catalog:
         """The runs in the record, oldest first."""
         return [row["run_id"] for row in self._ask("SELECT run_id FROM run_summary ORDER BY started_at, rowid")]
 
+    def obtained(self, run_id: str) -> set[str]:
+        """The works whose file was obtained by a run."""
+        rows = self._ask("SELECT DISTINCT doc_id FROM manifests WHERE run_id = ? AND status = 'ok'", (run_id,))
+        return {row["doc_id"] for row in rows}
+
     def stats(self, group_by: str | None = None) -> list[dict[str, Any]]:
         """Works, obtained, already present, failed and bytes: in all, or per `group_by` (one of `GROUPS`)."""
         if group_by is not None and group_by not in GROUPS:

@@ -66,6 +66,7 @@ class Figures:
     obtained: int = 0
     skipped: int = 0  # already present
     failed: int = 0
+    left_out: int = 0  # by the user's own filters: neither attempted nor failed
     yield_ratio: float | None = None
     bytes: int = 0
     ttfp_p50_s: float | None = None
@@ -157,6 +158,8 @@ def _count_works(db: sqlite3.Connection, result: Figures) -> Counter[tuple[str, 
             delivered[words[0], words[1], words[-1], bool(is_guess)] += 1
         elif status == "skipped" and reason in HELD_REASONS:
             result.skipped += 1
+        elif status == "skipped" and reason == "filtered":
+            result.left_out += 1
         else:
             result.failed += 1
             reasons[_word(reason)] += 1

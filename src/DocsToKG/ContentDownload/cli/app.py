@@ -11,10 +11,12 @@ from typing import Annotated
 
 import typer
 
-from DocsToKG.ContentDownload.cli import cache, catalog, config, demo, plan, pull, queue, report, sandbox
+from DocsToKG.ContentDownload.cli import cache, catalog, config, demo, plan, pull, queue, queue_run, report, sandbox
 from DocsToKG.ContentDownload.cli.group import EXIT_CODES_HELP, CommandGroup
 
 queue_app = queue.queue_app
+queue_app.command("run")(queue_run.run)
+queue_app.command("drain")(queue_run.drain)
 
 
 def _version(asked: bool) -> None:

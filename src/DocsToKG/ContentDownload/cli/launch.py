@@ -35,6 +35,7 @@ def option_settings(
     out: Path | None,
     *,
     workers: int | None = None,
+    processes: int | None = None,
     no_robots: bool = False,
     resolver_order: str | None = None,
     filters: Mapping[str, str] | None = None,
@@ -53,6 +54,8 @@ def option_settings(
         }
     if workers is not None:
         settings["orchestrator"] = {"max_workers": workers}
+    if processes is not None:
+        settings["orchestrator"] = {**settings.get("orchestrator", {}), "processes": processes}
     if resolver_order:
         settings["resolvers"] = {"order": [name.strip() for name in resolver_order.split(",") if name.strip()]}
     if filters:

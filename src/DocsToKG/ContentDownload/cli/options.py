@@ -11,6 +11,12 @@ ConfigOption = Annotated[
     str | None,
     typer.Option("--config", "-c", metavar="FILE", help="Settings, as YAML or JSON.", show_default=False),
 ]
+Processes = Annotated[
+    int | None,
+    typer.Option(
+        "--processes", min=1, max=64, metavar="N", help="Processes that work together; limits hold for all of them."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
 Sources = Annotated[
     list[str] | None,

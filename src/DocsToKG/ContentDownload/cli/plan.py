@@ -110,6 +110,10 @@ def filter_words(
     given = {"license": license_names, "oa_status": oa_status, "version": version, "year": year}
     given["retracted"] = retracted.value if retracted is not None else None
     settings = {name: value for name, value in given.items() if value is not None}
+    for name, value in settings.items():
+        # An empty variable of a script must not turn a filter off.
+        if not value.replace(",", "").strip():
+            raise typer.BadParameter(f"--{name.replace('_', '-')} is empty; name what is wanted, or leave it out")
     try:
         FiltersConfig.model_validate(settings)
     except ValidationError as error:
@@ -173,7 +177,9 @@ def _looked_up(pipeline: ResolverPipeline, works: Iterable[WorkArtifact]) -> Ite
             first, found = asked.popleft()
             yield first, found.result()
     finally:
-        pool.shutdown(wait=False, cancel_futures=True)
+        # Who is still looking must be done before the network is closed under it.
+        pipeline.close()
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _row(tier: str, plan: DownloadPlan, work: WorkArtifact, filters: Filters) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from DocsToKG.ContentDownload.cli.options import (
     License,
     OaStatus,
     Order,
+    Processes,
     Retracted,
     Sources,
     Version,
@@ -79,6 +80,7 @@ def pull(
     formats: Formats = None,
     max_bytes: MaxBytes = None,
     workers: Workers = None,
+    processes: Processes = None,
     no_robots: NoRobots = False,
     resolver_order: Order = None,
     config: ConfigOption = None,
@@ -111,7 +113,13 @@ def pull(
     asked = read_query(query, since=since) if query is not None else None
     filters = filter_words(license_names, oa_status, version, year, retracted)
     settings = option_settings(
-        out, workers=workers, no_robots=no_robots, resolver_order=resolver_order, filters=filters, formats=formats
+        out,
+        workers=workers,
+        processes=processes,
+        no_robots=no_robots,
+        resolver_order=resolver_order,
+        filters=filters,
+        formats=formats,
     )
     run_bytes = _parse_size(max_bytes) if max_bytes else None
     cfg = load_settings(config, settings)
@@ -148,6 +156,7 @@ def resume(
         str | None, typer.Option("--filter", metavar="KEY=VALUE", help="status=failed|ok|skipped", show_default=False)
     ] = None,
     workers: Workers = None,
+    processes: Processes = None,
     patience: Patience = PATIENCE_S,
     quiet: Quiet = False,
     as_json: JsonOption = False,
@@ -168,7 +177,9 @@ def resume(
         raise typer.BadParameter("--force and --filter go together, for example --force --filter status=failed")
     saved = RunFolder(run).saved()
     # A folder that holds everything may have been moved; one that does not is where it was.
-    settings = merge(saved.overrides, option_settings(run if saved.movable else None, workers=workers))
+    settings = merge(
+        saved.overrides, option_settings(run if saved.movable else None, workers=workers, processes=processes)
+    )
     cfg = load_settings(saved.config_file, settings)
     with DownloadRun(cfg) as download:
         download.take_up(verify=verify, again=_parse_filter(choose) if choose else None)
@@ -183,6 +194,7 @@ def run(
         Path | None, typer.Option("--out", "-o", metavar="DIR", help="Default: as configured.", show_default=False)
     ] = None,
     workers: Workers = None,
+    processes: Processes = None,
     resolver_order: Order = None,
     license_names: License = None,
     oa_status: OaStatus = None,
@@ -208,7 +220,13 @@ def run(
         raise typer.BadParameter("--single-shot and --queue-run exclude each other")
     filters = filter_words(license_names, oa_status, version, year, retracted)
     settings = option_settings(
-        out, workers=workers, no_robots=no_robots, resolver_order=resolver_order, filters=filters, formats=formats
+        out,
+        workers=workers,
+        processes=processes,
+        no_robots=no_robots,
+        resolver_order=resolver_order,
+        filters=filters,
+        formats=formats,
     )
     cfg = load_settings(config, settings)
     lines = read(sources, None)

@@ -82,6 +82,7 @@ def _facts(figures: Figures) -> list[tuple[str, str]]:
         ("obtained", str(figures.obtained)),
         ("already present", str(figures.skipped)),
         ("not obtained", str(figures.failed)),
+        *([("left out by filters", str(figures.left_out))] if figures.left_out else []),
         ("yield", _percent(figures.yield_ratio)),
         ("of the files, from guessed addresses", str(figures.guessed)),
         ("stored", f"{figures.bytes / 1e6:.1f} MB"),

@@ -7,7 +7,10 @@ terminal. Does not know what a table is about. Imports its library when somethin
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def printable(value: Any) -> str:
@@ -21,6 +24,14 @@ def print_table(
 ) -> None:
     """A table on standard output. Without named columns there is no head; the rows numbered in `loud` stand out."""
     from rich.console import Console
+
+    Console().print(new_table(columns, rows, title=title, loud=loud))
+
+
+def new_table(
+    columns: Sequence[str], rows: Iterable[Iterable[Any]], *, title: str = "", loud: Collection[int] = ()
+) -> Table:
+    """The same table, not printed yet."""
     from rich.table import Table
     from rich.text import Text
 
@@ -29,7 +40,17 @@ def print_table(
         table.add_column(Text(printable(column)), overflow="fold")
     for number, row in enumerate(rows):
         table.add_row(*(Text(printable(cell)) for cell in row), style="bold red" if number in loud else None)
-    Console().print(table)
+    return table
+
+
+def span_text(seconds: float) -> str:
+    """A length of time in the two largest units that say something: `4 s`, `3 min 20 s`, `2 h 5 min`, `6 d`."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    parts = [(whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s")]
+    first = next(place for place, (count, _) in enumerate(parts) if count)
+    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 2] if count)
 
 
 def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> list[str]:

@@ -19,6 +19,8 @@ from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
 from DocsToKG.ContentDownload.config.section import Section, Words
 
 FAMILIES = ("cc0", "cc-by", "cc-by-sa", "cc-by-nd", "cc-by-nc", "cc-by-nc-sa", "cc-by-nc-nd", "public-domain")
+# Words of the indexes for copies that are open without a licence of their own.
+INDEX_WORDS = ("publisher-specific-oa", "other-oa", "implied-oa")
 OA_STATUSES = ("gold", "diamond", "hybrid", "bronze", "green", "closed")
 VERSIONS = {"published": "publishedVersion", "accepted": "acceptedVersion", "submitted": "submittedVersion"}
 _YEARS = re.compile(r"(?P<first>[0-9]{4})?\s*(?P<dash>[-:\u2013])?\s*(?P<last>[0-9]{4})?")
@@ -44,8 +46,9 @@ class FiltersConfig(Section):
     @classmethod
     def _known_licences(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for name in value:
-            if family(name) is None and name.lower().startswith(("cc", "creative")):
-                raise ValueError(f"{name[:40]!r} is not a licence known here; there are {', '.join(FAMILIES)}")
+            if family(name) is None and name.lower() not in INDEX_WORDS:
+                known = ", ".join((*FAMILIES, *INDEX_WORDS))
+                raise ValueError(f"{name[:40]!r} is not a licence known here; there are {known}, mit, apache-2.0 ...")
         return value
 
     @field_validator("oa_status")

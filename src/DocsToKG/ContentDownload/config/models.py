@@ -130,7 +130,8 @@ class QueueConfig(Section):
 class OrchestratorConfig(Section):
     """How many jobs run at once, and what happens to one that fails or whose worker dies."""
 
-    max_workers: int = Field(default=8, ge=1, le=1024, description="Jobs that run at once.")
+    max_workers: int = Field(default=8, ge=1, le=1024, description="Jobs that run at once in one process.")
+    processes: int = Field(default=1, ge=1, le=64, description="Processes that work on the queue together.")
     max_per_resolver: dict[str, int] = Field(default_factory=dict, description="Exchanges at once by source.")
     default_per_resolver: int | None = Field(
         default=None, ge=1, le=1024, description="For sources not in max_per_resolver; default: max_workers."

@@ -76,7 +76,15 @@ class MailResolverConfig(ResolverConfig):
 
 
 class KeyResolverConfig(ResolverConfig):
-    api_key: Secret | None = Field(default=None, description="Key of the service.")
+    api_key: Secret | None = Field(
+        default=None, description="Key of the service. That of DOAJ is never sent, since its search asks for none."
+    )
+
+
+class DepositConfig(ResolverConfig):
+    by_doi: bool = Field(
+        default=True, description="Look every DOI up there; if not, only works of which a page there is known."
+    )
 
 
 class ArxivConfig(ResolverConfig):
@@ -127,8 +135,8 @@ class ResolversConfig(Section):
     zenodo: KeyResolverConfig = Field(
         default=KeyResolverConfig(), description="Zenodo: files of a record; a token is optional."
     )
-    hal: ResolverConfig = Field(default=ResolverConfig(), description="HAL: deposited files by DOI or HAL id.")
-    osti: ResolverConfig = Field(default=ResolverConfig(), description="OSTI: full text of US energy research.")
+    hal: DepositConfig = Field(default=DepositConfig(), description="HAL: deposited files by DOI or HAL id.")
+    osti: DepositConfig = Field(default=DepositConfig(), description="OSTI: full text of US energy research.")
     biorxiv: ResolverConfig = Field(default=ResolverConfig(), description="bioRxiv and medRxiv preprints.")
     figshare: KeyResolverConfig = Field(
         default=KeyResolverConfig(), description="figshare: files of an article; a token is optional."

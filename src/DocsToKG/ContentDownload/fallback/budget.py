@@ -12,6 +12,13 @@ from DocsToKG.ContentDownload.api.ports import Budget
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 
+# An exchange that may take less than this ends before any server has answered.
+_USEFUL_S = 0.2
+
+
+def _too_little(left_s: float, of_s: float) -> bool:
+    return left_s <= min(_USEFUL_S, of_s / 10)
+
 
 class WorkBudget:
     """Seconds of I/O and number of exchanges left for one work, shared by its racing branches."""
@@ -25,7 +32,7 @@ class WorkBudget:
     def take_attempt(self, role: str = Role.ARTIFACT) -> None:
         counts = role != Role.METADATA
         with self._lock:
-            if self._seconds <= 0:
+            if _too_little(self._seconds, self._total_s):
                 raise CandidateRejected(Reason.BUDGET_EXHAUSTED, f"the {self._total_s:g} s for one work are used")
             if counts and self._attempts <= 0:
                 raise CandidateRejected(
@@ -56,8 +63,8 @@ class SourceShare:
         self._share_s, self._left_s = seconds, seconds
 
     def take_attempt(self, role: str = Role.ARTIFACT) -> None:
-        if self._left_s <= 0:
-            raise TransientFailure(Reason.BUDGET_EXHAUSTED, f"the {self._share_s:g} s for one source are used")
+        if _too_little(self._left_s, self._share_s):
+            raise TransientFailure(Reason.TIMEOUT, f"the {self._share_s:g} s for one source are used")
         self._whole.take_attempt(role)
 
     def seconds_left(self) -> float:

@@ -165,7 +165,7 @@ class FallbackOrchestrator:
         try:
             return (yield from self._resolve(name, trail, call))
         except (CandidateRejected, TransientFailure) as problem:
-            trail.missed(name, problem)
+            _note_miss(trail, call, name, problem)
             tell(_outcome_of(problem), problem.reason, problem)
         except (Cancelled, RunError):
             raise
@@ -202,11 +202,8 @@ class FallbackOrchestrator:
             tell(SourceOutcome.SKIPPED, why_not or Reason.BUDGET_EXHAUSTED)
             return None
         trail.ask_source(name, place)
-        try:
-            result = yield from self._resolve(name, trail, call)
-        except (CandidateRejected, TransientFailure) as problem:
-            trail.missed(name, problem)
-            tell(_outcome_of(problem), problem.reason, problem)
+        result = yield from self._resolve_or_note(tier, name, trail, call)
+        if result is None:
             return None
         if not result.plans:
             trail.note(name, result.notes[0] if result.notes else Reason.NO_OPEN_COPY)
@@ -261,7 +258,7 @@ class FallbackOrchestrator:
                 copy = yield from self._download(plan, trail.work, self._clients[name], call, trail.claim)
             except (CandidateRejected, TransientFailure) as problem:
                 last = problem
-                trail.missed(name, problem, plan)
+                _note_miss(trail, call, name, problem, plan)
                 if trail.out_of_budget:
                     break
                 continue
@@ -329,8 +326,20 @@ class FallbackOrchestrator:
 def _outcome_of(problem: CandidateRejected | TransientFailure) -> SourceOutcome:
     if isinstance(problem, CandidateRejected):
         return SourceOutcome.NONRETRYABLE
-    late = problem.reason in (Reason.TIMEOUT, Reason.BUDGET_EXHAUSTED)
-    return SourceOutcome.TIMEOUT if late else SourceOutcome.RETRYABLE
+    return SourceOutcome.TIMEOUT if problem.reason == Reason.TIMEOUT else SourceOutcome.RETRYABLE
+
+
+def _note_miss(
+    trail: Trail,
+    call: Call,
+    name: str,
+    problem: CandidateRejected | TransientFailure,
+    plan: DownloadPlan | None = None,
+) -> None:
+    """A failure that found the work's time used up was our own cut: there is none for anything else (RES-26)."""
+    trail.missed(name, problem, plan)
+    if call.budget is not None and call.budget.seconds_left() <= 0:
+        trail.out_of_budget = True
 
 
 def _needs_identity(work: WorkArtifact) -> bool:

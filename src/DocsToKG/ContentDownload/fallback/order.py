@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
-
-_VERSIONS = {"publishedVersion": 0, "acceptedVersion": 1, "submittedVersion": 2}
+from DocsToKG.ContentDownload.api.versions import VERSIONS, version_rank
 
 
 def in_turn(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
@@ -20,8 +19,6 @@ def in_turn(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
 
 
 def _best_version_first(plans: Sequence[DownloadPlan]) -> list[DownloadPlan]:
-    known = sorted(
-        (plan for plan in plans if plan.version in _VERSIONS), key=lambda plan: _VERSIONS[plan.version or ""]
-    )
+    known = sorted((plan for plan in plans if plan.version in VERSIONS), key=lambda plan: version_rank(plan.version))
     ranked = iter(known)
-    return [next(ranked) if plan.version in _VERSIONS else plan for plan in plans]
+    return [next(ranked) if plan.version in VERSIONS else plan for plan in plans]

@@ -13,21 +13,25 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, OpenBody, Page
+from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody, Page
 from DocsToKG.ContentDownload.api.steps import Steps, Wait
 from DocsToKG.ContentDownload.api.types import (
+    Attempt,
+    AttemptStatus,
     DownloadPlan,
     DownloadStreamResult,
     Hop,
+    Reason,
     Role,
     StoredCopy,
+    Verb,
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.fallback.orchestrator import Download
 from DocsToKG.ContentDownload.proof.forms import form_of
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.urls import BadUrl, index_url
+from DocsToKG.core.urls import BadUrl, host_key, index_url, mask_url
 
 _LOOK_AGAIN_S = 0.05
 _CHUNK_BYTES = 1 << 20
@@ -37,8 +41,17 @@ OpenStored = Callable[[str], BinaryIO | None]
 class SharedDownload:
     """A `Download` that knows what its siblings are fetching. `open_stored` opens bytes of the store by digest."""
 
-    def __init__(self, download: Download, *, open_stored: OpenStored, clock: Clock, remembered: int = 4096) -> None:
+    def __init__(
+        self,
+        download: Download,
+        *,
+        open_stored: OpenStored,
+        clock: Clock,
+        remembered: int = 4096,
+        attempts: AttemptSink | None = None,
+    ) -> None:
         self._download = download
+        self._attempts = attempts or NullSink()
         self._open_stored = open_stored
         self._clock = clock
         self._remembered = remembered
@@ -53,9 +66,7 @@ class SharedDownload:
         while not self._take(key):
             yield Wait(self._clock.monotonic() + _LOOK_AGAIN_S, "another work is fetching the same file")
         try:
-            fetched = self._fetched.get(key)
-            served = client if fetched is None else StoredClient(client, fetched, self._open_stored)
-            copy = yield from self._download(plan, work, served, call, claim)
+            copy = yield from self._download(plan, work, self._served(key, plan, client), call, claim)
         except TransientFailure:
             # Other bytes may come another time: the next one asks the network.
             self._forget(key)
@@ -68,6 +79,17 @@ class SharedDownload:
         finally:
             with self._lock:
                 self._in_flight.discard(key)
+
+    def _served(self, key: str, plan: DownloadPlan, client: Client) -> Client:
+        if key not in self._fetched:
+            return client
+        return StoredClient(
+            client,
+            lambda: self._fetched.get(key),
+            self._open_stored,
+            forget=lambda: self._forget(key),
+            tell=lambda body, call: self._attempts.attempt(_served_line(plan, body, call, self._clock)),
+        )
 
     def _take(self, key: str) -> bool:
         with self._lock:
@@ -90,11 +112,15 @@ class SharedDownload:
 
 @dataclass(frozen=True, slots=True)
 class StoredClient:
-    """Answers for one address from the store; when the bytes are gone, the network is asked after all."""
+    """Answers for one address from the store; when the bytes are gone or were refused, the network is asked after all.
+
+    `tell` hears of every body that is served this way: it is a decision like any other (TEL-07)."""
 
     network: Client
-    fetched: DownloadStreamResult
+    remembered: Callable[[], DownloadStreamResult | None]
     open_stored: OpenStored
+    forget: Callable[[], None]
+    tell: Callable[[StoredBody, Call], None]
 
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         return (yield from self.network.fetch(url, role, call, headers=headers))
@@ -111,10 +137,16 @@ class StoredClient:
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
     ) -> Steps[OpenBody]:
-        file = self.open_stored(self.fetched.sha256)
-        if file is None:
+        fetched = self.remembered()
+        file = None if fetched is None else self.open_stored(fetched.sha256)
+        if fetched is None or file is None:
             return (yield from self.network.open(url, role, call, headers=headers, max_bytes=max_bytes))
-        return StoredBody(file, self.fetched)
+        body = StoredBody(file, fetched, forget=self.forget)
+        self.tell(body, call)
+        return body
+
+    def interval_s(self, url: str) -> float:
+        return self.network.interval_s(url)
 
 
 class StoredBody:
@@ -123,8 +155,9 @@ class StoredBody:
     from_cache = True
     revalidated = False
 
-    def __init__(self, file: BinaryIO, fetched: DownloadStreamResult) -> None:
+    def __init__(self, file: BinaryIO, fetched: DownloadStreamResult, *, forget: Callable[[], None]) -> None:
         self._file = file
+        self._forget = forget
         self._fetched = fetched
 
     @property
@@ -153,6 +186,26 @@ class StoredBody:
 
     def confirm(self, sha256: str) -> None:
         """The entry of the cache was confirmed when the bytes came."""
+
+    def reject(self) -> None:
+        self._forget()
+
+
+def _served_line(plan: DownloadPlan, body: StoredBody, call: Call, clock: Clock) -> Attempt:
+    return Attempt(
+        ts=clock.now(),
+        resolver=plan.resolver_name,
+        url=mask_url(plan.url),
+        verb=Verb.GET,
+        status=AttemptStatus.CACHE_HIT,
+        http_status=body.status,
+        content_type=body.headers.get("content-type"),
+        reason=Reason.OK,
+        work_id=call.work_id,
+        host=host_key(plan.url),
+        role=Role.ARTIFACT,
+        from_cache=True,
+    )
 
 
 def _key(plan: DownloadPlan) -> str:

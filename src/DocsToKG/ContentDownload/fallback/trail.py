@@ -17,7 +17,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.copies import copy_key
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.urls import mask_url
+from DocsToKG.core.urls import has_secret, mask_url
 
 # The owner's wish, our own safety, or a file that is not the paper: an archived copy would be no better.
 _NOT_TO_LOOK_UP = frozenset(
@@ -180,7 +180,7 @@ class Trail:
         with self._lock:
             self.tried.append(tried)
             # An address with a key in it is nobody else's business.
-            if plan is not None and problem.reason not in _NOT_TO_LOOK_UP and tried.url == url:
+            if plan is not None and problem.reason not in _NOT_TO_LOOK_UP and not has_secret(url):
                 self._failed.setdefault(url, plan.is_guess)
             if isinstance(problem, TransientFailure):
                 self._still_down = self._still_down or problem.tested

@@ -48,6 +48,7 @@ _WORDS: dict[str, str] = {
     Reason.TLS_ERROR: "not safe to fetch from {host}",
     Reason.REDIRECT_LOOP: "lost in redirects at {host}",
     Reason.TOO_MANY_REDIRECTS: "lost in redirects at {host}",
+    Reason.TIMEOUT: "too slow at {host}",
     Reason.BAD_URL: "under an unusable address",
     Reason.FILTERED: "left out by your filters",
     Reason.BUDGET_EXHAUSTED: "not reached within the budget of one work",
@@ -60,7 +61,6 @@ _TROUBLE: dict[str, str] = {
     Reason.BREAKER_OPEN: "{host} has failed too often and is left alone for a while",
     Reason.RETRY_AFTER: "{host} asks us to come back later",
     Reason.ROBOTS: "robots.txt of {host} could not be read",
-    Reason.BUDGET_EXHAUSTED: "{host} took longer than its share",
 }
 
 
@@ -115,7 +115,7 @@ def _temporary(troubles: Sequence[Tried], copies: Sequence[Tried], when: str) ->
 
 
 def _out_of_budget(tried: Sequence[Tried], copies: Sequence[Tried]) -> str:
-    detail = next((one.detail for one in tried if one.reason == Reason.BUDGET_EXHAUSTED and not one.transient), None)
+    detail = next((one.detail for one in tried if one.reason == Reason.BUDGET_EXHAUSTED), None)
     others = [one for one in copies if one.reason != Reason.BUDGET_EXHAUSTED]
     rest = f" Until then: {_listed(others)}." if others else ""
     return f"The search was cut short: {detail or 'this work has used all it may cost'}.{rest}"
@@ -128,17 +128,21 @@ def _nothing_known(trail: Trail, failed: Sequence[Tried]) -> Verdict:
     if trail.unasked:
         forms = ", ".join(sorted(trail.unasked))
         return Verdict(Reason.NO_OPEN_COPY, f"Only full text in other forms is known: ask for {forms} with --formats.")
-    asked, silent = _unique(trail.sources), _unique(one.source for one in failed)
+    barred = [one for one in failed if one.reason == Reason.ROBOTS]
+    asked, silent = _unique(trail.sources), _unique(one.source for one in failed if one not in barred)
     rest = f"; {_named(silent)} could not be asked" if silent else ""
     refused = _unique(source for source, said in trail.notes if said == "refused")
     rest += f"; {_named(refused)} refused to answer" if refused else ""
     willing = [name for name in asked if name not in silent and name not in refused]
-    if trail.notes and all(said in _UNKNOWN for _, said in trail.notes):
+    if trail.notes and not barred and all(said in _UNKNOWN for _, said in trail.notes):
         return Verdict(Reason.UNKNOWN_IDENTIFIER, f"None of {_sources(len(willing))} knows this identifier{rest}.")
-    walls = [(source, said) for source, said in trail.notes if said in _WORDS]
+    noted = [*(one.reason for one in barred), *(said for _, said in trail.notes)]
+    walls = _unique(said for said in noted if said in _WORDS)
     if walls:
-        seen = ", ".join(dict.fromkeys(_WORDS[said].partition(" at {")[0] for _, said in walls))
-        return Verdict(walls[0][1], f"No file was found: the pages that should name it are {seen}{rest}.")
+        # A wall may fall another day; the wish of an owner is the cause only where nothing else stood in the way.
+        cause = next((said for said in walls if said != Reason.ROBOTS), Reason.ROBOTS)
+        seen = ", ".join(_unique(_placeless(_WORDS[said]) for said in walls))
+        return Verdict(cause, f"No file was found: the pages that should name it are {seen}{rest}.")
     return Verdict(Reason.NO_OPEN_COPY, f"No open copy is known to {_sources(len(willing))}{rest}.")
 
 
@@ -149,6 +153,11 @@ def _words(one: Tried) -> str:
     if one.reason == Reason.HTTP_STATUS:
         return _STATUS_WORDS.get(one.http_status or 0, f"answered with status {one.http_status} by {{host}}")
     return _WORDS.get(one.reason, f"no good ({one.reason.partition(':')[0]}) at {{host}}")
+
+
+def _placeless(words: str) -> str:
+    """The words for pages whose hosts are not known any more: `behind a login at {host}` becomes `behind a login`."""
+    return words.partition(" {host}")[0].rpartition(" ")[0] if "{host}" in words else words
 
 
 def _trouble(one: Tried) -> str:

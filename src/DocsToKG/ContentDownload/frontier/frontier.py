@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Any, Self, assert_never
 
 from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, GateShut, NotYet, Race, Steps, Wait
-from DocsToKG.ContentDownload.frontier.task import Ended, RaceState, Task
+from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, RaceState, Task
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key
@@ -24,6 +24,8 @@ from DocsToKG.core.urls import host_key
 _LONGEST_WAIT_S = 60.0
 _ON_TIME = "time"
 _ON_RACE = "race"
+_PACE_WEIGHT = 0.1  # of the newest grant in a key's average
+_UNKNOWN_WAIT_S = 5.0  # nobody has passed that gate while we watched
 
 
 class Frontier:
@@ -42,6 +44,7 @@ class Frontier:
         self._ready: deque[Task] = deque()  # may go on at once
         self._queues: dict[str, deque[Task]] = {}  # parked before a gate, by the key that shuts it
         self._why: dict[str, str] = {}
+        self._pace: dict[str, tuple[float, float]] = {}  # the last grant of a key, and the average time between two
         self._askable: deque[str] = deque()  # keys whose first waiter is worth asking for, in turn
         self._askable_set: set[str] = set()
         self._timers: list[tuple[float, int, Task | str]] = []
@@ -118,6 +121,32 @@ class Frontier:
         """What parked works wait for, and how many: for people who look."""
         with self._lock:
             return Counter({self._why.get(key, key): len(queue) for key, queue in self._queues.items() if queue})
+
+    @property
+    def is_starved(self) -> bool:
+        """A thread has nothing to do, because all that is here waits."""
+        return len(self._running) < len(self._threads) and not (self._ready or self._askable or self._fresh)
+
+    def crowds(self, keep: int, may: Callable[[CancelToken], bool]) -> list[Crowded]:
+        """The works to part with so that about `keep` stay parked before gates: the last ones of the longest queues,
+        if they `may` go."""
+        with self._lock:
+            level = _level([len(queue) for queue in self._queues.values()], keep)
+            tails = ((key, list(queue)[level:]) for key, queue in self._queues.items() if len(queue) > level)
+            return [
+                Crowded(
+                    task.root.cancel, host_key(task.gate.url), self._wait_s(key, level + n), self._why.get(key, key)
+                )
+                for key, tasks in tails
+                for n, task in enumerate(tasks)
+                if task.gate is not None and may(task.root.cancel)
+            ]
+
+    def _wait_s(self, key: str, place: int) -> float:
+        """How long the one at `place` in a queue may wait."""
+        now = self._clock.monotonic()
+        shut_s = max(0.0, self._due.get(key, now) - now)
+        return shut_s + (place * self._pace[key][1] if key in self._pace else _UNKNOWN_WAIT_S)
 
     def stop(self, *, grace_s: float) -> None:
         """Begin nothing more, drop what is parked, let running works finish for `grace_s`, then cut them."""
@@ -220,7 +249,7 @@ class Frontier:
             try:
                 step = task.steps.throw(task.error) if task.error is not None else task.steps.send(task.value)
             except StopIteration as stop:
-                self._end(task, Ended(value=stop.value))
+                self._end(task, Ended(value=stop.value, shut_host=task.shut_host))
                 return
             except BaseException as error:
                 self._end(task, Ended(error=error))
@@ -259,7 +288,7 @@ class Frontier:
                     task.value = answer
                     return True
                 if self._is_too_long(answer):
-                    task.error = GateShut(answer.at or 0.0, answer.why)
+                    self._send_away(task, gate, answer)
                     return True
                 key = answer.key
                 self._note(answer)
@@ -279,7 +308,7 @@ class Frontier:
             answer = self._gate.ask(task.gate)
             if isinstance(answer, NotYet) and self._is_too_long(answer):
                 queue.popleft()
-                task.gate, task.error = None, GateShut(answer.at or 0.0, answer.why)
+                self._send_away(task, task.gate, answer)
                 self._make_ready(task)
                 continue
             if isinstance(answer, NotYet):
@@ -291,14 +320,28 @@ class Frontier:
                 self._queues.setdefault(answer.key, deque()).append(task)
                 continue
             queue.popleft()
+            self._count_grant(key)
             if queue:
                 self._mark_askable(key)
             else:
-                del self._queues[key]
+                self._forget_queue(key)
             task.value, task.gate, task.parked_on = answer, None, None
             return task
-        self._queues.pop(key, None)
+        self._forget_queue(key)
         return None
+
+    def _send_away(self, task: Task, gate: Gate, answer: NotYet) -> None:
+        task.gate, task.error = None, GateShut(answer.at or 0.0, answer.why)
+        task.root.shut_host = host_key(gate.url)
+
+    def _count_grant(self, key: str) -> None:
+        now = self._clock.monotonic()
+        last, average_s = self._pace.get(key, (now, 0.0))
+        self._pace[key] = (now, average_s + _PACE_WEIGHT * (now - last - average_s))
+
+    def _forget_queue(self, key: str) -> None:
+        for known in (self._queues, self._why, self._pace):
+            known.pop(key, None)
 
     def _is_too_long(self, answer: NotYet) -> bool:
         """Standing before a gate holds the work's lease; beyond a minute the work had better come back another time."""
@@ -452,3 +495,14 @@ class Frontier:
                     return False
                 self._over.wait(left)
         return True
+
+
+def _level(lengths: list[int], keep: int) -> int:
+    """How long each queue may stay so that all together hold about `keep`; short ones leave their share to others."""
+    left = keep
+    for n, length in enumerate(sorted(lengths)):
+        share = max(1, left // (len(lengths) - n))
+        if length > share:
+            return share
+        left -= length
+    return max(lengths, default=0)

@@ -13,15 +13,26 @@ from DocsToKG.core.cancel import CancelToken
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How a task ended: a value, or the exception that left it."""
+    """How a task ended: a value, or the exception that left it; `shut_host` is the last host that was shut for long."""
 
     value: Any = None
     error: BaseException | None = None
+    shut_host: str | None = None
 
     def unwrap(self) -> Any:
         if self.error is not None:
             raise self.error
         return self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Crowded:
+    """A work far back in a long queue: whom to call off, the host it waits for, and for how long about."""
+
+    cancel: CancelToken
+    host: str
+    wait_s: float
+    why: str
 
 
 class Task:
@@ -40,7 +51,16 @@ class Task:
         self.parked_on: str | None = None  # the key, "time" or "race"; None while ready or running
         self.value: Any = None  # what the next send brings
         self.error: BaseException | None = None  # what the next throw brings
+        self.shut_host: str | None = None
         self.forget_cancel: Callable[[], None] = lambda: None
+
+    @property
+    def root(self) -> Task:
+        """The submitted work this task is a branch of; itself when it is none."""
+        task = self
+        while task.race is not None:
+            task = task.race.parent
+        return task
 
 
 class RaceState:

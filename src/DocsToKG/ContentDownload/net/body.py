@@ -11,17 +11,20 @@ import httpx2
 
 from DocsToKG.ContentDownload.api.steps import Permit
 from DocsToKG.ContentDownload.api.types import Hop, Reason
-from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.api.walls import says_challenge
+from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError
 from DocsToKG.ContentDownload.net.breakers import Watched
-from DocsToKG.ContentDownload.net.cache import PENDING, PendingEntry
+from DocsToKG.ContentDownload.net.cache import FORGET, PENDING, PendingEntry
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_url
+from DocsToKG.transport.errors import DeadlineExceeded
 
 _DRAIN_BYTES = 64 * 1024
 _SLOWEST_BYTES_PER_S = 1024
 _SEEN_AT_ONCE = 64 * 1024
+_LOOK_S = 5.0
 _BREAKS = frozenset({Reason.SIZE_MISMATCH, Reason.TIMEOUT, Reason.CONN_ERROR})
 
 
@@ -49,6 +52,7 @@ class StreamedBody:
         self.from_cache = bool(response.extensions.get("from_cache"))
         self.revalidated = bool(response.extensions.get("revalidated"))
         self.is_replay = is_replay  # an archive shows what another server once answered
+        self.is_challenge = says_challenge(self.headers.get("cf-mitigated", ""))  # a bot check stands in the way
         self.elapsed_s = elapsed_s
         self.max_bytes: int | None = None
         self.tells_failures = False
@@ -67,6 +71,10 @@ class StreamedBody:
         self._counted = not (self.from_cache or response.is_stream_consumed)
         self._whole = False
         self._received = 0
+        self._looked_at: list[bytes] = []
+        self._rest: Iterator[bytes] | None = None
+        self._is_looking = False
+        self._trouble: ContentDownloadError | None = None  # met while looking, told to whoever reads
 
     @property
     def content_type(self) -> str | None:
@@ -84,11 +92,31 @@ class StreamedBody:
 
     def chunks(self) -> Iterator[bytes]:
         self._refuse_above_cap(self.content_length or 0)
-        if not self._response.is_stream_consumed:
-            self._response.stream = _Counted(self._response.stream, self._refuse_above_cap)
         yield from self._blocks() if self._chunk_bytes is None else portions(self._blocks(), self._chunk_bytes)
 
+    def look(self, most: int) -> bytes:
+        """The body's beginning, about `most` bytes of it, within a few seconds; `chunks` gives it again."""
+        self._rest, until = self._arriving(), self._clock.monotonic() + _LOOK_S
+        self._is_looking = True
+        try:
+            while sum(map(len, self._looked_at)) < most and self._clock.monotonic() < until:
+                self._looked_at.append(next(self._rest))
+        except StopIteration:
+            pass
+        except ContentDownloadError as trouble:
+            self._trouble = trouble
+        self._is_looking = False
+        return b"".join(self._looked_at)[:most]
+
     def _blocks(self) -> Iterator[bytes]:
+        yield from self._looked_at
+        if self._trouble is not None:
+            raise self._trouble
+        yield from self._rest if self._rest is not None else self._arriving()
+
+    def _arriving(self) -> Iterator[bytes]:
+        if not self._response.is_stream_consumed:
+            self._response.stream = _Counted(self._response.stream, self._refuse_above_cap)
         blocks = self._response.iter_bytes()
         while (block := self._next(blocks)) is not None:
             self._received += len(block)
@@ -121,6 +149,15 @@ class StreamedBody:
 
     def confirm(self, sha256: str) -> None:
         self.publish(sha256)
+
+    def reject(self) -> None:
+        """The bytes are not what was promised, so the cache must not give them again. Also after `confirm`."""
+        pending = self._pending()
+        if pending is not None:
+            pending.withdraw()
+        forget = self._response.extensions.get(FORGET)
+        if self.from_cache and callable(forget):
+            forget()
 
     def publish(self, sha256: str | None = None) -> None:
         """Let the cache show this answer, if it was read whole. Pages are stored with the body just read."""
@@ -164,7 +201,8 @@ class StreamedBody:
     def _broken(self, error: BaseException) -> Exception:
         fault = fault_of(error, in_body=True, role=self._about.role)
         # Our own time being up says nothing about a server that was sending.
-        self._tell_breakers(broken=fault.reason in _BREAKS and time.monotonic() <= self._deadline)
+        ours = isinstance(error, DeadlineExceeded) or time.monotonic() > self._deadline
+        self._tell_breakers(broken=fault.reason in _BREAKS and not ours)
         if fault.reason is Reason.SIZE_MISMATCH:
             self._tell_body(whole=False)
         elif self.tells_failures:
@@ -189,6 +227,8 @@ class StreamedBody:
             watched.broke_off() if broken else watched.answered(200 if self.is_replay else self.status)
 
     def _tell_body(self, *, whole: bool) -> None:
+        if self._is_looking:
+            return  # nobody has asked for this body yet
         self._journal.body(
             self._about,
             content_type=self.content_type,

@@ -15,6 +15,7 @@ from types import TracebackType
 from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.net.faults import OutOfTime
 from DocsToKG.core.breaker import Breaker, BreakerSettings, BreakerState, CheckResult, Ticket, Transition
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key, mask_url
@@ -151,7 +152,7 @@ class Watched:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if isinstance(error, CandidateRejected | TransientFailure):
+        if isinstance(error, CandidateRejected | TransientFailure) and not isinstance(error, OutOfTime):
             self.unanswered(error.reason)
         self.says_nothing()
 

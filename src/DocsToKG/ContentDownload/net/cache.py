@@ -30,6 +30,7 @@ from DocsToKG.core.urls import index_url, mask_url
 # Keys of a request's extensions. ARTIFACT: the body will be kept in the CAS. UNCACHED: go past the cache.
 ARTIFACT, UNCACHED = "artifact", "uncached"
 PENDING = "pending_entry"
+FORGET = "forget_entry"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,13 @@ class PendingEntry:
             self._body.discard()
         self._done = True
 
+    def withdraw(self) -> None:
+        """Forget it, even when it has been published."""
+        published = self._done
+        self.discard()
+        if published:
+            self._entries.remove(self._key, self._answer.id)
+
     def _publish_body(self, body: PendingBody) -> None:
         if body.complete:
             answer = replace(self._answer, sha256=body.sha256, size=body.size)
@@ -135,6 +143,11 @@ class ExchangeView(BaseStorage):
     def remove_entry(self, id: uuid.UUID) -> None:
         if id in self._keys:
             self._entries.remove(self._keys[id], id)
+
+    def forget(self) -> None:
+        """Drop the entries that this exchange was shown: what they hold is of no use to anyone."""
+        for entry_id, key in self._keys.items():
+            self._entries.remove(key, entry_id)
 
     def close(self) -> None:
         for file in self._opened:
@@ -219,6 +232,7 @@ class CachedTransport(httpx2.BaseTransport):
         status = response.extensions["caching"]
         response.stream = _ViewedStream(response.stream, view)
         response.extensions[PENDING] = view.pending
+        response.extensions[FORGET] = view.forget
         # Without validators hishel calls a plain second answer revalidated; only a 304 is that.
         from_cache = bool(status["from_cache"])
         return _flagged(response, from_cache=from_cache, revalidated=from_cache and bool(status["revalidated"]))

@@ -26,7 +26,8 @@ from DocsToKG.ContentDownload.net.body import StreamedBody
 from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
 from DocsToKG.ContentDownload.net.connections import ConnectionPermit, Connections, connection
-from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, asked_pause_s, describe, fault_of
+from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, OutOfTime, Retryable, asked_pause_s, describe, fault_of
+from DocsToKG.ContentDownload.net.guards import is_bot_check
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
 from DocsToKG.ContentDownload.net.limits import Limits
@@ -42,6 +43,7 @@ from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
+from DocsToKG.transport.errors import DeadlineExceeded
 
 __all__ = ["RateRetryClient", "SourcePolicy"]
 
@@ -121,6 +123,10 @@ class RateRetryClient:
         journey = self._journey(Verb.GET, url, role, call, headers)
         journey.artifact = True
         return (yield from self._travel(journey, lambda opened: self._hand_over(opened, max_bytes)))
+
+    def interval_s(self, url: str) -> float:
+        """The least seconds between two requests for files to the host of `url`, as far as it is known."""
+        return self._limits.interval_s(host_key(url), Role.ARTIFACT)
 
     def request(
         self, method: str, url: str, *, role: Role = Role.METADATA, call: Call | None = None, **kwargs: Any
@@ -211,7 +217,9 @@ class RateRetryClient:
 
     def _pause_s(self, failure: Retryable, attempt: int, most: int, call: Call) -> float | None:
         """Seconds until the next try; None when there is none in this run of the job."""
-        if self._retries.is_over(attempt, most=most) or (call.budget is not None and call.budget.seconds_left() <= 0):
+        if isinstance(failure, OutOfTime) or self._retries.is_over(attempt, most=most):
+            return None
+        if call.budget is not None and call.budget.seconds_left() <= 0:
             return None
         asked_s = failure.retry_after_s
         if asked_s is None:
@@ -239,13 +247,13 @@ class RateRetryClient:
         if self._breakers is not None:
             self._breakers.look(url, self._asked_index(journey))
         yield from self._obey_robots(journey, url)
-        self._take_attempt(journey, url)
         gate = Gate(url, self.name, journey.role)
         permit = yield from connection(
             gate, self._clock, journey.call, attempts=self._attempts, connections=self._connections
         )
         try:
             with self._watched(journey, url, permit) as watched:
+                self._take_attempt(journey, permit)
                 opened = self._send(journey, request, url, permit)
                 self._tell_breakers(watched, opened)
             return opened
@@ -271,7 +279,7 @@ class RateRetryClient:
 
     def _tell_breakers(self, watched: Watched, opened: StreamedBody) -> None:
         from_store = opened.from_cache and not opened.revalidated
-        if from_store or "challenge" in opened.headers.get("cf-mitigated", ""):
+        if from_store or opened.is_challenge:
             watched.says_nothing()
         elif opened.status < 400 or opened.is_replay:
             # The head alone proves little: many a broken server sends it and then stalls.
@@ -279,12 +287,15 @@ class RateRetryClient:
         else:
             watched.answered(opened.status, retry_after_s=self._asked_s(opened))
 
-    def _take_attempt(self, journey: Journey, url: str) -> None:
-        budget = journey.call.budget
-        if budget is not None:
-            budget.take_attempt(journey.role)
-            if budget.seconds_left() <= 0:
-                raise CandidateRejected(Reason.BUDGET_EXHAUSTED, "no time left", url=mask_url(url))
+    def _take_attempt(self, journey: Journey, permit: Permit) -> None:
+        """The last thing before sending: who stands before a shut gate or an open breaker has used up nothing."""
+        if journey.call.budget is None:
+            return
+        try:
+            journey.call.budget.take_attempt(journey.role)
+        except ContentDownloadError:
+            permit.refund()
+            raise
 
     def _request(self, journey: Journey, url: str) -> httpx2.Request:
         extensions = {"timeout": self._timeouts(), "cancel": journey.call.cancel, ARTIFACT: journey.artifact}
@@ -296,15 +307,14 @@ class RateRetryClient:
         return request
 
     def _timeouts(self) -> dict[str, float]:
-        """The longest single waits: what the source's policy allows, never more than the shared client's."""
-        shared = self._http.timeout.as_dict()
-        return {name: min(self._policy.timeout_s, limit_s or math.inf) for name, limit_s in shared.items()}
+        """The longest single waits: what the source's policy says; for a connection the shared client's, if shorter."""
+        wait_s = self._policy.wait_s or self._policy.timeout_s
+        connect_s = self._http.timeout.connect or math.inf
+        return dict.fromkeys(("read", "write", "pool"), wait_s) | {"connect": min(wait_s, connect_s)}
 
-    def _whole_time_s(self, journey: Journey) -> float:
+    def _allowed_s(self, journey: Journey) -> float:
         """For one exchange from the first byte to the last. Only a file may be so large that it needs long."""
-        allowed_s = self._policy.deadline_s if journey.role is Role.ARTIFACT else self._policy.timeout_s
-        budget = journey.call.budget
-        return allowed_s if budget is None else min(allowed_s, budget.seconds_left())
+        return self._policy.deadline_s if journey.role is Role.ARTIFACT else self._policy.timeout_s
 
     def _peek(self, journey: Journey, request: httpx2.Request, url: str) -> StreamedBody | None:
         """What the cache may answer by itself: no permit, no robots, no try is spent on it."""
@@ -316,8 +326,10 @@ class RateRetryClient:
 
     def _obey_robots(self, journey: Journey, url: str) -> Steps[None]:
         # An API is published for programs and may opt out; the files and pages it names lie on other people's hosts.
-        exempt = journey.role is Role.METADATA and not self._policy.obey_robots
-        if self._robots is None or exempt:
+        if self._robots is None:
+            return
+        if journey.role is Role.METADATA and not self._policy.obey_robots:
+            self._robots.excuse(url)
             return
         verdict = yield from self._robots.check(url, journey.call)
         if verdict.allowed:
@@ -335,14 +347,18 @@ class RateRetryClient:
 
     def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: ConnectionPermit) -> StreamedBody:
         call, began = journey.call, self._clock.monotonic()
+        allowed_s, left_s = self._allowed_s(journey), call.budget.seconds_left() if call.budget else math.inf
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
-        request.extensions["deadline"] = time.monotonic() + self._whole_time_s(journey)
+        request.extensions["deadline"] = time.monotonic() + min(allowed_s, left_s)
         request.extensions["sent"] = permit.is_sent
         try:
             response = self._http.send(request, stream=True, follow_redirects=False)
         except WIRE_ERRORS as error:
             call.cancel.raise_if_cancelled()
-            raise self._unanswered(journey, url, error, self._clock.monotonic() - began) from None
+            elapsed_s = self._clock.monotonic() - began
+            if isinstance(error, DeadlineExceeded) and left_s < allowed_s:
+                raise self._out_of_time(url, elapsed_s) from None
+            raise self._unanswered(journey, url, error, elapsed_s) from None
         finally:
             if call.budget is not None:
                 call.budget.spend(self._clock.monotonic() - began)
@@ -353,6 +369,7 @@ class RateRetryClient:
             elif not opened.from_cache and not opened.is_replay:
                 self._limits.heard(host_key(url), opened.status, opened.headers, opened.elapsed_s)
             journey.take_cookies(response)
+            opened.is_challenge = opened.is_challenge or (journey.verb is not Verb.HEAD and is_bot_check(opened))
         except BaseException:
             opened.close()
             raise
@@ -362,6 +379,11 @@ class RateRetryClient:
         failure = fault_of(error, role=journey.role).failure(url, describe(error))
         if isinstance(failure, Retryable):
             failure.elapsed_s = elapsed_s
+        return failure
+
+    def _out_of_time(self, url: str, elapsed_s: float) -> OutOfTime:
+        failure = OutOfTime(Reason.TIMEOUT, "the time left for this work was up", url=mask_url(url))
+        failure.elapsed_s = elapsed_s
         return failure
 
     def _opened(
@@ -381,12 +403,11 @@ class RateRetryClient:
         )
 
     def _settle(self, journey: Journey, opened: StreamedBody, finish: Callable[[StreamedBody], T]) -> T:
-        challenged = "challenge" in opened.headers.get("cf-mitigated", "")
-        final = challenged or opened.is_replay or (journey.verb is Verb.HEAD and opened.status in _NO_HEAD)
+        final = opened.is_challenge or opened.is_replay or (journey.verb is Verb.HEAD and opened.status in _NO_HEAD)
         if opened.status in self._policy.retry.statuses and not final:
             raise self._busy(opened, Retryable)
         self._tell_answer(journey.about(opened.url), opened)
-        if challenged:
+        if opened.is_challenge:
             raise self._rejected(Reason.CHALLENGE, opened)
         if _may_pass(opened) and not final:
             raise self._busy(opened, TransientFailure)

@@ -26,6 +26,10 @@ class Retryable(TransientFailure):
     content_type: str | None = None
 
 
+class OutOfTime(Retryable):
+    """The work's own time was up before the answer came: nothing against the server, and no time for another try."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """What an error means. `passing`: it may be gone later. `retry`: worth another try at once."""

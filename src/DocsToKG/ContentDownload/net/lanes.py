@@ -22,6 +22,9 @@ _WISH_S = 0.2
 # Who takes longer than this to connect is not waited for.
 _CONNECTING_S = 5.0
 _WORTH_S = 0.02
+# A shorter distance than this is lost in the time that sending takes.
+_FELT_S = 0.001
+_ENCODER = json.JSONEncoder(separators=(",", ":"))  # kept, because making one takes as long as using it
 
 
 @dataclass(slots=True)
@@ -42,7 +45,7 @@ class Kept:
     wished_at: float = -math.inf
 
     def encode(self) -> str:
-        return json.dumps([getattr(self, name) for name in self.__slots__], separators=(",", ":"))
+        return _ENCODER.encode([getattr(self, name) for name in self.__slots__])
 
     @classmethod
     def decode(cls, text: str) -> Kept:
@@ -67,6 +70,10 @@ def _moved_runs(runs: Memory, shift_s: float) -> Memory:
 def _is_strict(pace: Pace) -> bool:
     """Does it keep a distance between any two, worth waiting for?"""
     return isinstance(pace, Spacing) and pace.burst <= 1.0 and pace.interval_s >= _WORTH_S
+
+
+def _is_felt(pace: Pace) -> bool:
+    return not isinstance(pace, Spacing) or pace.interval_s >= _FELT_S
 
 
 class Rule(NamedTuple):
@@ -103,6 +110,9 @@ class Lane:
         self.crawl_delay_s = 0.0
         self.scale = 1.0
         self.room = self.slots
+        self.is_told = False  # the host has announced a rate of its own
+        # A request of this process waits for a slot, and no other process has one or waits for one.
+        self.wanted_by_us = False
         # Kept a second time, over the moments of sending instead of granting.
         self.sent: dict[str, Memory] = {}
         self._on_their_way: list[float] = []  # started, and not yet on the wire
@@ -163,6 +173,16 @@ class Lane:
         self.crawl_delay_s = kept.crawl_delay_s
         self.scale = kept.scale
         self.room = self.slots_for(kept, now)
+        self.is_told = bool(kept.told_rate)
+
+    def is_paced(self, role: str) -> bool:
+        """Does it matter when a request is sent?"""
+        return self.is_told or any(_is_felt(pace) for pace in self._sending(role))
+
+    def interval_s(self, role: str) -> float:
+        """The distance kept between two requests, as far as it is an even one; 0.0 when there is none."""
+        evenly = (pace for pace in self._sending(role) if isinstance(pace, Spacing))
+        return max((pace.interval_s / self._scale_of(pace) for pace in evenly), default=0.0)
 
     def set_crawl_delay(self, kept: Kept, seconds: float) -> None:
         kept.crawl_delay_s = seconds

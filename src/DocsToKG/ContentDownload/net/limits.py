@@ -195,6 +195,12 @@ class Limits:
         with self._lock:
             return self._host(host, self._clock.monotonic()).scale
 
+    def interval_s(self, host: str, role: str) -> float:
+        """The least seconds between two requests to `host`, by its rates, those of its groups and its crawl-delay."""
+        with self._lock:
+            lanes = (self._host(host, self._clock.monotonic()), *self._groups_of(host))
+            return max(lane.interval_s(role) for lane in lanes)
+
     def _known(self, lanes: Sequence[Lane], now: float) -> Rule | _Full | None:
         """A refusal that needs no look at the shared record."""
         if not self._store.shared:
@@ -223,6 +229,7 @@ class Limits:
         for lane in lanes:
             lane.busy += 1
             lane.used_at = now
+            lane.wanted_by_us = False
         return HostPermit(self, gate, lanes, verdict, now)
 
     def _judge(
@@ -249,6 +256,7 @@ class Limits:
 
     def _no_slot(self, full: _Full, now: float) -> NotYet:
         lane = full.lane
+        lane.wanted_by_us = not full.others
         at = now + _POLL_S * (1.0 + self._jitter.random()) if full.others else None
         return NotYet(lane.key, at, f"{lane.name} has {lane.room} requests running")
 
@@ -258,7 +266,7 @@ class Limits:
             if any(lane.is_sending(permit.role, now) for lane in lanes):
                 return _SENDING_S
             delay_s = max(lane.sending_delay_s(permit.role, now) for lane in lanes)
-            if delay_s <= 0 and self._store.shared and now - permit.granted_at > _LATE_S:
+            if delay_s <= 0 and self._is_late(permit, permit.lanes, now):
                 delay_s = self._regrant(permit, now)
             if delay_s > 0:
                 return delay_s
@@ -280,8 +288,13 @@ class Limits:
                     lane.count_from(permit.role, now, kept)
                 return None, True
 
-            if self._store.shared and now - permit.granted_at > _LATE_S:
+            if self._is_late(permit, lanes, now):
                 self._store.post([lane.key for lane in lanes], move)
+
+    def _is_late(self, permit: HostPermit, lanes: Sequence[Lane], now: float) -> bool:
+        """Has the record shared with others fallen behind, in a way that they could feel?"""
+        late = self._store.shared and now - permit.granted_at > _LATE_S
+        return late and any(lane.is_paced(permit.role) for lane in lanes)
 
     def _arrive(self, permit: HostPermit) -> None:
         started_at, permit.started_at = permit.started_at, None
@@ -349,7 +362,9 @@ class Limits:
             self._arrive(permit)
             for lane in lanes:
                 lane.busy -= 1
-            self._store.post([lane.key for lane in lanes], vacate)
+            # Where our own next request stands waiting, one visit to the record serves both.
+            soon = any(lane.wanted_by_us for lane in lanes)
+            self._store.post([lane.key for lane in lanes], vacate, soon=soon)
         for lane in reversed(lanes):
             self._tell(lane.key)
 

@@ -51,8 +51,9 @@ def portable_headers(headers: Mapping[str, str]) -> dict[str, str]:
 class SourcePolicy:
     """How one source is asked.
 
-    `timeout_s` bounds a whole exchange with an API or a page and each single wait; `deadline_s` bounds the
-    whole transfer of a file, which may be large. A body that brings next to nothing for `trickle_s` is given up.
+    `timeout_s` bounds a whole exchange with an API or a page and each single wait, unless `wait_s` says otherwise of
+    the waits; `deadline_s` bounds the whole transfer of a file, which may be large. A body that brings next to nothing
+    for `trickle_s` is given up.
     A pause longer than `inline_cap_s` that a server asks for sends the job back. A file is handed on `chunk_bytes` at
     a time.
     """
@@ -67,6 +68,7 @@ class SourcePolicy:
     deadline_s: float = 900.0
     trickle_s: float = 10.0
     chunk_bytes: int | None = None
+    wait_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,11 +42,14 @@ SOURCE = "robots"
 _LARGEST_BYTES = 500 * 1024
 _MOST_HOPS = 5
 _MOST_ORIGINS = 10_000
-_MOST_BYTES = 32 * 1024 * 1024
+_MOST_BYTES = 96 * 1024 * 1024
+# What a parsed rule takes in memory, measured: one with a wildcard is kept as a pattern too.
+_PLAIN_RULE_BYTES = 350
+_WILD_RULE_BYTES = 800
 _FACTS = frozenset({Reason.SECURITY_POLICY, Reason.TLS_ERROR})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
-State: TypeAlias = Literal["allowed", "blocked", "timeout", "unreachable", "parse error"]
+State: TypeAlias = Literal["allowed", "exempt", "blocked", "timeout", "unreachable", "parse error"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,15 +150,23 @@ class Robots:
         """What the origin of `url` says about it; fetches its rules when they are not known."""
         parts, host = urlsplit(url), host_key(url)
         if f"{host}{parts.path or '/'}".startswith(self._exempt):
-            return RobotsVerdict(True, None, "allowed")
+            self.excuse(url)
+            return RobotsVerdict(True, None, "exempt")
         origin = f"{parts.scheme}://{host}"
         rules = yield from self._rules_of(origin, call)
         verdict = self._verdict(rules, url)
-        with self._lock:
-            self.decisions[verdict.state] += 1
-        level = logging.DEBUG if verdict.state == "allowed" else logging.INFO
-        log.log(level, "robots.txt of %s: %s", origin, verdict.state)
+        self._tell(origin, verdict.state)
         return verdict
+
+    def excuse(self, url: str) -> None:
+        """Note that `url` is asked for without a look at the rules, because it is published for programs."""
+        self._tell(f"{urlsplit(url).scheme}://{host_key(url)}", "exempt")
+
+    def _tell(self, origin: str, state: State) -> None:
+        with self._lock:
+            self.decisions[state] += 1
+        level = logging.DEBUG if state in ("allowed", "exempt") else logging.INFO
+        log.log(level, "robots.txt of %s: %s", origin, state)
 
     def _verdict(self, rules: _Rules, url: str) -> RobotsVerdict:
         if not rules.readable:
@@ -215,7 +226,7 @@ class Robots:
             log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
             return _Rules("parse error", now + self._keep_s)
         delay_s = self._capped(origin, delay_s)
-        return _Rules("allowed", now + self._keep_s, parsed, delay_s, size_bytes=len(answer.body))
+        return _Rules("allowed", now + self._keep_s, parsed, delay_s, size_bytes=_held_bytes(answer.body))
 
     def _capped(self, origin: str, delay_s: float | None) -> float | None:
         if delay_s is not None and delay_s > self._crawl_delay_cap_s:
@@ -337,6 +348,12 @@ class Robots:
             role=Role.METADATA,
             retry_after_s=answer.retry_after_s,
         )
+
+
+def _held_bytes(body: bytes) -> int:
+    """About what the rules of `body` take once they are parsed, which is many times their length."""
+    lines, wild = body.count(b"\n") + body.count(b"\r") + 1, body.count(b"*") + body.count(b"$")
+    return len(body) + lines * _PLAIN_RULE_BYTES + min(wild, lines) * (_WILD_RULE_BYTES - _PLAIN_RULE_BYTES)
 
 
 def _text_of(body: bytes) -> str:

@@ -37,6 +37,8 @@ _BUSY_S = 0.02  # how long one look at the file may wait for another process
 _PATIENCE_S = 5.0  # how long a busy file is nothing to speak of
 _AGAIN_S = 0.03
 _REPAIR_S = 0.5
+_SOON_S = 0.02  # how long a change may wait for another to go with
+_LATER_S = 0.1
 _LOOK_S = 0.25  # how often it is worth asking whether an owner is alive, and the file still the same
 _NOTE_S = 20.0  # how often the time is written down, for the case that the machine restarts
 _KEEP_S = 2 * 86400.0
@@ -61,8 +63,11 @@ class LimitStore(Protocol):
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
         """Hand the records of `keys` to `change`, which alters them and says whether they are to be written."""
 
-    def post(self, keys: Sequence[str], change: Change[None]) -> None:
-        """The same for what must not get lost: when the record is away, it is done as soon as it is back."""
+    def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
+        """The same for what must not get lost: when the record is away, it is done as soon as it is back.
+
+        With `soon` it may wait some milliseconds for a change that comes anyway, where nobody else is there to see.
+        """
 
     def is_gone(self, owner: str) -> bool:
         """`owner` runs no more."""
@@ -85,7 +90,7 @@ class MemoryStore:
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
         return change([self._kept.setdefault(key, Kept()) for key in keys])[0]
 
-    def post(self, keys: Sequence[str], change: Change[None]) -> None:
+    def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         self.change(keys, change)
 
     def is_gone(self, owner: str) -> bool:
@@ -117,7 +122,8 @@ class SharedStore:
         self._owed: list[tuple[Sequence[str], Change[None]]] = []
         self._alive_at: dict[str, float] = {}
         self._away_since: float | None = None
-        self._shut_until = self._looked_at = self._noted_at = float("-inf")
+        self._alone = False
+        self._shut_until = self._looked_at = self._noted_at = self._counted_at = float("-inf")
         self._lock = threading.RLock()
         self._timer: threading.Timer | None = None
         self._closed = False
@@ -144,8 +150,12 @@ class SharedStore:
             except (sqlite3.Error, OSError, ValueError, TypeError) as error:
                 raise self._failed(error, now) from error
 
-    def post(self, keys: Sequence[str], change: Change[None]) -> None:
+    def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         with self._lock:
+            if soon and self._is_alone():
+                self._owed.append((tuple(keys), change))
+                self._try_later(_SOON_S)
+                return
             try:
                 self.change(keys, change)
             except StoreAway:
@@ -160,6 +170,15 @@ class SharedStore:
             return True
         self._alive_at[owner] = now
         return False
+
+    def _is_alone(self) -> bool:
+        """No other process has the record open, as of a moment ago."""
+        now = self._clock.monotonic()
+        if now - self._counted_at >= _LOOK_S:
+            self._counted_at, self._alone = now, False
+            with contextlib.suppress(OSError):
+                self._alone = os.listdir(self._presence.path.parent) == [self._presence.path.name]
+        return self._alone
 
     def forget(self, keys: Sequence[str]) -> None:
         """The file remembers; it is swept by age."""
@@ -204,7 +223,7 @@ class SharedStore:
 
     def _apply(self, db: sqlite3.Connection, keys: Sequence[str], change: Change[T], now: float) -> tuple[T, bool]:
         names = [self._space + key for key in keys]
-        records = [self._read(db, name) for name in names]
+        records = _read(db, names)
         result, changed = change(records)
         if changed:
             db.executemany(
@@ -222,10 +241,6 @@ class SharedStore:
         else:
             self._mine.pop(key, None)
 
-    def _read(self, db: sqlite3.Connection, name: str) -> Kept:
-        row = db.execute("SELECT kept FROM lanes WHERE key = ?", (name,)).fetchone()
-        return Kept.decode(row[0]) if row is not None else Kept()
-
     def _failed(self, error: Exception, now: float) -> StoreAway:
         busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
         if self._away_since is None:
@@ -240,9 +255,9 @@ class SharedStore:
         why = "the shared limits cannot be read" if long else "the shared limits are being read by others"
         return StoreAway(f"{why} ({self._path})" if long else why, max(_AGAIN_S, self._shut_until - now))
 
-    def _try_later(self) -> None:
+    def _try_later(self, wait_s: float = _LATER_S) -> None:
         if self._timer is None and not self._closed:
-            self._timer = threading.Timer(0.1, self._pay)
+            self._timer = threading.Timer(wait_s, self._pay)
             self._timer.daemon = True
             self._timer.start()
 
@@ -368,6 +383,13 @@ def _boot_id() -> str:
     with contextlib.suppress(OSError):
         return _BOOT_ID.read_text().strip()
     return ""
+
+
+def _read(db: sqlite3.Connection, names: Sequence[str]) -> list[Kept]:
+    """The records in the order of their names, with one question for all: each lets other threads in between."""
+    marks = ", ".join("?" * len(names))
+    found = dict(db.execute(f"SELECT key, kept FROM lanes WHERE key IN ({marks})", names).fetchall())
+    return [Kept.decode(found[name]) if name in found else Kept() for name in names]
 
 
 def _is_unlocked(path: Path) -> bool:

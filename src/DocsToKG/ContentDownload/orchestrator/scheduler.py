@@ -1,30 +1,51 @@
 """The orchestrator of one process: leases jobs, feeds the frontier, keeps leases alive, stops without loss.
 
 Knows the ledger, the worker and the frontier; knows nothing of papers. Event-driven: it sleeps until work arrives,
-room is free or a time has come. Promises: at most `max_workers` jobs run and `lookahead` are held; a lost lease cuts
-its job; on stop, running jobs finish within the grace and everything else goes back to the ledger.
+room is free or a time has come. Promises: at most `max_workers` jobs run and `lookahead` are held; jobs that fill the
+lookahead and only wait make room for others; a slow disk makes it lease less; a lost lease cuts its job; on stop,
+running jobs finish within the grace, their leases alive, and everything else goes back to the ledger.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
-from DocsToKG.ContentDownload.frontier.task import Ended
+from DocsToKG.ContentDownload.frontier.task import Crowded, Ended
+from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.workers import JobRetry, OnOutcome, Worker
 from DocsToKG.ContentDownload.pipeline import ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.ContentDownload.telemetry.metrics import QueueView
+from DocsToKG.ContentDownload.telemetry.spans import JobWatch, job_watch, view_of
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 
 _POLL_S = 1.0  # how long a wake-up from another process may go unnoticed
+_LOOK_S = 0.05  # how often to see whether a full house only waits
+_FIRST_PAUSE_S = 0.02
+# Sending works away costs the ledger two rows each. What is not known yet is worth a look, though ever less often;
+# what was sent away for the same host before is not.
+_SLOWER_UNKNOWN, _LONGEST_UNKNOWN_S = 1.25, 5.0
+_SLOWER_KNOWN, _LONGEST_KNOWN_S = 2.0, 60.0
 _WAITING = ("queued", "in_progress", "pending")
+
+
+@dataclass(slots=True, eq=False)
+class _Held:
+    """A job of ours: how to call it off, whether it has met the network, and why it was sent away if it was."""
+
+    job: LeasedJob
+    token: CancelToken
+    begun: bool = False
+    crowded: Crowded | None = None
 
 
 class Orchestrator:
@@ -41,17 +62,25 @@ class Orchestrator:
         worker_id: str | None = None,
         on_outcome: OnOutcome | None = None,
         clock: Clock | None = None,
+        watch: JobWatch | None = None,
     ) -> None:
         settings = cfg.orchestrator
         self.worker_id = worker_id or new_worker_id()
         self._clock = clock or SystemClock()
+        self._watch = watch or job_watch(self._clock)
         self._ledger = queue.ledger
         self._ttl_s = float(settings.lease_ttl_seconds)
         self._heartbeat_s = float(settings.heartbeat_seconds)
         self._lookahead = settings.leases_held
-        self._handover = 2 * settings.max_workers
+        self._workers = settings.max_workers
+        self.pressure = Pressure()
+        self._next_parting = 0.0
+        self._parting_pause_s = _FIRST_PAUSE_S
         self._frontier = Frontier(
-            gate=pipeline.gate, clock=self._clock, threads=settings.max_workers, name=self.worker_id[:12]
+            gate=self._watch.gate(pipeline.gate),
+            clock=self._clock,
+            threads=settings.max_workers,
+            name=self.worker_id[:12],
         )
         self._worker = Worker(
             self.worker_id,
@@ -62,35 +91,44 @@ class Orchestrator:
             relative_path=relative_path,
             on_outcome=on_outcome,
             on_fault=self._fail,
+            pressure=self.pressure,
+            monotonic=self._clock.monotonic,
+            watch=self._watch,
         )
         self._run_token = CancelToken()
         self._lock = threading.Lock()
         self._moved = threading.Condition(self._lock)  # a job ended, or the run is stopping
-        self._held: dict[str, tuple[LeasedJob, CancelToken]] = {}
+        self._held: dict[str, _Held] = {}
         self._ends = 0
         self._stopping = threading.Event()
+        self._over = threading.Event()
         self._failure: BaseException | None = None
-        self._threads = [
+        self._hide: Callable[[], None] = lambda: None
+        self._dispatcher, self._heartbeat = (
             threading.Thread(target=self._guard, args=(loop,), name=f"{loop.__name__.strip('_')}", daemon=True)
             for loop in (self._dispatch, self._beat)
-        ]
+        )
         telemetry.on_failure(self._fail)
 
     def start(self) -> None:
+        self._hide = self._watch.show(self._view())
         self._frontier.start()
-        for thread in self._threads:
-            thread.start()
+        self._dispatcher.start()
+        self._heartbeat.start()
 
     def stop(self, grace_s: float = 8.0) -> None:
         """Lease no more, let running jobs finish for `grace_s`, give the rest back. Raises what made the run fail."""
         self.halt()
-        self._frontier.stop(grace_s=grace_s)
-        for thread in self._threads:
-            if thread.ident is not None:
-                thread.join()
-        with self._lock:
-            while self._held and self._failure is None:
-                self._moved.wait(timeout=_POLL_S)
+        try:
+            self._frontier.stop(grace_s=grace_s)
+            _join(self._dispatcher)
+            with self._lock:
+                self._moved.wait_for(lambda: not self._held or self._failure is not None)
+        finally:
+            # Until here leases are kept alive: what is still running is not to be handed to somebody else.
+            self._over.set()
+            self._hide()
+        _join(self._heartbeat)
         if self._failure is not None:
             raise self._failure
 
@@ -123,30 +161,61 @@ class Orchestrator:
 
     def waits(self) -> dict[str, int]:
         """What parked jobs wait for, most first."""
-        return dict(self._frontier.waits().most_common())
+        slow = self.pressure.words()
+        held_back = self._lookahead - self._allowed()
+        return {**({slow: held_back} if slow else {}), **dict(self._frontier.waits().most_common())}
+
+    def _view(self) -> QueueView:
+        return view_of(self._ledger, held=lambda: len(self._held), active=lambda: self.active, clock=self._clock)
 
     # loops
 
     def _dispatch(self) -> None:
         while not self._stopping.is_set():
-            room = self._frontier.room(most_live=self._lookahead, most_fresh=self._handover, wait_s=_POLL_S)
-            room = min(room, self._places())
-            if room == 0:
+            room = self._frontier.room(most_live=self._lookahead, most_fresh=2 * self._workers, wait_s=_LOOK_S)
+            room = min(room, self._places()) if room > 0 else 0
+            if room <= 0:
+                self._make_room()
                 continue
+            asked_at = self._clock.monotonic()
             jobs = self._ledger.lease(self.worker_id, room, self._ttl_s)
+            self._watch.on_lease(jobs, self._clock.monotonic() - asked_at)
             for job in jobs:
                 self._begin(job)
             if not jobs:
                 self._ledger.wait_for_work(_POLL_S, unless=self._stopping.is_set)
 
     def _beat(self) -> None:
-        while not self._stopping.wait(self._heartbeat_s):
+        while not self._over.wait(self._heartbeat_s):
             with self._lock:
                 held = dict(self._held)  # before the question: what is leased while it is answered is not lost
             still_ours = self._ledger.heartbeat(self.worker_id, self._ttl_s)
-            lost = [token for lease, (_, token) in held.items() if lease not in still_ours]
-            for token in lost:
-                token.cancel()
+            lost = [ours for lease, ours in held.items() if lease not in still_ours]
+            for ours in lost:
+                ours.token.cancel()
+
+    def _make_room(self) -> None:
+        """Threads are idle while everything we may hold waits: part with those at the end of the longest queues.
+
+        Others in the ledger may be for hosts that are free. Where that was not so, the next look is later.
+        """
+        if self._frontier.active >= self._workers:
+            self._parting_pause_s = _FIRST_PAUSE_S
+            return
+        is_full = len(self._held) >= self._lookahead
+        if not (is_full and self._frontier.is_starved and self._clock.monotonic() >= self._next_parting):
+            return
+        with self._lock:
+            waiting = {ours.token: ours for ours in self._held.values() if not ours.begun}
+        known = True
+        for crowded in self._frontier.crowds(self._lookahead // 2, waiting.__contains__):
+            ours = waiting[crowded.cancel]
+            known &= ours.job.host_key == crowded.host
+            ours.crowded = crowded
+            ours.token.cancel()
+        self._next_parting = self._clock.monotonic() + self._parting_pause_s
+        slower, longest_s = (_SLOWER_KNOWN, _LONGEST_KNOWN_S) if known else (_SLOWER_UNKNOWN, _LONGEST_UNKNOWN_S)
+        self._parting_pause_s = min(slower * self._parting_pause_s, longest_s)
 
     def _guard(self, loop: Callable[[], None]) -> None:
         try:
@@ -157,16 +226,18 @@ class Orchestrator:
     # one job
 
     def _begin(self, job: LeasedJob) -> None:
-        token = CancelToken(parent=self._run_token)
+        ours = _Held(job, CancelToken(parent=self._run_token))
         with self._lock:
-            self._held[job.lease_id] = (job, token)
-        self._frontier.submit(self._worker.steps(job, token), cancel=token, on_done=lambda ended: self._end(job, ended))
+            self._held[job.lease_id] = ours
+        self._watch.on_job_start(job)
+        steps = self._worker.steps(job, ours.token, on_begin=lambda: setattr(ours, "begun", True))
+        self._frontier.submit(steps, cancel=ours.token, on_done=lambda ended: self._end(ours, ended))
 
-    def _end(self, job: LeasedJob, ended: Ended) -> None:
+    def _end(self, ours: _Held, ended: Ended) -> None:
         if isinstance(ended.error, RunError):
             self._fail(ended.error)
         try:
-            self._worker.close_job(job, ended, then=lambda: self._let_go(job))
+            self._worker.close_job(ours.job, ended, lambda: self._let_go(ours.job), crowded=ours.crowded)
         except Exception as error:
             self._fail(error)
 
@@ -181,8 +252,12 @@ class Orchestrator:
     def _places(self) -> int:
         """How many more leases may be held; a job counts until the ledger has its end. Waits a while for one."""
         with self._lock:
-            self._moved.wait_for(lambda: len(self._held) < self._lookahead or self._stopping.is_set(), _POLL_S)
-            return self._lookahead - len(self._held)
+            self._moved.wait_for(lambda: len(self._held) < self._allowed() or self._stopping.is_set(), _LOOK_S)
+            return self._allowed() - len(self._held)
+
+    def _allowed(self) -> int:
+        """How many leases may be held now: fewer while the disk is slow."""
+        return self.pressure.allowed(self._lookahead, workers=self._workers)
 
     def _is_drained(self, patience_s: float | None) -> bool:
         if self._held:
@@ -204,3 +279,8 @@ class Orchestrator:
         with self._lock:
             self._moved.notify_all()
         self._ledger.wake()
+
+
+def _join(thread: threading.Thread) -> None:
+    if thread.ident is not None:
+        thread.join()

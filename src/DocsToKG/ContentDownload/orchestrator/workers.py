@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,16 +19,22 @@ from typing import Any
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import RunError
-from DocsToKG.ContentDownload.frontier.task import Ended
+from DocsToKG.ContentDownload.frontier.task import Crowded, Ended
+from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
+from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, tell_end
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.urls import mask_text
 from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S, job_backoff_s
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Ledger, Progress, Release
+
+# A job that made room for others comes back in time for its turn, by what is known of the queue it stood in.
+_SHORTEST_RETURN_S = 0.5
+_LONGEST_RETURN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +64,9 @@ class Worker:
         relative_path: Callable[[str | None], str | None] = lambda path: path,
         on_outcome: OnOutcome | None = None,
         on_fault: Callable[[BaseException], None] = lambda error: None,
+        pressure: Pressure | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
+        watch: JobWatch | None = None,
     ) -> None:
         self.worker_id = worker_id
         self._ledger = ledger
@@ -66,21 +76,30 @@ class Worker:
         self._relative_path = relative_path
         self._on_outcome = on_outcome or (lambda work_id, outcome: None)
         self._on_fault = on_fault
+        self._pressure = pressure or Pressure()
+        self._monotonic = monotonic
+        self._watch = watch or NullWatch()
 
-    def steps(self, job: LeasedJob, cancel: CancelToken) -> Steps[DownloadOutcome]:
-        """The job's work."""
-        return (yield from self._pipeline.steps(_artifact(job), self._context(job, cancel)))
+    def steps(
+        self, job: LeasedJob, cancel: CancelToken, on_begin: Callable[[], None] = lambda: None
+    ) -> Steps[DownloadOutcome]:
+        """The job's work. `on_begin` is told when it has met the network."""
+        steps = self._pipeline.steps(_artifact(job), self._context(job, cancel, on_begin))
+        return (yield from self._watch.steps(job, steps))
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
-        """The whole job while the caller waits."""
+        """The whole job while the caller waits. None when the job itself failed; what stops the run is raised, after
+        the job was given back."""
         try:
             ended = Ended(value=self._pipeline.process(_artifact(job), self._context(job, CancelToken())))
         except Exception as error:
             ended = Ended(error=error)
         self.close_job(job, ended)
+        if isinstance(ended.error, RunError):
+            raise ended.error
         return ended.value if ended.error is None else None
 
-    def _context(self, job: LeasedJob, cancel: CancelToken) -> JobContext:
+    def _context(self, job: LeasedJob, cancel: CancelToken, told: Callable[[], None] = lambda: None) -> JobContext:
         """A job counts as begun once it has met the network: one that only stood before a gate when its process died
         is no suspect. Until then its stage is not worth a write."""
         stage = ["scheduled"]
@@ -93,23 +112,33 @@ class Worker:
 
         def on_begin() -> None:
             begun.set()
+            told()
             self._progress(job, stage[0])
 
         return JobContext(cancel, on_stage=on_stage, on_begin=on_begin)
 
-    def close_job(self, job: LeasedJob, ended: Ended, then: Callable[[], None] = lambda: None) -> None:
-        """Record how the job ended, then tell the ledger; `then` follows when the ledger has answered."""
+    def close_job(
+        self,
+        job: LeasedJob,
+        ended: Ended,
+        then: Callable[[], None] = lambda: None,
+        *,
+        crowded: Crowded | None = None,
+    ) -> None:
+        """Record how the job ended, then tell the ledger; `then` follows when the ledger has answered. A job that was
+        called off because it was `crowded` out goes back with its host and the time it would have waited."""
         error = ended.error
         if error is None:
-            self._record(job, ended.value, then)
+            self._record(job, ended, then)
         elif isinstance(error, Cancelled | RunError):
-            # Not the job's fault: the run is stopping. It goes back as it was.
-            release = Release(job.job_id, job.fence, job.lease_id, why=str(error) or "stopped")
-            self._ledger.submit_release(release).add_done_callback(lambda done: self._settle(done, then))
+            release = _given_back(job, error, crowded)
+            answer = tell_end(self._watch, job, release, self._ledger.submit_release(release))
+            answer.add_done_callback(lambda done: self._settle(done, then))
         else:
-            self._record(job, _fault(error), then)
+            self._record(job, Ended(value=_fault(error)), then)
 
-    def _record(self, job: LeasedJob, outcome: DownloadOutcome, then: Callable[[], None]) -> None:
+    def _record(self, job: LeasedJob, ended: Ended, then: Callable[[], None]) -> None:
+        outcome: DownloadOutcome = ended.value
         record = ManifestRecord.of(
             _readable(job),
             outcome,
@@ -118,18 +147,29 @@ class Worker:
             worker_id=self.worker_id,
             path=self._relative_path(outcome.path),
         )
-        self._telemetry.finish(record, then=lambda: self._acknowledge(job, outcome, then))
+        began = self._monotonic()
 
-    def _acknowledge(self, job: LeasedJob, outcome: DownloadOutcome, then: Callable[[], None]) -> None:
+        def recorded() -> None:
+            self._pressure.took("the record", self._monotonic() - began)
+            self._acknowledge(job, outcome, ended.shut_host, then)
+
+        self._telemetry.finish(record, then=recorded)
+
+    def _acknowledge(
+        self, job: LeasedJob, outcome: DownloadOutcome, shut_host: str | None, then: Callable[[], None]
+    ) -> None:
         """The record is committed; now the ledger may know."""
         retryable = outcome.classification == OutcomeClass.ERROR and outcome.meta.get("retryable")
         if retryable and outcome.meta.get("only_waited"):
             # Our own gates sent it away before anything was asked: that is no try of the paper.
-            future: Any = self._ledger.submit_release(self._come_back(job, outcome))
+            release = self._come_back(job, outcome, shut_host)
+            future: Any = tell_end(self._watch, job, release, self._ledger.submit_release(release))
         elif retryable:
-            future = self._ledger.submit_fail(self._fail(job, outcome))
+            fail = self._fail(job, outcome)
+            future = tell_end(self._watch, job, fail, self._ledger.submit_fail(fail))
         else:
-            future = self._ledger.submit_finish(_finish(job, outcome))
+            finish = _finish(job, outcome)
+            future = tell_end(self._watch, job, finish, self._ledger.submit_finish(finish))
 
         def acknowledged() -> None:
             try:
@@ -150,9 +190,9 @@ class Worker:
         if error is not None and not isinstance(error, LeaseLost):
             self._on_fault(error)
 
-    def _come_back(self, job: LeasedJob, outcome: DownloadOutcome) -> Release:
+    def _come_back(self, job: LeasedJob, outcome: DownloadOutcome, host: str | None) -> Release:
         delay_s = min(max(1.0, float(outcome.meta.get("retry_after_s") or self._retry.backoff_s)), RELEASE_CAP_S)
-        return Release(job.job_id, job.fence, job.lease_id, delay_s=delay_s, why=_error_text(outcome))
+        return Release(job.job_id, job.fence, job.lease_id, delay_s=delay_s, host_key=host, why=_error_text(outcome))
 
     def _fail(self, job: LeasedJob, outcome: DownloadOutcome) -> Fail:
         delay_s = job_backoff_s(
@@ -183,6 +223,14 @@ def _readable(job: LeasedJob) -> WorkArtifact:
         return _artifact(job)
     except (TypeError, ValueError):
         return WorkArtifact(job.artifact_id)
+
+
+def _given_back(job: LeasedJob, error: BaseException, crowded: Crowded | None) -> Release:
+    """Not the job's fault: the run is stopping, or others have to go first. It goes back as it was."""
+    if crowded is None or isinstance(error, RunError):
+        return Release(job.job_id, job.fence, job.lease_id, why=str(error) or "stopped")
+    delay_s = min(max(_SHORTEST_RETURN_S, crowded.wait_s), _LONGEST_RETURN_S)
+    return Release(job.job_id, job.fence, job.lease_id, delay_s, crowded.host, f"makes room: {crowded.why}")
 
 
 def _finish(job: LeasedJob, outcome: DownloadOutcome) -> Finish:

@@ -7,19 +7,24 @@ Promises: what passes is whole, is of the form that was asked for, and nothing i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.article_page import prove_html
+from DocsToKG.ContentDownload.proof.beside import looks_like_cover, looks_like_paper, may_be_volume
+from DocsToKG.ContentDownload.proof.blank import shows_nothing
 from DocsToKG.ContentDownload.proof.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.proof.facts import PdfFacts, TextFacts
 from DocsToKG.ContentDownload.proof.forms import HEADER_BYTES, HTML, PDF, XML, Form, has_pdf_header
-from DocsToKG.ContentDownload.proof.identity import judge_identity, judge_numbers, require_identity
+from DocsToKG.ContentDownload.proof.identity import judge_identity, judge_numbers, judge_title, require_identity
 from DocsToKG.ContentDownload.proof.jats import prove_xml
+from DocsToKG.ContentDownload.proof.notices import judge_notice, judge_own_title
 from DocsToKG.ContentDownload.proof.pdf import prove_pdf
 from DocsToKG.ContentDownload.proof.stand_ins import judge_stand_in
+
+_VOLUME_NOTE = "may be the whole volume that the paper is in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +69,27 @@ def prove(
         return _prove_xml(plan, work, came)
     if form is HTML:
         page = prove_html(came.path, url=came.url, headers=came.headers)
+        judge_own_title(page, work)
         require_identity(page, work)
         return page
-    facts = prove_pdf(came.path, min_bytes=min_pdf_bytes, url=came.url, headers=came.headers)
+    return _prove_pdf(plan, work, came, min_pdf_bytes)
+
+
+def _prove_pdf(plan: DownloadPlan, work: WorkArtifact, came: Came, min_bytes: int) -> PdfFacts:
+    facts = prove_pdf(came.path, min_bytes=min_bytes, url=came.url, headers=came.headers)
+    if facts.pages == 1 and not facts.first_page and not facts.partly_read and shows_nothing(came.path):
+        raise CandidateRejected(Reason.STUB, "one empty page")
     judge_identity(facts, work, page_doi=plan.page_doi)
     judge_stand_in(facts, work, urls=(plan.url, came.url))
-    return facts
+    judge_notice(facts, work)
+    if not looks_like_cover(facts.first_page):
+        judge_title(facts, work, looks_like_paper=looks_like_paper(facts.first_page))
+    return replace(facts, warnings=(_VOLUME_NOTE, *facts.warnings)) if may_be_volume(facts, work) else facts
 
 
 def _prove_xml(plan: DownloadPlan, work: WorkArtifact, came: Came) -> TextFacts:
     article = prove_xml(came.path, url=came.url, headers=came.headers)
     judge_identity(article, work, page_doi=plan.page_doi)
+    judge_own_title(article, work)
     judge_numbers(article, work)
     return article

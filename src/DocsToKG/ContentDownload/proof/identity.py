@@ -1,18 +1,18 @@
 """Is this file the paper that was asked for?
 
-Knows what a file's own DOI looks like, and which differences between two DOIs mean nothing.
+Knows what a file's own DOI looks like, which differences between two DOIs mean nothing, and when titles decide.
 Promises: never rejects a PDF or XML on a doubtful sign, nor anything without a wanted id or title to compare with.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
 
 from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.proof.facts import Named, TextFacts
+from DocsToKG.ContentDownload.proof.facts import Named, PdfFacts, TextFacts
 from DocsToKG.ContentDownload.proof.imprint import find_dois
+from DocsToKG.ContentDownload.proof.titles import bears_title, is_file_name, is_strangers, plain_words
 
 # Preprint servers: the published paper and its preprint are one work with two DOIs.
 PREPRINTS = (
@@ -32,40 +32,62 @@ _PLACEHOLDER = re.compile(r"x{3,}|n{4,}|0{7,}|1122445\.1122456|10\.1000/|yyyy|in
 _VERSION = re.compile(r"(?:[./]v\d{1,2}|\.v\d{1,2}\.\d{1,2}|\.full|\.pdf|\.short|\.abstract)+$")
 # Words before a DOI which say that it belongs to something else.
 _OTHERS = re.compile(
-    r"\b(?:data|code|software|suppl|correct|corrigend|errat|retract|comment|reply|respon|relat|companion|accompan|preprint"
-    r"|earlier|available|deposit|reference|refer to|see also|funder|et al)|\[\d{1,3}\]|\(\d{4}\)",
+    r"\b(?:data|code|software|suppl|correct|corrigend|errat|retract|comment|reply|respon|relat|companion|accompan"
+    r"|preprint|earlier|original (?:article|paper)|available|deposit|reference|refer to|see also|funder"
+    r"|et al)|\[\d{1,3}\]|\(\d{4}\)",
     re.IGNORECASE,
 )
-_ABOUT = re.compile(
-    r"\b(?:correct|corrigend|errat|retract|comment|reply|respon|addend)[a-z]*"
-    r"(?: (?:to|on|of|for|the|a|article|paper|by)){0,4} $"
+# Words before the wanted DOI which say that the file only speaks of that paper.
+_SPOKEN_OF = re.compile(
+    r"\b(?:correction|corrigend|errat|retraction|comment|reply|respon|addend|suppl"
+    r"|original (?:article|paper|version|public))",
+    re.IGNORECASE,
 )
+# The parts of a paper that have DOIs of their own, made from the paper's.
+_COMPONENT = re.compile(r"[-./_](?:supplement|suppl?[-_]?\d{0,3}|s\d{3}|sd\d{1,3}|mmc\d{1,3}|esm\d{0,3})$")
 _LABEL = re.compile(r"(?:doi\s?[:=]?\s?|doi\.org/)$", re.IGNORECASE)
-_FILE_NAME = re.compile(r"^(?:microsoft |untitled)|\.(?:docx?|rtf|tex|dvi|e?ps|pdf|indd|qxd|wpd|odt)\b", re.IGNORECASE)
 _TITLE_WORDS = 4
 _TITLE_CHARS = 20
 
 
 def judge_identity(facts: Named, work: WorkArtifact, *, page_doi: str | None = None) -> None:
-    """Raise `CandidateRejected(wrong-article)` when the file carries another paper's DOI and not the wanted one.
+    """Raise `CandidateRejected(wrong-article)` when the file carries another paper's DOI as its own.
 
     A DOI speaks for the file in three places only: a field that names the file itself (XMP `prism:doi`,
     `dc:identifier`, Info `doi`, `Subject`, `Title`), the landing page that linked to it (`page_doi`), and the
     first page's text when it shows one DOI alone, labelled, with no word before it that gives it to data, a
-    reference, a correction or the like. Reference lists therefore never count.
+    reference, a correction or the like; or shows the wanted one only as a paper that it speaks of. Reference lists
+    therefore never count. A field that names a part of the wanted paper (`x.s001`) makes the file a `supplement`.
 
-    Nothing is rejected when the wanted DOI stands anywhere in the file; when the fields name two papers; when
-    either DOI is a deposit's; when one is a preprint's and the titles do not clearly differ; when they differ only
-    in a version or component suffix; when the DOI is a template's; or when the file bears the wanted title as its
-    own. A doubt is decided for the file.
+    Nothing is rejected when a field names the wanted DOI, or the pages show it as the file's own; when the fields
+    name two papers; when either DOI is a deposit's; when one is a preprint's and the titles do not clearly differ;
+    when they differ only in a version suffix; when the DOI is a template's; or when the file bears the wanted title
+    as its own. A doubt is decided for the file.
     """
     wanted = _wanted(work)
-    if wanted is None or any(_same(doi, wanted) for doi in facts.doi_seen):
+    if wanted is None or _names_itself(facts, wanted, work.title):
         return
-    others = [doi for doi in (_lone(facts.doi_declared), normal_doi(page_doi), _own_print(facts)) if doi]
+    others = [doi for doi in (_lone(facts.doi_declared), normal_doi(page_doi), _own_print(facts, wanted)) if doi]
     for doi in others:
+        if is_part(doi, wanted):
+            raise CandidateRejected(Reason.SUPPLEMENT, f"it is {doi}, a part of the paper")
         if _is_another_paper(doi, wanted, facts, work.title) and not _bears_title(facts, work.title):
             raise CandidateRejected(Reason.WRONG_ARTICLE, f"it is {doi}, wanted was {wanted}")
+
+
+def judge_title(facts: PdfFacts, work: WorkArtifact, *, looks_like_paper: bool) -> None:
+    """Raise `wrong-article` when the file's first page is that of a paper with quite another title.
+
+    Silent when the page was read in part, or when it names the work by a DOI or an arXiv number: titles change, and
+    indexes have them wrong.
+    """
+    wanted = _wanted(work)
+    if facts.partly_read or (wanted and any(_same(doi, wanted) for doi in facts.doi_seen)):
+        return
+    if work.arxiv_id and work.arxiv_id.lower() in facts.first_page.lower():
+        return
+    if is_strangers(facts.first_page, facts.title, work.title, looks_like_paper=looks_like_paper):
+        raise CandidateRejected(Reason.WRONG_ARTICLE, "its title is another one")
 
 
 def judge_numbers(facts: TextFacts, work: WorkArtifact) -> None:
@@ -117,9 +139,53 @@ def _lone(dois: tuple[str, ...]) -> str | None:
     return real[0] if real and all(_same(doi, real[0]) for doi in real) else None
 
 
-def _own_print(facts: Named) -> str | None:
-    doi = _lone(facts.doi_printed)
-    if doi is None:
+def owns_doi(facts: Named, work: WorkArtifact) -> bool:
+    """A field of the file or its first page says that the wanted DOI is the file's own."""
+    wanted = _wanted(work)
+    declared = wanted is not None and any(_same(doi, wanted) for doi in facts.doi_declared)
+    return wanted is not None and (declared or _shows(facts.first_page, wanted, unless=_SPOKEN_OF))
+
+
+def is_part(doi: str, wanted: str) -> bool:
+    """`x.s001`, `x-supplement`: made from the paper's DOI for one of its parts."""
+    part = _COMPONENT.search(doi)
+    return part is not None and _VERSION.sub("", doi[: part.start()]) == _VERSION.sub("", wanted) and doi != wanted
+
+
+def _names_itself(facts: Named, wanted: str, title: str | None) -> bool:
+    """The wanted DOI is in a field that names the file, or on its pages with nothing that says otherwise.
+
+    Against a field that names another paper the pages must show the wanted one as their own. On the second page it
+    counts as long as the first one cannot be judged.
+    """
+    if any(_same(doi, wanted) for doi in facts.doi_declared):
+        return True
+    if not any(_same(doi, wanted) for doi in facts.doi_seen):
+        return False
+    printed = any(_same(doi, wanted) for doi in facts.doi_printed)
+    rivals = _OTHERS if _lone(facts.doi_declared) else _SPOKEN_OF
+    if printed:
+        return _shows(facts.first_page, wanted, unless=rivals)
+    return not (facts.first_page and title and _lone(facts.doi_declared))
+
+
+def _shows(page: str, doi: str, *, unless: re.Pattern[str]) -> bool:
+    """The DOI stands somewhere on the page without such words shortly before it."""
+    text = page.lower()
+    at = text.find(doi)
+    while at >= 0:
+        rest = find_dois(text[at : at + 300])
+        if rest and _same(rest[0], doi) and not unless.search(text[max(0, at - 120) : at]):
+            return True
+        at = text.find(doi, at + 1)
+    return False
+
+
+def _own_print(facts: Named, wanted: str) -> str | None:
+    """The DOI that the first page gives to the file. Where it speaks of the wanted paper, that is the first one."""
+    speaks_of_wanted = any(_same(doi, wanted) for doi in facts.doi_printed)
+    doi = next(iter(facts.doi_printed), None) if speaks_of_wanted else _lone(facts.doi_printed)
+    if doi is None or _PLACEHOLDER.search(doi) or is_part(doi, wanted):
         return None
     text = facts.first_page.lower()
     at = text.find(doi)
@@ -129,7 +195,9 @@ def _own_print(facts: Named) -> str | None:
 
 
 def _same(one: str, other: str) -> bool:
-    """One paper: equal, or one continues the other (a version, a component, the next word run into it)."""
+    """One paper: equal, or one continues the other (a version, the next word run into it), but not one of its parts."""
+    if is_part(one, other) or is_part(other, one):
+        return False
     short, long = sorted((_VERSION.sub("", one), _VERSION.sub("", other)), key=len)
     # A digit that goes on is another number: 10.1/x.12 is not a part of 10.1/x.123.
     return long == short or (long.startswith(short) and not (short[-1].isdigit() and long[len(short)].isdigit()))
@@ -149,7 +217,7 @@ def _is_another_paper(doi: str, wanted: str, facts: Named, title: str | None) ->
 
 def _titles_differ(one: str | None, other: str | None) -> bool:
     """Two real titles that share less than half of their words. File names and fragments are no titles."""
-    if _FILE_NAME.search(one or ""):
+    if is_file_name(one):
         return False
     first, second = set(plain_words(one or "").split()), set(plain_words(other or "").split())
     if min(len(first), len(second)) < _TITLE_WORDS:
@@ -162,13 +230,4 @@ def _bears_title(facts: Named, title: str | None) -> bool:
     wanted = plain_words(title or "")
     if len(wanted) < _TITLE_CHARS or wanted.count(" ") < _TITLE_WORDS - 1:
         return False
-    if plain_words(facts.title or "") == wanted:
-        return True
-    page = plain_words(facts.first_page[:4000])
-    at = page.find(wanted)
-    return at >= 0 and not _ABOUT.search(page[max(0, at - 60) : at])
-
-
-def plain_words(text: str) -> str:
-    plain = unicodedata.normalize("NFKD", text[:8000]).encode("ascii", "ignore").decode().lower()
-    return " ".join(re.findall(r"[a-z0-9]+", plain))
+    return plain_words(facts.title or "") == wanted or bears_title(facts.first_page[:4000], title)

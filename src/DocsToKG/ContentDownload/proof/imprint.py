@@ -35,14 +35,16 @@ _XMP_TITLE = re.compile(r"<dc:title\b[^>]{0,300}>(.{0,3000}?)</dc:title", re.IGN
 _TAGS = re.compile(r"<[^>]{0,300}>")
 _INFO_NAMES = frozenset({"/doi", "/wps-articledoi", "/subject", "/title", "/crossmarkdoi"})
 
-# A shown string, a gap wide enough for a word space, or an operator that starts a new line of text.
+# A shown string, a gap wide enough for a word space, or an operator that starts a new line of text. An escape is passed
+# over in one go: a bracket that it hides must not begin another search for an end that may be missing.
 _SHOWN = re.compile(
-    rb"\(((?:[^()\\]|\\.)*+)\)|(?<![\w.])(-\d{3,5})(?:\.\d+)?(?=[\s(\]])|\b(Td|TD|Tm|ET|Tj|TJ)\b", re.DOTALL
+    rb"\\.|\(((?:[^()\\]|\\.)*+)\)|(?<![\w.])(-\d{3,5})(?:\.\d+)?(?=[\s(\]])|\b(Td|TD|Tm|ET|Tj|TJ)\b", re.DOTALL
 )
 _HEX_SHOWN = re.compile(rb"<[0-9A-Fa-f\s]{4,}+>\s*(?:Tj|TJ|['\"\]]|-?[\d.]+\s*[<\]])")
 _DRAWN = re.compile(rb"/[^\s/]+\s+Do\b")
 _ESCAPE = re.compile(rb"\\([nrtbf()\\]|[0-7]{1,3}|\r?\n|.)", re.DOTALL)
 _PLAIN = {b"n": b" ", b"r": b" ", b"t": b" ", b"b": b"", b"f": b" "}
+_LONGEST_ESCAPE = 4  # a backslash and three digits
 _WORD_GAP = -200
 
 
@@ -201,8 +203,10 @@ def shown_text(content: bytes) -> str:
     out: list[str] = []
     length = 0
     for match in _SHOWN.finditer(content):
+        if match.lastindex is None:
+            continue
         if match[1] is not None:
-            piece = _ESCAPE.sub(_unescape_byte, match[1]).decode("latin-1")
+            piece = _literal(match[1])
         elif match[2] is not None:
             piece = " " if int(match[2]) <= _WORD_GAP else ""
         else:
@@ -211,7 +215,17 @@ def shown_text(content: bytes) -> str:
         length += len(piece)
         if length > _TEXT_CHARS:
             break
-    return re.sub(r"\s*\n\s*", "\n", "".join(out)).strip()[:_TEXT_CHARS]
+    return _lines("".join(out)[:_TEXT_CHARS])
+
+
+def _literal(shown: bytes) -> str:
+    """One string may be a whole page of blanks: no more of it is looked at than is kept of all."""
+    return _ESCAPE.sub(_unescape_byte, shown[: _LONGEST_ESCAPE * _TEXT_CHARS]).decode("latin-1")[:_TEXT_CHARS]
+
+
+def _lines(text: str) -> str:
+    """The lines that hold something, without the blanks around them."""
+    return "\n".join(line for line in map(str.strip, text.split("\n")) if line)
 
 
 def _unescape_byte(match: re.Match[bytes]) -> bytes:

@@ -13,7 +13,7 @@ from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import ARXIV_PROGRAMS_HOST, arxiv_pdf
 from DocsToKG.ContentDownload.resolvers.answers import MAX_ANSWER_BYTES, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.id_forms import (
     arxiv_base,
     arxiv_of_doi,
@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
     normalize_doi,
 )
 
+_MAIN_HOST = "https://arxiv.org"
 _ATOM = {"atom": "http://www.w3.org/2005/Atom", "arxiv": "http://arxiv.org/schemas/atom"}
 
 
@@ -41,22 +42,27 @@ class ArxivResolver:
             return ResolverResult(notes=("no_arxiv_id",))
         learned = WorkArtifact(work_id=work.work_id, arxiv_id=arxiv_base(arxiv_id))
         if not self._asks_metadata:
-            return ResolverResult(plans=(self._plan(arxiv_id),), work=learned)
+            return ResolverResult(plans=self._plans(arxiv_id), work=learned)
         page = yield from client.fetch(f"{self._base}/api/query?id_list={arxiv_id}&max_results=1", Role.METADATA, call)
         entry, note = _read(page)
         return ResolverResult(
-            plans=() if note == "not_in_index" else (self._plan(arxiv_id),),
+            plans=() if note == "not_in_index" else self._plans(arxiv_id),
             notes=(note,) if note is not None else (),
             work=learned.learn(entry) if entry is not None else learned,
         )
 
-    def _plan(self, arxiv_id: str) -> DownloadPlan:
-        return DownloadPlan(
-            url=arxiv_pdf(arxiv_id, self._base),
-            resolver_name=self.name,
-            version="submittedVersion",
-            host_type="repository",
-            evidence="arxiv_id",
+    def _plans(self, arxiv_id: str) -> tuple[DownloadPlan, ...]:
+        """One file at two hosts: the main one, with its long pauses, is for when that for programs is out of reach."""
+        bases = (self._base, _MAIN_HOST) if self._base == ARXIV_PROGRAMS_HOST else (self._base,)
+        return tuple(
+            DownloadPlan(
+                url=arxiv_pdf(arxiv_id, base),
+                resolver_name=self.name,
+                version="submittedVersion",
+                host_type="repository",
+                evidence="arxiv_id",
+            )
+            for base in bases
         )
 
 
@@ -71,7 +77,6 @@ def _id_of(work: WorkArtifact) -> str | None:
 
 def _read(page: Page) -> tuple[WorkArtifact | None, str | None]:
     """What the feed says of its one entry, and a note when it says nothing."""
-    refuse_busy(page)
     # Atom from outside: no entities, no network, no huge trees.
     parser = etree.XMLParser(resolve_entities=False, no_network=True, huge_tree=False, load_dtd=False)
     try:

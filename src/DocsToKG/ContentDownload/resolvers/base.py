@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.ports import Page
-from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason
-from DocsToKG.ContentDownload.errors import TransientFailure
-from DocsToKG.core.backoff import parse_retry_after
-from DocsToKG.core.urls import BadUrl, index_url, mask_url
+from DocsToKG.ContentDownload.api.types import DownloadPlan
+from DocsToKG.ContentDownload.api.versions import version_rank
+from DocsToKG.core.urls import BadUrl, index_url
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +34,6 @@ def encode_segment(text: str) -> str:
     return quote(text, safe="/")
 
 
-def refuse_busy(page: Page) -> None:
-    """Raise when the answer only says "not now"."""
-    if page.status == 429 or page.status >= 500:
-        # A date in Retry-After needs a clock, which the client below has already used; seconds do without.
-        header = page.headers.get("retry-after", "")
-        after = parse_retry_after(header, now=0.0) if header.strip().isdigit() else None
-        raise TransientFailure(
-            Reason.RETRY_AFTER if page.status == 429 else Reason.HTTP_STATUS,
-            f"status {page.status}",
-            url=mask_url(page.url),
-            http_status=page.status,
-            retry_after_s=after,
-        )
-
-
 def unique_plans(plans: Iterable[DownloadPlan]) -> tuple[DownloadPlan, ...]:
     """In order, each address once, whatever its spelling; addresses that cannot be asked for are left out."""
     kept: dict[str, DownloadPlan] = {}
@@ -62,13 +45,10 @@ def unique_plans(plans: Iterable[DownloadPlan]) -> tuple[DownloadPlan, ...]:
     return tuple(kept.values())
 
 
-_VERSIONS = {"publishedVersion": 0, "acceptedVersion": 1, "submittedVersion": 2}
-
-
 def in_order(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
     """PDFs before other forms, evidence before guesses, then published, accepted, submitted, unknown version."""
 
     def rank(plan: DownloadPlan) -> tuple[bool, bool, int]:
-        return plan.expected_mime != "application/pdf", plan.is_guess, _VERSIONS.get(plan.version or "", 3)
+        return plan.expected_mime != "application/pdf", plan.is_guess, version_rank(plan.version)
 
     return sorted(plans, key=rank)

@@ -1,28 +1,31 @@
-"""bioRxiv and medRxiv: the newest version of a preprint, as PDF and as JATS XML.
+"""bioRxiv and medRxiv: the newest version of a preprint, or the one asked for, as PDF and as JATS XML.
 
 Asked for the servers' own DOIs, which share a prefix with journals of Cold Spring Harbor, and for their pages. Which of
-the two servers has a preprint is not in its DOI; the length of its number tells where to ask first.
+the two servers has a preprint is not in its DOI; the length of its number tells where to ask first. A version (`v2`)
+is no part of the DOI, though their pages write it so.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import objects_of, read_object, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, refuse_busy, unique_plans
-from DocsToKG.ContentDownload.resolvers.deposits import about_another, named_page, number_of, why_nothing
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
+from DocsToKG.ContentDownload.resolvers.deposits import about_another, named_page, number_of
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.index_reply import why_nothing
 
 DEFAULT_BASE_URL = "https://api.biorxiv.org"
 FILES = {"biorxiv": "https://www.biorxiv.org/content", "medrxiv": "https://www.medrxiv.org/content"}
 _OWN = ("10.1101/", "10.64898/")
 _NUMBER = r"\d{4}\.\d{2}\.\d{2}\.(?P<digits>\d{6,8})|\d{6}"
-_DOI = re.compile(rf"10\.(?:1101|64898)/(?:{_NUMBER})")
+_DOI = re.compile(rf"(?P<doi>10\.(?:1101|64898)/(?:{_NUMBER}))(?:v(?P<version>\d{{1,3}}))?")
 _PAGE = re.compile(
     rf"(?P<server>biorxiv|medrxiv)\.org/(?:content|cgi/content/[a-z]+)/(?:(?P<doi>10\.(?:1101|64898)/(?:{_NUMBER}))"
     r"|(?:(?:bio|med)rxiv/)?early/\d{4}/\d{2}/\d{2}/(?P<early>\d{4}\.\d{2}\.\d{2}\.\d{6,8}|\d{6}))(?:v\d{1,3})?(?:[./].*)?",
@@ -43,20 +46,19 @@ class BiorxivResolver:
         named = _preprint(work)
         if named is None:
             return ResolverResult(notes=("not_mine",))
-        doi, servers = named
+        doi, servers, version = named
         result = ResolverResult(notes=("not_in_index",))
         for server in servers:
             address = f"{self._base}/details/{server}/{encode_segment(doi)}/na/json"
             page = yield from client.fetch(address, Role.METADATA, call)
-            result = self._read(work, doi, server, page)
+            result = self._read(replace(work, doi=work.doi and _without_version(work.doi)), doi, version, server, page)
             if result.notes != ("not_in_index",):
                 break
         return result
 
-    def _read(self, work: WorkArtifact, doi: str, server: str, page: Page) -> ResolverResult:
-        refuse_busy(page)
+    def _read(self, work: WorkArtifact, doi: str, version: str | None, server: str, page: Page) -> ResolverResult:
         if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "bioRxiv", "resolvers.biorxiv.base_url"),))
+            return ResolverResult(notes=(why_nothing(page.status, "bioRxiv", "check resolvers.biorxiv.base_url"),))
         answer = read_object(page)
         if answer is None:
             return ResolverResult(notes=("malformed_answer",))
@@ -65,10 +67,11 @@ class BiorxivResolver:
             return ResolverResult(notes=("not_in_index",))
         if (another := _another(work, doi, posts)) is not None:
             return ResolverResult(notes=(another,))
-        newest = max(posts, key=_preference)
-        return ResolverResult(
-            plans=unique_plans(self._plans(doi, server, newest)), work=_learned(work, doi, newest, posts)
-        )
+        wanted = [post for post in posts if version is None or _number(post) == int(version)]
+        if not wanted:
+            return ResolverResult(notes=(f"no_open_copy: there is no version {version}",))
+        post = max(wanted, key=_preference)
+        return ResolverResult(plans=unique_plans(self._plans(doi, server, post)), work=_learned(work, doi, post, posts))
 
     def _plans(self, doi: str, server: str, post: Mapping[str, Any]) -> Iterator[DownloadPlan]:
         said = (text_of(post, "server") or "").lower()
@@ -92,17 +95,22 @@ class BiorxivResolver:
         )
 
 
-def _preprint(work: WorkArtifact) -> tuple[str, tuple[str, str]] | None:
-    """The DOI of the preprint, and the servers in the order to ask them."""
+def _preprint(work: WorkArtifact) -> tuple[str, tuple[str, str], str | None] | None:
+    """The DOI of the preprint, the servers in the order to ask them, and the version that was asked for."""
     own = _DOI.fullmatch(work.doi or "")
     page = named_page(work, _PAGE)
     if own is not None:
         server = page["server"].lower() if page is not None else _likely_server(own["digits"])
-        return own[0], _both(server)
+        return own["doi"], _both(server), own["version"]
     if page is None:
         return None
     doi = page["doi"].lower() if page["doi"] is not None else f"10.1101/{page['early']}"
-    return doi, _both(page["server"].lower())
+    return doi, _both(page["server"].lower()), None
+
+
+def _without_version(doi: str) -> str:
+    own = _DOI.fullmatch(doi)
+    return own["doi"] if own is not None else doi
 
 
 def _likely_server(digits: str | None) -> str:

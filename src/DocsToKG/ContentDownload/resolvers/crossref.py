@@ -1,7 +1,8 @@
 """Crossref: the links, licences and notices that a publisher registered for a DOI.
 
 One look-up per work. A registered link is no statement of open access; the licence in force is, and goes with the plan.
-Links to services that answer members with a key alone are left out, with a note that says so.
+Without an open one, links of a work that is known to be closed are left out, as are those to services that answer
+members with a key alone. Who is refused with 403 has been blocked by hand: nothing more is asked in this run.
 """
 
 from __future__ import annotations
@@ -11,11 +12,10 @@ from datetime import UTC, date, datetime
 from typing import Any
 from urllib.parse import quote, urlsplit
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.crossref_record import (
     Licence,
@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.resolvers.crossref_record import (
 )
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
 from DocsToKG.ContentDownload.resolvers.index_links import pages_of, preprint_plan, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import other_paper, record_or_note
+from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
 from DocsToKG.core.clock import SystemClock
 
 DEFAULT_BASE_URL = "https://api.crossref.org"
@@ -37,43 +37,39 @@ _VERSIONS = {"vor": "publishedVersion", "am": "acceptedVersion"}
 # What a link is taken for, the strongest first.
 _EVIDENCE = ("link_pdf", "link_unspecified", "has-preprint", "link_xml")
 _FORMS = {"link_xml": "application/xml"}
+_BLOCKED = 403
+_MOST_PLANS = 8
 
 
 def _today() -> date:
     return datetime.fromtimestamp(SystemClock().now(), UTC).date()
 
 
-class CrossrefResolver:
+class CrossrefResolver(AskByDoi):
     name = "crossref"
+    service = "Crossref"
+    check = "it blocks who asks too much, and gets no more questions now; check resolvers.crossref.email, write to it"
 
     def __init__(self, *, settings: ResolverSettings, today: Callable[[], date] = _today) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
         self._email = settings.email
         self._today = today
+        self._is_blocked = False
 
     def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if work.doi is not None else "no_doi"
+        return super().applies_to(work) or ("refused" if self._is_blocked else None)
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        if (why_not := self.applies_to(work)) is not None:
-            return ResolverResult(notes=(why_not,))
-        page = yield from client.fetch(self._address(work.doi or ""), Role.METADATA, call)
-        return self._read(work, page)
+    def _why_nothing(self, status: int) -> str:
+        self._is_blocked = self._is_blocked or status == _BLOCKED
+        return super()._why_nothing(status)
 
-    def _address(self, doi: str) -> str:
+    def _address(self, named: str) -> str:
         # The address makes us guests of the polite pool.
         contact = f"?mailto={quote(self._email, safe='@')}" if self._email else ""
-        return f"{self._base}/works/{encode_segment(doi)}{contact}"
+        return f"{self._base}/works/{encode_segment(named)}{contact}"
 
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        answer = record_or_note(
-            page,
-            service="Crossref",
-            check="it blocks who asks too much; check resolvers.crossref.email, then write to it",
-        )
-        if isinstance(answer, str):
-            return ResolverResult(notes=(answer,))
-        message = object_of(answer, "message")
+    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
+        message = object_of(record, "message")
         said = normalize_doi(text_of(message, "DOI") or "")
         if said is None:
             return ResolverResult(notes=("malformed_answer",))
@@ -81,16 +77,22 @@ class CrossrefResolver:
             return ResolverResult(notes=(note,))
         licences = licences_in_force(message, self._today())
         learned = _learned(work, message, licences)
-        plans = self._plans(message, licences, learned)
+        links = _links(message) if _may_be_open(work, licences) else []
+        plans = self._plans(message, links, licences, learned)
         return ResolverResult(plans=plans, notes=tuple(_notes(message, plans, licences)), work=learned)
 
     def _plans(
-        self, message: Mapping[str, Any], licences: list[Licence], learned: WorkArtifact
+        self,
+        message: Mapping[str, Any],
+        links: list[Mapping[str, Any]],
+        licences: list[Licence],
+        learned: WorkArtifact,
     ) -> tuple[DownloadPlan, ...]:
-        found = [plan for plan in (self._plan(message, link, licences) for link in _links(message)) if plan is not None]
+        found = [plan for plan in (self._plan(message, link, licences) for link in links) if plan is not None]
         if learned.arxiv_id is not None:
             found.append(preprint_plan(learned.arxiv_id, source=self.name, evidence="has-preprint"))
-        return unique_plans(sorted(in_order(found), key=lambda plan: _EVIDENCE.index(plan.evidence or "")))
+        found = sorted(in_order(found), key=lambda plan: _EVIDENCE.index(plan.evidence or ""))
+        return unique_plans(found)[:_MOST_PLANS]
 
     def _plan(
         self, message: Mapping[str, Any], link: Mapping[str, Any], licences: list[Licence]
@@ -111,6 +113,11 @@ class CrossrefResolver:
             host_type="repository" if is_preprint else "publisher",
             evidence=evidence,
         )
+
+
+def _may_be_open(work: WorkArtifact, licences: list[Licence]) -> bool:
+    """A closed work's links lead to files for subscribers, who may well be let in here."""
+    return work.oa_status != "closed" or any(licence.is_open for licence in licences)
 
 
 def _links(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:

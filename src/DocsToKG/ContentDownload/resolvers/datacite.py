@@ -21,11 +21,11 @@ from DocsToKG.ContentDownload.resolvers.base import (
     ResolverSettings,
     encode_segment,
     in_order,
-    refuse_busy,
     unique_plans,
 )
-from DocsToKG.ContentDownload.resolvers.deposits import named_page, texts_of, why_nothing
+from DocsToKG.ContentDownload.resolvers.deposits import named_page, texts_of
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.index_reply import why_nothing
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://api.datacite.org"
@@ -75,9 +75,8 @@ class DataciteResolver:
         return f"{self._base}/dois/{encode_segment(doi)}{contact}"
 
     def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        refuse_busy(page)
         if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "DataCite", "resolvers.datacite.base_url"),))
+            return ResolverResult(notes=(why_nothing(page.status, "DataCite", "check resolvers.datacite.base_url"),))
         answer = read_object(page)
         record = object_of(object_of(answer or {}, "data"), "attributes")
         if not record:

@@ -77,17 +77,6 @@ def digest_of(algorithm: str, value: object) -> str | None:
     return f"{algorithm}:{text}" if whole else None
 
 
-def why_nothing(status: int, service: str, setting: str) -> str:
-    """The note for an answer that is no record. `setting` is what to look at when the service refuses us."""
-    if status == 404:
-        return "not_in_index"
-    if status == 410:
-        return f"not_in_index: {service} has deleted the record"
-    if status in (401, 403):
-        return f"refused: {service} answered {status}; check {setting}"
-    return f"http-status: {status}"
-
-
 def about_another(
     work: WorkArtifact, *, dois: Iterable[str | None], title: str | None, own: tuple[str, ...] = ()
 ) -> str | None:

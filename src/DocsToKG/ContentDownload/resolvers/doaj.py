@@ -9,45 +9,34 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
 from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import record_or_note
+from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://doaj.org/api/v4"
 _PLAIN_DOI = re.compile(r"[\w./-]+")
 
 
-class DoajResolver:
+class DoajResolver(AskByDoi):
     name = "doaj"
+    service = "DOAJ"
+    check = "check resolvers.doaj.base_url, which must end in /api/v4"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if work.doi is not None else "no_doi"
-
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        if (why_not := self.applies_to(work)) is not None:
-            return ResolverResult(notes=(why_not,))
-        page = yield from client.fetch(self._address(work.doi or ""), Role.METADATA, call)
-        return self._read(work, page)
-
-    def _address(self, doi: str) -> str:
+    def _address(self, named: str) -> str:
         # Brackets and colons are syntax of the query, unless they stand in a phrase.
-        phrase = doi if _PLAIN_DOI.fullmatch(doi) else '"' + doi.replace("\\", "\\\\").replace('"', '\\"') + '"'
+        phrase = named if _PLAIN_DOI.fullmatch(named) else '"' + named.replace("\\", "\\\\").replace('"', '\\"') + '"'
         return f"{self._base}/search/articles/{encode_segment(f'doi:{phrase}')}?page=1&pageSize=5"
 
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        answer = record_or_note(page, service="DOAJ", check="check resolvers.doaj.base_url, which must end in /api/v4")
-        if isinstance(answer, str):
-            return ResolverResult(notes=(answer,))
-        articles = [object_of(each, "bibjson") for each in objects_of(answer, "results", at_most=5)]
+    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
+        articles = [object_of(each, "bibjson") for each in objects_of(record, "results", at_most=5)]
         ours = [each for each in articles if _doi(each) == work.doi]
         if not ours:
             return ResolverResult(notes=("wrong-article: no record has this DOI" if articles else "not_in_index",))
@@ -90,6 +79,7 @@ def _licence(article: Mapping[str, Any]) -> str | None:
 
 def _learned(work: WorkArtifact, article: Mapping[str, Any], links: list[Link], licence: str | None) -> WorkArtifact:
     arxiv_id, pmcid = copies_named_by(_fulltexts(article))
+    pages = pages_of(links, own_doi=work.doi)
     return WorkArtifact(
         work_id=work.work_id,
         title=title_of(article.get("title")),
@@ -97,7 +87,10 @@ def _learned(work: WorkArtifact, article: Mapping[str, Any], links: list[Link], 
         doi=work.doi,
         arxiv_id=arxiv_id,
         pmcid=pmcid,
-        landing_urls=pages_of(links, own_doi=work.doi),
+        landing_urls=pages,
         license=licence,
         oa_status="gold",  # every journal of the directory is open as a whole
+        metadata=said_of_copies(
+            "doaj", ((page, CopyFacts("publishedVersion", licence, "publisher")) for page in pages)
+        ),
     )

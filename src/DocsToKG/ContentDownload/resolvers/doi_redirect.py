@@ -14,6 +14,7 @@ from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.known_copies import as_known, known_of
 from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import host_of
@@ -52,21 +53,23 @@ class DoiRedirectResolver:
             guesses = tuple(self.guesses(work))
             if is_final(rejection.reason) or not guesses:
                 raise
-            return ResolverResult(plans=guesses, notes=(f"{rejection.reason}: {rejection.detail}"[:200],))
+            return walk.tell(ResolverResult(guesses, (f"{rejection.reason}: {rejection.detail}"[:200],)))
         notes = tuple(self._plainer(note) for note in result.notes)
         guesses = tuple(guess for guess in self.guesses(work) if _is_worth_it(guess, notes))
-        return ResolverResult(unique_plans(in_order([*result.plans, *guesses])), notes, result.work)
+        return walk.tell(ResolverResult(unique_plans(in_order([*result.plans, *guesses])), notes, result.work))
 
     def guesses(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
         """Where rules put the file of this DOI; nobody said that it is there."""
+        known = known_of(work, f"{DEFAULT_BASE_URL}/{work.doi}")
         for rule, address in self._rules.guesses(work.doi or "", only_open=work.oa_status == "closed"):
-            yield DownloadPlan(
+            guess = DownloadPlan(
                 url=address,
                 resolver_name=self.name,
                 host_type=rule.host_type,
                 evidence="prefix_rule",
                 is_guess=True,
             )
+            yield as_known(guess, known)
 
     def _plainer(self, note: str) -> str:
         """doi.org itself answers 404 for a DOI that nobody registered, and 400 for one that cannot be."""

@@ -15,7 +15,7 @@ from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.europe_pmc_record import EuropePmcRecord, Link, record_of
 from DocsToKG.ContentDownload.resolvers.ids import normalize_pmcid, normalize_pmid
 
@@ -50,7 +50,6 @@ class EuropePmcResolver:
         return f"{self._base}/search?{urlencode(asked)}"
 
     def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        refuse_busy(page)
         if page.status != 200:
             return ResolverResult(notes=(_why_nothing(page.status),))
         answer = read_object(page)

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
-from DocsToKG.ContentDownload.resolvers.deposits import digest_of, size_of, why_nothing
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.deposits import digest_of, size_of
 from DocsToKG.ContentDownload.resolvers.ids import (
     arxiv_base,
     normalize_arxiv,
@@ -45,35 +44,28 @@ _VERSIONS = {
 _WITHDRAWN = frozenset({"retracted", "withdrawn"})
 
 
-class FatcatResolver:
+class FatcatResolver(AskOnce[str]):
     name = "fatcat"
+    service = "fatcat"
+    check = "check resolvers.fatcat.base_url"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _question(work) is not None else "no_doi"
+    def _named(self, work: WorkArtifact) -> str | None:
+        return _question(work)
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        question = _question(work)
-        if question is None:
-            return ResolverResult(notes=("no_doi",))
-        address = f"{self._base}/release/lookup?{question}&expand=files&hide=abstracts,refs"
-        page = yield from client.fetch(address, Role.METADATA, call)
-        return self._read(work, page)
+    def _address(self, named: str) -> str:
+        return f"{self._base}/release/lookup?{named}&expand=files&hide=abstracts,refs"
 
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        refuse_busy(page)
-        if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "fatcat", "resolvers.fatcat.base_url"),))
-        release = read_object(page)
-        if release is None or release.get("success") is False:
+    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
+        if record.get("success") is False:
             return ResolverResult(notes=("malformed_answer",))
-        said = normalize_doi(text_of(object_of(release, "ext_ids"), "doi") or "")
+        said = normalize_doi(text_of(object_of(record, "ext_ids"), "doi") or "")
         if work.doi is not None and said not in (None, work.doi):
             return ResolverResult(notes=(f"wrong-article: the answer is about {said}",))
-        plans = unique_plans(self._plans(release))
-        return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=_learned(work, release))
+        plans = unique_plans(self._plans(record))
+        return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=_learned(work, record))
 
     def _plans(self, release: Mapping[str, Any]) -> Iterator[DownloadPlan]:
         files = [

@@ -10,25 +10,22 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import (
     about_another,
     digest_of,
     named_page,
     number_of,
     size_of,
-    why_nothing,
 )
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
 
 DEFAULT_BASE_URL = "https://api.figshare.com/v2"
 FILES_URL = "https://ndownloader.figshare.com/files"
-_SETTING = "resolvers.figshare.api_key: the article may be private, or the token is wrong"
 # Portals have prefixes of their own (10.17608/k6.auckland.7824884.v1); their articles are known by the page.
 _DOI = re.compile(r"10\.6084/m9\.figshare\.(?P<id>\d{1,12})(?:\.v(?P<version>\d{1,4}))?")
 _PAGE = re.compile(
@@ -41,30 +38,23 @@ _NOT_TEXTS = frozenset(
 _VERSIONS = {"preprint": "submittedVersion"}
 
 
-class FigshareResolver:
+class FigshareResolver(AskOnce[re.Match[str]]):
     name = "figshare"
+    service = "figshare"
+    check = "check resolvers.figshare.api_key: the article may be private, or the token is wrong"
+    nothing_to_ask = "not_mine"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _article(work) is not None else "not_mine"
+    def _named(self, work: WorkArtifact) -> re.Match[str] | None:
+        return _DOI.fullmatch(work.doi or "") or named_page(work, _PAGE)
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        named = _article(work)
-        if named is None:
-            return ResolverResult(notes=("not_mine",))
+    def _address(self, named: re.Match[str]) -> str:
         article = named["id"] if named["version"] is None else f"{named['id']}/versions/{named['version']}"
-        page = yield from client.fetch(f"{self._base}/articles/{article}", Role.METADATA, call)
-        return self._read(work, named, page)
+        return f"{self._base}/articles/{article}"
 
-    def _read(self, work: WorkArtifact, named: re.Match[str], page: Page) -> ResolverResult:
-        refuse_busy(page)
-        if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "figshare", _SETTING),))
-        record = read_object(page)
-        if record is None:
-            return ResolverResult(notes=("malformed_answer",))
+    def _read(self, work: WorkArtifact, named: re.Match[str], record: Mapping[str, Any]) -> ResolverResult:
         if (another := _another(work, named, record)) is not None:
             return ResolverResult(notes=(another,))
         learned = _learned(work, record)
@@ -91,10 +81,6 @@ class FigshareResolver:
             )
             for file in files
         )
-
-
-def _article(work: WorkArtifact) -> re.Match[str] | None:
-    return _DOI.fullmatch(work.doi or "") or named_page(work, _PAGE)
 
 
 def _another(work: WorkArtifact, named: re.Match[str], record: Mapping[str, Any]) -> str | None:

@@ -1,7 +1,7 @@
-"""HAL: the file deposited for a HAL id.
+"""HAL: the file deposited for a HAL id or a DOI.
 
-Asked only when a page of HAL's or an id in the work's own metadata (`hal_id`) names a deposit: a search by DOI would
-cost every work a request. A record without a file is a notice about a paper that is elsewhere.
+A page of HAL's or an id in the work's own metadata (`hal_id`) names a deposit; else the DOI is looked up, unless the
+option `by_doi` is off. A record without a file is a notice about a paper that is elsewhere.
 """
 
 from __future__ import annotations
@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
-from DocsToKG.ContentDownload.resolvers.deposits import about_another, named_page, texts_of, why_nothing
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.deposits import about_another, named_page, texts_of
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
 from DocsToKG.ContentDownload.resolvers.ids import (
     arxiv_base,
@@ -28,6 +27,7 @@ from DocsToKG.ContentDownload.resolvers.ids import (
 )
 
 DEFAULT_BASE_URL = "https://api.archives-ouvertes.fr"
+_HAL_ID, _DOI = "halId_s", "doiId_s"
 FIELDS = (
     "halId_s,uri_s,fileMain_s,files_s,openAccess_bool,licence_s,submitType_s,docType_s,doiId_s,title_s,producedDateY_i,"
     "arxivId_s,pubmedId_s,pubmedcentralId_s"
@@ -41,38 +41,41 @@ _VERSIONS = {"UNDEFINED": "submittedVersion", "PREPRINT": "submittedVersion", "T
 _VERSIONS |= {"HDR": "publishedVersion", "REPORT": "publishedVersion"}
 
 
-class HalResolver:
+class HalResolver(AskOnce[tuple[str, str]]):
     name = "hal"
+    service = "HAL"
+    check = "check resolvers.hal.base_url"
+    nothing_to_ask = "not_mine"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
+        self._by_doi = bool(settings.options.get("by_doi", True))
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _hal_id(work) is not None else "not_mine"
+    def _named(self, work: WorkArtifact) -> tuple[str, str] | None:
+        """The field to ask for, and its value."""
+        given = work.metadata.get("hal_id")
+        named = re.fullmatch(_ID, given.strip().lower()) if isinstance(given, str) else None
+        named = named or named_page(work, _PAGE)
+        if named is not None:
+            return _HAL_ID, named["id"]
+        return (_DOI, work.doi) if work.doi is not None and self._by_doi else None
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        hal_id = _hal_id(work)
-        if hal_id is None:
-            return ResolverResult(notes=("not_mine",))
-        query = quote(f'halId_s:"{hal_id}"', safe="")
-        page = yield from client.fetch(
-            f"{self._base}/search/?q={query}&fl={FIELDS}&wt=json&rows=1", Role.METADATA, call
-        )
-        return self._read(work, hal_id, page)
+    def _address(self, named: tuple[str, str]) -> str:
+        field, value = named
+        phrase = value.replace("\\", "\\\\").replace('"', '\\"')
+        query = quote(f'{field}:"{phrase}"', safe="")
+        # A paper may have been deposited by one author, and noted without a file by another.
+        return f"{self._base}/search/?q={query}&fl={FIELDS}&wt=json&rows={1 if field == _HAL_ID else 5}"
 
-    def _read(self, work: WorkArtifact, hal_id: str, page: Page) -> ResolverResult:
-        refuse_busy(page)
-        if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "HAL", "resolvers.hal.base_url"),))
-        answer = read_object(page)
+    def _read(self, work: WorkArtifact, named: tuple[str, str], record: Mapping[str, Any]) -> ResolverResult:
         # Solr reports a query that it cannot read as an error object, whatever the status.
-        if answer is None or "error" in answer or "response" not in answer:
+        if "error" in record or "response" not in record:
             return ResolverResult(notes=("malformed_answer",))
-        deposits = objects_of(object_of(answer, "response"), "docs")
+        deposits = objects_of(object_of(record, "response"), "docs")
         if not deposits:
             return ResolverResult(notes=("not_in_index",))
-        deposit = deposits[0]
-        if (another := _another(work, hal_id, deposit)) is not None:
+        deposit = _best(deposits, work)
+        if (another := _another(work, named, deposit)) is not None:
             return ResolverResult(notes=(another,))
         plans = self._plans(deposit)
         # A notice has no file at all; an annex has one that is not the paper.
@@ -97,16 +100,22 @@ class HalResolver:
         )
 
 
-def _hal_id(work: WorkArtifact) -> str | None:
-    given = work.metadata.get("hal_id")
-    named = re.fullmatch(_ID, given.strip().lower()) if isinstance(given, str) else None
-    named = named or named_page(work, _PAGE)
-    return named["id"] if named is not None else None
+def _best(deposits: list[Mapping[str, Any]], work: WorkArtifact) -> Mapping[str, Any]:
+    """Of several with our DOI the first with a file."""
+    ours = [deposit for deposit in deposits if work.doi in _dois(deposit)] or deposits
+    return next((deposit for deposit in ours if texts_of(deposit, "fileMain_s")), ours[0])
 
 
-def _another(work: WorkArtifact, hal_id: str, deposit: Mapping[str, Any]) -> str | None:
-    said = _first(deposit, "halId_s")
-    if said is not None and said.lower() != hal_id:
+def _dois(deposit: Mapping[str, Any]) -> set[str | None]:
+    return {normalize_doi(text) for text in texts_of(deposit, _DOI)}
+
+
+def _another(work: WorkArtifact, named: tuple[str, str], deposit: Mapping[str, Any]) -> str | None:
+    field, asked = named
+    said = _first(deposit, _HAL_ID)
+    if field == _DOI:
+        return None if asked in _dois(deposit) else f"wrong-article: the answer is about {(said or 'no DOI')[:80]}"
+    if said is not None and said.lower() != asked:
         return f"wrong-article: the answer is about {said[:80]}"
     return about_another(work, dois=texts_of(deposit, "doiId_s"), title=title_of(_first(deposit, "title_s")))
 

@@ -11,8 +11,9 @@ from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import objects_of, read_object, text_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_pmcid, normalize_pmid
+from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
 
 DEFAULT_BASE_URL = "https://pmc.ncbi.nlm.nih.gov/tools/idconv/api/v1/articles/"
 
@@ -35,7 +36,6 @@ class IdConverter:
         return self._read(work, page)
 
     def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        refuse_busy(page)
         answer = read_object(page) if page.status == 200 else None
         if answer is None:
             return ResolverResult(notes=("not_in_index",))
@@ -50,4 +50,6 @@ class IdConverter:
             pmid=normalize_pmid(ids["pmid"]),
             pmcid=normalize_pmcid(ids["pmcid"]),
         )
+        if (note := other_paper(work, learned, by=("pmcid", "pmid", "doi"))) is not None:
+            return ResolverResult(notes=(note,))
         return ResolverResult(notes=("identified",), work=learned)

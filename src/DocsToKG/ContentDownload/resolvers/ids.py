@@ -62,6 +62,8 @@ __all__ = [
 _SPELLED = re.compile(
     r"(?P<scheme>doi|arxiv|pmcid|pmc|pmid|pubmed|openalex|url)\s*(?:[:=]\s*|\s+)(?P<rest>.+)", re.IGNORECASE
 )
+# Marks of order, width and direction, soft hyphens: letters of no identifier.
+_UNSEEN = dict.fromkeys((0xAD, 0x2060, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F)))
 _URL = re.compile(r"(?:https?://)?(?P<host>[^/?#\s@]+)(?P<path>[^?#]*)", re.IGNORECASE)
 _KNOWN_HOST = re.compile(
     r"(?:[a-z]+\.)*(?:doi|arxiv|europepmc|openalex|zenodo|biorxiv|medrxiv)\.org/|(?:[a-z]+\.)*ncbi\.nlm\.nih\.gov/"
@@ -183,7 +185,8 @@ def _add(fields: dict[str, Any], metadata: dict[str, Any], identifier: Identifie
 def _clean(text: str) -> str:
     if len(text) > MAX_IDENTIFIER_CHARS:
         raise BadIdentifier(text, f"longer than {MAX_IDENTIFIER_CHARS} characters", "give one identifier per entry")
-    clean = text.strip().strip("\ufeff").strip()
+    # Copied from a web page, an identifier may bring along signs that nobody sees.
+    clean = text.strip().translate(_UNSEEN).strip()
     if not clean:
         raise BadIdentifier(text, "empty", "give a DOI, an arXiv id, a PMCID, a PMID or a URL")
     if _CONTROL.search(clean):

@@ -1,39 +1,36 @@
-"""What every index is asked first: did it answer, and is the answer about our paper?
+"""What the answers of all indexes have in common: the meaning of a status, and whether it is our paper they speak of.
 
 Knows the statuses that all of them share and the identifiers a paper goes by. Does not know any service's fields.
-Promises: a busy service is a `TransientFailure`, every other odd answer a note; nothing else is raised.
+A service that is busy is no answer: the client has raised `TransientFailure` before anyone gets to read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Sequence
 
-from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import read_object
-from DocsToKG.ContentDownload.resolvers.base import refuse_busy
 
 # The strongest first: where both sides know one of these, it decides.
 _IDENTIFIERS = ("doi", "arxiv_id", "pmid", "pmcid")
 
 
-def record_or_note(page: Page, *, service: str, check: str) -> Mapping[str, Any] | str:
-    """The object answered, or a note why there is none; `check` tells the user of a refused call what to look at."""
-    refuse_busy(page)
-    if page.status == 404:
+def why_nothing(status: int, service: str, check: str) -> str:
+    """The note for an answer that is no record; `check` tells the user of a refused call what to look at."""
+    if status == 404:
         return "not_in_index"
-    if page.status in (401, 403):
-        return f"refused: {service} answered {page.status}; {check}"
-    if page.status != 200:
-        return f"http-status: {page.status}"
-    record = read_object(page)
-    return "malformed_answer" if record is None else record
+    if status == 410:
+        return f"not_in_index: {service} has deleted the record"
+    if status in (401, 403):
+        return f"refused: {service} answered {status}; {check}"
+    return f"http-status: {status}"
 
 
-def other_paper(work: WorkArtifact, said: WorkArtifact) -> str | None:
-    """A note when the answer is about another paper than `work`; silence on both sides is no contradiction."""
-    for name in _IDENTIFIERS:
+def other_paper(work: WorkArtifact, said: WorkArtifact, *, by: Sequence[str] = _IDENTIFIERS) -> str | None:
+    """A note when the answer is about another paper than `work`; silence on both sides is no contradiction.
+
+    `by` are the identifiers that decide, the strongest first.
+    """
+    for name in by:
         ours, theirs = getattr(work, name), getattr(said, name)
         if ours is not None and theirs is not None:
             return None if ours == theirs else f"wrong-article: the answer is about {theirs}"

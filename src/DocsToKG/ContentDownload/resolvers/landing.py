@@ -15,6 +15,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_file_address, is_pmc_page, known_file
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url, normalize_url
+from DocsToKG.ContentDownload.resolvers.known_copies import as_known, known_of
 from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final, names_a_pdf
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.core.urls import mask_url
@@ -60,18 +61,21 @@ class LandingResolver:
             learned = learned.learn(result.work) if learned and result.work else learned or result.work
         if away is not None and not names_a_pdf(ResolverResult(plans=tuple(plans))):
             raise away
-        return ResolverResult(plans=unique_plans(in_order(plans)), notes=tuple(dict.fromkeys(notes)), work=learned)
+        notes = list(dict.fromkeys(notes))
+        return walk.tell(ResolverResult(unique_plans(in_order(plans)), tuple(notes), learned))
 
     def known_files(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
         """The files that the addresses of the work tell without a visit."""
         for url in work.pdf_urls:
             if (address := file_address(url)) is not None:
-                yield DownloadPlan(url=address, resolver_name=self.name, license=work.license, evidence="given")
+                plan = DownloadPlan(url=address, resolver_name=self.name, evidence="given")
+                yield as_known(plan, known_of(work, url, address))
         for url in work.landing_urls:
             if (known := known_file(url, self._rules)) is not None:
-                yield DownloadPlan(
+                plan = DownloadPlan(
                     url=known.url, resolver_name=self.name, host_type=known.host_type, evidence=known.evidence
                 )
+                yield as_known(plan, known_of(work, url, known.url))
 
 
 def _pages(work: WorkArtifact) -> list[str]:

@@ -13,8 +13,16 @@ from dataclasses import dataclass, field, replace
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import refuse_busy
+from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.ids import Identifier, arxiv_base, identifier_in_url, to_work
+from DocsToKG.ContentDownload.resolvers.known_copies import (
+    CopyFacts,
+    as_known,
+    is_refusal,
+    known_of,
+    refused_by_owner,
+    said_of_plans,
+)
 from DocsToKG.ContentDownload.resolvers.landing_page import Found, LandingFacts, PageKind, doi_of_paper, extract
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import PDF, SiteRules
 from DocsToKG.core.urls import BadUrl, index_url
@@ -34,6 +42,7 @@ class Walk:
     pages_left: int = 4
     rules: SiteRules | None = None
     seen: set[str] = field(default_factory=set)
+    refused: list[str] = field(default_factory=list)  # pages whose owners do not want them fetched
 
     def visit(self, url: str) -> Steps[ResolverResult]:
         """What the page at `url`, or the page it points on to, gives."""
@@ -44,15 +53,34 @@ class Walk:
             if not self._is_new(address):
                 continue
             self.pages_left -= 1
-            page = yield from self.client.fetch(address, Role.LANDING, self.call)
+            page = yield from self._fetch(address)
             self._is_new(page.url)
-            result, onward = self._read(page)
+            result, onward = self._read(page, known_of(self.work, url, page.url))
             if names_a_pdf(result):
                 break
             onward = onward[:further]
             further -= len(onward)
             queue.extend(onward)
         return result
+
+    def _fetch(self, address: str) -> Steps[Page]:
+        try:
+            page = yield from self.client.fetch(address, Role.LANDING, self.call)
+        except CandidateRejected as rejection:
+            if is_refusal(rejection.reason, rejection.http_status):
+                self.refused.append(address)
+            raise
+        if is_refusal(None, page.status):
+            self.refused += [address, page.url]
+        return page
+
+    def tell(self, result: ResolverResult) -> ResolverResult:
+        """`result`, with what the sources after this one need to know of the copies met here."""
+        told = said_of_plans(self.source, result.plans) | refused_by_owner(self.source, self.refused)
+        if not told:
+            return result
+        learned = WorkArtifact(self.work.work_id, metadata=told)
+        return replace(result, work=learned.learn(result.work) if result.work is not None else learned)
 
     def _is_new(self, url: str) -> bool:
         try:
@@ -64,18 +92,18 @@ class Walk:
         self.seen.add(key)
         return True
 
-    def _read(self, page: Page) -> tuple[ResolverResult, tuple[str, ...]]:
+    def _read(self, page: Page, known: CopyFacts) -> tuple[ResolverResult, tuple[str, ...]]:
         if page.is_pdf:
-            return ResolverResult(plans=(self._plan(Found(page.url, "redirect"), LandingFacts(), None),)), ()
+            plan = self._plan(Found(page.url, "redirect"), LandingFacts(), None)
+            return ResolverResult(plans=(as_known(plan, known),)), ()
         facts = extract(page.url, page.body, page.headers, status=page.status, rules=self.rules)
         if facts.kind == PageKind.CHALLENGE:
             return ResolverResult(notes=(f"challenge: {_host(page)}",)), ()
-        refuse_busy(page)
         if page.status != 200:
             return ResolverResult(notes=(f"http-status: {page.status} from {_host(page)}",)), ()
         if facts.dois and not self._is_about_it(facts):
             return ResolverResult(notes=(f"wrong-article: the page is about {facts.doi}",)), ()
-        plans = tuple(self._plans(facts, page))
+        plans = tuple(as_known(plan, known) for plan in self._plans(facts, page))
         return ResolverResult(plans, tuple(_notes(facts, page)), self._learned(facts, page)), facts.next_urls
 
     def _is_about_it(self, facts: LandingFacts) -> bool:

@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.id_forms import (
     arxiv_base,
@@ -24,7 +23,7 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
 )
 from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url
 from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import record_or_note
+from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, as_known, said_of_copies
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://api.openaire.eu/graph/v3"
@@ -34,29 +33,19 @@ _HOSTS = {"issn": "publisher", "opendoar": "repository"}
 _MAX_PLANS = 8
 
 
-class OpenAireResolver:
+class OpenAireResolver(AskByDoi):
     name = "openaire"
+    service = "OpenAIRE"
+    check = "it does so when asked too fast; lower resolvers.openaire.rate_limit"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if work.doi is not None else "no_doi"
+    def _address(self, named: str) -> str:
+        return f"{self._base}/research-products?pid={quote(named, safe='/')}"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        if (why_not := self.applies_to(work)) is not None:
-            return ResolverResult(notes=(why_not,))
-        address = f"{self._base}/research-products?pid={quote(work.doi or '', safe='/')}"
-        page = yield from client.fetch(address, Role.METADATA, call)
-        return self._read(work, page)
-
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        answer = record_or_note(
-            page, service="OpenAIRE", check="it does so when asked too fast; lower resolvers.openaire.rate_limit"
-        )
-        if isinstance(answer, str):
-            return ResolverResult(notes=(answer,))
-        results = objects_of(answer, "results", at_most=10)
+    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
+        results = objects_of(record, "results", at_most=10)
         ours = next((each for each in results if work.doi in _dois(each)), None)
         if ours is None:
             return ResolverResult(notes=("wrong-article: no record has this DOI" if results else "not_in_index",))
@@ -79,18 +68,20 @@ class OpenAireResolver:
         return unique_plans(plans)[:_MAX_PLANS]
 
     def _plan(self, instance: Mapping[str, Any], link: Link) -> DownloadPlan:
-        found = identifier_in_url(link.address)
-        on_arxiv = found is not None and found.scheme == "arxiv"
-        is_preprint = on_arxiv or (text_of(instance, "type") or "").lower() == "preprint"
-        house = (text_of(object_of(instance, "hostedBy"), "key") or "").partition("_")[0]
-        return DownloadPlan(
-            url=link.address,
-            resolver_name=self.name,
-            version="submittedVersion" if is_preprint else None,
-            license=text_of(instance, "license"),
-            host_type="repository" if on_arxiv else _HOSTS.get(house),
-            evidence="instance_url",
-        )
+        plan = DownloadPlan(url=link.address, resolver_name=self.name, evidence="instance_url")
+        return as_known(plan, _facts(instance, link.address))
+
+
+def _facts(instance: Mapping[str, Any], address: str) -> CopyFacts:
+    found = identifier_in_url(address)
+    on_arxiv = found is not None and found.scheme == "arxiv"
+    is_preprint = on_arxiv or (text_of(instance, "type") or "").lower() == "preprint"
+    house = (text_of(object_of(instance, "hostedBy"), "key") or "").partition("_")[0]
+    return CopyFacts(
+        version="submittedVersion" if is_preprint else None,
+        license=text_of(instance, "license"),
+        host_type="repository" if on_arxiv else _HOSTS.get(house),
+    )
 
 
 def _open_instances(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -139,6 +130,7 @@ def _learned(work: WorkArtifact, record: Mapping[str, Any]) -> WorkArtifact:
         landing_urls=pages_of((link for each in instances for link in _links(each)), own_doi=work.doi),
         license=next((found for each in instances if (found := text_of(each, "license"))), None),
         oa_status=_oa_status(record),
+        metadata=said_of_copies("openaire", ((url, _facts(each, url)) for each in instances for url in _urls(each))),
     )
 
 

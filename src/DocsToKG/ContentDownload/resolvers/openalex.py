@@ -6,57 +6,80 @@ gives to holders of a key: that one comes last.
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import object_of, text_of
+from DocsToKG.ContentDownload.resolvers.answers import text_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import other_paper, record_or_note
+from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
+from DocsToKG.ContentDownload.resolvers.known_copies import as_known
 from DocsToKG.ContentDownload.resolvers.openalex_record import (
     DEFAULT_BASE_URL,
     FIELDS,
+    MOST_COPIES,
+    facts_of_location,
     has_cached_pdf,
     open_locations,
     work_of_record,
 )
 
 CONTENT_URL = "https://content.openalex.org"
+_REMEMBERED = 1000
 
 
-class OpenAlexResolver:
+class OpenAlexResolver(AskOnce[str]):
     name = "openalex"
+    service = "OpenAlex"
+    check = "check resolvers.openalex.api_key, or leave it unset"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
         self._has_key = bool((settings.api_key or "").strip())
+        self._lock = threading.Lock()
+        self._said: OrderedDict[str, ResolverResult] = OrderedDict()
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _entity(work) is not None else "no_doi"
+    def _named(self, work: WorkArtifact) -> str | None:
+        return _entity(work)
+
+    def _address(self, named: str) -> str:
+        return f"{self._base}/works/{named}?select={FIELDS}"
 
     def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        entity = _entity(work)
-        if entity is None:
-            return ResolverResult(notes=("no_doi",))
-        page = yield from client.fetch(f"{self._base}/works/{entity}?select={FIELDS}", Role.METADATA, call)
-        return self._read(work, page)
+        known = self._said.get(_entity(work) or "")
+        return known if known is not None else (yield from super().resolve(work, client, call))
 
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        answer = record_or_note(page, service="OpenAlex", check="check resolvers.openalex.api_key, or leave it unset")
-        if isinstance(answer, str):
-            return ResolverResult(notes=(answer,))
-        learned = work_of_record(answer)
+    def _remember(self, entity: str, result: ResolverResult) -> None:
+        """Who asked which paper is meant asks for its copies next, by another of its names."""
+        if result.work is None:
+            return
+        with self._lock:
+            self._said[entity] = self._said[_entity(result.work) or entity] = result
+            while len(self._said) > _REMEMBERED:
+                self._said.popitem(last=False)
+
+    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
+        result = self._result(work, record)
+        self._remember(named, result)
+        return result
+
+    def _result(self, work: WorkArtifact, record: Mapping[str, Any]) -> ResolverResult:
+        learned = work_of_record(record)
         if learned is None:
             return ResolverResult(notes=("malformed_answer",))
-        if work.doi is not None and (note := other_paper(work, learned)) is not None:
+        if (note := _about_another(work, learned)) is not None:
             return ResolverResult(notes=(note,))
-        places = open_locations(answer)
-        plans = unique_plans([*in_order(self._plans(places)), *self._cached_copy(answer, learned)])
-        return ResolverResult(plans=plans, notes=tuple(self._notes(answer, places, plans)), work=learned)
+        places = open_locations(record)
+        named = unique_plans(in_order(self._plans(places)))[:MOST_COPIES]
+        plans = unique_plans([*named, *self._cached_copy(record, learned)])
+        return ResolverResult(plans=plans, notes=tuple(self._notes(record, places, plans)), work=learned)
 
     def _notes(
         self, record: Mapping[str, Any], places: list[Mapping[str, Any]], plans: tuple[DownloadPlan, ...]
@@ -76,14 +99,8 @@ class OpenAlexResolver:
                 yield self._plan(location, page.address, "landing_page_url")
 
     def _plan(self, location: Mapping[str, Any], address: str, evidence: str) -> DownloadPlan:
-        in_repository = text_of(object_of(location, "source"), "type") == "repository"
-        return DownloadPlan(
-            url=address,
-            resolver_name=self.name,
-            version=text_of(location, "version"),
-            license=text_of(location, "license"),
-            host_type="repository" if in_repository else "publisher",
-            evidence=evidence,
+        return as_known(
+            DownloadPlan(url=address, resolver_name=self.name, evidence=evidence), facts_of_location(location)
         )
 
     def _cached_copy(self, record: Mapping[str, Any], learned: WorkArtifact) -> Iterator[DownloadPlan]:
@@ -91,9 +108,19 @@ class OpenAlexResolver:
             yield DownloadPlan(
                 url=f"{CONTENT_URL}/works/{learned.openalex_id}.pdf",
                 resolver_name=self.name,
-                license=learned.license,
                 evidence="has_content",
             )
+
+
+def _about_another(work: WorkArtifact, learned: WorkArtifact) -> str | None:
+    """Judged by the name we asked by. A merged work answers under another id of the service's own, and an arXiv id may
+    lead to the published paper."""
+    if work.doi is not None:
+        return other_paper(work, learned)
+    asked_by_pmid = work.openalex_id is None and work.pmid is not None
+    if asked_by_pmid and learned.pmid not in (None, work.pmid):
+        return f"wrong-article: the answer is about PMID {learned.pmid}"
+    return None
 
 
 def _entity(work: WorkArtifact) -> str | None:

@@ -16,7 +16,6 @@ from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Reason, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError, TransientFailure
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of
-from DocsToKG.ContentDownload.resolvers.base import refuse_busy
 from DocsToKG.ContentDownload.resolvers.openalex_record import DEFAULT_BASE_URL, FIELDS, work_of_record
 from DocsToKG.core.digest import canonical_json, sha256_hex
 
@@ -41,6 +40,10 @@ class WorksQuery:
 
     def __str__(self) -> str:
         return " ".join(part for part in (self.search, self.filter, self.sort) if part)
+
+
+class DeadCursor(InputError):
+    """The service does not know the cursor any more. The list can only be begun anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +84,16 @@ def page_of_works(
     per_page: int = MAX_PER_PAGE,
     base_url: str = DEFAULT_BASE_URL,
 ) -> Steps[QueryPage]:
-    """One page; `cursor` None asks for the first. A query the service refuses is an `InputError`."""
+    """One page; `cursor` None asks for the first. A query the service refuses is an `InputError`; one that it refuses
+    at a cursor only may be good still: `DeadCursor`."""
     page = yield from client.fetch(_address(query, cursor or "*", per_page, base_url), Role.METADATA, call)
-    refuse_busy(page)
     answer = read_object(page)
     if page.status in (401, 403):
         raise InputError(f"OpenAlex answered {page.status}; check resolvers.openalex.api_key, or leave it unset")
     if page.status != 200:
         said = text_of(answer, "message") if answer is not None else None
-        raise InputError(f"OpenAlex refuses the query {str(query)[:200]!r}: {said or f'status {page.status}'}")
+        refused = InputError if cursor is None else DeadCursor
+        raise refused(f"OpenAlex refuses the query {str(query)[:200]!r}: {said or f'status {page.status}'}")
     if answer is None or not isinstance(answer.get("results"), list):
         raise TransientFailure(Reason.DOWNLOAD_ERROR, "OpenAlex answered without results", url=page.url)
     records = objects_of(answer, "results", at_most=MAX_PER_PAGE * 2)

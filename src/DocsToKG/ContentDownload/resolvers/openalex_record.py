@@ -21,9 +21,12 @@ from DocsToKG.ContentDownload.resolvers.ids import (
     normalize_url,
     work_of,
 )
+from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://api.openalex.org"
+_UNSAID = "unsaid"  # of the host of a copy that no location describes
+MOST_COPIES = 8  # of one work that are tried: the other sources must have their turn
 FIELDS = "id,doi,ids,title,publication_year,open_access,best_oa_location,locations,type,is_retracted,has_content"
 
 
@@ -40,23 +43,39 @@ def work_of_record(record: Mapping[str, Any]) -> WorkArtifact | None:
         title=title_of(record.get("title")) or title_of(record.get("display_name")),
         publication_year=year_of(record.get("publication_year")),
         landing_urls=tuple(page for page in pages if page is not None and not is_pmc_page(page)),
-        pdf_urls=tuple(file for file in files if file is not None),
+        pdf_urls=tuple(file for file in files if file is not None)[:MOST_COPIES],
         license=next((found for place in open_ones if (found := text_of(place, "license"))), None),
         oa_status=text_of(object_of(record, "open_access"), "oa_status"),
         is_retracted=retracted if isinstance(retracted := record.get("is_retracted"), bool) else None,
+        metadata=said_of_copies("openalex", _copies(open_ones)),
     )
 
 
 def open_locations(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The open copies, the service's best first."""
+    """The open copies, the service's best first; where none is listed, the address by which the work is called open."""
     best = object_of(record, "best_oa_location")
     others = [place for place in objects_of(record, "locations") if place.get("is_oa") is True and place != best]
-    return ([best] if best else []) + others
+    places = ([best] if best else []) + others
+    named = text_of(object_of(record, "open_access"), "oa_url")
+    return places if places or named is None else [{"landing_page_url": named, "source": {"type": _UNSAID}}]
+
+
+def facts_of_location(location: Mapping[str, Any]) -> CopyFacts:
+    kind = text_of(object_of(location, "source"), "type")
+    host_type = {"repository": "repository", _UNSAID: None}.get(kind or "", "publisher")
+    return CopyFacts(text_of(location, "version"), text_of(location, "license"), host_type)
 
 
 def has_cached_pdf(record: Mapping[str, Any]) -> bool:
     """Does the service keep a copy of the file?"""
     return object_of(record, "has_content").get("pdf") is True
+
+
+def _copies(locations: list[Mapping[str, Any]]) -> Iterator[tuple[str | None, CopyFacts]]:
+    for location in locations:
+        for address in (text_of(location, "pdf_url"), text_of(location, "landing_page_url")):
+            yield address, facts_of_location(location)
+        yield file_address(text_of(location, "pdf_url") or ""), facts_of_location(location)
 
 
 def _identifiers(record: Mapping[str, Any]) -> Iterator[Identifier]:

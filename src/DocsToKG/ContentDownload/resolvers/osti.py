@@ -1,7 +1,7 @@
 """OSTI: full text of research paid for by the US Department of Energy.
 
-Asked for DOIs of OSTI's own and for works of which a page there is known. The full text is named by the record;
-records without that link have none.
+A page there names a record; else the DOI is looked up, that of another house only if the option `by_doi` is on. The
+full text is named by the record; records without that link have none.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import (
     about_another,
     named_page,
     number_of,
     read_records,
-    why_nothing,
 )
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.index_reply import why_nothing
 
 DEFAULT_BASE_URL = "https://www.osti.gov/api/v1"
 _OWN = "10.2172/"
@@ -38,14 +38,16 @@ class OstiResolver:
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
+        self._by_doi = bool(settings.options.get("by_doi", True))
 
     def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _is_own(work) or named_page(work, _PAGE) is not None else "not_mine"
+        has_doi = _is_own(work) or (self._by_doi and work.doi is not None)
+        return None if has_doi or named_page(work, _PAGE) is not None else "not_mine"
 
     def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+        if (why_not := self.applies_to(work)) is not None:
+            return ResolverResult(notes=(why_not,))
         named = named_page(work, _PAGE) if not _is_own(work) else None
-        if named is None and not _is_own(work):
-            return ResolverResult(notes=("not_mine",))
         osti_id = named["id"] if named is not None else None
         asked = f"/{osti_id}" if osti_id is not None else f"?doi={quote(work.doi or '', safe='')}&rows=1"
         page = yield from client.fetch(
@@ -54,9 +56,8 @@ class OstiResolver:
         return self._read(work, osti_id, page)
 
     def _read(self, work: WorkArtifact, osti_id: str | None, page: Page) -> ResolverResult:
-        refuse_busy(page)
         if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "OSTI", "resolvers.osti.base_url"),))
+            return ResolverResult(notes=(why_nothing(page.status, "OSTI", "check resolvers.osti.base_url"),))
         records = read_records(page)
         if records is None:
             return ResolverResult(notes=("malformed_answer",))
@@ -99,6 +100,8 @@ def _another(work: WorkArtifact, osti_id: str | None, record: Mapping[str, Any])
     if osti_id is not None and said not in (None, osti_id):
         return f"wrong-article: the answer is about OSTI {said}"
     doi = text_of(record, "doi")
+    if osti_id is None and not _is_own(work) and normalize_doi(doi or "") != work.doi:
+        return f"wrong-article: the answer is about {(doi or 'no DOI')[:80]}"
     return about_another(work, dois=[doi], title=title_of(record.get("title")), own=(_OWN,))
 
 

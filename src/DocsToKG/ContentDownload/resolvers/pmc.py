@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Rol
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.addresses import is_pmc_page
 from DocsToKG.ContentDownload.resolvers.answers import read_object
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
 from DocsToKG.ContentDownload.resolvers.ids import normalize_pmcid
 from DocsToKG.ContentDownload.resolvers.pmc_bucket import BucketFile, BucketRecord, record_of, versions_in
@@ -126,7 +126,6 @@ def _can_be_converted(work: WorkArtifact) -> bool:
 
 
 def _listed(page: Page, pmcid: str) -> tuple[list[int], str]:
-    refuse_busy(page)
     # The bucket says 403 for some names that it does not hold.
     if page.status in (403, 404):
         return [], "not_in_index"
@@ -137,7 +136,6 @@ def _listed(page: Page, pmcid: str) -> tuple[list[int], str]:
 
 
 def _read(page: Page, pmcid: str, number: int, work: WorkArtifact) -> _Version:
-    refuse_busy(page)
     if page.status != 200:
         return _Version(None, "not_in_index" if page.status in (403, 404) else f"http-status: {page.status}")
     answer = read_object(page)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import object_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.id_forms import (
     arxiv_base,
@@ -24,7 +23,7 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
 )
 from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url
 from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import other_paper, record_or_note
+from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://api.semanticscholar.org/graph/v1"
@@ -32,31 +31,24 @@ _FIELDS = "externalIds,openAccessPdf,isOpenAccess,title,year"
 _HOSTS = {"green": "repository", "gold": "publisher", "hybrid": "publisher", "bronze": "publisher"}
 
 
-class SemanticScholarResolver:
+class SemanticScholarResolver(AskOnce[str]):
     name = "semantic_scholar"
+    service = "Semantic Scholar"
+    check = "check resolvers.semantic_scholar.api_key, or leave it unset"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _paper(work) is not None else "no_doi"
+    def _named(self, work: WorkArtifact) -> str | None:
+        return _paper(work)
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        paper = _paper(work)
-        if paper is None:
-            return ResolverResult(notes=("no_doi",))
-        page = yield from client.fetch(f"{self._base}/paper/{paper}?fields={_FIELDS}", Role.METADATA, call)
-        return self._read(work, page)
+    def _address(self, named: str) -> str:
+        return f"{self._base}/paper/{named}?fields={_FIELDS}"
 
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        answer = record_or_note(
-            page, service="Semantic Scholar", check="check resolvers.semantic_scholar.api_key, or leave it unset"
-        )
-        if isinstance(answer, str):
-            return ResolverResult(notes=(answer,))
-        offered = object_of(answer, "openAccessPdf")
+    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
+        offered = object_of(record, "openAccessPdf")
         link = sort_link(text_of(offered, "url"))
-        learned = _learned(work, answer, offered, link)
+        learned = _learned(work, record, offered, link)
         if (note := other_paper(work, learned)) is not None:
             return ResolverResult(notes=(note,))
         plans = self._plans(offered, link, learned)

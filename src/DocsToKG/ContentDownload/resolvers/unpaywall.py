@@ -11,51 +11,47 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.api.versions import version_rank
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
-from DocsToKG.ContentDownload.resolvers.answers import objects_of, read_object, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://api.unpaywall.org/v2"
-_VERSIONS = {"publishedVersion": 0, "acceptedVersion": 1, "submittedVersion": 2}
+_ADDRESSES = ("url_for_pdf", "url_for_landing_page", "url")
+# Dozens of dead links of one index would use up what a work may cost before anybody else is asked.
+_MOST_PLANS = 8
 
 
-class UnpaywallResolver:
+class UnpaywallResolver(AskByDoi):
     name = "unpaywall"
+    service = "Unpaywall"
+    check = "check the contact address, or ask again tomorrow"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
         self._email = settings.email
 
     def applies_to(self, work: WorkArtifact) -> str | None:
-        if work.doi is None:
-            return "no_doi"
-        return None if self._email else "missing_email"
+        return super().applies_to(work) or (None if self._email else "missing_email")
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        if (why_not := self.applies_to(work)) is not None:
-            return ResolverResult(notes=(why_not,))
-        page = yield from client.fetch(self._address(work.doi or ""), Role.METADATA, call)
-        return self._read(work, page)
+    def _address(self, named: str) -> str:
+        return f"{self._base}/{encode_segment(named)}?email={quote(self._email or '', safe='@')}"
 
-    def _address(self, doi: str) -> str:
-        return f"{self._base}/{encode_segment(doi)}?email={quote(self._email or '', safe='@')}"
+    def _why_nothing(self, status: int) -> str:
+        if status == 422:
+            return "bad_email: Unpaywall refuses the contact address; set resolvers.unpaywall.email to a real one"
+        return super()._why_nothing(status)
 
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        refuse_busy(page)
-        if page.status != 200:
-            return ResolverResult(notes=(_why_nothing(page.status),))
-        record = read_object(page)
-        if record is None:
-            return ResolverResult(notes=("malformed_answer",))
+    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
         if (said := normalize_doi(text_of(record, "doi") or "")) not in (None, work.doi):
             return ResolverResult(notes=(f"wrong-article: the answer is about {said}",))
-        locations = _in_order(objects_of(record, "oa_locations"))
-        plans = unique_plans(plan for plan in map(self._plan, locations) if plan is not None)
+        locations = _in_order(_locations(record))
+        plans = unique_plans(plan for plan in map(self._plan, locations) if plan is not None)[:_MOST_PLANS]
         notes = () if plans else ("no_oa_pdf" if locations else "no_open_copy",)
         return ResolverResult(plans=plans, notes=notes, work=_learned(work, record, locations))
 
@@ -75,14 +71,17 @@ class UnpaywallResolver:
         )
 
 
-def _why_nothing(status: int) -> str:
-    if status == 404:
-        return "not_in_index"
-    if status == 422:
-        return "bad_email: Unpaywall refuses the contact address; set resolvers.unpaywall.email to a real one"
-    if status in (401, 403):
-        return f"refused: Unpaywall answered {status}; check the contact address, or ask again tomorrow"
-    return f"http-status: {status}"
+def _locations(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All that are listed; the best and the first also stand alone, and in some answers nowhere else."""
+    listed = objects_of(record, "oa_locations")
+    for name in ("best_oa_location", "first_oa_location"):
+        if (location := object_of(record, name)) and not any(_same(location, known) for known in listed):
+            listed.append(location)
+    return listed
+
+
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return all(text_of(one, name) == text_of(other, name) for name in _ADDRESSES)
 
 
 def _in_order(locations: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -90,8 +89,7 @@ def _in_order(locations: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
     def rank(location: Mapping[str, Any]) -> tuple[bool, bool, int]:
         has_pdf = text_of(location, "url_for_pdf") is not None
-        version = _VERSIONS.get(text_of(location, "version") or "", 3)
-        return not has_pdf, location.get("is_best") is not True, version
+        return not has_pdf, location.get("is_best") is not True, version_rank(text_of(location, "version"))
 
     return sorted(locations, key=rank)
 
@@ -108,12 +106,21 @@ def _learned(work: WorkArtifact, record: Mapping[str, Any], locations: list[Mapp
         landing_urls=tuple(dict.fromkeys(_landing_pages(locations))),
         license=next((found for place in locations if (found := text_of(place, "license"))), None),
         oa_status=text_of(record, "oa_status"),
+        metadata=said_of_copies("unpaywall", _copies(locations)),
     )
+
+
+def _copies(locations: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str | None, CopyFacts]]:
+    for location in locations:
+        facts = CopyFacts(*(text_of(location, name) for name in ("version", "license", "host_type")))
+        for address in (text_of(location, name) for name in _ADDRESSES):
+            yield address, facts
+        yield file_address(text_of(location, "url_for_pdf") or ""), facts
 
 
 def _names(locations: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for location in locations:
-        for field in ("pmh_id", "url_for_pdf", "url_for_landing_page", "url"):
+        for field in ("pmh_id", *_ADDRESSES):
             if (name := text_of(location, field)) is not None:
                 yield name
 

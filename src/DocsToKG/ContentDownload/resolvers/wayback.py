@@ -3,6 +3,7 @@
 Asks the capture index about at most three addresses, and proposes the raw replay of captures that may be PDFs. The
 bytes decide whether they are; the index's digest is that of the stored payload, which may be compressed, so it is no
 checksum. The index allows few questions a minute: pages are asked about only where no address of a file is known.
+An address that its owner refused, by robots.txt or for legal reasons, is not looked up: an archive is no way around.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
 from DocsToKG.ContentDownload.resolvers.captures import Capture, best_captures, captures_in
 from DocsToKG.ContentDownload.resolvers.ids import normalize_url
+from DocsToKG.ContentDownload.resolvers.known_copies import as_known, is_refused, known_of
 from DocsToKG.core.urls import mask_url
 
 DEFAULT_BASE_URL = "https://web.archive.org"
@@ -60,7 +62,7 @@ class WaybackResolver:
                     raise
                 break
             best = best_captures(captures, url, at_most=_CAPTURES_EACH)
-            plans += [self._plan(capture, work) for capture in best]
+            plans += [as_known(self._plan(capture), known_of(work, url)) for capture in best]
             notes.append(note or "no_capture")
         return ResolverResult(plans=unique_plans(plans), notes=() if plans else tuple(dict.fromkeys(notes)))
 
@@ -76,13 +78,12 @@ class WaybackResolver:
         ]
         return f"{self._base}/cdx/search/cdx?{urlencode(asked)}"
 
-    def _plan(self, capture: Capture, work: WorkArtifact) -> DownloadPlan:
+    def _plan(self, capture: Capture) -> DownloadPlan:
         # Raw (`id_`): otherwise a PDF comes in a frame. A fragment would be cut off on the way.
         original = quote(capture.original, safe="/:?&=%;,+@!$'()*~[]")
         return DownloadPlan(
             url=f"{self._base}/web/{capture.timestamp}id_/{original}",
             resolver_name=self.name,
-            license=work.license,
             evidence="wayback",
         )
 
@@ -92,7 +93,6 @@ def _read(page: Page) -> tuple[list[Capture], str | None]:
     if page.status == 403:
         is_excluded = b"AdministrativeAccessControl" in page.body[:4096] or b"Blocked Site" in page.body[:4096]
         return [], "blocked_site" if is_excluded else "refused: the Wayback Machine answered 403; ask again later"
-    refuse_busy(page)
     if page.status != 200:
         return [], "not_in_index" if page.status == 404 else f"http-status: {page.status}"
     captures = captures_in(page.body)
@@ -102,7 +102,8 @@ def _read(page: Page) -> tuple[list[Capture], str | None]:
 def _addresses(work: WorkArtifact) -> list[str]:
     """What to ask about, each once: http and https, with and without `www.`, are one entry of the index."""
     files = _distinct(work.pdf_urls)
-    return list((files or _distinct(work.landing_urls)).values())
+    found = list((files or _distinct(work.landing_urls)).values())
+    return [address for address in found if not is_refused(work, address)]
 
 
 def _distinct(urls: tuple[str, ...]) -> dict[str, str]:

@@ -11,24 +11,21 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, refuse_busy, unique_plans
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import (
     about_another,
     digest_of,
     named_page,
     number_of,
     size_of,
-    why_nothing,
 )
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
 
 DEFAULT_BASE_URL = "https://zenodo.org"
-_SETTING = "resolvers.zenodo.api_key: the record may be restricted, or the token is wrong"
 _DOI = re.compile(r"10\.5281/zenodo\.(?P<id>\d{1,12})")
 _PAGE = re.compile(
     r"zenodo\.org/(?:(?:api/)?records?|deposit|doi/10\.5281|badge/doi/10\.5281)/(?:zenodo\.)?(?P<id>\d{1,12})(?:[/.].*)?"
@@ -39,36 +36,30 @@ _SAME_PAPER = frozenset({"isIdenticalTo", "isVersionOf", "isVariantFormOf", "isA
 _VERSIONS = {"preprint": "submittedVersion", "workingpaper": "submittedVersion"}
 
 
-class ZenodoResolver:
+class ZenodoResolver(AskOnce[str]):
     name = "zenodo"
+    service = "Zenodo"
+    check = "check resolvers.zenodo.api_key: the record may be restricted, or the token is wrong"
+    nothing_to_ask = "not_mine"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _record_id(work) is not None else "not_mine"
+    def _named(self, work: WorkArtifact) -> str | None:
+        named = _DOI.fullmatch(work.doi or "") or named_page(work, _PAGE)
+        return named["id"] if named is not None else None
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
-        record_id = _record_id(work)
-        if record_id is None:
-            return ResolverResult(notes=("not_mine",))
-        page = yield from client.fetch(f"{self._base}/api/records/{record_id}", Role.METADATA, call)
-        return self._read(work, record_id, page)
+    def _address(self, named: str) -> str:
+        return f"{self._base}/api/records/{named}"
 
-    def _read(self, work: WorkArtifact, record_id: str, page: Page) -> ResolverResult:
-        refuse_busy(page)
-        if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "Zenodo", _SETTING),))
-        record = read_object(page)
-        if record is None:
-            return ResolverResult(notes=("malformed_answer",))
-        if (another := _another(work, record_id, record)) is not None:
+    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
+        if (another := _another(work, named, record)) is not None:
             return ResolverResult(notes=(another,))
         learned = _learned(work, record)
         access = text_of(object_of(record, "metadata"), "access_right")
         if access not in (None, "open"):
             return ResolverResult(notes=(f"no_open_copy: the record is {access[:40]}",), work=learned)
-        plans = self._plans(work, record_id, record)
+        plans = self._plans(work, named, record)
         return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=learned)
 
     def _plans(self, work: WorkArtifact, record_id: str, record: Mapping[str, Any]) -> tuple[DownloadPlan, ...]:
@@ -104,11 +95,6 @@ class ZenodoResolver:
             address = normalize_url(text_of(object_of(file, "links"), "self") or built)
             if address is not None:
                 yield DepositedFile(name, address, size_of(file, "size"), digest_of("md5", file.get("checksum")))
-
-
-def _record_id(work: WorkArtifact) -> str | None:
-    named = _DOI.fullmatch(work.doi or "") or named_page(work, _PAGE)
-    return named["id"] if named is not None else None
 
 
 def _asked_for(work: WorkArtifact, record_id: str, files: list[DepositedFile]) -> tuple[DepositedFile, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Self
 
@@ -11,8 +12,10 @@ from DocsToKG.ContentDownload.bootstrap import Network
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
 from DocsToKG.ContentDownload.pipeline import ResolverPipeline
-from DocsToKG.ContentDownload.resolvers.openalex_query import QueryPage, WorksQuery, page_of_works
+from DocsToKG.ContentDownload.resolvers.openalex_query import DeadCursor, QueryPage, WorksQuery, page_of_works
 from DocsToKG.ContentDownload.resolvers.openalex_record import DEFAULT_BASE_URL
+
+log = logging.getLogger(__name__)
 
 
 class ServiceSilent(RunError):
@@ -52,6 +55,14 @@ class QueryPages:
                 return
 
     def page(self, query: WorksQuery, cursor: str | None) -> QueryPage:
+        """One page. Where the service has forgotten the cursor, the first one: who lists leaves out what it has."""
+        try:
+            return self._ask(query, cursor)
+        except DeadCursor as dead:
+            log.warning("OpenAlex has forgotten how far the list had come (%s); it is begun anew", dead)
+            return self._ask(query, None)
+
+    def _ask(self, query: WorksQuery, cursor: str | None) -> QueryPage:
         call = Call("query:openalex")
         steps = page_of_works(query, cursor, self._client, call, base_url=self._base_url)
         try:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.bootstrap import Parts, database_path, open_parts, open_queue
@@ -27,6 +27,7 @@ from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
 from DocsToKG.ContentDownload.run_folder import RunFolder, SavedRun
 from DocsToKG.ContentDownload.runner.listing import Listing
+from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits
 from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilent
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
 from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, counted
@@ -54,16 +55,18 @@ class DownloadRun:
         max_run_bytes: int | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self._cfg = cfg
+        self.folder = RunFolder(Path(cfg.telemetry.manifest_path).parent.resolve())
+        self._cfg = private_limits(cfg, self.folder.state)
         self._clock = clock or SystemClock()
         self._told = on_outcome or (lambda work_id, outcome: None)
         self._max_run_bytes = max_run_bytes
         self._stack = ExitStack()
         self._tally = Tally()
         self._tally_lock = threading.Lock()
-        self._orchestrator: Orchestrator | None = None
+        self._orchestrator: Orchestrator | ManyProcesses | None = None
+        self._missed = 0
+        self._before: dict[str, int] | None = None  # of the ledger, when several processes began
         self._listing: Listing | None = None
-        self.folder = RunFolder(Path(cfg.telemetry.manifest_path).parent.resolve())
         self.hit_byte_limit = False
 
     def __enter__(self) -> Self:
@@ -75,7 +78,8 @@ class DownloadRun:
             stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
             stack.callback(self._give_back)
             free_dead(self._queue.ledger)
-            parts = open_parts(self._cfg, worker_id=self._worker_id, clock=self._clock)
+            share: Literal["host"] | None = "host" if self._in_many else None
+            parts = open_parts(self._cfg, worker_id=self._worker_id, clock=self._clock, share=share)
             self._parts: Parts = stack.enter_context(parts)
             self._stack = stack.pop_all()
         return self
@@ -85,6 +89,10 @@ class DownloadRun:
             if self._orchestrator is not None:
                 self._orchestrator.halt()
                 self.stop(grace_s=0.0)
+
+    @property
+    def _in_many(self) -> bool:
+        return self._cfg.orchestrator.processes > 1
 
     @property
     def repairs(self) -> tuple[str, ...]:
@@ -175,7 +183,23 @@ class DownloadRun:
         return max(0, stats["queued"] + stats["pending"] - mine)
 
     def start(self) -> None:
-        self._orchestrator = Orchestrator(
+        self._orchestrator = self._many() if self._in_many else self._alone()
+        self._orchestrator.start()
+
+    def _many(self) -> ManyProcesses:
+        self._parts.telemetry.flush()  # what was found by looking at the files is on record before others write
+        self._before, self._missed = self._queue.ledger.stats(), self._tally.ends[OutcomeClass.ERROR]
+        return ManyProcesses(
+            self._cfg,
+            self._queue.ledger,
+            self._parts,
+            keep_open=[self.folder.lock],
+            on_outcome=self._on_outcome,
+            clock=self._clock,
+        )
+
+    def _alone(self) -> Orchestrator:
+        orchestrator = Orchestrator(
             self._cfg,
             self._queue,
             self._parts.pipeline,
@@ -185,7 +209,8 @@ class DownloadRun:
             on_outcome=self._on_outcome,
             clock=self._clock,
         )
-        self._orchestrator.start()
+        self._parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
+        return orchestrator
 
     def wait(
         self,
@@ -219,14 +244,15 @@ class DownloadRun:
 
     def status(self) -> RunStatus:
         orchestrator = self._orchestrator
+        ends = self._ends()
         with self._tally_lock:
             tally = self._tally
             return RunStatus(
                 total=tally.total,
                 present=tally.present,
-                done=tally.ends[OutcomeClass.SUCCESS],
-                skipped=tally.ends[OutcomeClass.SKIP],
-                failed=tally.ends[OutcomeClass.ERROR],
+                done=ends[OutcomeClass.SUCCESS],
+                skipped=ends[OutcomeClass.SKIP],
+                failed=ends[OutcomeClass.ERROR],
                 bytes=tally.bytes,
                 active=orchestrator.active if orchestrator else 0,
                 waits=orchestrator.waits() if orchestrator else {},
@@ -235,7 +261,7 @@ class DownloadRun:
     def result(self) -> RunResult:
         """How each input line ended; also written to `results.csv`."""
         made = ResultRows(folder=self.folder, ledger=self._queue.ledger, parts=self._parts, clock=self._clock)
-        result = self._written(tuple(made), self._tally.fetched)
+        result = self._written(tuple(made), self._fetched())
         if self._listing is not None and self._listing.at.complete and not result.pending:
             self._listing.close()
         return result
@@ -269,6 +295,27 @@ class DownloadRun:
         return self._written(tuple(single_row(line, outcomes) for line in asked), fetched)
 
     # details
+
+    def _ends(self) -> dict[str, int]:
+        """How many works ended how. What a process said before it died may be lost; the ledger knows."""
+        with self._tally_lock:
+            ends = dict(self._tally.ends)
+        if self._before is None:
+            return ends
+        now, before = self._queue.ledger.stats(), self._before
+        ended = {word: now[word] - before[word] for word in before}
+        return {
+            OutcomeClass.SUCCESS: ended["done"],
+            OutcomeClass.SKIP: ended["skipped"],
+            OutcomeClass.ERROR: self._missed + ended["error"] + ended["canceled"],
+        }
+
+    def _fetched(self) -> set[str]:
+        """The works that this run has obtained."""
+        if self._before is None:
+            return self._tally.fetched
+        self._parts.telemetry.flush()
+        return self._parts.catalog.obtained(self._parts.telemetry.run_id)
 
     def _written(self, rows: tuple[ResultRow, ...], fetched: set[str]) -> RunResult:
         write_results(self.folder.root / "results.csv", rows)
@@ -332,7 +379,7 @@ class DownloadRun:
         self._parts.telemetry.finish(record)
         self._parts.telemetry.flush()
         self._told(work.work_id, outcome)
-        has_file = outcome.ok or outcome.reason == Reason.ALREADY_PRESENT
+        has_file = outcome.ok or outcome.reason in (Reason.ALREADY_PRESENT, Reason.NOT_MODIFIED)
         ending = OutcomeClass.SUCCESS if has_file else outcome.classification
         explanation = outcome.meta.get("explanation")
         reason = None if has_file else f"{outcome.reason}: {explanation}" if explanation else str(outcome.reason)

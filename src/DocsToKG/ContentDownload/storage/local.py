@@ -15,6 +15,7 @@ import hashlib
 import os
 import shutil
 import stat
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -145,6 +146,11 @@ class LocalStore:
         self._min_free_bytes = min_free_bytes
         self._fsync = fsync
         self._link = link
+        self._on_stored: Callable[[float], None] = lambda seconds: None
+
+    def on_stored(self, callback: Callable[[float], None]) -> None:
+        """`callback(seconds)` is told how long each file took to be safe on the disk."""
+        self._on_stored = callback
 
     def prepare(self) -> int:
         """Create the folders, remove what dead processes left, and refuse a disk that is nearly full.
@@ -184,6 +190,12 @@ class LocalStore:
 
     def store(self, temp: TempFile, *, human: str) -> Stored:
         """Give the temp file's bytes their digest's place and their readable name, durably. Consumes `temp`."""
+        began = time.monotonic()
+        stored = self._store(temp, human)
+        self._on_stored(time.monotonic() - began)
+        return stored
+
+    def _store(self, temp: TempFile, human: str) -> Stored:
         with temp, _disk_errors(self.root):
             inside(self.root, human)
             temp.seal(fsync=self._fsync)

@@ -30,8 +30,9 @@ _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the record in `folder` for this process; the system lets go of it when the process dies."""
+def locked(folder: Path) -> Iterator[int]:
+    """Hold the record in `folder` for this process and those that are given the open file; the system lets go of it
+    when the last of them has died."""
     fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
         try:
@@ -40,7 +41,7 @@ def locked(folder: Path) -> Iterator[None]:
             raise FolderInUse(
                 f"another run is writing the record in {folder}: wait for it, or use another folder"
             ) from None
-        yield
+        yield fd
     finally:
         os.close(fd)
 

@@ -96,6 +96,15 @@ class Projection:
             self._write(data)
             self.position = replace(self.position, last_id=last_id, end_bytes=self.position.end_bytes + len(data))
 
+    def follow(self) -> None:
+        """Add the rows that the table has more than the file, whoever committed them."""
+        before = self.position
+        last_id, _ = self._append_lines(
+            (row_id, self._line(values)) for row_id, values in self._rows_after(before.last_id)
+        )
+        if last_id:
+            self.position = replace(before, last_id=last_id, end_bytes=os.fstat(self._fd).st_size)
+
     def close(self) -> None:
         if self._fd >= 0:
             os.close(self._fd)

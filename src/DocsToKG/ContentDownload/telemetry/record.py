@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
 from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
 from DocsToKG.ContentDownload.errors import RunError
@@ -40,6 +40,9 @@ class RunTelemetry:
     `sinks` choose the files; without `sqlite` the database is a private one that vanishes with the run. `database`
     moves it out of the folder; `notes` are sentences that the summary of the run carries. `repairs` says what was put
     right when the record was opened.
+
+    Several processes keep one record so: one of them is the `host`, holds the folder and writes the text files and the
+    summary; the others are `guest`s, who write to the database alone and may die at any time.
     """
 
     def __init__(
@@ -53,6 +56,7 @@ class RunTelemetry:
         worker_id: str = "",
         database: Path | None = None,
         notes: Sequence[str] = (),
+        share: Literal["host", "guest"] | None = None,
         capacity: int = 2_000,
         batch_window_s: float = 0.005,
         patience_s: float = 0.25,
@@ -63,9 +67,11 @@ class RunTelemetry:
         self.run_id = run_id
         self.repairs: tuple[Repair, ...] = ()
         self.restored = 0
+        self.locks: list[int] = []  # open files that hold the folder for as long as anybody has them open
         self._config_hash = config_hash
         self._worker_id = worker_id
         self._notes = list(notes)
+        self._share = share
         self._clock = clock
         self._sinks = tuple(sinks)
         self._database = (database or root / DATABASE) if "sqlite" in sinks else None
@@ -79,20 +85,28 @@ class RunTelemetry:
     def open(self) -> None:
         """Take the folder, bring database and files up to date, start the writer."""
         with translating(self.root), contextlib.ExitStack() as opened:
-            self.root.mkdir(parents=True, exist_ok=True)
-            opened.enter_context(locked(self.root))
-            if self._database is not None:
-                home = self._database.parent.resolve()
-                home.mkdir(parents=True, exist_ok=True)
-                if home != self.root.resolve():
-                    opened.enter_context(locked(home))  # a catalog may lie elsewhere; it has one writer too
+            if self._share != "guest":
+                self._take_folders(opened)
             self._db = open_database(self._database)
             opened.callback(self._db.close)
-            self._catch_up(opened)
-            begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
+            if self._share == "guest":
+                self._writer = RecordWriter(self._db, followers={}, clock=self._clock)
+            else:
+                self._catch_up(opened)
+                begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
             self._resources = opened.pop_all()
         self._is_open = True
         self._thread.start()
+
+    def _take_folders(self, opened: contextlib.ExitStack) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.locks.append(opened.enter_context(locked(self.root)))
+        if self._database is not None:
+            home = self._database.parent.resolve()
+            home.mkdir(parents=True, exist_ok=True)
+            if home != self.root.resolve():
+                # A catalog may lie elsewhere; it has one writer too.
+                self.locks.append(opened.enter_context(locked(home)))
 
     def attempt(self, attempt: Attempt) -> None:
         """One network or cache decision."""
@@ -157,7 +171,16 @@ class RunTelemetry:
 
     def note(self, text: str) -> None:
         """One more sentence for the summary."""
-        self._notes.append(text)
+        if text not in self._notes:
+            self._notes.append(text)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return tuple(self._notes)
+
+    def follow(self) -> None:
+        """As host: let the text files catch up with what guests have written."""
+        self._intake.put(lambda batch: None)
 
     def counts(self) -> Counts:
         """Where the run stands, as of the last commit. Cheap, from any thread."""
@@ -184,7 +207,8 @@ class RunTelemetry:
         self._thread.join()
         with self._resources, translating(self.root):
             self._intake.check()
-            self._finish()
+            if self._share != "guest":
+                self._finish()
 
     def __enter__(self) -> RunTelemetry:
         self.open()
@@ -200,7 +224,7 @@ class RunTelemetry:
     def _catch_up(self, opened: contextlib.ExitStack) -> None:
         self.restored = restore(self._db, self.root)
         tables = followers(self._db, self.root, self._sinks)
-        self._writer = RecordWriter(self._db, followers=tables, clock=self._clock)
+        self._writer = RecordWriter(self._db, followers=tables, clock=self._clock, others=self._share == "host")
         repairs = []
         for table, files in tables.items():
             for projection in files:
@@ -232,6 +256,8 @@ class RunTelemetry:
                 done.set()
 
     def _finish(self) -> None:
+        if self._share == "host":
+            self._writer.follow()
         self._writer.save_positions()
         finish_run(
             self._db,

@@ -46,11 +46,20 @@ class Counts:
 
 
 class RecordWriter:
-    """`followers` are the text files of each table."""
+    """`followers` are the text files of each table. Where `others` write to the same database, the files get what
+    stands in it, else what this writer has just put there."""
 
-    def __init__(self, db: sqlite3.Connection, *, followers: Mapping[str, Sequence[Projection]], clock: Clock) -> None:
+    def __init__(
+        self,
+        db: sqlite3.Connection,
+        *,
+        followers: Mapping[str, Sequence[Projection]],
+        clock: Clock,
+        others: bool = False,
+    ) -> None:
         self._db = db
         self._followers = followers
+        self._others = others
         self._clock = clock
         self._failed: set[str] = set()
         self._full_sync = False
@@ -69,10 +78,18 @@ class RecordWriter:
             self._insert_rows(batch)
             self.save_positions()
         self.commit_ms.append((time.perf_counter() - begun) * 1000)
-        self._append("manifests", [list(line.values()) for line in lines])
-        self._append("http_events", batch.rows.get("http_events", []))
+        if self._others:
+            self.follow()
+        else:
+            self._append("manifests", [list(line.values()) for line in lines])
+            self._append("http_events", batch.rows.get("http_events", []))
         self._count(batch, lines)
         _tell(batch)
+
+    def follow(self) -> None:
+        """Bring the files up to what the database holds."""
+        for projection in self.projections():
+            projection.follow()
 
     def save_positions(self) -> None:
         """Note how far the files have come. What they get after this commit is noted with the next."""

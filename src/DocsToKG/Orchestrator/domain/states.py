@@ -23,12 +23,14 @@ class JobState(StrEnum):
 
 TERMINAL = frozenset({JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED, JobState.TIMED_OUT})
 
-# A finished job moves again only by an explicit retry, which is the one way out of a terminal state.
+GOOD_ENDS = frozenset({JobState.DONE, JobState.SKIPPED})
+
+# A finished job moves again only by an explicit retry, of itself or of a job that it waits for.
 TRANSITIONS: Mapping[JobState, frozenset[JobState]] = {
     JobState.PENDING: frozenset({JobState.QUEUED, JobState.ERROR, JobState.CANCELED}),
     JobState.QUEUED: frozenset({JobState.PENDING, JobState.IN_PROGRESS, JobState.CANCELED}),
     JobState.IN_PROGRESS: frozenset({JobState.PENDING, JobState.QUEUED}) | TERMINAL,
-    **{state: frozenset({JobState.QUEUED}) for state in TERMINAL},
+    **{state: frozenset({JobState.QUEUED, JobState.PENDING}) for state in TERMINAL},
 }
 
 API_STATUS: Mapping[JobState, str] = {

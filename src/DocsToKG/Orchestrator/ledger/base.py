@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
+from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
@@ -20,12 +21,21 @@ from DocsToKG.Orchestrator.errors import LeaseLost
 DEFAULT_TENANT = "default"
 DEFAULT_JOB_TYPE = "content.download"
 
+__all__ = [
+    "DEFAULT_JOB_TYPE", "DEFAULT_TENANT", "Enqueued", "Fail", "Finish", "FinishResult", "HistoryRow", "JobRecord",
+    "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Why",
+]  # fmt: skip
+
 FinishResult = Literal["applied", "already"]
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """A job to enqueue. `payload` is a JSON object, as a mapping or as text; a digest given is checked against it."""
+    """A job to enqueue. `payload` is a JSON object, as a mapping or as text; a digest given is checked against it.
+
+    `depends_on` names jobs by id, or by artifact id within the same tenant and job type, on the ledger or in the
+    same call. The job waits as `pending` until all of them are done or skipped.
+    """
 
     artifact_id: str
     payload: Mapping[str, Any] | str
@@ -43,10 +53,10 @@ class NewJob:
     correlation_id: str | None = None
     trace_context: str | None = None
     replay_of: int | None = None
+    depends_on: Sequence[int | str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueued:
+class Enqueued(NamedTuple):
     """The job that now stands for the artifact; `created` is False when it was known before."""
 
     job_id: int
@@ -55,9 +65,11 @@ class Enqueued:
     state: JobState
 
 
-@dataclass(frozen=True, slots=True)
-class LeasedJob:
-    """A job with its right to be worked on. Every later write names `job_id`, `fence` and `lease_id`."""
+class LeasedJob(NamedTuple):
+    """A job with its right to be worked on. Every later write names `job_id`, `fence` and `lease_id`.
+
+    A tuple, as `Finish` is, because they are made for every job and a frozen dataclass takes many times as long.
+    """
 
     job_id: int
     fence: int
@@ -85,8 +97,7 @@ class LeasedJob:
         return dict(json.loads(self.artifact_json))
 
 
-@dataclass(frozen=True, slots=True)
-class Finish:
+class Finish(NamedTuple):
     """The job is over. `state` is terminal; `result` is kept as JSON; `last_error` is dropped for a `done` job."""
 
     job_id: int
@@ -247,6 +258,8 @@ class Ledger(Protocol):
     def stats(self) -> dict[str, int]: ...
 
     def next_eligible_at(self) -> float | None: ...
+
+    def why(self, job_id: int) -> Why: ...
 
     def history(self, job_id: int) -> list[HistoryRow]: ...
 

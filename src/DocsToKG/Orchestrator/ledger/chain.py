@@ -5,30 +5,20 @@ Pure. Knows the fields of a history row, not where they are kept.
 
 from __future__ import annotations
 
-import hashlib
+from hashlib import sha256
 from json.encoder import encode_basestring_ascii as _quoted
-from typing import NamedTuple
 
 NO_HASH = bytes(32)
+_FRESH = sha256()
 
 
-class Entry(NamedTuple):
-    """The words of one link, in the order they are hashed and stored. `at` is milliseconds of ledger time."""
-
-    tenant: str
-    shard: int
-    link: int
-    job_id: int | None
-    at: int
-    event: str
-    from_state: str | None
-    to_state: str | None
-    fence: int | None
-    attempts: int | None
-    actor: str
-    reason: str | None
-    ticket: str | None
-    detail_json: str | None
+# The words of one link, in the order they are hashed and stored: tenant, shard, link, job id, moment (milliseconds of
+# ledger time), event, state before, state after, fence, attempts, actor, reason, ticket, detail. A plain tuple, since
+# one is made for every change of every job.
+Entry = tuple[
+    str, int, int, int | None, int, str, str | None, str | None, int | None, int | None, str, str | None, str | None,
+    str | None,
+]  # fmt: skip
 
 
 def link_hash(entry: Entry, prev_hash: bytes) -> bytes:
@@ -44,4 +34,6 @@ def link_hash(entry: Entry, prev_hash: bytes) -> bytes:
         f"{'null' if reason is None else _quoted(reason)},{'null' if ticket is None else _quoted(ticket)},"
         f"{'null' if detail is None else _quoted(detail)}]"
     )
-    return hashlib.sha256(prev_hash + words.encode("ascii")).digest()
+    fresh = _FRESH.copy()  # takes two thirds of the time that making one does
+    fresh.update(prev_hash + words.encode("ascii"))
+    return fresh.digest()

@@ -9,10 +9,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from DocsToKG.Orchestrator.domain.eligibility import AHEAD_CAP, Need
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.errors import LedgerClosed
+from DocsToKG.Orchestrator.errors import BadJob, LedgerClosed, UnknownJob
 from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobRecord
-from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
+from DocsToKG.Orchestrator.ledger.checks import CheckedJob
 from DocsToKG.Orchestrator.ledger.schema import translated
 
 _PAGE = 1000
@@ -63,8 +65,44 @@ class Reader:
 
     def next_moments(self) -> tuple[bool, int | None, int | None]:
         """Whether a job is due now; when the next one will be; when the next lease runs out (ledger time, ms)."""
-        [(due, waiting, staged, lease_until)] = self.fetch(self._sql["next_moments"])
-        return bool(due), min((at for at in (waiting, staged) if at is not None), default=None), lease_until
+        [(due, waiting, lease_until)] = self.fetch(self._sql["next_moments"])
+        return bool(due), waiting, lease_until
+
+    def version(self) -> int:
+        """A number that changes with every commit of another connection, in this process or not; cheap to ask."""
+        return int(self.fetch("PRAGMA data_version")[0][0])
+
+    def time_mark(self) -> int:
+        """The latest ledger time that was written (ms)."""
+        return int(self.fetch("SELECT high_water_ms FROM ledger_time")[0][0])
+
+    def needs(self, job_id: int) -> list[Need]:
+        rows = self.fetch(self._sql["needs_of"], {"job_id": job_id})
+        return [Need(need, artifact_id, JobState(state)) for need, artifact_id, state in rows]
+
+    def ahead(self, job: JobRecord) -> int:
+        """How many due jobs come before this one, up to a cap."""
+        values = {"priority": job.priority, "job_id": job.job_id, "host_key": job.host_key, "cap": AHEAD_CAP}
+        return int(self.fetch(self._sql["ahead"], values)[0][0])
+
+    def pause_reason(self) -> str | None:
+        found = self.fetch("SELECT reason FROM settings WHERE name = 'paused' AND value = '1'")
+        return found[0][0] if found else None
+
+    def refuse_missing_needs(self, jobs: Sequence[CheckedJob]) -> None:
+        """Raise for a job that waits for one which is neither among the jobs nor on the ledger."""
+        here = {job.key for job in jobs}
+        for tenant, job_type, need in {(*job.key[:2], need) for job in jobs for need in job.needs}:
+            if isinstance(need, int):
+                if not self.fetch("SELECT 1 FROM jobs WHERE id = :need", {"need": need}):
+                    raise UnknownJob(need)
+            elif (tenant, job_type, need) not in here and not self.named(need, tenant, job_type):
+                raise BadJob(f"a job depends on {need[:80]}, which is not on this ledger")
+
+    def named(self, artifact_id: str, tenant: str, job_type: str) -> list[JobRecord]:
+        """The job that stands for an artifact, if there is one."""
+        condition = "WHERE tenant = :tenant AND job_type = :job_type AND artifact_id = :artifact AND replay_of IS NULL"
+        return self.jobs(condition, tenant=tenant, job_type=job_type, artifact=artifact_id)
 
     def ended_jobs(
         self, states: Collection[JobState], job_type: str | None, job_ids: Collection[int] | None
@@ -86,11 +124,12 @@ class Reader:
         heads, last_seq = self._heads()
         ends: dict[tuple[str, int], tuple[int, bytes]] = {}
         for row in self._all_history(last_seq):
-            entry, prev_hash, digest = Entry(*row[1:15]), row[15], row[16]
-            link, before = ends.get((entry.tenant, entry.shard), (0, NO_HASH))
-            if entry.link != link + 1 or prev_hash != before or digest != link_hash(entry, before):
+            entry, prev_hash, digest = row[1:15], row[15], row[16]
+            tenant, shard, link = entry[:3]
+            known_link, before = ends.get((tenant, shard), (0, NO_HASH))
+            if link != known_link + 1 or prev_hash != before or digest != link_hash(entry, before):
                 return False
-            ends[entry.tenant, entry.shard] = (entry.link, digest)
+            ends[tenant, shard] = (link, digest)
         return ends == heads
 
     def _heads(self) -> tuple[dict[tuple[str, int], tuple[int, bytes]], int]:

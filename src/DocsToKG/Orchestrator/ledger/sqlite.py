@@ -15,9 +15,11 @@ from pathlib import Path
 from types import TracebackType
 
 from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.Orchestrator.domain import eligibility
+from DocsToKG.Orchestrator.domain.eligibility import Standing, Why
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger import changes, checks, schema
+from DocsToKG.Orchestrator.ledger import changes, checks, dependencies, schema
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -32,9 +34,12 @@ from DocsToKG.Orchestrator.ledger.base import (
     Progress,
     Release,
 )
+from DocsToKG.Orchestrator.ledger.enqueue import enqueue
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.reads import Reader
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.turns import HostTurns
+from DocsToKG.Orchestrator.ledger.waiting import Waiting
 from DocsToKG.Orchestrator.ledger.writer import GroupWriter
 from DocsToKG.Orchestrator.signal.base import Signal
 from DocsToKG.Orchestrator.signal.local import LocalSignal
@@ -57,17 +62,19 @@ class SqliteLedger:
         wal: bool | None = True,
         busy_timeout_s: float = 30.0,
         linger_s: float = 0.002,
-        poll_s: float = 0.25,
+        poll_s: float = 0.025,
         signal: Signal | None = None,
     ) -> None:
         self.path = Path(path)
         self._time = LedgerTime(clock or SystemClock())
         self._signal = signal or LocalSignal()
-        self._poll_s = poll_s
+        self._turns = HostTurns()
         schema.prepare(self.path, wal=wal, busy_timeout_s=busy_timeout_s)
         sql = schema.queries()
         connection = schema.open_connection(self.path, busy_timeout_s=busy_timeout_s)
         self._reader = Reader(self.path, connection, sql)
+        self._time.now_ms(self._reader.time_mark())  # so that reading, too, knows of a clock that was set back
+        self._waiting = Waiting(reader=self._reader, ledger_time=self._time, signal=self._signal, poll_s=poll_s)
         self._writer = GroupWriter(
             self.path,
             sql=sql,
@@ -93,22 +100,25 @@ class SqliteLedger:
     def enqueue_many(self, jobs: Sequence[NewJob], *, actor: str = "producer") -> list[Enqueued]:
         """One row per artifact; a known one changes nothing. All jobs are checked before the first is written."""
         checked = [checks.checked_job(job) for job in jobs]
-        answers: list[Enqueued] = []
-        for start in range(0, len(checked), _ENQUEUE_CHUNK):
-            chunk = checked[start : start + _ENQUEUE_CHUNK]
-            answers += self._writer.call(partial(changes.enqueue, jobs=chunk, actor=actor), durable=True)
-        return answers
+        order = dependencies.needs_first(checked)
+        self._reader.refuse_missing_needs(checked)
+        answers: dict[int, Enqueued] = {}
+        for start in range(0, len(order), _ENQUEUE_CHUNK):
+            places = order[start : start + _ENQUEUE_CHUNK]
+            write = partial(enqueue, jobs=[checked[place] for place in places], actor=actor)
+            answers.update(zip(places, self._writer.call(write, durable=True), strict=True))
+        return [answers[place] for place in range(len(checked))]
 
     def lease(
         self, worker_id: str, limit: int, ttl_s: float, *, job_type: str | None = None, begun: bool = False
     ) -> list[LeasedJob]:
-        """Take up to `limit` jobs that are due, by priority and age, for `ttl_s`; nothing while paused.
+        """Take up to `limit` jobs that are due, by priority, host and age, for `ttl_s`; nothing while paused.
 
         A lease that ran out counts an attempt, except where a worker takes back a job it had not begun. `begun`
         says that work starts with the lease; otherwise the first progress does.
         """
-        worker, ttl_ms = checks.worker_name(worker_id), checks.lease_ms(ttl_s)
-        return self._writer.call(lambda tx: changes.lease(tx, worker, limit, ttl_ms, job_type, begun))
+        worker, ttl_ms, turns = checks.worker_name(worker_id), checks.lease_ms(ttl_s), self._turns
+        return self._writer.call(lambda tx: changes.lease(tx, worker, limit, ttl_ms, job_type, begun, turns))
 
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]:
         """Extend the worker's live leases; the lease ids still held. What is missing there is lost: drop that work."""
@@ -124,8 +134,8 @@ class SqliteLedger:
 
     def submit_finishes(self, finishes: Sequence[Finish]) -> Future[list[FinishResult | LeaseLost]]:
         """End many jobs at once, each fenced by itself; a lost lease is an answer in its place."""
-        orders = [checks.finish_values(finish) for finish in finishes]
-        return self._writer.submit(partial(changes.finish_many, orders=orders), patient=True)
+        ends = [checks.checked_end(finish) for finish in finishes]
+        return self._writer.submit(partial(changes.finish_many, ends=ends), patient=True)
 
     def submit_fail(self, fail: Fail) -> Future[JobState]:
         """Count a failed try; the state it led to."""
@@ -164,7 +174,10 @@ class SqliteLedger:
         actor: str = "operator",
         reason: str | None = None,
     ) -> int:
-        """Queue ended jobs again with their attempts reset; how many there were."""
+        """Queue ended jobs again with their attempts reset; how many there were.
+
+        Jobs that were canceled because one of these had failed wait again; they are not counted.
+        """
         if not TERMINAL.issuperset(states):
             raise BadJob(f"only ended jobs can be retried: {', '.join(sorted(TERMINAL))}")
         note = checks.short_error(reason)
@@ -203,8 +216,7 @@ class SqliteLedger:
     def find(
         self, artifact_id: str, *, tenant: str = DEFAULT_TENANT, job_type: str = DEFAULT_JOB_TYPE
     ) -> JobRecord | None:
-        condition = "WHERE tenant = :tenant AND job_type = :job_type AND artifact_id = :artifact AND replay_of IS NULL"
-        found = self._reader.jobs(condition, tenant=tenant, job_type=job_type, artifact=artifact_id)
+        found = self._reader.named(artifact_id, tenant, job_type)
         return found[0] if found else None
 
     def list_jobs(self, state: JobState | None = None, limit: int = 100, after_id: int = 0) -> list[JobRecord]:
@@ -223,11 +235,34 @@ class SqliteLedger:
         return self._reader.stats()
 
     def next_eligible_at(self) -> float | None:
-        """When the next queued or staged job may be leased, by this process's clock; None when there is none."""
-        due, waiting, _ = self._reader.next_moments()
-        if due:
-            return self._time.local_s(self._time.now_ms())
-        return None if waiting is None else self._time.local_s(waiting)
+        """When the next queued job may be leased, by this process's clock; None when there is none."""
+        return self._waiting.next_eligible_at()
+
+    def why(self, job_id: int) -> Why:
+        """What keeps a job from running, and when it may."""
+        found = self._reader.jobs("WHERE id = :job_id", job_id=job_id)
+        return eligibility.why(self._standing(found[0])) if found else eligibility.unknown(job_id)
+
+    def _standing(self, job: JobRecord) -> Standing:
+        return Standing(
+            job_id=job.job_id,
+            state=job.state,
+            now=self._local_s(self._time.now_ms() / 1000),
+            paused=self._reader.is_paused(),
+            pause_reason=self._reader.pause_reason(),
+            eligible_at=self._local_s(job.next_eligible_at),
+            lease_until=None if job.lease_until is None else self._local_s(job.lease_until),
+            worker_id=job.worker_id,
+            stage=job.stage,
+            last_error=job.last_error,
+            outcome=job.outcome,
+            finished_at=job.finished_at,
+            needs=self._reader.needs(job.job_id) if job.state is JobState.PENDING else (),
+            ahead=self._reader.ahead(job) if job.state is JobState.QUEUED else 0,
+        )
+
+    def _local_s(self, ledger_s: float) -> float:
+        return self._time.local_s(round(ledger_s * 1000))
 
     def history(self, job_id: int) -> list[HistoryRow]:
         return self._reader.history(job_id)
@@ -241,36 +276,20 @@ class SqliteLedger:
 
     def wait_for_work(self, timeout_s: float, *, unless: Callable[[], bool] = lambda: False) -> bool:
         """Wait until a lease may find something: True then; False when time is over, or `unless` is found true."""
-        left = timeout_s
-        while not unless():
-            mark = self._signal.mark()
-            if (soonest := self._seconds_to_work()) <= 0:
-                return True
-            if left <= 0:
-                return False
-            step = min(left, self._poll_s, soonest)
-            self._signal.wait(step, since=mark)
-            left -= step
-        return False
-
-    def _seconds_to_work(self) -> float:
-        if self._reader.is_paused():
-            return float("inf")
-        due, waiting, lease_until = self._reader.next_moments()
-        moments = [at for at in (waiting, lease_until) if at is not None]
-        return 0.0 if due else min((at - self._time.now_ms() for at in moments), default=float("inf")) / 1000
+        return self._waiting.for_work(timeout_s, unless)
 
 
 def _finishing(finish: Finish) -> Callable[[Transaction], FinishResult]:
-    return partial(changes.finish, values=checks.finish_values(finish))
+    return partial(changes.finish, end=checks.checked_end(finish))
 
 
 def _failing(fail: Fail) -> Callable[[Transaction], JobState]:
-    checks.result_text(fail.result)
+    checks.result_text(fail.result)  # a result that cannot be written is refused here, not in the writer's thread
     return partial(changes.fail, order=fail, delay_ms=checks.delay_ms(fail.delay_s))
 
 
 def _releasing(release: Release) -> Callable[[Transaction], JobState]:
+    checks.host_name(release.host_key)
     return partial(changes.release, order=release, delay_ms=checks.release_delay_ms(release.delay_s))
 
 

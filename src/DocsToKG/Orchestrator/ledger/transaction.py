@@ -9,35 +9,48 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from DocsToKG.Orchestrator.domain.states import TERMINAL
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 
 _SHARD = 0
+_ENDS = frozenset(state.value for state in TERMINAL)
+
+
+# A job's change of state, as the history keeps it: job id, tenant, job type, state before, state after, fence,
+# attempts, actor, reason.
+Move = tuple[int, str, str, str | None, str, int, int, str, str | None]
 
 
 class Transaction:
-    """Lives from BEGIN to COMMIT. `lanes` gathers the job types that may have work afterwards."""
+    """Lives from BEGIN to COMMIT.
+
+    `lanes` gathers the job types that may have work afterwards, and `turned` the jobs that ended or came back.
+    `unsettled` says that jobs which depend on others are left for a transaction of their own.
+    """
 
     def __init__(self, connection: sqlite3.Connection, sql: Mapping[str, str], now_ms: int) -> None:
         self.now_ms = now_ms
         self.lanes: set[str] = set()
+        self.turned: list[int] = []
+        self.unsettled = False
         self._connection = connection
         self._sql = sql
         self._rows: list[tuple[Any, ...]] = []
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
-    def rows(self, query: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    def rows(self, query: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """Run a named query and give all its rows."""
         return self._connection.execute(self._sql[query], values).fetchall()
 
-    def row(self, query: str, values: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    def row(self, query: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> tuple[Any, ...] | None:
         found = self.rows(query, values)
         return found[0] if found else None
 
-    def run_many(self, query: str, values: Sequence[Mapping[str, Any]]) -> None:
+    def run_many(self, query: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a named query that answers nothing for each of the values."""
         self._connection.executemany(self._sql[query], values)
 
@@ -46,64 +59,41 @@ class Transaction:
         found = self._connection.execute(statement).fetchone()
         return found[0] if found else None
 
-    def moved(
-        self,
-        job_id: int,
-        tenant: str,
-        job_type: str,
-        *,
-        event: str,
-        before: str | None,
-        after: str,
-        fence: int,
-        attempts: int,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-    ) -> None:
+    def moved(self, event: str, move: Move, *, ticket: str | None = None) -> None:
         """A job changed its state: count it and write it down."""
-        if before is not None:
-            self._counts[tenant, job_type, before] -= 1
-        self._counts[tenant, job_type, after] += 1
-        if after == "queued":
-            self.lanes.add(job_type)
-        self.append(
-            tenant,
-            event=event,
-            actor=actor,
-            job_id=job_id,
-            from_state=before,
-            to_state=after,
-            fence=fence,
-            attempts=attempts,
-            reason=reason,
-            ticket=ticket,
-        )
+        self.moved_all(event, [move], ticket=ticket)
 
-    def append(
-        self,
-        tenant: str,
-        *,
-        event: str,
-        actor: str,
-        job_id: int | None = None,
-        from_state: str | None = None,
-        to_state: str | None = None,
-        fence: int | None = None,
-        attempts: int | None = None,
-        reason: str | None = None,
-        ticket: str | None = None,
-        detail: Mapping[str, Any] | None = None,
+    def moved_all(self, event: str, moves: Iterable[Move], *, ticket: str | None = None) -> None:
+        """Many jobs did the same. Every change of every job passes here, so this loop is kept lean."""
+        heads, counts, rows, now = self._heads, self._counts, self._rows, self.now_ms
+        for job_id, tenant, job_type, before, after, fence, attempts, actor, reason in moves:
+            if before is not None:
+                counts[tenant, job_type, before] -= 1
+            counts[tenant, job_type, after] += 1
+            if after == "queued":
+                self.lanes.add(job_type)
+            if after in _ENDS or before in _ENDS:
+                self.turned.append(job_id)
+            last, prev_hash = heads.get(tenant) or self._stored_head(tenant)
+            link = last + 1
+            entry: Entry = (
+                tenant, _SHARD, link, job_id, now, event, before, after, fence, attempts, actor, reason, ticket, None,
+            )  # fmt: skip
+            digest = link_hash(entry, prev_hash)
+            heads[tenant] = (link, digest)
+            rows.append((*entry, prev_hash, digest))
+
+    def note(
+        self, tenant: str, *, event: str, actor: str, reason: str | None = None, detail: Mapping[str, Any] | None = None
     ) -> None:
-        """Add a link to the tenant's chain."""
-        link, prev_hash = self._heads.get(tenant) or self._stored_head(tenant)
-        detail_json = None if detail is None else json.dumps(detail, sort_keys=True)
-        entry = Entry(
-            tenant, _SHARD, link + 1, job_id, self.now_ms, event, from_state, to_state, fence, attempts, actor,
-            reason, ticket, detail_json,
+        """Add a link that speaks of no single job."""
+        text = None if detail is None else json.dumps(detail, sort_keys=True)
+        last, prev_hash = self._heads.get(tenant) or self._stored_head(tenant)
+        entry: Entry = (
+            tenant, _SHARD, last + 1, None, self.now_ms, event, None, None, None, None, actor, reason, None, text,
         )  # fmt: skip
         digest = link_hash(entry, prev_hash)
-        self._heads[tenant] = (link + 1, digest)
+        self._heads[tenant] = (last + 1, digest)
         self._rows.append((*entry, prev_hash, digest))
 
     def write_along(self) -> None:

@@ -1,9 +1,9 @@
 """Group commit: one thread that gathers changes into transactions.
 
-Knows SQLite's write lock and how to wait for it. Does not know jobs. Promises: an answer is given
-only after the commit; a change that is refused or breaks does not undo its neighbours; a locked
-file is waited for, up to the busy timeout. Futures are settled in this thread, so a callback on
-one must not wait for the ledger.
+Knows SQLite's write lock and how to wait for it, and of jobs only that some follow others. Promises:
+an answer is given only after the commit; a change that is refused or breaks does not undo its
+neighbours; a locked file is waited for, up to the busy timeout. Futures are settled in this thread,
+so a callback on one must not wait for the ledger.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerClosed, LedgerError
+from DocsToKG.Orchestrator.ledger.dependencies import follow
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.schema import is_busy, open_connection, translated
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
@@ -184,6 +185,7 @@ class GroupWriter:
             (mark,) = connection.execute("SELECT high_water_ms FROM ledger_time").fetchone()
             tx = Transaction(connection, self._sql, self._time.now_ms(mark))
             answers = [_answer(change, tx) for change in batch]
+            follow(tx)
             tx.write_along()
             connection.execute("UPDATE ledger_time SET high_water_ms = ?", (tx.now_ms,))
             connection.execute("COMMIT")
@@ -191,6 +193,8 @@ class GroupWriter:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+        if tx.unsettled and not self._stopping:
+            self._queue.put(_Change(lambda tx: None, durable=False, patient=True))  # goes on in the next transaction
         return answers, tx.lanes
 
     def _set_synchronous(self, connection: sqlite3.Connection, level: str) -> None:

@@ -1,25 +1,84 @@
 -- name: enqueue
--- Add a job; says nothing when the artifact or the idempotency key is known.
+-- Add a job that is known to be new.
 INSERT INTO jobs (
-  artifact_id, artifact_json, payload_digest, tenant, project, job_type, source, resolver_hint, host_key, priority,
-  state, due, max_attempts, next_eligible_at, idempotency_key, correlation_id, trace_context, replay_of,
-  created_at, updated_at
-) VALUES (
-  :artifact_id, :artifact_json, :payload_digest, :tenant, :project, :job_type, :source, :resolver_hint, :host_key,
-  :priority, 'queued', :due, :max_attempts, :next_eligible_at, :idempotency_key, :correlation_id, :trace_context,
-  :replay_of, :now, :now
-)
-ON CONFLICT DO NOTHING
-RETURNING id;
+  id, artifact_id, artifact_json, payload_digest, tenant, project, job_type, source, resolver_hint, host_key, priority,
+  max_attempts, idempotency_key, correlation_id, trace_context, replay_of, state, due, next_eligible_at, created_at,
+  updated_at
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
--- name: known_job
--- The job that already stands for an artifact or an idempotency key.
-SELECT id, artifact_id, state FROM jobs
-WHERE (tenant = :tenant AND job_type = :job_type AND artifact_id = :artifact_id AND replay_of IS NULL)
-UNION ALL
-SELECT id, artifact_id, state FROM jobs
-WHERE tenant = :tenant AND idempotency_key = :idempotency_key AND idempotency_key IS NOT NULL
-LIMIT 1;
+-- name: known_artifacts
+-- The jobs that already stand for some of these artifacts.
+SELECT id, artifact_id, state FROM jobs INDEXED BY jobs_by_artifact
+WHERE tenant = :tenant AND job_type = :job_type AND replay_of IS NULL
+  AND artifact_id IN (SELECT value FROM json_each(:artifacts));
+
+-- name: known_keys
+-- The jobs that were enqueued with some of these idempotency keys.
+SELECT id, artifact_id, state, idempotency_key FROM jobs INDEXED BY jobs_by_idempotency_key
+WHERE tenant = :tenant AND idempotency_key IS NOT NULL
+  AND idempotency_key IN (SELECT value FROM json_each(:keys));
+
+-- name: states_of
+SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: add_need
+INSERT INTO job_dependencies (job_id, needs_job_id) VALUES (?, ?);
+
+-- name: need_states
+-- The states of the jobs that one job needs.
+SELECT need.state FROM job_dependencies AS d CROSS JOIN jobs AS need ON need.id = d.needs_job_id WHERE d.job_id = ?;
+
+-- name: needs_of
+-- The jobs that one job needs, those that are not over first.
+SELECT need.id, need.artifact_id, need.state
+FROM job_dependencies AS d CROSS JOIN jobs AS need ON need.id = d.needs_job_id
+WHERE d.job_id = :job_id
+ORDER BY need.state IN ('done', 'skipped'), need.id LIMIT 1000;
+
+-- name: name_and_state
+SELECT artifact_id, state FROM jobs WHERE id = ?;
+
+-- name: begin_dependency_changes
+-- Remember the jobs among these that others wait for; their dependents are looked at from the first.
+INSERT INTO dependency_changes (needs_job_id, after_job_id)
+SELECT value, 0 FROM json_each(?)
+WHERE EXISTS (SELECT 1 FROM job_dependencies INDEXED BY job_dependents WHERE needs_job_id = value)
+ON CONFLICT (needs_job_id) DO UPDATE SET after_job_id = 0;
+
+-- name: next_dependency_change
+SELECT needs_job_id, after_job_id FROM dependency_changes ORDER BY needs_job_id LIMIT 1;
+
+-- name: advance_dependency_change
+UPDATE dependency_changes SET after_job_id = ? WHERE needs_job_id = ?;
+
+-- name: end_dependency_change
+DELETE FROM dependency_changes WHERE needs_job_id = ?;
+
+-- name: dependents
+-- The next jobs that wait for one, each with the states of all that it needs and the first need that failed.
+SELECT
+  j.id, j.tenant, j.job_type, j.state, j.outcome, j.fence, j.attempts,
+  (
+    SELECT group_concat(DISTINCT need.state) FROM job_dependencies AS n CROSS JOIN jobs AS need
+      ON need.id = n.needs_job_id
+    WHERE n.job_id = j.id
+  ),
+  (
+    SELECT min(need.id) FROM job_dependencies AS n CROSS JOIN jobs AS need ON need.id = n.needs_job_id
+    WHERE n.job_id = j.id AND need.state IN ('error', 'canceled', 'timed_out')
+  )
+FROM job_dependencies AS d INDEXED BY job_dependents CROSS JOIN jobs AS j ON j.id = d.job_id
+WHERE d.needs_job_id = :need AND d.job_id > :after
+ORDER BY d.job_id LIMIT :limit;
+
+-- name: follow
+-- Move a job to where the jobs that it needs put it.
+UPDATE jobs SET
+  state = :state, due = (:state = 'queued' AND next_eligible_at <= :now), stage = NULL, updated_at = :now,
+  outcome = CASE WHEN :state = 'canceled' THEN 'dependency_failed' END,
+  finished_at = CASE WHEN :state = 'canceled' THEN :now END,
+  last_error = CASE WHEN :state = 'canceled' THEN :reason WHEN state = 'canceled' THEN NULL ELSE last_error END
+WHERE id = :job_id AND state IN ('pending', 'canceled');
 
 -- name: wake_waiting
 -- Mark waiting jobs whose time has come, so that leasing reads only jobs it can take.
@@ -64,28 +123,89 @@ UPDATE jobs SET
   finished_at = CASE WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN :now END,
   due = 1, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = :now,
   updated_at = :now
-WHERE state = 'in_progress' AND worker_id = :worker
+WHERE id IN (SELECT id FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress' AND worker_id = :worker)
 RETURNING id, tenant, job_type, state, fence, attempts, last_error;
 
--- name: lease
--- Grant leases on jobs that are due: highest priority first, then oldest.
+-- name: any_due_by_host
+SELECT 1 FROM jobs INDEXED BY jobs_due_by_host WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL LIMIT 1;
+
+-- name: due_by_age
+-- The jobs to lease where no host is known: highest priority first, then oldest.
+SELECT
+  id, fence + 1, :token || id, :until / 1000.0, artifact_id, artifact_json, payload_digest, resolver_hint, host_key,
+  priority, attempts, max_attempts, tenant, project, job_type, source, idempotency_key, correlation_id,
+  trace_context, replay_of
+FROM jobs INDEXED BY jobs_due
+WHERE state = 'queued' AND due = 1 AND host_key IS NULL AND (:job_type IS NULL OR job_type = :job_type)
+ORDER BY priority DESC, id LIMIT :limit;
+
+-- name: due_among
+-- The chosen jobs as they will be leased.
+SELECT
+  id, fence + 1, :token || id, :until / 1000.0, artifact_id, artifact_json, payload_digest, resolver_hint, host_key,
+  priority, attempts, max_attempts, tenant, project, job_type, source, idempotency_key, correlation_id,
+  trace_context, replay_of
+FROM jobs WHERE id IN (SELECT value FROM json_each(:job_ids));
+
+-- name: due_level
+-- The highest priority that has a due job, below one already looked at.
+SELECT max(priority) FROM (
+  SELECT * FROM (
+    SELECT priority FROM jobs INDEXED BY jobs_due
+    WHERE state = 'queued' AND due = 1 AND host_key IS NULL AND priority < coalesce(:below, 9e9)
+    ORDER BY priority DESC LIMIT 1
+  )
+  UNION ALL
+  SELECT * FROM (
+    SELECT priority FROM jobs INDEXED BY jobs_due_by_host
+    WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority < coalesce(:below, 9e9)
+    ORDER BY priority DESC LIMIT 1
+  )
+);
+
+-- name: due_ids_by_age
+SELECT id FROM jobs INDEXED BY jobs_due
+WHERE state = 'queued' AND due = 1 AND host_key IS NULL AND priority = :priority
+  AND (:job_type IS NULL OR job_type = :job_type)
+ORDER BY id LIMIT :limit;
+
+-- name: due_hosts
+-- The next hosts that have a due job, in the order of their names: one step in the index for each.
+WITH RECURSIVE host (name, place) AS (
+  SELECT (
+    SELECT host_key FROM jobs INDEXED BY jobs_due_by_host
+    WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key > :after
+    ORDER BY host_key LIMIT 1
+  ), 1
+  UNION ALL
+  SELECT (
+    SELECT host_key FROM jobs INDEXED BY jobs_due_by_host
+    WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key > host.name
+    ORDER BY host_key LIMIT 1
+  ), place + 1 FROM host WHERE name IS NOT NULL AND place < :limit
+)
+SELECT name FROM host WHERE name IS NOT NULL AND (:upto IS NULL OR name <= :upto);
+
+-- name: due_of_host
+SELECT id FROM jobs INDEXED BY jobs_due_by_host
+WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key = :host
+  AND id > :after_id AND (:job_type IS NULL OR job_type = :job_type)
+ORDER BY id LIMIT :limit;
+
+-- name: grant
+-- Grant the leases that were chosen in this transaction.
 UPDATE jobs SET
   state = 'in_progress', stage = 'scheduled', fence = fence + 1, lease_until = :until, worker_id = :worker,
-  lease_id = 'lease_' || lower(hex(randomblob(16))), started_at = :started, updated_at = :now
-WHERE id IN (
-  SELECT id FROM jobs INDEXED BY jobs_due
-  WHERE state = 'queued' AND due = 1 AND (:job_type IS NULL OR job_type = :job_type)
-  ORDER BY priority DESC, id LIMIT :limit
-)
-RETURNING
-  id, fence, lease_id, lease_until / 1000.0, artifact_id, artifact_json, payload_digest, resolver_hint, host_key,
-  priority, attempts, max_attempts, tenant, project, job_type, source, idempotency_key, correlation_id,
-  trace_context, replay_of;
+  lease_id = :token || id, started_at = :started, updated_at = :now
+WHERE id IN (SELECT value FROM json_each(:job_ids));
 
 -- name: heartbeat
 -- Extend the live leases of one worker; an expired lease stays expired.
 UPDATE jobs SET lease_until = max(lease_until, :until), updated_at = :now
-WHERE state = 'in_progress' AND worker_id = :worker AND lease_until > :now
+WHERE id IN (
+  SELECT id FROM jobs INDEXED BY jobs_leased
+  WHERE state = 'in_progress' AND worker_id = :worker AND lease_until > :now
+)
 RETURNING lease_id, tenant;
 
 -- name: finish
@@ -104,9 +224,9 @@ WHERE id IN (SELECT value FROM json_each(:job_ids)) AND state = 'in_progress';
 -- name: finish_owned
 -- End a job whose lease was found good in this transaction.
 UPDATE jobs SET
-  state = :state, outcome = :outcome, last_error = :last_error, result_json = :result_json, stage = NULL,
-  lease_until = NULL, worker_id = NULL, finished_at = :now, updated_at = :now
-WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress';
+  state = ?, outcome = ?, last_error = ?, result_json = ?, stage = NULL, lease_until = NULL, worker_id = NULL,
+  finished_at = ?, updated_at = ?
+WHERE id = ? AND fence = ? AND lease_id = ? AND state = 'in_progress';
 
 -- name: fail
 -- Count a failed try and requeue the job, or end it when the tries are used up. Crashes have a cap of their own:
@@ -159,7 +279,7 @@ ORDER BY id LIMIT :limit;
 -- name: retry
 -- Bring an ended job back with its attempts reset.
 UPDATE jobs SET
-  state = 'queued', due = 1, attempts = 0, crashes = 0, stage = NULL, outcome = NULL, lease_id = NULL,
+  state = :after, due = (:after = 'queued'), attempts = 0, crashes = 0, stage = NULL, outcome = NULL, lease_id = NULL,
   next_eligible_at = :now, started_at = NULL, finished_at = NULL, updated_at = :now
 WHERE id = :job_id AND state = :state
 RETURNING tenant, job_type, fence;
@@ -208,9 +328,29 @@ UNION ALL
 SELECT NULL, NULL, coalesce(max(seq), 0), NULL FROM job_history;
 
 -- name: next_moments
--- When the next job may be leased (due, waiting or staged), and when the next lease runs out.
+-- Whether a job is due, when the next one will be, and when the next lease runs out.
 SELECT
-  EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due = 1),
+  EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due = 1 AND host_key IS NULL)
+  OR EXISTS (
+    SELECT 1 FROM jobs INDEXED BY jobs_due_by_host WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL
+  ),
   (SELECT min(next_eligible_at) FROM jobs INDEXED BY jobs_waiting WHERE state = 'queued' AND due = 0),
-  (SELECT min(next_eligible_at) FROM jobs INDEXED BY jobs_staged WHERE state = 'pending'),
   (SELECT min(lease_until) FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress');
+
+-- name: ahead
+-- How many due jobs come before one of this priority and id, counted up to a cap.
+SELECT count(*) FROM (
+  SELECT 1 FROM jobs INDEXED BY jobs_due
+  WHERE state = 'queued' AND due = 1 AND host_key IS NULL AND priority > :priority
+  UNION ALL
+  SELECT 1 FROM jobs INDEXED BY jobs_due
+  WHERE state = 'queued' AND due = 1 AND host_key IS NULL AND priority = :priority AND id < :job_id
+  UNION ALL
+  SELECT 1 FROM jobs INDEXED BY jobs_due_by_host
+  WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority > :priority
+  UNION ALL
+  SELECT 1 FROM jobs INDEXED BY jobs_due_by_host
+  WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key = :host_key
+    AND id < :job_id
+  LIMIT :cap
+);

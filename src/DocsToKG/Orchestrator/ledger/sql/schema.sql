@@ -42,32 +42,43 @@ CREATE TABLE jobs (
 CREATE UNIQUE INDEX jobs_by_artifact ON jobs (tenant, job_type, artifact_id) WHERE replay_of IS NULL;
 CREATE UNIQUE INDEX jobs_by_idempotency_key ON jobs (tenant, idempotency_key) WHERE idempotency_key IS NOT NULL;
 CREATE INDEX jobs_by_state ON jobs (state, id);
-CREATE INDEX jobs_due ON jobs (priority DESC, id) WHERE state = 'queued' AND due = 1;
+CREATE INDEX jobs_due ON jobs (priority DESC, id) WHERE state = 'queued' AND due = 1 AND host_key IS NULL;
+CREATE INDEX jobs_due_by_host ON jobs (priority DESC, host_key, id)
+WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL;
 CREATE INDEX jobs_waiting ON jobs (next_eligible_at) WHERE state = 'queued' AND due = 0;
-CREATE INDEX jobs_staged ON jobs (next_eligible_at) WHERE state = 'pending';
-CREATE INDEX jobs_leased ON jobs (lease_until) WHERE state = 'in_progress';
-CREATE INDEX jobs_by_worker ON jobs (worker_id) WHERE state = 'in_progress';
+CREATE INDEX jobs_leased ON jobs (lease_until, worker_id) WHERE state = 'in_progress';
 CREATE INDEX jobs_replays ON jobs (replay_of) WHERE replay_of IS NOT NULL;
 
-CREATE TRIGGER jobs_keep_to_the_diagram BEFORE UPDATE OF state ON jobs
-WHEN OLD.state <> NEW.state AND NOT (
-  (OLD.state = 'pending' AND NEW.state IN ('queued', 'error', 'canceled'))
-  OR (OLD.state = 'queued' AND NEW.state IN ('pending', 'in_progress', 'canceled'))
-  OR (OLD.state = 'in_progress' AND NEW.state <> 'in_progress')
-  OR (OLD.state IN ('done', 'skipped', 'error', 'canceled', 'timed_out') AND NEW.state = 'queued')
+CREATE TRIGGER jobs_keep_to_the_diagram AFTER UPDATE OF state, fence ON jobs
+WHEN NEW.fence < OLD.fence OR OLD.state <> NEW.state AND NOT (
+  (OLD.state = 'queued' AND NEW.state IN ('pending', 'in_progress', 'canceled'))
+  OR OLD.state = 'in_progress'
+  OR (OLD.state = 'pending' AND NEW.state IN ('queued', 'error', 'canceled'))
+  OR (OLD.state IN ('done', 'skipped', 'error', 'canceled', 'timed_out') AND NEW.state IN ('queued', 'pending'))
 )
 BEGIN
-  SELECT RAISE(ABORT, 'a job cannot change its state this way');
+  SELECT CASE
+    WHEN NEW.fence < OLD.fence THEN RAISE(ABORT, 'a fence only grows')
+    ELSE RAISE(ABORT, 'a job cannot change its state this way')
+  END;
 END;
 
-CREATE TRIGGER jobs_fence_only_grows BEFORE UPDATE OF fence ON jobs
-WHEN NEW.fence < OLD.fence
-BEGIN
-  SELECT RAISE(ABORT, 'a fence only grows');
-END;
+CREATE TABLE job_dependencies (
+  job_id INTEGER NOT NULL REFERENCES jobs (id),
+  needs_job_id INTEGER NOT NULL REFERENCES jobs (id),
+  PRIMARY KEY (job_id, needs_job_id),
+  CHECK (needs_job_id < job_id)
+) WITHOUT ROWID;
+
+CREATE INDEX job_dependents ON job_dependencies (needs_job_id, job_id);
+
+CREATE TABLE dependency_changes (
+  needs_job_id INTEGER PRIMARY KEY,
+  after_job_id INTEGER NOT NULL
+);
 
 CREATE TABLE job_history (
-  seq INTEGER PRIMARY KEY AUTOINCREMENT,
+  seq INTEGER PRIMARY KEY,
   tenant TEXT NOT NULL,
   shard INTEGER NOT NULL,
   link INTEGER NOT NULL,

@@ -1,0 +1,203 @@
+"""A whole run over many hosts of unequal size: how much of what the caps allow is reached?
+
+Every item goes the way of a real pull: ledger, frontier, limits, transport, proof, storage, record. The hosts answer
+after a fixed time, so the shortest possible run is known: no host can be done before its items have passed its
+connections, and all items must pass the workers. The input is sorted by host, which is the worst order.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.facts import report, rss_mb
+from bench.origin import Origin
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.inputs import coerce_works
+from DocsToKG.ContentDownload.runner import DownloadRun
+
+PUBLIC_ADDRESS = "93.184.216.34"  # what every name is said to have, so that the guard judges it as it would outside
+UNLIMITED = "1000000/second"
+SKEW = 0.65  # shares fall with rank ** -SKEW; with 40 hosts the largest then has an eighth of all items
+TARGETS = {8: 0.90, 160: 0.85}
+_SAMPLE_S = 0.25
+
+
+def shares(items: int, hosts: int) -> list[int]:
+    """How many items each host has, unequal and in no order of size; they sum to `items`."""
+    weights = [rank**-SKEW for rank in range(1, hosts + 1)]
+    counts = [int(items * weight / sum(weights)) for weight in weights]
+    for place in range(items - sum(counts)):
+        counts[place % hosts] += 1
+    random.Random(7).shuffle(counts)
+    return counts
+
+
+def shortest_s(counts: Sequence[int], *, workers: int, per_host: int, delay_s: float) -> float:
+    """No run can be shorter: the slowest host needs its rounds, and all items need theirs through the workers."""
+    by_host = max(math.ceil(count / per_host) for count in counts) * delay_s
+    places = min(workers, per_host * len(counts))
+    return max(by_host, math.ceil(sum(counts) / places) * delay_s)
+
+
+def works(counts: Sequence[int]) -> Iterator[WorkArtifact]:
+    """Sorted by host."""
+    number = 0
+    for host, count in enumerate(counts):
+        for _ in range(count):
+            number += 1
+            url = f"https://host-{host:03}.bench.test/papers/{number}.pdf"
+            yield WorkArtifact(f"url:{url}", pdf_urls=(url,))
+
+
+def config(root: Path, *, port: int, workers: int, processes: int, per_host: int) -> ContentDownloadConfig:
+    """The shipped settings, but for the caps that are measured and the rates, which must not matter here."""
+    return load_config(
+        None,
+        {
+            "contact": "bench@sandbox.invalid",
+            "http": {
+                "connect_to": {"*": f"plain://127.0.0.1:{port}"},
+                "names": {"*": [PUBLIC_ADDRESS]},
+                "max_connections": 1024,
+                "max_keepalive": 1024,
+            },
+            "limits": {"default": {"rates": {"*": [UNLIMITED]}}, "store_path": str(root / "limits.sqlite")},
+            "resolvers": {"identify": []},
+            "tiers": [{"name": "only", "parallel": 1, "sources": ["landing_scrape_pdf"]}],
+            "policies": {"landing_scrape_pdf": {"rate_limit": UNLIMITED}},
+            "orchestrator": {"max_workers": workers // processes, "processes": processes, "max_per_host": per_host},
+            "telemetry": {"manifest_path": str(root / "manifest.jsonl")},
+            "storage": {"root_dir": str(root / "files"), "min_free_bytes": 0},
+            "queue": {"path": str(root / "state" / "ledger.sqlite")},
+            "hishel": {"base_path": str(root / "state" / "cache")},
+        },
+        environ={},
+    )
+
+
+class Memory:
+    """Looks at this process's memory in even steps."""
+
+    def __init__(self) -> None:
+        self.samples: list[float] = []
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, daemon=True)
+
+    def __enter__(self) -> Memory:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(_SAMPLE_S):
+            self.samples.append(rss_mb())
+
+    def thinned(self, most: int = 20) -> list[float]:
+        step = max(1, len(self.samples) // most)
+        return self.samples[::step]
+
+
+def cpu_s() -> float:
+    """The processor's time of this process and of those it has seen end."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def measure(
+    *, items: int, hosts: int, workers: int, processes: int, per_host: int, delay_s: float, size_bytes: int
+) -> dict[str, Any]:
+    """One run. Timed from the first paper that is asked for to the last that is on the ledger: start-up is left out."""
+    counts = shares(items, hosts)
+    ends: list[tuple[float, bool]] = []
+
+    def ended(work_id: str, outcome: DownloadOutcome) -> None:
+        ends.append((time.monotonic(), outcome.ok))
+
+    with tempfile.TemporaryDirectory() as folder, Origin(delay_s=delay_s, size_bytes=size_bytes) as origin:
+        cfg = config(Path(folder), port=origin.port, workers=workers, processes=processes, per_host=per_host)
+        with DownloadRun(cfg, on_outcome=ended) as run:
+            run.enqueue(coerce_works(works(counts)))
+            before_s = cpu_s()
+            with Memory() as memory:
+                run.start()
+                run.wait()
+                run.stop()
+            used_s = cpu_s() - before_s
+        seen = origin.counts()
+    took_s = max(at for at, _ in ends) - seen["first_at"]
+    bound_s = shortest_s(counts, workers=workers, per_host=per_host, delay_s=delay_s)
+    return {
+        "workers": workers,
+        "processes": processes,
+        "items": items,
+        "hosts": hosts,
+        "done": sum(ok for _, ok in ends),
+        "took_s": round(took_s, 3),
+        "per_s": round(items / took_s, 1),
+        "bound_per_s": round(items / bound_s, 1),
+        "share": round(bound_s / took_s, 3),
+        "cpu_ms_each": round(1000 * used_s / items, 3),
+        "most_per_host": seen["most_at_once"],
+        "connections": seen["connections"],
+        "rss_mb": memory.samples[-1] if memory.samples else rss_mb(),
+        "rss_over_time_mb": memory.thinned(),
+    }
+
+
+def measure_apart(given: argparse.Namespace, workers: int) -> dict[str, Any]:
+    """One run in a process of its own, so that no run finds the memory or the threads of another."""
+    words = [
+        f"--{name}={getattr(given, name)}" for name in ("items", "hosts", "processes", "per_host", "delay", "size")
+    ]
+    command = [sys.executable, "-m", "bench.hosts", "--alone", f"--workers={workers}", *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--items", type=int, default=5000)
+    words.add_argument("--hosts", type=int, default=40)
+    words.add_argument("--workers", default="8,160", help="numbers of workers, one run each")
+    words.add_argument("--processes", type=int, default=1, help="processes that share the workers")
+    words.add_argument("--per_host", type=int, default=4, help="connections per host")
+    words.add_argument("--delay", type=float, default=0.05, help="seconds until a host answers")
+    words.add_argument("--size", type=int, default=20_000, help="bytes of a paper")
+    words.add_argument("--runs", type=int, default=1, help="runs per number of workers; the best counts")
+    words.add_argument("--out", type=Path, help="file for the figures as JSON")
+    words.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
+    given = words.parse_args(arguments)
+    numbers = [int(word) for word in given.workers.split(",")]
+    if given.alone:
+        shape = {"items": given.items, "hosts": given.hosts, "per_host": given.per_host, "processes": given.processes}
+        print(json.dumps(measure(workers=numbers[0], delay_s=given.delay, size_bytes=given.size, **shape)))
+        return 0
+    runs = [measure_apart(given, workers) for workers in numbers for _ in range(given.runs)]
+    best = [max((run for run in runs if run["workers"] == n), key=lambda run: float(run["share"])) for n in numbers]
+    rows = [
+        {**{name: value for name, value in run.items() if name != "rss_over_time_mb"}, "target": TARGETS.get(n)}
+        for n, run in zip(numbers, best, strict=True)
+    ]
+    report("A run over many hosts, as a share of what the caps allow", rows, out=given.out, runs=runs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

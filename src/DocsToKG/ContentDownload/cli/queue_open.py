@@ -1,0 +1,88 @@
+"""Open the configured queue for a command, and find the jobs that a command line names.
+
+Knows that people name a job by its number or by the work it stands for. Promises: a command that only looks makes no
+queue where there is none, and what cannot be found is named together with the way out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
+
+from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.tables import printable
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.orchestrator.models import JobState
+    from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+    from DocsToKG.Orchestrator.ledger.base import JobRecord, Ledger
+
+_NUMBER = re.compile(r"[0-9]{1,18}")
+
+
+@contextmanager
+def open_queue(config: str | None, *, must_exist: bool = False) -> Iterator[WorkQueue]:
+    """The queue of the settings; with `must_exist` one that is missing ends the command."""
+    from DocsToKG.ContentDownload.config import load_config
+    from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+
+    cfg = load_config(config)
+    if must_exist and not Path(cfg.queue.path).is_file():
+        refuse(
+            f"there is no queue at {cfg.queue.path}; `queue import FILE` or `queue enqueue ID` makes it, "
+            "and -c names other settings"
+        )
+    with WorkQueue(
+        cfg.queue.path, wal_mode=cfg.queue.wal_mode, max_attempts=cfg.orchestrator.max_job_attempts
+    ) as queue:
+        yield queue
+
+
+def refuse(text: str) -> NoReturn:
+    """Nothing can be done with what was given: say so and leave 1."""
+    typer.echo(f"Error: {printable(text)}", err=True)
+    raise typer.Exit(ExitCode.FAILED)
+
+
+def find_job(ledger: Ledger, name: str) -> JobRecord:
+    """The job of a number (`17`) or of a work (`doi:10.1371/...`, also in other spellings)."""
+    from DocsToKG.Orchestrator.errors import UnknownJob
+
+    if _NUMBER.fullmatch(name):
+        try:
+            return ledger.job(int(name))
+        except UnknownJob:
+            refuse(f"there is no job {name}; `queue list` shows the numbers")
+    for artifact_id in _artifact_ids(name):
+        found = ledger.find(artifact_id)
+        if found is not None:
+            return found
+    refuse(f"no job stands for {name[:200]}; `queue enqueue` would add it, `queue list` shows what is there")
+
+
+def find_jobs(ledger: Ledger, names: Iterable[str]) -> list[JobRecord]:
+    """Every job that is named, each once. All are found before anything is done."""
+    return list({job.job_id: job for job in (find_job(ledger, name) for name in names)}.values())
+
+
+def _artifact_ids(name: str) -> list[str]:
+    """As it was given, and as the queue would spell it."""
+    from DocsToKG.ContentDownload.cli.queue_lines import named_work
+
+    return list(dict.fromkeys([name, named_work(name, {})[0]]))
+
+
+def job_state(word: str | None) -> JobState | None:
+    from DocsToKG.ContentDownload.orchestrator.models import JobState
+
+    if word is None:
+        return None
+    try:
+        return JobState("in_progress" if word == "leased" else word)
+    except ValueError:
+        raise typer.BadParameter(f"{word[:40]!r} is no state; use one of {', '.join(JobState)}") from None

@@ -1,0 +1,76 @@
+"""Commands that work on the queue: run and drain. A command parses, calls, prints."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.options import ConfigOption, Processes
+from DocsToKG.ContentDownload.cli.queue_open import open_queue
+
+
+def run(
+    config: ConfigOption = None,
+    drain: Annotated[bool, typer.Option("--drain", help="Exit when nothing is left to do.")] = False,
+    processes: Processes = None,
+) -> None:
+    """Work on the queue until interrupted, or until it is empty with --drain.
+
+    Ctrl+C or SIGTERM lets running jobs finish for a few seconds and gives the rest back; a second one ends at once.
+
+    Example: contentdownload queue run --drain --processes 4 -c corpus.yaml
+    """
+    from DocsToKG.ContentDownload.config import load_config
+    from DocsToKG.ContentDownload.runner import run_queue
+
+    settings: dict[str, Any] = {} if processes is None else {"orchestrator": {"processes": processes}}
+    with _gently_once():
+        code = run_queue(load_config(config, settings), drain=drain)
+    _tell_what_is_left(config)
+    raise typer.Exit(code)
+
+
+def drain(config: ConfigOption = None, processes: Processes = None) -> None:
+    """Work on the queue until nothing is left to do.
+
+    Example: contentdownload queue drain -c corpus.yaml
+    """
+    run(config, drain=True, processes=processes)
+
+
+@contextmanager
+def _gently_once() -> Iterator[None]:
+    """The first SIGINT or SIGTERM interrupts; the next leaves at once, as if killed: what was held is freed by whoever
+    comes next, and processes that worked for this one end by themselves."""
+    asked: list[int] = []
+
+    def interrupt(number: int, *_: object) -> None:
+        if asked:
+            os.write(2, b"Left at once. Nothing that was stored is lost; the same command goes on.\n")
+            os._exit(ExitCode.INTERRUPTED)
+        asked.append(number)
+        os.write(2, b"Stopping: running jobs have a few seconds to finish.\n")
+        raise KeyboardInterrupt
+
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, interrupt) for number in signals]
+    try:
+        yield
+    finally:
+        for number, handler in zip(signals, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _tell_what_is_left(config: str | None) -> None:
+    with open_queue(config) as queue:
+        counts, paused = queue.stats(), queue.ledger.is_paused()
+    waiting = counts["queued"] + counts["pending"]
+    typer.echo(f"done {counts['done']}, skipped {counts['skipped']}, error {counts['error']}, left {waiting}", err=True)
+    if paused and waiting:
+        typer.echo(f"{waiting} jobs are held back by a pause; `queue resume` lets them start.", err=True)

@@ -1,0 +1,191 @@
+"""Several processes that work together: started, listened to, replaced when they die, ended without a trace.
+
+Knows commands, pipes and exit codes; knows nothing of queues or papers. A member gets its order on standard input, then
+`stop SECONDS`, and when its boss is gone the end of the input; it speaks in JSON lines on standard output: `up` when it
+works, `failed` with an error that stops everybody, anything else is passed on. Promises: a member that dies is replaced
+until the crew is stopped; one that cannot even begin, several times in a row, fails the crew; after `stop` or `kill` no
+process of the crew is left, not even a dead one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import IO, Any
+
+_FALSE_STARTS = 3
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 5.0
+_LENGTH = struct.Struct(">I")
+
+Word = dict[str, Any]
+
+
+class Member:
+    """One process and what it has said last."""
+
+    def __init__(self, command: Sequence[str], order: bytes, keep_open: Sequence[int]) -> None:
+        # Its own group: Ctrl+C is for the boss, who then tells the members.
+        self.process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=keep_open, process_group=0
+        )
+        self.is_up = False
+        self.state: Word = {}
+        self.tell(_LENGTH.pack(len(order)) + order)
+
+    def tell(self, data: bytes) -> None:
+        """A member that is dead already hears nothing; that is noticed elsewhere."""
+        assert self.process.stdin is not None
+        with contextlib.suppress(OSError, ValueError):
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+
+    def close(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            assert pipe is not None
+            with contextlib.suppress(OSError):
+                pipe.close()
+
+
+class Crew:
+    """`count` members that run `command`. `on_word(member, word)` hears them; `on_death` follows each that died."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        order: bytes,
+        *,
+        count: int,
+        on_word: Callable[[Member, Word], None],
+        on_death: Callable[[], None] = lambda: None,
+        on_failure: Callable[[str, str], None] = lambda kind, text: None,
+        keep_open: Sequence[int] = (),
+    ) -> None:
+        self._command = tuple(command)
+        self._order = order
+        self._on_word = on_word
+        self._on_death = on_death
+        self._on_failure = on_failure
+        self._keep_open = tuple(keep_open)
+        self._lock = threading.Lock()
+        self._members: dict[int, Member] = {}  # by seat
+        self._stopping = threading.Event()
+        self._grace_s = 0.0
+        self.deaths = 0
+        self._threads = [
+            threading.Thread(target=self._fill, args=(seat,), name=f"crew-{seat}", daemon=True) for seat in range(count)
+        ]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def members(self) -> list[Member]:
+        with self._lock:
+            return list(self._members.values())
+
+    def halt(self, grace_s: float) -> None:
+        """Everybody stops within `grace_s`; nobody is replaced any more."""
+        with self._lock:
+            self._grace_s = grace_s
+            self._stopping.set()
+            members = list(self._members.values())
+        for member in members:
+            member.tell(_stop(grace_s))
+
+    def stop(self, grace_s: float, *, patience_s: float = 10.0) -> None:
+        """Halt, and return when all are gone; who is not `patience_s` after the grace is killed."""
+        self.halt(grace_s)
+        until = time.monotonic() + grace_s + patience_s
+        for thread in self._threads:
+            thread.join(max(0.0, until - time.monotonic()))
+        self.kill()
+
+    def kill(self) -> None:
+        """End all at once."""
+        self._stopping.set()
+        for member in self.members:
+            member.process.kill()
+        for thread in self._threads:
+            if thread.ident is not None:
+                thread.join()
+
+    def _fill(self, seat: int) -> None:
+        """Keep one seat taken."""
+        false_starts = 0
+        while not self._stopping.is_set():
+            member = self._seat(seat)
+            if member is None:
+                return
+            code = self._listen(member)
+            with self._lock:
+                del self._members[seat]
+            if self._stopping.is_set():
+                return
+            self.deaths += 1
+            self._on_death()
+            false_starts = 0 if member.is_up else false_starts + 1
+            if false_starts >= _FALSE_STARTS:
+                self._on_failure("RunError", f"worker processes end before they begin (exit code {code})")
+                return
+            self._stopping.wait(min(_FIRST_PAUSE_S * 2**false_starts, _LONGEST_PAUSE_S))
+
+    def _seat(self, seat: int) -> Member | None:
+        with self._lock:
+            if self._stopping.is_set():
+                return None
+            member = self._members[seat] = Member(self._command, self._order, self._keep_open)
+            return member
+
+    def _listen(self, member: Member) -> int:
+        """Hear the member out; its exit code once it is gone."""
+        assert member.process.stdout is not None
+        for line in member.process.stdout:
+            with contextlib.suppress(ValueError):  # a last line that death has torn
+                self._heed(member, json.loads(line))
+        code = member.process.wait()
+        member.close()
+        return code
+
+    def _heed(self, member: Member, word: Word) -> None:
+        if word.get("up"):
+            member.is_up = True
+        if failed := word.get("failed"):
+            self._on_failure(failed["kind"], failed["text"])
+        member.state = word.get("state", member.state)
+        self._on_word(member, word)
+
+
+class Boss:
+    """The other side, in a member: its order, and when to stop."""
+
+    def __init__(self, commands: IO[bytes], answers: IO[bytes]) -> None:
+        self._commands = commands
+        self._answers = answers
+        self._lock = threading.Lock()
+
+    def order(self) -> bytes:
+        (length,) = _LENGTH.unpack(self._commands.read(_LENGTH.size))
+        return self._commands.read(length)
+
+    def wait_for_stop(self) -> float | None:
+        """The grace that is granted; None when the boss is gone."""
+        words = self._commands.readline().split()
+        return float(words[1]) if words[:1] == [b"stop"] else None
+
+    def say(self, word: Word) -> None:
+        """A boss who is gone hears nothing."""
+        data = json.dumps(word, default=str).encode() + b"\n"
+        with self._lock, contextlib.suppress(OSError, ValueError):
+            self._answers.write(data)
+            self._answers.flush()
+
+
+def _stop(grace_s: float) -> bytes:
+    return b"stop %f\n" % grace_s

@@ -1,0 +1,113 @@
+"""What was said about a work's copies, by their addresses: which version, which licence, whose host, and who refused.
+
+An index names a page and says `acceptedVersion` of it; the file is found on that page by another source, and archived
+by a third. They look here, so that a file keeps what was said of the copy it is. Kept in the work's metadata, one
+entry per source. Promises: no exception whatever the metadata hold; what is said of one copy never passes to another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi
+from DocsToKG.core.urls import BadUrl, has_secret, index_url
+
+_SAID = "copies:"
+_REFUSED = "refused:"
+_MOST = 50
+_ILLEGAL = 451
+
+
+@dataclass(frozen=True, slots=True)
+class CopyFacts:
+    """What a source says of one copy; None: nothing."""
+
+    version: str | None = None
+    license: str | None = None
+    host_type: str | None = None
+
+
+def said_of_copies(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) -> dict[str, Any]:
+    """The metadata by which the other sources learn what `source` says; the first word about an address holds."""
+    told: dict[str, dict[str, str]] = {}
+    for address, facts in copies:
+        key = _key(address) if address is not None else None
+        if key is not None and facts != CopyFacts() and len(told) < _MOST:
+            told.setdefault(key, {name: text for name, text in _fields(facts).items() if text is not None})
+    return {f"{_SAID}{source}": told} if told else {}
+
+
+def said_of_plans(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
+    """The same for the files a source proposes: an archive may have them when their host has not."""
+    return said_of_copies(source, ((plan.url, CopyFacts(plan.version, plan.license, plan.host_type)) for plan in plans))
+
+
+def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:
+    """What was said of the copy at the first of `addresses` that anybody spoke of."""
+    for key in filter(None, map(_key, addresses)):
+        for told in _entries(work, _SAID):
+            said = told.get(key)
+            if isinstance(said, Mapping):
+                texts = {name: text for name in _NAMES if isinstance(text := said.get(name), str)}
+                return CopyFacts(**texts)
+    return CopyFacts()
+
+
+def as_known(plan: DownloadPlan, facts: CopyFacts) -> DownloadPlan:
+    """The plan with its gaps filled by what is known of its copy."""
+    return replace(
+        plan,
+        version=plan.version or facts.version,
+        license=plan.license or facts.license,
+        host_type=facts.host_type or plan.host_type,
+    )
+
+
+def is_refusal(reason: str | None, http_status: int | None) -> bool:
+    """Did the owner refuse, by robots.txt or for legal reasons? Then an archive is no way around."""
+    return reason == Reason.ROBOTS or http_status == _ILLEGAL
+
+
+def refused_by_owner(source: str, addresses: Iterable[str]) -> dict[str, Any]:
+    """The metadata that keep archives from being asked for these addresses."""
+    told = dict.fromkeys(filter(None, map(_key, addresses)), True)
+    return {f"{_REFUSED}{source}": told} if told else {}
+
+
+def is_refused(work: WorkArtifact, address: str) -> bool:
+    key = _key(address)
+    return key is not None and any(key in told for told in _entries(work, _REFUSED))
+
+
+_NAMES = ("version", "license", "host_type")
+
+
+def _fields(facts: CopyFacts) -> dict[str, str | None]:
+    return {"version": facts.version, "license": facts.license, "host_type": facts.host_type}
+
+
+def _entries(work: WorkArtifact, prefix: str) -> Iterable[Mapping[str, Any]]:
+    for name, told in work.metadata.items():
+        if isinstance(name, str) and name.startswith(prefix) and isinstance(told, Mapping):
+            yield told
+
+
+def _key(address: str) -> str | None:
+    """One for all spellings of an address: http is asked as https, and a DOI has several resolvers and no case.
+
+    None for what is no address, and for one with a key in it: that is between us and its host.
+    """
+    if has_secret(address):
+        return None
+    try:
+        place = index_url(address).partition("://")[2]
+        host = urlsplit(address).hostname or ""
+    except (BadUrl, ValueError):
+        return None
+    if host == "doi.org" or host.endswith(".doi.org"):
+        return normalize_doi(address) or place
+    return place

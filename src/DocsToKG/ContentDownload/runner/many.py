@@ -1,0 +1,168 @@
+"""A run in several processes, with the face of an orchestrator.
+
+The processes lease from one ledger, each under its own name; this one leases nothing, hears how works end, brings the
+text files of the record up to date and frees at once what a dead one held. Knows nothing of how works are done.
+"""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from DocsToKG.ContentDownload import errors
+from DocsToKG.ContentDownload.api.types import DownloadOutcome
+from DocsToKG.ContentDownload.bootstrap import Parts
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.errors import RunError
+from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
+from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
+from DocsToKG.ContentDownload.runner.order import Order
+from DocsToKG.core.clock import Clock
+from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.services.presence import free_dead
+
+_LOOK_S = 0.1
+_FOLLOW_EVERY = 5  # looks
+_HALT_GRACE_S = 8.0
+_WAITING = ("queued", "in_progress", "pending")
+
+
+class ManyProcesses:
+    """`keep_open` are the files that hold the folder: it stays taken for as long as one of the processes lives."""
+
+    def __init__(
+        self,
+        cfg: ContentDownloadConfig,
+        ledger: SqliteLedger,
+        parts: Parts,
+        *,
+        keep_open: Sequence[int],
+        on_outcome: OnOutcome,
+        clock: Clock,
+    ) -> None:
+        self._ledger = ledger
+        self._telemetry = parts.telemetry
+        self._on_outcome = on_outcome
+        self._clock = clock
+        self._failure: BaseException | None = None
+        self._stopping = threading.Event()
+        self._moved = threading.Event()
+        self._over = threading.Event()
+        order = Order(cfg, parts.telemetry.run_id, frozenset(parts.refetch))
+        self.crew = Crew(
+            [sys.executable, "-m", "DocsToKG.ContentDownload.runner.member"],
+            pickle.dumps(order),
+            count=cfg.orchestrator.processes,
+            on_word=self._hear,
+            on_death=self._free,
+            on_failure=self._member_failed,
+            keep_open=[*keep_open, *parts.telemetry.locks],
+        )
+        self._follower = threading.Thread(target=self._follow, name="record-follower", daemon=True)
+        parts.telemetry.on_failure(self._fail)
+
+    def start(self) -> None:
+        self.crew.start()
+        self._follower.start()
+
+    def stop(self, grace_s: float = 8.0) -> None:
+        """As `Orchestrator.stop`. Raises what made the run fail."""
+        self._stopping.set()
+        try:
+            self.crew.stop(grace_s)
+        finally:
+            self._over.set()
+        self._follower.join()
+        self._free()
+        if self._failure is not None:
+            raise self._failure
+
+    def kill(self) -> None:
+        """End the processes at once; what they held is free when this returns."""
+        self._stopping.set()
+        self._over.set()
+        self.crew.kill()
+        self._free()
+
+    def halt(self) -> None:
+        """Take no more work. What runs may finish until `stop`."""
+        self._stopping.set()
+        self._moved.set()
+        self.crew.halt(_HALT_GRACE_S)
+
+    def wait_until_stopping(self) -> None:
+        self._stopping.wait()
+
+    def wait_until_drained(self, patience_s: float | None = None) -> None:
+        """As `Orchestrator.wait_until_drained`, for all processes on this ledger."""
+        while not self._stopping.is_set() and self._failure is None:
+            self._moved.clear()
+            try:
+                if self._is_drained(patience_s):
+                    return
+            except LedgerError as error:
+                self._fail(error)
+            self._moved.wait(_LOOK_S)
+
+    @property
+    def active(self) -> int:
+        return sum(int(member.state.get("active", 0)) for member in self.crew.members)
+
+    def waits(self) -> dict[str, int]:
+        total: Counter[str] = Counter()
+        for member in self.crew.members:
+            total.update(member.state.get("waits", {}))
+        return dict(total.most_common())
+
+    def _is_drained(self, patience_s: float | None) -> bool:
+        stats = self._ledger.stats()
+        if stats["in_progress"]:
+            return False
+        if self._ledger.is_paused() or not any(stats[state] for state in _WAITING):
+            return True
+        soonest = self._ledger.next_eligible_at()
+        return soonest is not None and patience_s is not None and soonest - self._clock.now() > patience_s
+
+    def _hear(self, member: Member, word: Word) -> None:
+        if "outcome" in word:
+            work_id, fields = word["outcome"]
+            self._on_outcome(work_id, DownloadOutcome(**fields))
+        for note in word.get("notes", ()):
+            self._telemetry.note(note)
+        self._moved.set()
+
+    def _free(self) -> None:
+        try:
+            free_dead(self._ledger)
+        except LedgerError as error:
+            self._fail(error)
+
+    def _follow(self) -> None:
+        while not self._over.wait(_LOOK_S * _FOLLOW_EVERY):
+            try:
+                self._telemetry.follow()
+            except RunError as error:
+                self._fail(error)
+                return
+
+    def _member_failed(self, kind: str, text: str) -> None:
+        known: Any = getattr(errors, kind, RunError)
+        self._fail(known(text))
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = self._failure or error
+        self.halt()
+
+
+def private_limits(cfg: ContentDownloadConfig, state: Path) -> ContentDownloadConfig:
+    """Limits that are not shared with the machine are still shared by the processes of one run."""
+    if cfg.orchestrator.processes == 1 or cfg.limits.shared:
+        return cfg
+    limits = cfg.limits.model_copy(update={"shared": True, "store_path": str(state / "limits.sqlite")})
+    return cfg.model_copy(update={"limits": limits})

@@ -1,0 +1,76 @@
+"""One of several processes of a run: `python -m DocsToKG.ContentDownload.runner.member`, started by the run itself.
+
+Leases and works like a run of its own, with its own worker id, as a guest in the run's record. It ends when it is told
+to, and at once when the process that started it is gone. Its order comes from that process through a pipe.
+"""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import sys
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from typing import Any
+
+from DocsToKG.ContentDownload.api.types import DownloadOutcome
+from DocsToKG.ContentDownload.bootstrap import open_parts, open_queue
+from DocsToKG.ContentDownload.errors import RunError
+from DocsToKG.ContentDownload.orchestrator.member import own_output, serve
+from DocsToKG.ContentDownload.orchestrator.processes import Boss
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
+from DocsToKG.ContentDownload.runner.order import Order
+from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.core.ids import new_worker_id
+from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.services.presence import Presence
+
+
+def main() -> int:
+    """The exit code: 0 after a stop, 1 after an error that stops the whole run."""
+    boss = Boss(sys.stdin.buffer, own_output())
+    order: Order = pickle.loads(boss.order())
+    try:
+        with ExitStack() as stack:
+            telemetry = _work(stack, order, boss)
+    except (RunError, LedgerError) as error:
+        boss.say({"failed": {"kind": type(error).__name__, "text": str(error)}})
+        return 1
+    boss.say({"notes": list(telemetry.notes)})
+    return 0
+
+
+def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
+    worker_id = new_worker_id()
+    queue = stack.enter_context(open_queue(order.cfg))
+    stack.enter_context(Presence(order.cfg.queue.path, worker_id))
+    stack.callback(_give_back, queue, worker_id)
+    parts = stack.enter_context(open_parts(order.cfg, worker_id=worker_id, run_id=order.run_id, share="guest"))
+    parts.refetch.update(order.refetch)
+    orchestrator = Orchestrator(
+        order.cfg,
+        queue,
+        parts.pipeline,
+        parts.telemetry,
+        relative_path=parts.recorded_path,
+        worker_id=worker_id,
+        on_outcome=lambda work_id, outcome: boss.say({"outcome": [work_id, _plain(outcome)]}),
+    )
+    parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
+    serve(orchestrator, boss)
+    return parts.telemetry
+
+
+def _plain(outcome: DownloadOutcome) -> dict[str, Any]:
+    return asdict(outcome)
+
+
+def _give_back(queue: WorkQueue, worker_id: str) -> None:
+    with suppress(LedgerError):
+        queue.ledger.release_worker(worker_id)
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Why is a job not running, and when may it? Pure rules over what is known of the job.
+
+Knows states, times and the jobs ahead. Does not know tables. Times are the reader's own Unix seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from DocsToKG.core.clock import utc_iso
+from DocsToKG.Orchestrator.domain.dependencies import is_failed
+from DocsToKG.Orchestrator.domain.states import GOOD_ENDS, TERMINAL, JobState
+
+WhyReason = Literal["paused", "waits_for", "delayed", "leased", "queued", "ended", "unknown"]
+
+AHEAD_CAP = 10_000
+_NAMED_NEEDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What keeps a job from running, in a token and in words; `at` is when it may, by the reader's clock, if known."""
+
+    job_id: int
+    state: str
+    reason: WhyReason
+    detail: str
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A job that another one waits for."""
+
+    job_id: int
+    artifact_id: str
+    state: JobState
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is known of a job at one moment. `ahead` counts the due jobs that come before it, up to `AHEAD_CAP`."""
+
+    job_id: int
+    state: JobState
+    now: float
+    paused: bool = False
+    pause_reason: str | None = None
+    eligible_at: float = 0.0
+    lease_until: float | None = None
+    worker_id: str | None = None
+    stage: str | None = None
+    last_error: str | None = None
+    outcome: str | None = None
+    finished_at: float | None = None
+    needs: Sequence[Need] = ()
+    ahead: int = 0
+
+
+def why(job: Standing) -> Why:
+    """The nearest thing in the way; the ones behind it show when it is gone."""
+    reason, detail, at = _reason(job)
+    return Why(job.job_id, job.state.value, reason, detail, at)
+
+
+def unknown(job_id: int) -> Why:
+    return Why(job_id, "unknown", "unknown", f"no job {job_id} in this ledger", None)
+
+
+def _reason(job: Standing) -> tuple[WhyReason, str, float | None]:
+    if job.state in TERMINAL:
+        return "ended", _ended(job), None
+    if job.state is JobState.IN_PROGRESS:
+        return "leased", _leased(job), job.lease_until
+    if job.state is JobState.PENDING:
+        return "waits_for", _waits_for(job.needs), None
+    if job.paused:
+        said = f": {job.pause_reason}" if job.pause_reason else ""
+        return "paused", f"the queue is paused{said}; `queue resume` lets it go on", None
+    if job.eligible_at > job.now:
+        return "delayed", _delayed(job), job.eligible_at
+    return "queued", _queued(job.ahead), job.now
+
+
+def _ended(job: Standing) -> str:
+    when = "" if job.finished_at is None else f" at {utc_iso(job.finished_at)}"
+    words = job.last_error or (job.outcome if job.outcome != job.state.value else None)
+    return f"ended as {job.state.value}{when}" + (f": {words}" if words else "")
+
+
+def _leased(job: Standing) -> str:
+    stage = f" ({job.stage})" if job.stage else ""
+    if job.lease_until is not None and job.lease_until <= job.now:
+        return f"the lease of {job.worker_id}{stage} has run out; the next worker that asks takes the job over"
+    until = "" if job.lease_until is None else f" until {utc_iso(job.lease_until)}, unless renewed"
+    return f"leased by {job.worker_id}{stage}{until}"
+
+
+def _waits_for(needs: Sequence[Need]) -> str:
+    open_needs = [need for need in needs if need.state not in GOOD_ENDS]
+    if any(is_failed(need.state) for need in open_needs) or not open_needs:
+        return "the jobs it waits for have just ended; the next change of the ledger moves it on"
+    named = ", ".join(
+        f"job {need.job_id} ({need.artifact_id[:80]}, {need.state.value})" for need in open_needs[:_NAMED_NEEDS]
+    )
+    more = len(open_needs) - _NAMED_NEEDS
+    return f"waits for {named}" + (f" and {more} more" if more > 0 else "")
+
+
+def _delayed(job: Standing) -> str:
+    after = f" after: {job.last_error}" if job.last_error else ""
+    return f"waits until {utc_iso(job.eligible_at)}{after}"
+
+
+def _queued(ahead: int) -> str:
+    if ahead == 0:
+        return "due now, and next in line"
+    count = f"{AHEAD_CAP} or more" if ahead >= AHEAD_CAP else str(ahead)
+    return f"due now, behind {count} other{'' if ahead == 1 else 's'}"

@@ -1,0 +1,125 @@
+"""Putting jobs on the ledger, many in one step: look up what is known, then write the rest in one go.
+
+Under the write lock nobody else can add a job between the look and the write, so ids are given out
+here. Promises: a refusal comes before anything is written.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+from DocsToKG.Orchestrator.domain.dependencies import wanted_state
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
+from DocsToKG.Orchestrator.ledger.base import Enqueued
+from DocsToKG.Orchestrator.ledger.checks import CheckedJob
+from DocsToKG.Orchestrator.ledger.transaction import Move, Transaction
+
+_Found = tuple[int, str, JobState]
+
+
+class _Known:
+    """The jobs that the new ones may be, repeat or need: by artifact, by idempotency key and by id."""
+
+    def __init__(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
+        self.by_artifact: dict[tuple[str, str, str], _Found] = {}
+        self.by_key: dict[tuple[str, str], _Found] = {}
+        self.states: dict[int, JobState] = {}
+        self._read_artifacts(tx, jobs)
+        self._read_keys(tx, jobs)
+        self._read_ids(tx, jobs)
+
+    def _read_artifacts(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
+        wanted: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+        for job in jobs:
+            wanted[job.key[:2]].append(job.key[2])
+            if job.needs:
+                wanted[job.key[:2]] += [need for need in job.needs if isinstance(need, str)]
+        for (tenant, job_type), artifacts in wanted.items():
+            values = {"tenant": tenant, "job_type": job_type, "artifacts": _json(artifacts)}
+            for job_id, artifact_id, state in tx.rows("known_artifacts", values):
+                self.by_artifact[tenant, job_type, artifact_id] = (job_id, artifact_id, JobState(state))
+
+    def _read_keys(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
+        wanted: defaultdict[str, list[str]] = defaultdict(list)
+        for job in jobs:
+            if job.idempotency_key is not None:
+                wanted[job.key[0]].append(job.idempotency_key)
+        for tenant, keys in wanted.items():
+            for job_id, artifact_id, state, key in tx.rows("known_keys", {"tenant": tenant, "keys": _json(keys)}):
+                self.by_key[tenant, key] = (job_id, artifact_id, JobState(state))
+
+    def _read_ids(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
+        wanted = {need for job in jobs for need in job.needs if isinstance(need, int)}
+        wanted |= {job.replay_of for job in jobs if job.replay_of is not None}
+        if wanted:
+            self.states = {job_id: JobState(state) for job_id, state in tx.rows("states_of", (_json(sorted(wanted)),))}
+        for missing in sorted(wanted - self.states.keys())[:1]:
+            raise UnknownJob(missing)
+
+    def same(self, job: CheckedJob) -> _Found | None:
+        """The job that already stands for this one. A replay may share its artifact, never its key."""
+        found = self.by_artifact.get(job.key) if job.replay_of is None else None
+        if found is None and job.idempotency_key is not None:
+            found = self.by_key.get((job.key[0], job.idempotency_key))
+        return found
+
+    def add(self, job: CheckedJob, job_id: int, state: JobState) -> None:
+        found = (job_id, job.key[2], state)
+        if job.replay_of is None:
+            self.by_artifact[job.key] = found
+        if job.idempotency_key is not None:
+            self.by_key[job.key[0], job.idempotency_key] = found
+
+    def needs(self, job: CheckedJob) -> dict[int, JobState]:
+        """The ids and states of what the job needs."""
+        found: dict[int, JobState] = {}
+        for need in job.needs:
+            if isinstance(need, int):
+                found[need] = self.states[need]
+            else:
+                entry = self.by_artifact.get((job.key[0], job.key[1], need))
+                if entry is None:
+                    raise BadJob(f"{job.key[2][:80]} depends on {need[:80]}, which is not on this ledger")
+                found[entry[0]] = entry[2]
+        return found
+
+
+def enqueue(tx: Transaction, jobs: Sequence[CheckedJob], actor: str) -> list[Enqueued]:
+    """One answer per job, in order. Needs come before their dependents, here or on the ledger."""
+    known = _Known(tx, jobs)
+    next_id = 1 + int(tx.value("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'") or 0)
+    answers: list[Enqueued] = []
+    rows: list[tuple[Any, ...]] = []
+    moves: list[Move] = []
+    needs: list[tuple[int, int]] = []
+    for job in jobs:
+        found = known.same(job)
+        if found is not None:
+            answers.append(Enqueued(found[0], found[1], False, found[2]))
+            continue
+        job_id, next_id = next_id, next_id + 1
+        state, stored = JobState.QUEUED, JobState.QUEUED
+        if job.needs:
+            wanted = known.needs(job)
+            state = wanted_state(wanted.values())
+            stored = JobState.PENDING if state is JobState.CANCELED else state
+            needs += [(job_id, need) for need in wanted]
+            if state is JobState.CANCELED:
+                tx.turned += wanted  # those that failed then cancel the newcomer, as they do any other dependent
+        known.add(job, job_id, state)
+        eligible, due = tx.now_ms + job.delay_ms, int(job.delay_ms == 0)
+        rows.append((job_id, *job.columns, stored.value, due, eligible, tx.now_ms, tx.now_ms))
+        moves.append((job_id, job.key[0], job.key[1], None, stored.value, 0, 0, actor, None))
+        answers.append(Enqueued(job_id, job.key[2], True, state))
+    tx.run_many("enqueue", rows)
+    tx.run_many("add_need", needs)
+    tx.moved_all("enqueued", moves)
+    return answers
+
+
+def _json(values: Sequence[Any]) -> str:
+    return json.dumps(values, ensure_ascii=False)

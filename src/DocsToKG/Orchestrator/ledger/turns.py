@@ -1,0 +1,88 @@
+"""Whose turn is it? Chooses the jobs of a lease so that no host fills it while others wait.
+
+Among due jobs of one priority, those with a known host go round by host, those without by age, and
+each kind gets half of the places that both want. Reads no more than the lease can hold, and about
+one index entry for each host it visits. The place in the round is kept in memory: losing it only
+starts the round anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Any
+
+from DocsToKG.Orchestrator.ledger.transaction import Transaction
+
+
+class HostTurns:
+    """One process's place in the round over hosts."""
+
+    def __init__(self) -> None:
+        self._after = ""
+        self._spare_to_hosts = False
+
+    def choose(self, tx: Transaction, limit: int, job_type: str | None, lease: dict[str, Any]) -> list[tuple[Any, ...]]:
+        """Up to `limit` due jobs as rows of a leased job, highest priority first; `lease` has what the grant adds."""
+        if not tx.rows("any_due_by_host"):
+            return tx.rows("due_by_age", {**lease, "job_type": job_type, "limit": limit})
+        ids: list[int] = []
+        level = tx.row("due_level", {"below": None})
+        while level is not None and level[0] is not None and len(ids) < limit:
+            ids += self._of_level(tx, limit - len(ids), level[0], job_type)
+            level = tx.row("due_level", {"below": level[0]})
+        rows = {row[0]: row for row in tx.rows("due_among", {**lease, "job_ids": json.dumps(ids)})}
+        return [rows[job_id] for job_id in ids]
+
+    def _of_level(self, tx: Transaction, room: int, priority: int, job_type: str | None) -> list[int]:
+        values = {"priority": priority, "job_type": job_type}
+        by_age = [row[0] for row in tx.rows("due_ids_by_age", {**values, "limit": room})]
+        share = room // 2 + (room % 2 if self._spare_to_hosts else 0)
+        by_host = self._round(tx, room - min(len(by_age), room - share), values)
+        self._spare_to_hosts ^= bool(room % 2)
+        return _alternate(by_host, by_age[: room - len(by_host)])
+
+    def _round(self, tx: Transaction, room: int, values: dict[str, Any]) -> list[int]:
+        """Up to `room` jobs, one of each host and then again, from the host after the last one served."""
+        queues = {host: _Queue() for host in self._hosts(tx, room, values)}
+        waiting = list(queues)
+        while waiting and (missing := room - sum(len(queue.ids) for queue in queues.values())) > 0:
+            share = -(-missing // len(waiting))
+            waiting = [host for host in waiting if queues[host].read(tx, share, {**values, "host": host})]
+        turns = [
+            (job_id, host)
+            for one_round in zip_longest(*([(job_id, host) for job_id in queue.ids] for host, queue in queues.items()))
+            for job_id, host in (turn for turn in one_round if turn is not None)
+        ][:room]
+        if queues:
+            self._after = turns[-1][1] if turns else list(queues)[-1]
+        return [job_id for job_id, _ in turns]
+
+    def _hosts(self, tx: Transaction, most: int, values: dict[str, Any]) -> list[str]:
+        if most < 1:
+            return []
+        span = {"priority": values["priority"], "after": self._after, "upto": None, "limit": most}
+        hosts = [row[0] for row in tx.rows("due_hosts", span)]
+        if len(hosts) < most and self._after:
+            rest = {**span, "after": "", "upto": self._after, "limit": most - len(hosts)}
+            hosts += [row[0] for row in tx.rows("due_hosts", rest)]
+        return hosts
+
+
+class _Queue:
+    """What was read of one host's due jobs."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+
+    def read(self, tx: Transaction, count: int, values: dict[str, Any]) -> bool:
+        """Read so many more; whether there may be still more."""
+        after = self.ids[-1] if self.ids else 0
+        found = tx.rows("due_of_host", {**values, "after_id": after, "limit": count})
+        self.ids += [row[0] for row in found]
+        return len(found) == count
+
+
+def _alternate(first: Sequence[int], second: Sequence[int]) -> list[int]:
+    return [job_id for pair in zip_longest(first, second) for job_id in pair if job_id is not None]

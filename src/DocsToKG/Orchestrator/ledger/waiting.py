@@ -1,0 +1,55 @@
+"""Waiting for work without asking all the time.
+
+In this process a commit wakes the waiter at once. What another process commits shows in a number that
+SQLite keeps for the file, which is cheap enough to be read many times a second; only when it moved is
+the ledger asked when there may be work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
+from DocsToKG.Orchestrator.ledger.reads import Reader
+from DocsToKG.Orchestrator.signal.base import Signal
+
+
+class Waiting:
+    """Who waits, and for what moment. Safe to share between threads."""
+
+    def __init__(self, *, reader: Reader, ledger_time: LedgerTime, signal: Signal, poll_s: float) -> None:
+        self._reader = reader
+        self._time = ledger_time
+        self._signal = signal
+        self._poll_s = poll_s
+
+    def for_work(self, timeout_s: float, unless: Callable[[], bool]) -> bool:
+        """True once a lease may find something; False when time is over, or `unless` is found true."""
+        left, seen, moment = timeout_s, (-1, -1), 0.0
+        while not unless():
+            now = (self._signal.mark(), self._reader.version())
+            if now != seen:
+                seen, moment = now, self._next_moment()
+            soonest = (moment - self._time.now_ms()) / 1000
+            if soonest <= 0:
+                return True
+            if left <= 0:
+                return False
+            step = min(left, self._poll_s, soonest)
+            self._signal.wait(step, since=now[0])
+            left -= step
+        return False
+
+    def next_eligible_at(self) -> float | None:
+        """When the next queued job may be leased, by this process's clock; None when there is none."""
+        due, waiting, _ = self._reader.next_moments()
+        if due:
+            return self._time.local_s(self._time.now_ms())
+        return None if waiting is None else self._time.local_s(waiting)
+
+    def _next_moment(self) -> float:
+        """When a lease may find something, in milliseconds of ledger time: a job due, a delay or a lease over."""
+        if self._reader.is_paused():
+            return float("inf")
+        due, waiting, lease_until = self._reader.next_moments()
+        return 0.0 if due else min((at for at in (waiting, lease_until) if at is not None), default=float("inf"))

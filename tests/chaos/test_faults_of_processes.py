@@ -1,0 +1,331 @@
+"""Real processes are killed, stopped, cut off from their disk and their clock: every job still ends exactly once.
+
+The jobs are real, and so are ledger, record, presence and crew; the pipeline is a stand-in whose effect is one line in
+a file outside the ledger. A job may be done twice when its worker died; it never ends twice, and an effect without an
+accepted end is that of a worker that died or lost its lease. `CHAOS_KILLS` sets how many kills the
+last test makes, in batches of fifty.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.core.clock import SystemClock
+from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.services.presence import free_dead
+
+pytestmark = pytest.mark.slow
+
+WORKER = str(Path(__file__).with_name("worker.py"))
+LONG_S = 100.0
+BATCH = 50
+KILLS = max(BATCH, int(os.environ.get("CHAOS_KILLS", "50")))
+
+
+class Band:
+    """A folder with jobs, and processes that work on them. Each process may get an order of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.queue = WorkQueue(folder / "q.sqlite")
+        self.host = RunTelemetry(folder, run_id="r", config_hash="c", clock=SystemClock(), share="host")
+        self.crews: list[Crew] = []
+        self.names: dict[int, str] = {}  # worker ids by process
+        self.gone: set[str] = set()  # workers that were killed
+        self.failures: list[tuple[str, str]] = []
+
+    def add_jobs(self, count: int, **body: Any) -> None:
+        jobs = [NewJob(f"test:{n}", body, max_attempts=90) for n in range(count)]
+        self.queue.ledger.enqueue_many(jobs)
+
+    def begin(self, count: int = 1, **order: Any) -> Crew:
+        crew = Crew(
+            [sys.executable, WORKER],
+            json.dumps({"folder": str(self.folder), **order}).encode(),
+            count=count,
+            on_word=self._hear,
+            on_death=lambda: free_dead(self.queue.ledger) and None,
+            on_failure=lambda kind, text: self.failures.append((kind, text)),
+        )
+        self.crews.append(crew)
+        crew.start()
+        return crew
+
+    def _hear(self, member: Member, word: Word) -> None:
+        if "up" in word:
+            self.names[member.process.pid] = word["up"]
+
+    def kill_one(self, crew: Crew) -> bool:
+        """Kill a process that works, while another one does: a slow machine would only see them begin."""
+        up = [member for member in crew.members if member.process.pid in self.names]
+        if len(up) < 2:
+            return False
+        victim = random.choice(up)
+        self.gone.add(self.names[victim.process.pid])
+        victim.process.kill()
+        return True
+
+    def leases(self) -> int:
+        return self.queue.stats()["in_progress"]
+
+    def effects(self) -> dict[str, list[str]]:
+        found = defaultdict(list)
+        for line in (self.folder / "effects.txt").read_text().splitlines():
+            work_id, worker_id = line.split()
+            found[work_id].append(worker_id)
+        return found
+
+    def accepted(self) -> dict[str, list[str]]:
+        """By work: the workers whose end of it counted."""
+        sql = """
+            SELECT j.artifact_id, l.actor FROM job_history f JOIN jobs j ON j.id = f.job_id
+              JOIN job_history l ON l.job_id = f.job_id AND l.event = 'leased' AND l.fence = f.fence
+             WHERE f.event = 'finished'
+        """
+        found = defaultdict(list)
+        with closing(sqlite3.connect(self.folder / "q.sqlite")) as db:
+            for work_id, worker_id in db.execute(sql):
+                found[work_id].append(worker_id)
+        return found
+
+
+@pytest.fixture
+def band(tmp_path: Path) -> Iterator[Band]:
+    """At the end no process, lease, file of a worker, descriptor or thread is left, and both databases are whole."""
+    descriptors, threads = _descriptors(), threading.active_count()
+    with ExitStack() as stack:
+        made = Band(tmp_path)
+        stack.callback(made.queue.close)
+        stack.enter_context(made.host)
+        stack.callback(lambda: [crew.stop(8.0) for crew in made.crews])
+        yield made
+        for crew in made.crews:
+            crew.stop(8.0)
+        free_dead(made.queue.ledger)
+        assert made.leases() == 0
+        assert made.queue.ledger.verify_history()
+    assert_whole(tmp_path)
+    assert list((tmp_path / "q.sqlite.workers").iterdir()) == []
+    assert _descriptors() == descriptors
+    assert threading.active_count() == threads
+    assert _children() == []
+
+
+def assert_whole(folder: Path) -> None:
+    for name in ("q.sqlite", "manifest.sqlite"):
+        with closing(sqlite3.connect(folder / name)) as db:
+            assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+
+
+def assert_each_ended_once(band: Band, jobs: int, blamed: set[str]) -> None:
+    """One accepted end per job, which has an effect; other effects are of workers who are to blame."""
+    stats = band.queue.stats()
+    assert {state: stats[state] for state in ("done", "error", "in_progress", "queued")} == {
+        "done": jobs, "error": 0, "in_progress": 0, "queued": 0,
+    }  # fmt: skip
+    effects, accepted = band.effects(), band.accepted()
+    assert len(accepted) == len(effects) == jobs
+    assert {len(workers) for workers in accepted.values()} == {1}
+    for work_id, [owner] in accepted.items():
+        others = list(effects[work_id])
+        others.remove(owner)
+        assert set(others) <= blamed, f"{work_id} was done by {others} without being theirs"
+
+
+def assert_recorded(folder: Path, jobs: int) -> None:
+    """The record has every job, each lease once, and its text file the same lines."""
+    with closing(sqlite3.connect(folder / "manifest.sqlite")) as db:
+        rows = db.execute("SELECT doc_id, lease_id FROM manifests ORDER BY id").fetchall()
+    lines = [json.loads(line) for line in (folder / "manifest.jsonl").read_text().splitlines()]
+    assert len({doc_id for doc_id, _ in rows}) == jobs
+    assert len({lease for _, lease in rows}) == len(rows)
+    assert [line["lease_id"] for line in lines] == [lease for _, lease in rows]
+
+
+def eventually(check: Callable[[], bool], within_s: float = LONG_S) -> None:
+    until = time.monotonic() + within_s
+    while not check():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd")) if os.path.isdir("/proc/self/fd") else 0
+
+
+def _children() -> list[str]:
+    """Processes of ours, dead ones that nobody has looked after included."""
+    tasks = Path(f"/proc/{os.getpid()}/task")
+    return [pid for task in tasks.glob("*/children") for pid in task.read_text().split()]
+
+
+@contextmanager
+def each_second(act: Callable[[], object]) -> Iterator[None]:
+    over = threading.Event()
+
+    def loop() -> None:
+        while not over.wait(1.0):
+            act()
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_twenty_thousand_jobs_survive_a_kill_each_second(band: Band) -> None:
+    """EXT-07, TEST-03, FAIL-01: three processes, one of them killed every second."""
+    jobs = 20_000
+    band.add_jobs(jobs)
+    crew = band.begin(3)
+    with each_second(lambda: band.kill_one(crew)):
+        eventually(lambda: band.queue.stats()["done"] == jobs)
+    crew.stop(8.0)
+    assert len(band.gone) >= 3
+    assert_each_ended_once(band, jobs, band.gone)
+    band.host.close()
+    assert_recorded(band.folder, jobs)
+
+
+def test_a_process_that_was_stopped_past_its_lease_finishes_nothing(band: Band) -> None:
+    """ORC-10: it wakes up with a file nobody waits for, and the ledger refuses it."""
+    band.add_jobs(4, seconds=1.0)
+    order = {"ttl_s": 1.5, "heartbeat_s": 0.3}
+    sleeper = band.begin(1, **order)
+    eventually(lambda: band.leases() == 4)
+    [member] = sleeper.members
+    os.kill(member.process.pid, signal.SIGSTOP)
+    stopped = band.names[member.process.pid]
+    band.begin(1, **order)
+    eventually(lambda: band.queue.stats()["done"] == 4)
+    os.kill(member.process.pid, signal.SIGCONT)
+    eventually(lambda: sum(len(workers) for workers in band.effects().values()) == 8)
+    sleeper.stop(8.0)
+    assert_each_ended_once(band, 4, {stopped})
+    assert all(owner != stopped for [owner] in band.accepted().values())
+
+
+def test_a_process_whose_heartbeat_is_blocked_loses_its_jobs_to_another(band: Band) -> None:
+    """ORC-10: its late ends are refused."""
+    band.add_jobs(4, seconds=2.0)
+    deaf = band.begin(1, ttl_s=1.0, heartbeat_s=0.2, deaf=True)
+    eventually(lambda: band.leases() == 4)
+    [member] = deaf.members
+    lost = band.names[member.process.pid]
+    band.begin(1, ttl_s=1.0, heartbeat_s=0.2)
+    eventually(lambda: band.queue.stats()["done"] == 4)
+    deaf.kill()
+    assert_each_ended_once(band, 4, {lost})
+
+
+def test_a_full_disk_stops_the_process_and_costs_no_job(band: Band) -> None:
+    """FAIL-11: files of the process may not grow any more, so that its writes fail as on a full disk."""
+    jobs = 3_000
+    band.add_jobs(jobs)
+    size = (band.folder / "q.sqlite").stat().st_size
+    crew = band.begin(1, largest_file=size + 200_000)
+    eventually(lambda: bool(band.failures))
+    crew.stop(1.0)
+    kind, text = band.failures[0]
+    assert kind in ("RecordError", "DiskFull", "LedgerUnusable"), text
+    cut_off = set(band.names.values())
+    free_dead(band.queue.ledger)
+    stats = band.queue.stats()
+    assert stats["error"] == 0
+    assert stats["queued"] + stats["done"] == jobs
+    assert stats["queued"] > 0
+    band.begin(2)
+    eventually(lambda: band.queue.stats()["done"] == jobs)
+    for crew in band.crews:
+        crew.stop(8.0)
+    assert_each_ended_once(band, jobs, cut_off)
+
+
+def test_a_clock_set_back_by_an_hour_loses_and_doubles_nothing(band: Band) -> None:
+    """QUE-09: two processes, one of which is suddenly an hour behind."""
+    jobs = 2_000
+    band.add_jobs(jobs, seconds=0.001)
+    crews = [band.begin(1), band.begin(1, clock="step")]
+    eventually(lambda: band.queue.stats()["done"] > 100)
+    (band.folder / "step").touch()
+    eventually(lambda: band.queue.stats()["done"] == jobs)
+    for crew in crews:
+        crew.stop(8.0)
+    assert_each_ended_once(band, jobs, set())
+    with closing(sqlite3.connect(band.folder / "q.sqlite")) as db:
+        at = [moment for (moment,) in db.execute("SELECT at FROM job_history ORDER BY seq")]
+    assert at == sorted(at)
+
+
+def test_when_the_boss_dies_its_processes_give_everything_back_and_end(band: Band) -> None:
+    """ORC-12: whoever started them is gone; nobody would tell them to stop."""
+    band.add_jobs(8, seconds=0.5)
+    crew = band.begin(1)
+    eventually(lambda: band.leases() == 8)
+    [member] = crew.members
+    crew._stopping.set()  # its death is no reason to send another
+    assert member.process.stdin is not None
+    member.process.stdin.close()
+    eventually(lambda: not crew.members)
+    assert member.process.returncode == 0
+    stats = band.queue.stats()
+    assert (stats["in_progress"], stats["queued"] + stats["done"]) == (0, 8)
+    assert stats["queued"] >= 4
+
+
+@pytest.mark.parametrize("batch", range(KILLS // BATCH))
+def test_kills_at_any_moment_leave_both_databases_whole(tmp_path: Path, batch: int) -> None:
+    """TEST-03, FAIL-01: each kill comes at another point; what is left is whole, and every job ends once."""
+    kills, chance = BATCH, random.Random(batch)
+    band = Band(tmp_path)
+    jobs = 40 * kills
+    band.add_jobs(jobs)
+    with subprocess.Popen(
+        [sys.executable, WORKER, "zygote", str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as zygote:
+        assert zygote.stdin is not None
+        assert zygote.stdout is not None
+        for _ in range(kills):
+            zygote.stdin.write("go\n")
+            zygote.stdin.flush()
+            pid = int(zygote.stdout.readline())
+            time.sleep(chance.uniform(0.0, 0.12))
+            os.kill(pid, signal.SIGKILL)
+            assert int(zygote.stdout.readline()) == -signal.SIGKILL, "it ended by itself"
+            if (tmp_path / "manifest.sqlite").exists():
+                assert_whole(tmp_path)
+            free_dead(band.queue.ledger)
+        zygote.stdin.write("enough\n")
+    done_by_the_killed = Counter(worker for workers in band.effects().values() for worker in workers)
+    assert band.queue.stats()["done"] > 0, "they were killed before they did anything"
+    with band.host:
+        band.begin(2)
+        eventually(lambda: band.queue.stats()["done"] == jobs)
+        for crew in band.crews:
+            crew.stop(8.0)
+    free_dead(band.queue.ledger)
+    assert_each_ended_once(band, jobs, set(done_by_the_killed))
+    assert band.queue.ledger.verify_history()
+    band.queue.close()
+    assert_recorded(tmp_path, jobs)

@@ -1,0 +1,130 @@
+"""How often the shared record is visited: each visit lets every other thread in between, so it must be needed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
+from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.clock import ManualClock
+
+GATE = Gate("https://a.org/x.pdf", "unpaywall", Role.ARTIFACT)
+
+
+class CountedStore(SharedStore):
+    """The real record, with the number of times it was visited."""
+
+    visits = 0
+
+    def _transact(self, keys, change, now):  # type: ignore[no-untyped-def]
+        self.visits += 1
+        return super()._transact(keys, change, now)
+
+
+class Process:
+    """What one process has of the limits."""
+
+    def __init__(self, path: Path, clock: ManualClock, rate: str | None = None) -> None:
+        rates = {"*": (Rate.parse(rate),)} if rate else {}
+        self.store = CountedStore(path, clock=clock, boot_id="b1")
+        self.limits = Limits(clock=clock, default_host=HostLimit(1, rates), store=self.store)
+
+    def ask(self) -> HostPermit:
+        answer = self.limits.ask(GATE)
+        assert isinstance(answer, HostPermit), answer
+        return answer
+
+    def is_refused(self) -> bool:
+        return isinstance(self.limits.ask(GATE), NotYet)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "limits.sqlite"
+
+
+@pytest.fixture
+def alone(path: Path, clock: ManualClock) -> Iterator[Process]:
+    process = Process(path, clock)
+    yield process
+    process.limits.close()
+
+
+def test_a_slot_passes_to_our_own_next_request_in_one_visit(alone: Process) -> None:
+    permit = alone.ask()
+    for _ in range(20):
+        assert alone.is_refused()
+        before = alone.store.visits
+        permit.release()
+        permit = alone.ask()
+        # A slow machine may bring the timer in between, which then writes the release by itself.
+        assert alone.store.visits - before <= 2
+    assert alone.store.visits < 41
+
+
+def test_a_slot_that_nobody_takes_up_is_free_for_others_soon(alone: Process, path: Path, clock: ManualClock) -> None:
+    """The waiting request may have been called off; then nothing of ours comes to carry the release."""
+    permit = alone.ask()
+    assert alone.is_refused()
+    permit.release()
+    other = Process(path, clock)
+    try:
+        deadline = time.monotonic() + 5
+        while other.is_refused():
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+    finally:
+        other.limits.close()
+
+
+def test_a_slot_is_given_back_at_once_where_another_process_could_see_it(
+    alone: Process, path: Path, clock: ManualClock
+) -> None:
+    other = Process(path, clock)
+    try:
+        permit = alone.ask()
+        assert alone.is_refused()
+        permit.release()
+        other.ask().release()
+    finally:
+        other.limits.close()
+
+
+def test_closing_forgets_no_release(path: Path, clock: ManualClock) -> None:
+    process = Process(path, clock)
+    permit = process.ask()
+    assert process.is_refused()
+    permit.release()
+    process.limits.close()
+    other = Process(path, clock)
+    other.ask().release()
+    other.limits.close()
+
+
+@pytest.mark.parametrize(("rate", "visits"), [(None, 0), ("100000/second", 0), ("10/second", 2)])
+def test_coming_late_matters_only_where_a_distance_is_kept(
+    path: Path, clock: ManualClock, rate: str | None, visits: int
+) -> None:
+    """The late start is counted anew, and then from the moment it was on the wire."""
+    process = Process(path, clock, rate)
+    permit = process.ask()
+    clock.advance(1.0)
+    before = process.store.visits
+    assert permit.start() == 0.0
+    clock.advance(1.0)
+    permit.is_sent()
+    assert process.store.visits - before == visits
+    permit.release()
+    process.limits.close()

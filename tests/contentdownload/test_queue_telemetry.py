@@ -1,0 +1,668 @@
+"""What the queue tells OpenTelemetry (TEST-05): spans, wait events, counters, and gauges that are read.
+
+Every claim is tried on a stand-in in the shape of the library and, where it is installed, on its in-memory exporters.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from DocsToKG.ContentDownload.api.ports import NullSink
+from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Race, Steps, Wait
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.frontier.frontier import Frontier
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.shared import MemoryStore, SharedStore
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
+from DocsToKG.ContentDownload.pipeline import JobContext
+from DocsToKG.ContentDownload.telemetry import RunTelemetry, metrics, otel, spans
+from DocsToKG.ContentDownload.telemetry.metrics import METRICS, QueueView
+from DocsToKG.ContentDownload.telemetry.spans import JobEnd, NullWatch, TracedJobs, job_watch
+from DocsToKG.ContentDownload.telemetry.waits import SlotWaits
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.clock import Clock, ManualClock, SystemClock
+from DocsToKG.Orchestrator.ledger.base import LeasedJob
+
+A_PDF = Gate("https://files.example.org/a.pdf", "unpaywall", "download")
+
+
+@dataclass
+class Seen:
+    """A finished span, as far as these tests look."""
+
+    name: str
+    attributes: dict[str, Any]
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def reading(value: float, labels: Mapping[str, str]) -> tuple[float, Mapping[str, str]]:
+    return value, labels
+
+
+class StandInLibrary:
+    """As much of a tracer and a meter as this package uses."""
+
+    def __init__(self) -> None:
+        self.finished: list[Seen] = []
+        self.points: list[tuple[str, float, dict[str, str]]] = []
+        self.gauges: dict[str, list[Callable[[Any], Any]]] = {}
+
+    def start_span(
+        self, name: str, *, attributes: Mapping[str, Any] | None = None, start_time: int | None = None
+    ) -> Any:
+        seen, library = Seen(name, dict(attributes or {})), self
+
+        class Span:
+            def set_attribute(self, key: str, value: Any) -> None:
+                seen.attributes[key] = value
+
+            def add_event(self, event: str, attributes: Mapping[str, Any] | None = None) -> None:
+                seen.events.append((event, dict(attributes or {})))
+
+            def end(self, end_time: int | None = None) -> None:
+                seen.seconds = ((end_time or 0) - (start_time or 0)) / 1e9
+                library.finished.append(seen)
+
+        return Span()
+
+    def create_counter(self, name: str, *, description: str) -> Any:
+        points = self.points
+
+        class Instrument:
+            def add(self, value: float, labels: dict[str, str]) -> None:
+                points.append((name, value, labels))
+
+            record = add
+
+        return Instrument()
+
+    create_histogram = create_counter
+
+    def create_observable_gauge(self, name: str, *, callbacks: list[Callable[[Any], Any]], description: str) -> None:
+        self.gauges.setdefault(name, callbacks)  # like the library, which keeps the first
+
+    def spans(self) -> list[Seen]:
+        return self.finished
+
+    def metric(self, name: str) -> dict[tuple[str, ...], float]:
+        """Sums by label values."""
+        if name in self.gauges:
+            found = [point for callback in self.gauges[name] for point in callback(None)]
+        else:
+            found = [(value, labels) for point, value, labels in self.points if point == name]
+        sums: dict[tuple[str, ...], float] = {}
+        for value, labels in found:
+            sums[tuple(labels.values())] = sums.get(tuple(labels.values()), 0.0) + value
+        return sums
+
+    def watch(self, clock: Clock) -> TracedJobs:
+        meters, gauges = otel.figures_of(self, reading)
+        return TracedJobs(tracer=self, meters=meters, gauges=gauges, clock=clock)  # type: ignore[arg-type]
+
+
+class RealLibrary:
+    """OpenTelemetry's SDK with its in-memory exporters."""
+
+    def __init__(self) -> None:
+        reason = "opentelemetry-sdk is not installed"
+        trace = pytest.importorskip("opentelemetry.sdk.trace", reason=reason)
+        sdk_metrics = pytest.importorskip("opentelemetry.sdk.metrics", reason=reason)
+        from opentelemetry.metrics import Observation  # type: ignore[import-not-found]
+        from opentelemetry.sdk.metrics.export import InMemoryMetricReader  # type: ignore[import-not-found]
+        from opentelemetry.sdk.trace.export import SimpleSpanProcessor  # type: ignore[import-not-found]
+        from opentelemetry.sdk.trace.export.in_memory_span_exporter import (  # type: ignore[import-not-found]
+            InMemorySpanExporter,
+        )
+
+        self.exporter, self.reader, self.observation = InMemorySpanExporter(), InMemoryMetricReader(), Observation
+        self.tracers = trace.TracerProvider()
+        self.tracers.add_span_processor(SimpleSpanProcessor(self.exporter))
+        self.meters = sdk_metrics.MeterProvider(metric_readers=[self.reader])
+
+    def spans(self) -> list[Seen]:
+        return [
+            Seen(
+                span.name,
+                dict(span.attributes or {}),
+                [(event.name, dict(event.attributes or {})) for event in span.events],
+                (span.end_time - span.start_time) / 1e9,
+            )
+            for span in self.exporter.get_finished_spans()
+        ]
+
+    def metric(self, name: str) -> dict[tuple[str, ...], float]:
+        data = self.reader.get_metrics_data()
+        found = [] if data is None else [m for r in data.resource_metrics for s in r.scope_metrics for m in s.metrics]
+        points = [point for metric in found if metric.name == name for point in metric.data.data_points]
+        return {tuple(p.attributes.values()): p.sum if hasattr(p, "sum") else p.value for p in points}
+
+    def watch(self, clock: Clock) -> TracedJobs:
+        meters, gauges = otel.figures_of(self.meters.get_meter("test"), self.observation)
+        return TracedJobs(tracer=self.tracers.get_tracer("test"), meters=meters, gauges=gauges, clock=clock)
+
+
+@pytest.fixture(params=["stand-in", "opentelemetry"])
+def library(request: pytest.FixtureRequest) -> Iterator[Any]:
+    if request.param == "stand-in":
+        yield StandInLibrary()
+        return
+    real = RealLibrary()
+    yield real
+    real.tracers.shutdown()
+    real.meters.shutdown()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def queue(tmp_path: Path, clock: ManualClock) -> Iterator[WorkQueue]:
+    with WorkQueue(tmp_path / "q.sqlite", clock=clock) as opened:
+        yield opened
+
+
+def leased(queue: WorkQueue, count: int = 1) -> list[LeasedJob]:
+    queue.bulk_import((f"local:{n}", {}, None) for n in range(count))
+    return queue.ledger.lease("w", count, 600)
+
+
+def view(queue: WorkQueue, *, held: int = 0, active: int = 0) -> QueueView:
+    return QueueView(str(queue.ledger.path), queue.stats, lambda: 12.5, lambda: held, lambda: active)
+
+
+# spans and counters
+
+
+def test_a_job_is_a_span_from_its_lease_to_its_acknowledged_end(library, queue, clock):
+    watch, [job] = library.watch(clock), leased(queue)
+    watch.on_job_start(job)
+    assert library.spans() == []
+    clock.advance(2.5)
+    watch.on_job_end(job, JobEnd.ERROR, "timeout (dns): files.example.org did not answer")
+    [span] = library.spans()
+    assert span.name == "job"
+    assert span.attributes == {
+        "job.id": 1,
+        "artifact.id": "local:0",
+        "job.attempt": 1,
+        "job.outcome": "error",
+        "job.reason": "timeout (dns): files.example.org did not answer",
+    }
+    assert library.metric("contentdownload_jobs_failed_total") == {("timeout",): 1}
+    assert library.metric("contentdownload_job_duration_ms") == {("error",): 2500}
+
+
+def test_a_dispatch_that_leased_is_a_span_and_an_idle_look_is_none(library, queue, clock):
+    watch, jobs = library.watch(clock), leased(queue, 3)
+    watch.on_lease([], 0.5)
+    watch.on_lease(jobs, 0.25)
+    [span] = library.spans()
+    assert (span.name, span.attributes) == ("orchestrator.dispatch", {"leased": 3})
+    assert span.seconds == pytest.approx(0.25, abs=1e-3)
+    assert library.metric("contentdownload_jobs_leased_total") == {(): 3}
+    assert library.metric("contentdownload_dispatch_ms") == {(): 250}
+
+
+@pytest.mark.parametrize(
+    ("end", "name", "labels"),
+    [
+        (JobEnd.DONE, "contentdownload_jobs_completed_total", ("done",)),
+        (JobEnd.SKIPPED, "contentdownload_jobs_completed_total", ("skipped",)),
+        (JobEnd.RETRIED, "contentdownload_jobs_retried_total", ("retry-after",)),
+        (JobEnd.RELEASED, "contentdownload_jobs_released_total", ()),
+        (JobEnd.LOST, "contentdownload_leases_lost_total", ()),
+    ],
+)
+def test_every_end_is_counted_once_under_its_name(end, name, labels, library, queue, clock):
+    watch, [job] = library.watch(clock), leased(queue)
+    watch.on_job_start(job)
+    watch.on_job_end(job, end, "retry-after: later")
+    watch.on_job_end(job, end, "retry-after: later")
+    assert library.metric(name) == {labels: 1}
+    assert len(library.spans()) == 1
+
+
+@pytest.mark.parametrize("kind", ["resolver", "host"])
+def test_a_wait_for_a_place_is_an_event_of_the_job(kind, library, queue, clock):
+    """LIM-19."""
+    watch, [job] = library.watch(clock), leased(queue)
+    watch.on_job_start(job)
+    watch.on_wait(job, kind, "unpaywall", 0.75)
+    watch.on_job_end(job, JobEnd.DONE)
+    watch.on_wait(job, kind, "unpaywall", 0.25)  # a loser of a race that is told late
+    [span] = library.spans()
+    assert span.events == [(f"{kind}_concurrency_wait_ms", {"ms": 750, kind: "unpaywall"})]
+    assert library.metric("contentdownload_concurrency_wait_ms") == {(kind,): 1000}
+
+
+def test_a_wait_for_a_rate_feeds_the_rate_sleep_histogram_and_goes_on_to_the_record(library, clock):
+    """LIM-12."""
+    told: list[Any] = []
+
+    class Record(NullSink):
+        def rate_wait(self, key: str, delay_ms: int, **about: Any) -> None:
+            told.append((key, delay_ms, about))
+
+        def attempt(self, attempt: Any) -> None:
+            told.append(attempt)
+
+        def breaker_transition(self, *words: Any, **about: Any) -> None:
+            told.append((*words, about))
+
+    sink = library.watch(clock).attempts(Record())
+    sink.rate_wait("host:a.org", 1500, why="interval", work_id="w")
+    sink.rate_wait("host:a.org", 0, why="rate")
+    sink.attempt("an attempt")
+    sink.breaker_transition("a.org", "closed", "open", reason="x")
+    assert library.metric("contentdownload_rate_sleep_ms") == {("interval",): 1500}
+    assert told == [
+        ("host:a.org", 1500, {"why": "interval", "work_id": "w"}),
+        ("host:a.org", 0, {"why": "rate"}),
+        "an attempt",
+        ("a.org", "closed", "open", {"reason": "x"}),
+    ]
+
+
+# gauges
+
+
+def test_gauges_are_read_from_the_ledger_at_the_moment_of_asking(library, queue, clock):
+    """MET-06, MET-16: whoever changed the queue, and however often it is asked, the figure is the ledger's."""
+    hide = library.watch(clock).show(view(queue, held=7, active=2))
+    job, *_ = leased(queue, 5)
+    queue.ack(job.job_id, "done", fence=job.fence, lease_id=job.lease_id)
+    queue.bulk_import([("local:new", {}, None)])
+    for _ in range(3):
+        assert library.metric("contentdownload_queue_depth") == {(): 1}
+    assert library.metric("content_queue_depth") == {(): 1}
+    by_state = library.metric("contentdownload_queue_jobs")
+    assert {state: n for (state,), n in by_state.items() if n} == {"queued": 1, "in_progress": 4, "done": 1}
+    assert library.metric("contentdownload_jobs_inflight") == {(): 4}
+    assert library.metric("contentdownload_leases_held") == {(): 7}
+    assert library.metric("content_workers_active") == {(): 2}
+    assert library.metric("contentdownload_queue_oldest_seconds") == {(): 12.5}
+    hide()
+    assert library.metric("contentdownload_queue_depth") == {}
+    assert library.metric("contentdownload_leases_held") == {}
+
+
+def test_a_second_run_of_the_process_is_seen_too(library, queue, clock):
+    """A meter keeps the first gauge of a name; what it reads is another's from then on."""
+    library.watch(clock).show(view(queue, held=1))()
+    leased(queue, 2)
+    library.watch(clock).show(view(queue, held=3))
+    library.watch(clock).show(view(queue, held=4))
+    assert library.metric("contentdownload_leases_held") == {(): 7}
+    assert library.metric("contentdownload_jobs_inflight") == {(): 2}  # one ledger, read once
+
+
+def test_a_ledger_that_cannot_be_read_gives_no_figure_and_no_failure(library, queue, clock):
+    library.watch(clock).show(view(queue, held=3))
+    queue.close()
+    assert library.metric("contentdownload_queue_depth") == {}
+    assert library.metric("contentdownload_leases_held") == {(): 3}
+
+
+# waits before gates
+
+
+def keeper(clock: Clock, **limits: Any) -> SlotWaits:
+    host = HostLimit(**{"max_concurrent": 1, **limits.pop("host", {})})
+    return SlotWaits(Limits(clock=clock, default_host=host, store=MemoryStore(), **limits), clock)
+
+
+def stepped(steps: Steps[Any], clock: ManualClock, gate: SlotWaits, frees: Mapping[int, Callable[[], None]]) -> Any:
+    """Drive one work by hand: each time it is sent away a second goes by; `frees` says what happens then."""
+    step = next(steps)
+    for second in range(60):
+        answer = gate.ask(step)  # type: ignore[arg-type]
+        if not isinstance(answer, NotYet):
+            try:
+                steps.send(answer)
+            except StopIteration as end:
+                answer.release()
+                return end.value
+        clock.advance(1.0)
+        frees.get(second, lambda: None)()
+    raise AssertionError("never let in")
+
+
+def asks(gate: Gate) -> Steps[str]:
+    yield gate
+    return "in"
+
+
+def granted(gate: SlotWaits, what: Gate) -> Any:
+    permit = gate.ask(what)
+    assert not isinstance(permit, NotYet)
+    return permit
+
+
+@pytest.mark.parametrize(
+    ("taken", "limits", "told"),
+    [
+        (Gate("https://files.example.org/b", "other", "download"), {}, ("host", "files.example.org")),
+        (
+            Gate("https://elsewhere.org/b", "unpaywall", "download"),
+            {"resolver_slots": {"unpaywall": 1}},
+            ("resolver", "unpaywall"),
+        ),
+    ],
+)
+def test_the_time_without_a_place_is_told_with_what_was_lacking(taken, limits, told, clock):
+    """LIM-19, on the real limits."""
+    gate = keeper(clock, **limits)
+    other = granted(gate, taken)
+    waits: list[Any] = []
+    steps = gate.watched(asks(A_PDF), lambda *wait: waits.append(wait))
+    assert stepped(steps, clock, gate, {2: other.release}) == "in"
+    assert waits == [(*told, pytest.approx(3.0))]
+
+
+def test_a_place_that_another_process_holds_is_told_too(clock, tmp_path):
+    """Nobody tells us when such a place is free, so it is looked for at times; it is a wait for a place even so."""
+    path = tmp_path / "limits.sqlite"
+    one, two = (
+        Limits(clock=clock, default_host=HostLimit(max_concurrent=1), store=SharedStore(path, clock=clock))
+        for _ in range(2)
+    )
+    with contextlib.closing(one), contextlib.closing(two):
+        other, gate = granted(SlotWaits(one, clock), A_PDF), SlotWaits(two, clock)
+        waits: list[Any] = []
+        steps = gate.watched(asks(A_PDF), lambda *wait: waits.append(wait))
+        assert stepped(steps, clock, gate, {1: other.release}) == "in"
+    assert waits == [("host", "files.example.org", pytest.approx(2.0))]
+
+
+def test_a_wait_for_a_rate_is_not_told_as_a_wait_for_a_place(clock):
+    gate = keeper(clock, host={"max_concurrent": 4}, resolver_rates={"unpaywall": Rate(1, 5.0)})
+    granted(gate, A_PDF).release()
+    waits: list[Any] = []
+    assert stepped(gate.watched(asks(A_PDF), lambda *wait: waits.append(wait)), clock, gate, {}) == "in"
+    assert waits == []
+
+
+def test_an_open_gate_tells_nothing(clock):
+    gate = keeper(clock)
+    waits: list[Any] = []
+    assert stepped(gate.watched(asks(A_PDF), lambda *wait: waits.append(wait)), clock, gate, {}) == "in"
+    assert waits == []
+    assert gate._stands == {}
+
+
+def test_steps_pass_through_unchanged(clock):
+    """Values, exceptions and the closing of a generator reach the work as without a watcher."""
+    gate, heard = keeper(clock), []
+
+    def work() -> Steps[str]:
+        heard.append((yield Wait(1.0, "x")))
+        try:
+            yield Wait(2.0, "y")
+        except Cancelled as error:
+            heard.append(error)
+        try:
+            yield Wait(3.0, "z")
+        finally:
+            heard.append("closed")
+        return "unreached"
+
+    steps = gate.watched(work(), lambda *wait: None)
+    assert next(steps) == Wait(1.0, "x")
+    assert steps.send("value") == Wait(2.0, "y")
+    error = Cancelled()
+    assert steps.throw(error) == Wait(3.0, "z")
+    steps.close()
+    assert heard == ["value", error, "closed"]
+
+
+def test_an_exception_of_the_work_leaves_it(clock):
+    def work() -> Steps[str]:
+        yield Wait(1.0, "x")
+        raise ValueError("of the work")
+
+    steps = keeper(clock).watched(work(), lambda *wait: None)
+    next(steps)
+    with pytest.raises(ValueError, match="of the work"):
+        steps.send(None)
+
+
+def test_on_a_real_frontier_works_in_line_and_branches_of_races_are_told():
+    """Three works race through one place of a host: the second and third wait, in line and unasked."""
+    clock = SystemClock()
+    gate = keeper(clock, default_resolver_slots=9)
+    waits: list[tuple[int, str, str, float]] = []
+    inside = threading.Semaphore(1)
+
+    def branch(cancel: CancelToken) -> Steps[str]:
+        permit = yield A_PDF
+        assert inside.acquire(blocking=False)
+        yield Wait(clock.monotonic() + 0.05, "the transfer")
+        inside.release()
+        permit.release()
+        return "in"
+
+    def work() -> Steps[str]:
+        return (yield Race([branch], 1, CancelToken()))
+
+    over = threading.Semaphore(0)
+    with Frontier(gate=gate, clock=clock, threads=4) as frontier:
+        for n in range(3):
+            steps = gate.watched(work(), lambda kind, key, seconds, n=n: waits.append((n, kind, key, seconds)))
+            frontier.submit(steps, cancel=CancelToken(), on_done=lambda ended: over.release())
+        assert all(over.acquire(timeout=20) for _ in range(3))
+    assert sorted(kind for _, kind, _, _ in waits) == ["host", "host"]
+    assert {key for _, _, key, _ in waits} == {"files.example.org"}
+    shorter, longer = sorted(seconds for *_, seconds in waits)
+    assert 0.04 <= shorter < longer
+    assert longer >= 0.09
+
+
+# without the library
+
+
+def test_without_the_library_nothing_is_watched_and_nothing_stands_in_between(monkeypatch, queue, clock):
+    monkeypatch.setattr(otel, "import_module", missing)
+    watch, gate, sink, [job] = job_watch(clock), keeper(clock), NullSink(), leased(queue)
+    assert isinstance(watch, NullWatch)
+    assert watch.gate(gate) is gate
+    assert watch.attempts(sink) is sink
+    steps = asks(A_PDF)
+    assert watch.steps(job, steps) is steps
+    watch.show(view(queue))()
+    watch.on_lease([job], 1.0)
+    watch.on_job_start(job)
+    watch.on_wait(job, "host", "a.org", 1.0)
+    watch.on_job_end(job, JobEnd.DONE)
+
+
+def missing(name: str) -> Any:
+    raise ImportError(name)
+
+
+def test_the_library_is_not_loaded_before_a_run_begins():
+    code = "import sys; from DocsToKG.ContentDownload.telemetry import spans; sys.exit('opentelemetry' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], timeout=60)
+    assert done.returncode == 0
+
+
+def test_with_the_library_its_global_providers_are_used(monkeypatch, clock):
+    asked: list[str] = []
+    library = StandInLibrary()
+
+    class Module:
+        Observation = staticmethod(reading)
+
+        def get_meter(self, name: str) -> Any:
+            asked.append(name)
+            return library
+
+        def get_tracer(self, name: str) -> Any:
+            asked.append(name)
+            return library
+
+    monkeypatch.setattr(otel, "import_module", lambda name: Module())
+    assert isinstance(job_watch(clock), TracedJobs)
+    assert asked == ["docstokg.contentdownload"] * 2
+
+
+# names
+
+
+def test_names_are_unique_and_carry_no_unit_of_the_library():
+    names = [metric.name for metric in METRICS]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"(contentdownload|content)_[a-z_]+", name) for name in names)
+    assert all(metric.name.endswith("_total") == (metric.kind == "counter") for metric in METRICS)
+
+
+def test_no_metric_is_labeled_with_what_comes_from_outside():
+    """MET-26."""
+    allowed = {"state", "outcome", "reason", "kind", "rule"}
+    assert {label for metric in METRICS for label in metric.labels} <= allowed
+    assert len(spans._token("x" * 500 + ": y")) <= 40
+
+
+def test_every_metric_span_and_event_is_in_the_reference():
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    for metric in METRICS:
+        row = next((line for line in page.splitlines() if line.startswith(f"| `{metric.name}`")), "")
+        assert metric.kind in row, metric.name
+        assert all(f"`{label}`" in row for label in metric.labels), metric.name
+    for name in (metrics.JOB_SPAN, metrics.DISPATCH_SPAN, *metrics.WAIT_EVENTS.values()):
+        assert f"`{name}`" in page
+
+
+# at work
+
+
+class StandIn:
+    """As much of a pipeline as the orchestrator sees."""
+
+    def __init__(self, act: Callable[[WorkArtifact], Steps[DownloadOutcome]], gate: Limits) -> None:
+        self.gate = gate
+        self._act = act
+
+    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+        ctx.on_begin()
+        return (yield from self._act(artifact))
+
+
+@contextlib.contextmanager
+def orchestrated(
+    root: Path, library: Any, act: Callable[[WorkArtifact], Steps[DownloadOutcome]], works: list[str], **settings: Any
+) -> Iterator[tuple[Orchestrator, WorkQueue]]:
+    cfg = load_config(None, {}, environ={}, user_file=root / "none")
+    chosen = {"retry_backoff_seconds": 0, "jitter_seconds": 0, "max_workers": 4, **settings}
+    cfg = cfg.model_copy(update={"orchestrator": cfg.orchestrator.model_copy(update=chosen)})
+    clock = SystemClock()
+    gate = Limits(clock=clock, default_host=HostLimit(max_concurrent=1), default_resolver_slots=9)
+    record = RunTelemetry(root, run_id="r", config_hash="c", clock=clock, batch_window_s=0.005)
+    with WorkQueue(root / "q.sqlite") as queue, record:
+        queue.bulk_import((name, {}, None) for name in works)
+        pipeline: Any = StandIn(act, gate)
+        orchestrator = Orchestrator(cfg, queue, pipeline, record, watch=library.watch(clock))
+        orchestrator.start()
+        try:
+            yield orchestrator, queue
+        finally:
+            orchestrator.stop(grace_s=0.0)
+
+
+def test_an_orchestrator_at_work_shows_dispatch_jobs_waits_depth_and_throughput(library, tmp_path):
+    """TEST-05, LIM-19: with the real ledger, record, limits and threads."""
+    tries: Counter[str] = Counter()
+
+    def act(work: WorkArtifact) -> Steps[DownloadOutcome]:
+        permit = yield Gate("https://files.example.org/x.pdf", "test", "download")
+        yield Wait(SystemClock().monotonic() + 0.03, "the transfer")
+        permit.release()
+        tries[work.work_id] += 1
+        match work.work_id:
+            case "test:skip":
+                return DownloadOutcome(False, "skip", reason="robots")
+            case "test:broken":
+                return DownloadOutcome(False, "error", reason="not-found", meta={"retryable": False})
+            case "test:flaky" if tries[work.work_id] == 1:
+                return DownloadOutcome(False, "error", reason="timeout", meta={"retryable": True})
+        return DownloadOutcome(True, "success", path="x.pdf", reason="ok", meta={"sha256": "a" * 64})
+
+    works = ["test:1", "test:2", "test:skip", "test:broken", "test:flaky"]
+    with orchestrated(tmp_path, library, act, works) as (orchestrator, queue):
+        orchestrator.wait_until_drained()
+        assert library.metric("contentdownload_queue_depth") == {(): 0}
+        by_state = library.metric("contentdownload_queue_jobs")
+        assert {state: n for (state,), n in by_state.items() if n} == {"done": 3, "skipped": 1, "error": 1}
+        assert library.metric("contentdownload_leases_held") == {(): 0}
+        assert queue.stats()["total"] == 5
+    assert library.metric("contentdownload_queue_depth") == {}
+    jobs = [span for span in library.spans() if span.name == "job"]
+    ends = sorted((span.attributes["artifact.id"], span.attributes["job.outcome"]) for span in jobs)
+    assert ends == [
+        ("test:1", "done"),
+        ("test:2", "done"),
+        ("test:broken", "error"),
+        ("test:flaky", "done"),
+        ("test:flaky", "retried"),
+        ("test:skip", "skipped"),
+    ]
+    waits = [event for span in jobs for event in span.events]
+    assert len(waits) >= 3  # one place for five works
+    assert {(name, about["host"]) for name, about in waits} == {("host_concurrency_wait_ms", "files.example.org")}
+    dispatches = [span.attributes["leased"] for span in library.spans() if span.name == "orchestrator.dispatch"]
+    assert sum(dispatches) == 6
+    assert library.metric("contentdownload_jobs_leased_total") == {(): 6}
+    assert library.metric("contentdownload_jobs_completed_total") == {("done",): 3, ("skipped",): 1}
+    assert library.metric("contentdownload_jobs_failed_total") == {("not-found",): 1}
+    assert library.metric("contentdownload_jobs_retried_total") == {("timeout",): 1}
+
+
+def test_jobs_given_back_at_the_stop_end_their_spans(library, tmp_path):
+    begun = threading.Event()
+
+    def act(work: WorkArtifact) -> Steps[DownloadOutcome]:
+        begun.set()
+        yield Wait(SystemClock().monotonic() + 60.0, "a long wait")
+        raise AssertionError("never comes")
+
+    with orchestrated(tmp_path, library, act, ["test:1", "test:2"]):
+        assert begun.wait(20)
+        assert library.metric("contentdownload_jobs_inflight") == {(): 2}
+        assert library.metric("contentdownload_leases_held") == {(): 2}
+    assert [span.attributes["job.outcome"] for span in library.spans() if span.name == "job"] == ["released"] * 2
+    assert library.metric("contentdownload_jobs_released_total") == {(): 2}
+
+
+def test_an_end_that_the_ledger_refuses_is_told_as_lost(library, tmp_path):
+    go_on = threading.Event()
+    begun = threading.Event()
+
+    def act(work: WorkArtifact) -> Steps[DownloadOutcome]:
+        yield from ()
+        begun.set()
+        assert go_on.wait(20)
+        return DownloadOutcome(True, "success", path="x.pdf", reason="ok", meta={"sha256": "a" * 64})
+
+    with orchestrated(tmp_path, library, act, ["test:1"]) as (orchestrator, queue):
+        assert begun.wait(20)
+        assert queue.ledger.cancel(1, "withdrawn")
+        go_on.set()
+        orchestrator.wait_until_drained()
+    assert library.metric("contentdownload_leases_lost_total") == {(): 1}
+    assert library.metric("contentdownload_jobs_completed_total") == {}

@@ -1,0 +1,294 @@
+"""A run in several processes: one result, one record, one Ctrl+C (EXT-07)."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.errors import FolderInUse, RunError
+from DocsToKG.ContentDownload.inputs import coerce_works
+from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.ContentDownload.runner.many import ManyProcesses
+from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
+from DocsToKG.core.clock import SystemClock
+from DocsToKG.Sandbox.profile import SandboxServer
+
+MakeConfig = Callable[..., ContentDownloadConfig]
+LONG_S = 60.0
+SPEAKS = """
+import struct, sys
+(length,) = struct.unpack(">I", sys.stdin.buffer.read(4))
+order = sys.stdin.buffer.read(length).decode()
+print('{"up": "%s"}' % order, flush=True)
+sys.exit(0 if sys.stdin.readline().startswith("stop") else 5)
+"""
+
+
+def eventually(check: Callable[[], bool]) -> None:
+    until = time.monotonic() + LONG_S
+    while not check():
+        assert time.monotonic() < until, "it did not happen"
+        time.sleep(0.01)
+
+
+def is_there(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def file_urls(server: SandboxServer, count: int) -> list[str]:
+    copies = [copy for work in server.truth()["works"] for copy in work["copies"] if copy["kind"] == "repository"]
+    return [copy["url"] for copy in copies if copy["good"]][:count]
+
+
+@pytest.fixture
+def heard() -> list[str]:
+    return []
+
+
+@pytest.fixture
+def crew_of(heard):
+    """`crew_of(program, count)`: a crew that is gone at the end."""
+    crews = []
+
+    def make(program: str, count: int = 1, **more) -> Crew:
+        def hear(member: Member, word: Word) -> None:
+            heard.append(word.get("up", ""))
+
+        crew = Crew([sys.executable, "-c", program], b"x", count=count, on_word=hear, **more)
+        crews.append(crew)
+        crew.start()
+        return crew
+
+    yield make
+    for crew in crews:
+        crew.kill()
+
+
+def test_a_member_that_dies_is_replaced_and_a_stop_ends_all(crew_of, heard):
+    deaths = []
+    crew = crew_of(SPEAKS, 2, on_death=lambda: deaths.append(1))
+    eventually(lambda: len(heard) == 2)
+    crew.members[0].process.kill()
+    eventually(lambda: len(heard) == 3)
+    pids = [member.process.pid for member in crew.members]
+    crew.stop(0.0)
+    assert (len(pids), len(deaths), crew.deaths) == (2, 1, 1)
+    assert not any(map(is_there, pids))
+
+
+def test_members_that_cannot_begin_fail_the_crew_instead_of_starting_for_ever(crew_of):
+    failures = []
+    crew = crew_of("raise SystemExit(4)", on_failure=lambda kind, text: failures.append(text))
+    eventually(lambda: bool(failures))
+    crew.stop(0.0)
+    assert failures == ["worker processes end before they begin (exit code 4)"]
+    assert crew.deaths == 3
+
+
+def test_a_member_that_does_not_stop_is_killed(crew_of, heard):
+    stubborn = SPEAKS.replace("sys.exit(", "import time; time.sleep(600); sys.exit(")
+    crew = crew_of(stubborn)
+    eventually(lambda: len(heard) == 1)
+    [pid] = [member.process.pid for member in crew.members]
+    crew.stop(0.0, patience_s=0.1)
+    assert not is_there(pid)
+
+
+@pytest.mark.slow
+def test_several_processes_obtain_what_one_would(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """EXT-07: files, rows, figures and the text files of the record are those of one run."""
+    urls, told = file_urls(calm_sandbox, 25), []
+    cfg = make_config(calm_sandbox, tmp_path, orchestrator={"processes": 2, "lookahead": 4})
+    with DownloadRun(cfg, on_outcome=lambda work_id, outcome: told.append(work_id)) as run:
+        result = run.process_artifacts(urls)
+        status, figures = run.status(), run.figures()
+    assert (result.successful, result.already, result.failed, result.pending) == (25, 0, 0, 0)
+    assert (status.total, status.done, status.failed, status.left) == (25, 25, 0, 0)
+    assert status.bytes == figures.bytes > 0
+    assert len(told) == len(set(told)) == 25
+    lines = [json.loads(line) for line in (tmp_path / "manifest.jsonl").read_text().splitlines()]
+    with closing(sqlite3.connect(tmp_path / "manifest.sqlite")) as db:
+        rows = db.execute("SELECT doc_id, worker_id, run_id FROM manifests ORDER BY id").fetchall()
+        events = db.execute("SELECT COUNT(*) FROM http_events").fetchone()[0]
+    assert [(line["doc_id"], line["worker_id"], line["run_id"]) for line in lines] == rows
+    assert len((tmp_path / "attempts.jsonl").read_text().splitlines()) == events > 0
+    assert len({worker for _, worker, _ in rows}) == 2
+    assert len({run_id for _, _, run_id in rows}) == 1
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        again = run.process_artifacts(urls)
+    assert (again.successful, again.already) == (25, 25)
+
+
+@pytest.mark.slow
+def test_a_run_survives_the_death_of_a_process(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """EXT-07, FAIL-01: what it held is free at once, long before its leases run out; the counts are right."""
+    urls = file_urls(calm_sandbox, 25)
+    cfg = make_config(calm_sandbox, tmp_path, orchestrator={"processes": 2}, limits={"rate_factor": 1.0})
+    cfg.limits.hosts.clear()
+    with DownloadRun(cfg) as run:
+        run.enqueue(coerce_works(urls))
+        run.start()
+        assert isinstance(run._orchestrator, ManyProcesses)
+        crew = run._orchestrator.crew
+        eventually(lambda: run.status().done >= 1)
+        victim = crew.members[0].process
+        victim.kill()
+        run.wait()
+        run.stop()
+        result, status = run.result(), run.status()
+    assert crew.deaths >= 1
+    assert (result.successful, result.already, result.failed, result.pending) == (25, 0, 0, 0)
+    assert (status.done, status.left) == (25, 0)
+    assert not is_there(victim.pid)
+
+
+@pytest.mark.slow
+def test_an_error_of_the_run_in_one_process_ends_it_in_all(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """FAIL-11: the error is the one the process met, and the jobs are kept."""
+    cfg = make_config(calm_sandbox, tmp_path, orchestrator={"processes": 2})
+    with DownloadRun(cfg) as run:
+        run.enqueue(coerce_works(file_urls(calm_sandbox, 6)))
+        storage = cfg.storage.model_copy(update={"min_free_bytes": 1 << 60})
+        run._cfg = run._cfg.model_copy(update={"storage": storage})  # too late for this process, in time for the others
+        run.start()
+        run.wait()
+        with pytest.raises(RunError, match="MiB free"):
+            run.stop()
+    with WorkQueue(tmp_path / "state" / "ledger.sqlite") as queue:
+        assert queue.stats()["queued"] == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_one_signal_drains_all_processes(calm_sandbox, make_config, clean_environment, tmp_path, number):
+    """ORC-11, ORC-12: no lease, no process and no lock are left."""
+    root = tmp_path / "run"
+    cfg = make_config(calm_sandbox, root, limits={"rate_factor": 1.0})
+    settings = tmp_path / "run.json"
+    settings.write_text(cfg.model_dump_json(exclude_defaults=True))
+    with WorkQueue(root / "state" / "ledger.sqlite") as queue:
+        queue.bulk_import((f"url:{n}", {"pdf_urls": [url]}, None) for n, url in enumerate(file_urls(calm_sandbox, 25)))
+    words = ["queue", "run", "--processes", "2", "-c", str(settings)]
+    with subprocess.Popen(
+        [sys.executable, "-m", "DocsToKG.ContentDownload", *words],
+        env=clean_environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        process_group=0,
+    ) as command:
+        members = root / "state" / "ledger.sqlite.workers"
+        eventually(lambda: members.exists() and len(list(members.iterdir())) == 3)
+        pids = [int(path.read_text() or 0) for path in members.iterdir()]
+        with WorkQueue(root / "state" / "ledger.sqlite") as queue:
+            eventually(lambda: queue.stats()["done"] >= 1)
+            os.killpg(command.pid, number)  # as a terminal does
+            said = command.communicate(timeout=LONG_S)[1]
+            stats = queue.stats()
+    assert command.returncode == 0, said
+    assert "Stopping" in said
+    assert (stats["in_progress"], stats["error"]) == (0, 0)
+    assert stats["queued"] + stats["done"] + stats["skipped"] == 25
+    assert not any(map(is_there, pids))
+    assert list(members.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_when_the_run_is_killed_its_processes_end_and_the_folder_is_free(calm_sandbox, make_config, tmp_path):
+    """ORC-12: until the last of them is gone, nobody else may work in the folder."""
+    program = """
+import pickle, sys
+from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.ContentDownload.inputs import coerce_works
+cfg, urls = pickle.load(sys.stdin.buffer)
+with DownloadRun(cfg) as run:
+    run.enqueue(coerce_works(urls))
+    run.start()
+    run.wait()
+"""
+    cfg = make_config(calm_sandbox, tmp_path, orchestrator={"processes": 2}, limits={"rate_factor": 1.0})
+    urls = file_urls(calm_sandbox, 25)
+    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE) as command:
+        assert command.stdin is not None
+        command.stdin.write(pickle.dumps((cfg, urls)))
+        command.stdin.close()
+        members = tmp_path / "state" / "ledger.sqlite.workers"
+        eventually(lambda: members.exists() and len(list(members.iterdir())) == 3)
+        command.kill()
+    for _ in range(600):
+        try:
+            with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+                assert run.process_artifacts(urls).complete
+            break
+        except FolderInUse:
+            time.sleep(0.05)
+    else:
+        pytest.fail("the folder was never free")
+    assert list(members.iterdir()) == []
+
+
+def test_no_thread_is_left_after_a_crew(crew_of, heard):
+    before = threading.active_count()
+    crew = crew_of(SPEAKS, 2)
+    eventually(lambda: len(heard) == 2)
+    crew.stop(0.0)
+    assert threading.active_count() == before
+
+
+def test_a_guest_writes_rows_and_the_host_the_files_and_the_summary(tmp_path):
+    """TEL: one record, however many write to it; a guest may be gone without a word."""
+
+    def record(work_id: str) -> ManifestRecord:
+        outcome = DownloadOutcome(True, "success", path="x.pdf", reason="ok", meta={"sha256": "a" * 64})
+        return ManifestRecord.of(WorkArtifact(work_id), outcome, lease_id=f"lease_{work_id}", path="x.pdf")
+
+    def lines() -> list[str]:
+        return [json.loads(line)["doc_id"] for line in (tmp_path / "manifest.jsonl").read_text().splitlines()]
+
+    common = {"run_id": "r", "config_hash": "c", "clock": SystemClock()}
+    with (
+        RunTelemetry(tmp_path, share="host", **common) as host,
+        RunTelemetry(tmp_path, share="guest", **common) as guest,
+    ):
+        guest.finish(record("a"))
+        guest.flush()
+        assert lines() == []
+        host.follow()
+        host.flush()
+        assert lines() == ["a"]
+        host.finish(record("b"))
+        guest.finish(record("c"))
+        guest.flush()
+        host.flush()
+        assert sorted(lines()) == ["a", "b", "c"]
+        guest.finish(record("d"))
+        guest.close()
+    assert sorted(lines()) == ["a", "b", "c", "d"]
+    assert json.loads((tmp_path / "summary.json").read_text())["obtained"] == 4
+    with RunTelemetry(tmp_path, **common) as again:
+        assert again.repairs == ()

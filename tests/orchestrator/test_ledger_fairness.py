@@ -1,0 +1,130 @@
+"""Leasing is fair over hosts where they are known, keeps to priorities, and reads only what it hands out."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.ledger.base import NewJob, Release
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
+
+def enqueue(ledger, **shares):
+    """So many jobs of each host, sorted by host; `none` has no host."""
+    names = [(host, n) for host, count in shares.items() for n in range(count)]
+    ledger.enqueue_many([NewJob(f"{host}:{n}", {}, host_key=None if host == "none" else host) for host, n in names])
+
+
+def hosts(jobs):
+    return Counter(job.host_key or "none" for job in jobs)
+
+
+def test_one_host_does_not_fill_a_lease_while_others_wait(ledger):
+    """ORC-03, EXT-03: ten thousand jobs of one host come first in age, and others still get their share."""
+    enqueue(ledger, a=10_000, b=30, c=30)
+    assert hosts(ledger.lease("w", 30, 60)) == {"a": 10, "b": 10, "c": 10}
+    assert hosts(ledger.lease("w", 60, 60)) == {"a": 20, "b": 20, "c": 20}
+    assert hosts(ledger.lease("w", 60, 60)) == {"a": 60}
+
+
+def test_places_that_small_hosts_do_not_need_go_to_the_others(ledger):
+    enqueue(ledger, a=100, b=2, c=5)
+    assert hosts(ledger.lease("w", 20, 60)) == {"a": 13, "b": 2, "c": 5}
+
+
+def test_small_leases_go_round_over_the_hosts(ledger):
+    """Whoever takes one job at a time must not take them all from the first host."""
+    enqueue(ledger, a=50, b=50, c=50)
+    assert [ledger.lease("w", 1, 60)[0].host_key for _ in range(7)] == ["a", "b", "c", "a", "b", "c", "a"]
+
+
+def test_more_hosts_than_places_all_get_their_turn(ledger):
+    enqueue(ledger, **{f"h{n:03}": 3 for n in range(50)})
+    taken = Counter()
+    for _ in range(10):
+        taken += hosts(ledger.lease("w", 5, 60))
+    assert taken == {f"h{n:03}": 1 for n in range(50)}
+
+
+def test_jobs_of_one_host_and_jobs_without_one_go_by_age(ledger):
+    enqueue(ledger, none=5, a=5)
+    jobs = ledger.lease("w", 6, 60)
+    assert hosts(jobs) == {"none": 3, "a": 3}
+    for host in (None, "a"):
+        assert [job.artifact_id[-1] for job in jobs if job.host_key == host] == ["0", "1", "2"]
+
+
+def test_neither_kind_waits_for_the_other(ledger):
+    enqueue(ledger, none=100, a=100)
+    assert hosts(ledger.lease("w", 1, 60)[0] for _ in range(10)) == {"none": 5, "a": 5}
+
+
+def test_a_higher_priority_goes_first_whatever_the_host(ledger):
+    """EXT-02."""
+    enqueue(ledger, a=5, none=5, b=5)
+    ledger.enqueue_many(
+        [NewJob("vip:1", {}, priority=9, host_key="a"), NewJob("vip:2", {}, priority=9), NewJob("low", {}, priority=-1)]
+    )
+    jobs = ledger.lease("w", 30, 60)
+    assert {job.artifact_id for job in jobs[:2]} == {"vip:1", "vip:2"}
+    assert [job.priority for job in jobs] == [9, 9, *[0] * 15, -1]
+
+
+def test_a_release_that_names_a_host_puts_the_job_in_that_hosts_line(ledger):
+    enqueue(ledger, none=4)
+    for job in ledger.lease("w", 3, 60):
+        ledger.release(Release(job.job_id, job.fence, job.lease_id, host_key="slow.example"))
+    assert hosts(ledger.lease("w", 2, 60)) == {"slow.example": 1, "none": 1}
+
+
+def test_a_job_type_finds_its_jobs_among_the_hosts_of_others(ledger):
+    enqueue(ledger, **{f"h{n}": 2 for n in range(20)})
+    ledger.enqueue_many([NewJob("mine", {}, job_type="mine", host_key="h7")])
+    found = [job for _ in range(21) for job in ledger.lease("w", 1, 60, job_type="mine")]
+    assert [job.artifact_id for job in found] == ["mine"]
+
+
+@pytest.mark.parametrize("limit", [1, 8, 64])
+def test_a_lease_reads_about_as_many_entries_as_it_hands_out(ledger, limit):
+    """No scan: SQLite's own count of virtual machine steps stays bounded whatever waits."""
+    enqueue(ledger, a=6000, none=2000, **{f"h{n:04}": 1 for n in range(2000)})
+    connection, steps = None, [0]
+    ledger.heartbeat("w", 60)
+
+    def count() -> int:
+        steps[0] += 1
+        return 0
+
+    def arm(tx):
+        nonlocal connection
+        connection = tx._connection
+        connection.set_progress_handler(count, 100)
+
+    ledger._writer.call(arm)
+    assert len(ledger.lease("w", limit, 60)) == limit
+    ledger._writer.call(lambda tx: connection.set_progress_handler(None, 0))
+    assert steps[0] * 100 < 5_000 + limit * 1_500
+
+
+shares = st.dictionaries(st.sampled_from(["none", "a", "b", "c", "d"]), st.integers(1, 12), min_size=1)
+
+
+@settings(max_examples=25, deadline=None)
+@given(shares, st.lists(st.integers(1, 9), min_size=1, max_size=6))
+def test_every_lease_is_full_and_shares_are_even(tmp_path_factory, left, limits):
+    path = tmp_path_factory.mktemp("fair") / "ledger.sqlite"
+    with SqliteLedger(path, clock=ManualClock()) as ledger:
+        enqueue(ledger, **left)
+        left = Counter(left)
+        for limit in limits:
+            before = sum(left.values())
+            taken = hosts(ledger.lease("w", limit, 60))
+            left -= taken
+            assert sum(taken.values()) == min(limit, before)
+            with_more = [taken[host] for host in left if host != "none"]
+            known = [count for host, count in taken.items() if host != "none"]
+            assert not with_more or max(known, default=0) - min(with_more) <= 1

@@ -1,0 +1,103 @@
+"""The measurements run, and their figures hang together. With tiny numbers: nothing here says how fast anything is."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def bench(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(
+        [sys.executable, "-m", f"bench.{name}", *words], capture_output=True, text=True, cwd=ROOT, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def figures(path: Path) -> dict[str, Any]:
+    return dict(json.loads(path.read_text()))
+
+
+@pytest.mark.slow
+def test_the_ledger_is_measured_against_the_floor_at_each_size(tmp_path: Path) -> None:
+    out = tmp_path / "ledger.json"
+    done = bench("ledger", "--rows=50,200", "--jobs=60", "--batch=20", "--rounds=2", f"--out={out}")
+    found = figures(out)
+    kinds = {(row["what"], row["rows"], row["beside"]) for row in found["rows"]}
+    assert len(kinds) == len(found["rows"]) == 8
+    assert all(row["ratio"] > 0 and row["cpu_ratio"] > 0 for row in found["rows"])
+    assert {"cpu", "cores", "load_1m", "python", "sqlite"} <= set(found["machine"])
+    assert "peers: left out" in done.stderr
+    assert "lease and finish" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_run_over_hosts_is_measured_against_what_the_caps_allow(tmp_path: Path) -> None:
+    out = tmp_path / "hosts.json"
+    words = ("--items=60", "--hosts=6", "--workers=12", "--per_host=3", "--delay=0.02", f"--out={out}")
+    bench("hosts", *words)
+    (row,) = figures(out)["rows"]
+    assert row["done"] == row["items"] == 60
+    assert row["most_per_host"] <= 3
+    assert 0 < row["share"] <= 1
+
+
+def rows_of(path: Path) -> dict[str, list[Any]]:
+    """What a file holds when all is done, but for times, names that are drawn, and hashes."""
+    with closing(sqlite3.connect(path)) as db:
+        jobs = "SELECT artifact_id, artifact_json, payload_digest, state, due, attempts, fence, outcome, result_json"
+        history = "SELECT link, job_id, event, from_state, to_state, fence, attempts, reason, length(hash)"
+        return {
+            "jobs": db.execute(f"{jobs} FROM jobs ORDER BY id").fetchall(),
+            "history": db.execute(f"{history} FROM job_history ORDER BY seq").fetchall(),
+            "counts": db.execute("SELECT state, n FROM job_counts WHERE n > 0 ORDER BY state").fetchall(),
+            "heads": db.execute("SELECT tenant, shard, link FROM history_heads").fetchall(),
+        }
+
+
+def test_the_floor_writes_the_rows_of_the_ledger(tmp_path: Path) -> None:
+    """Else it would be no floor."""
+    from bench.ledger import FLOOR, LEDGER, Bench
+
+    written = []
+    for side in (LEDGER, FLOOR):
+        path = tmp_path / f"{side}.sqlite"
+        measured = Bench(path, jobs=5, batch=5)
+        measured.enqueue(side)
+        measured.work_off(side)
+        written.append(rows_of(path))
+    assert len(written[0]["history"]) == 15
+    assert written[0] == written[1]
+
+
+def test_the_shortest_run_is_that_of_the_largest_host_or_of_the_workers() -> None:
+    from bench.hosts import shares, shortest_s
+
+    assert shortest_s([9, 1], workers=100, per_host=4, delay_s=1.0) == 3.0
+    assert shortest_s([4] * 40, workers=8, per_host=4, delay_s=1.0) == 20.0
+    counts = shares(5000, 40)
+    assert sum(counts) == 5000
+    assert 640 < 5000 / shortest_s(counts, workers=160, per_host=4, delay_s=0.05) < 660
+
+
+def test_the_papers_of_the_origin_differ_and_open() -> None:
+    import io
+
+    import pikepdf
+    from bench.origin import Papers
+
+    papers = Papers(20_000)
+    first, second = papers.paper(1), papers.paper(2)
+    assert first != second
+    assert len(first) == len(second)
+    with pikepdf.open(io.BytesIO(second)) as pdf:
+        assert len(pdf.pages) == 2
