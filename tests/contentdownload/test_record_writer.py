@@ -497,10 +497,14 @@ def test_a_full_disk_stops_the_run_by_name(tmp_path: Path) -> None:
     record = record_in(tmp_path)
     record.open()
     record._db.execute("PRAGMA max_page_count = 1")
-    with pytest.raises(DiskFull, match="free some space"):  # while it is fed, or at the latest when it is flushed
+
+    def feed() -> None:
         for number in range(200):
             record.finish(obtained(f"doi:10.1/{number}", title="t" * 1000), then=lambda: told.append("too early"))
         record.flush()
+
+    with pytest.raises(DiskFull, match="free some space"):  # while it is fed, or at the latest when it is flushed
+        feed()
     with pytest.raises(DiskFull):
         record.close()
     assert told == []
