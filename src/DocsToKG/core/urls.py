@@ -8,6 +8,7 @@ form sorts it and drops tracking parameters, so that two spellings of one addres
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import unquote_plus, urljoin
 
 import ada_url
@@ -41,12 +42,15 @@ class BadUrl(ValueError):
     """The text is not an absolute http or https URL."""
 
 
+# One exchange asks for the forms of its address a dozen times; few are remembered, as hostile ones may be long.
+@lru_cache(maxsize=256)
 def request_url(url: str) -> str:
     """The form that is sent: canonical host, port, path and percent-encoding, query order kept, no fragment."""
     parsed = _parse(url)
     return _assemble(parsed, _percent(parsed.search))
 
 
+@lru_cache(maxsize=256)
 def index_url(url: str) -> str:
     """The form that is compared: as `request_url`, with tracking parameters dropped and the query sorted."""
     parsed = _parse(url)
@@ -58,6 +62,7 @@ def index_url(url: str) -> str:
 canonical_url = index_url
 
 
+@lru_cache(maxsize=256)
 def host_key(url: str) -> str:
     """`host` or `host:port`, lower case, without default ports or user info."""
     return str(_parse(url).host)
