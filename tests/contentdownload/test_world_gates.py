@@ -37,7 +37,13 @@ class World:
 def world(make_config: Callable[..., ContentDownloadConfig], tmp_path_factory: pytest.TempPathFactory) -> World:
     root = tmp_path_factory.mktemp("world")
     with SandboxServer(works=WORKS) as server:
-        config = make_config(server, root, orchestrator={"max_workers": 32, "retry_backoff_seconds": 1}, resolvers=DEAD)
+        config = make_config(
+            server,
+            root,
+            orchestrator={"max_workers": 32, "retry_backoff_seconds": 1},
+            resolvers=DEAD,
+            breakers={"max_open_seconds": 4},  # what the dead source costs is time, and not the subject here
+        )
         with DownloadRun(config) as run:
             run.process_artifacts(server.identifiers(WORKS))
             figures = run.figures()

@@ -223,6 +223,8 @@ def test_openaire_knows_the_pages_of_repositories(calm, get, first_with):
         ("https://api.datacite.org/dois/10.5281/zenodo.1", 404),
         ("https://api.fatcat.wiki/v0/release/lookup?doi=10.1/x", 404),
         ("https://api.core.ac.uk/v3/search/works/?q=x", 401),
+        ("https://api.archives-ouvertes.fr/search/?q=x", 200),
+        ("https://www.osti.gov/api/v1/records?doi=10.1/x", 200),
     ],
 )
 def test_other_indexes_say_that_they_know_nothing(calm, get, address, status):

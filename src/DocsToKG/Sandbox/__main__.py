@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         base = Faults.none() if options.no_faults else Faults()
         faults = base.with_settings(options.fault)
         world = World(seed=options.seed, count=options.works, size_bytes=options.size, faults=faults)
+        if not (math.isfinite(options.rate_factor) and options.rate_factor > 0):
+            raise ValueError(f"--rate-factor {options.rate_factor} is not a number above 0")
         limits = Limits(rate_factor=options.rate_factor)
     except ValueError as error:
         print(f"sandbox: {error}", file=sys.stderr)

@@ -48,6 +48,8 @@ HOST_LIMITS: Mapping[str, HostLimit] = {
     "api.datacite.org": HostLimit(500 / 300, 10, 4),
     "api.fatcat.wiki": HostLimit(2, 5, 4),
     "api.core.ac.uk": HostLimit(0.5, 5, 4),
+    "api.archives-ouvertes.fr": HostLimit(2, 5, 4),
+    "www.osti.gov": HostLimit(2, 5, 4),
     "web.archive.org": HostLimit(10, 10, 4),
     "web.archive.org/cdx": HostLimit(0.5, 5, 4),
 }

@@ -1,7 +1,7 @@
-"""Indexes that know less: DOAJ, OpenAIRE, DataCite, fatcat and CORE, each in the shape of its namesake.
+"""Indexes that know less: DOAJ, OpenAIRE, DataCite, fatcat, CORE, HAL and OSTI, each in the shape of its namesake.
 
-DOAJ knows the landing pages of gold works, OpenAIRE those of copies in repositories. DataCite, fatcat and CORE answer
-that they know nothing, which is what most works meet there.
+DOAJ knows the landing pages of gold works, OpenAIRE those of copies in repositories. The others answer that they know
+nothing, which is what most works meet there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ _OPENAIRE_SEARCH = "/graph/v3/research-products"
 
 class SmallIndexes:
     name = "small_indexes"
-    hosts = ("doaj.org", "api.openaire.eu", "api.datacite.org", "api.fatcat.wiki", "api.core.ac.uk")
+    hosts = (
+        "doaj.org",
+        "api.openaire.eu",
+        "api.datacite.org",
+        "api.fatcat.wiki",
+        "api.core.ac.uk",
+        "api.archives-ouvertes.fr",
+        "www.osti.gov",
+    )
 
     def __init__(self, web: Web) -> None:
         self._web = web
@@ -31,6 +39,10 @@ class SmallIndexes:
                 return self._openaire(request)
             case "api.core.ac.uk":
                 return _core(request)
+            case "api.archives-ouvertes.fr":
+                return json_reply({"response": {"numFound": 0, "start": 0, "docs": []}})
+            case "www.osti.gov":
+                return json_reply([], headers={"X-Total-Count": "0"})
             case "api.datacite.org":
                 title = "The resource you are looking for doesn't exist."
                 return json_reply({"errors": [{"status": "404", "title": title}]}, 404)
