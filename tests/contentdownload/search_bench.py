@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -117,6 +117,15 @@ class Bench:
         pipeline = self._pipeline()
         try:
             return pipeline.process(work)
+        finally:
+            pipeline.close()
+
+    def run_again(self, tries: int, work: WorkArtifact = WORK) -> Iterator[DownloadOutcome]:
+        """The outcomes of several tries in one process; the bench may be changed between them."""
+        pipeline = self._pipeline()
+        try:
+            for _ in range(tries):
+                yield pipeline.process(work)
         finally:
             pipeline.close()
 

@@ -152,7 +152,17 @@ def test_wrong_usage_exits_2() -> None:
     [
         (InputError("nothing usable in ids.txt"), 2, "Error: nothing usable in ids.txt\n"),
         (DiskFull("12 MB left"), 1, "Error: 12 MB left\n"),
-        (PermissionError(13, "Permission denied", "runs"), 1, "Error: [Errno 13] Permission denied: 'runs'\n"),
+        (
+            PermissionError(13, "Permission denied", "runs"),
+            1,
+            "Error: runs: Permission denied; check who may read and write there, or name another place\n",
+        ),
+        (
+            OSError(28, "No space left on device"),
+            1,
+            "Error: No space left on device; make room, then run the same command again\n",
+        ),
+        (OSError("odd"), 1, "Error: odd; run again with --debug before the command to see where\n"),
         (ValueError(SECRET), 1, "Error: unexpected ValueError. Run again with --debug to see where.\n"),
         (KeyboardInterrupt(), 130, "Interrupted.\n"),
     ],

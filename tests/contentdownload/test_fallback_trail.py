@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.resolvers.known_copies import is_refused
 from DocsToKG.core.clock import ManualClock
 
 
@@ -37,3 +38,61 @@ def test_an_answer_counts_as_tried_whatever_the_others_said(trail: Trail) -> Non
 
 def test_without_a_candidate_there_was_no_wait(trail: Trail) -> None:
     assert not trail.only_waited
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        CandidateRejected(Reason.HTTP_STATUS, "status 451", url="https://cdn.a.org/final", http_status=451),
+        CandidateRejected(Reason.ROBOTS, "robots.txt disallows it", url="https://cdn.a.org/final"),
+    ],
+)
+def test_what_its_owner_refused_is_not_looked_up_in_archives(trail: Trail, problem: CandidateRejected) -> None:
+    """Neither the address that was asked nor the one it led to, though a source has named it as well."""
+    trail.learn(WorkArtifact("", pdf_urls=("https://a.org/1",)))
+    trail.missed("unpaywall", problem, DownloadPlan("https://a.org/1", "unpaywall"))
+    trail.missed("unpaywall", CandidateRejected(Reason.HTTP_STATUS, http_status=404), plan("https://b.org/2"))
+    trail.look_back()
+    assert trail.work.pdf_urls == ("https://a.org/1", "https://b.org/2")
+    refused = [is_refused(trail.work, f"https://{place}") for place in ("a.org/1", "cdn.a.org/final", "b.org/2")]
+    assert refused == [True, True, False]
+
+
+def test_a_robots_txt_that_could_not_be_read_is_no_refusal(trail: Trail) -> None:
+    trail.missed("unpaywall", TransientFailure(Reason.ROBOTS, "robots.txt: unreachable"), plan("https://a.org/1"))
+    trail.look_back()
+    assert not is_refused(trail.work, "https://a.org/1")
+    assert trail.work.pdf_urls == ()
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        CandidateRejected(Reason.ROBOTS),
+        CandidateRejected(Reason.TLS_ERROR),
+        TransientFailure(Reason.CONN_ERROR),
+        TransientFailure(Reason.TIMEOUT),
+        TransientFailure(Reason.BREAKER_OPEN),
+    ],
+    ids=lambda problem: problem.reason,
+)
+def test_a_copy_whose_host_is_in_the_way_may_be_had_from_another(
+    trail: Trail, problem: CandidateRejected | TransientFailure
+) -> None:
+    first, second = plan("https://export.arxiv.org/pdf/2101.00001"), plan("https://arxiv.org/pdf/2101.00001")
+    assert trail.is_new(first)
+    assert not trail.is_new(second)
+    trail.missed("arxiv", problem, first)
+    assert not trail.is_new(plan("http://export.arxiv.org/pdf/2101.00001"))
+    assert trail.is_new(second)
+
+
+def test_a_copy_that_one_host_has_answered_for_is_not_asked_for_at_another(trail: Trail) -> None:
+    first = plan("https://export.arxiv.org/pdf/2101.00001")
+    assert trail.is_new(first)
+    trail.missed("arxiv", CandidateRejected(Reason.HTTP_STATUS, http_status=404), first)
+    assert not trail.is_new(plan("https://arxiv.org/pdf/2101.00001"))
+
+
+def plan(url: str) -> DownloadPlan:
+    return DownloadPlan(url, "arxiv")

@@ -53,15 +53,28 @@ def test_a_copy_under_another_licence_is_left_out(wanted: str, said: str | None,
     assert filters(license=wanted).refuses_plan(plan(license=said), work()) == why
 
 
-def test_a_copy_that_names_no_licence_has_that_of_the_work() -> None:
+@pytest.mark.parametrize("version", [None, "publishedVersion", "submittedVersion"])
+def test_a_copy_that_names_no_licence_has_none(version: str | None) -> None:
+    """The licence that the work is said to have is that of another copy."""
     wanted = filters(license="cc-by")
-    assert wanted.refuses_plan(plan(), work(license="cc-by")) is None
+    assert wanted.refuses_plan(plan(version=version), work(license="cc-by")) == "licence unknown"
     assert wanted.refuses_plan(plan(license="cc-by-nc"), work(license="cc-by")) == "licence cc-by-nc is not cc-by"
 
 
-def test_the_licence_of_the_article_does_not_cover_what_was_submitted() -> None:
-    submitted = plan(version="submittedVersion")
-    assert filters(license="cc-by").refuses_plan(submitted, work(license="cc-by")) == "licence unknown"
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        ((), None),
+        (("cc-by",), None),
+        (("cc-by-nc", "cc-by"), None),
+        (("cc-by-nc",), "licence cc-by-nc is not cc-by"),
+    ],
+)
+def test_a_work_is_refused_by_the_licences_told_of_its_copies_when_none_is_wanted(
+    told: tuple[str, ...], why: str | None
+) -> None:
+    assert filters(license="cc-by").refuses_told(told) == why
+    assert filters(version="published").refuses_told(told) is None
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.config.rules import source_rules
-from DocsToKG.ContentDownload.errors import ConfigError, TransientFailure
+from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
 from DocsToKG.ContentDownload.net.client import RateRetryClient
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.ContentDownload.storage.local import LocalStore
@@ -42,6 +42,8 @@ class Host(BaseHTTPRequestHandler):
             return self._answer(200, b"User-agent: *\nDisallow: /private", {"Content-Type": "text/plain"})
         if self.path == "/busy":
             return self._answer(429, b"", {"Retry-After": "1"} if len(type(self).asked) == 1 else {})
+        if self.path.startswith("/forbidden"):
+            return self._answer(403, b"no", {"Content-Type": "text/plain"})
         if self.path == "/stall":
             return self._slowly(PDF[:2000], b"x", every_s=0.05)
         if self.path == "/long":
@@ -106,15 +108,29 @@ def configured(host: Any, tmp_path: Path) -> Settings:
 
 
 @contextmanager
-def landing(cfg: ContentDownloadConfig, root: Path) -> Iterator[RateRetryClient]:
+def open_network(cfg: ContentDownloadConfig, root: Path) -> Iterator[bootstrap.Network]:
     clock = SystemClock()
     limits = bootstrap._limits(cfg, clock)
     opened = bootstrap.open_network(cfg, store=LocalStore(root), attempts=NullSink(), clock=clock, limits=limits)
     with opened as network:
+        yield network
+    limits.close()
+
+
+@contextmanager
+def landing(cfg: ContentDownloadConfig, root: Path) -> Iterator[RateRetryClient]:
+    with open_network(cfg, root) as network:
         client = network.clients["landing"]
         assert isinstance(client, RateRetryClient)
         yield client
-    limits.close()
+
+
+def ask_for(network: bootstrap.Network, source: str, url: str) -> int:
+    """The status that a source's client gets for a file."""
+    client = network.clients[source]
+    assert isinstance(client, RateRetryClient)
+    with client.stream(url) as body:
+        return body.status
 
 
 def seconds_until_given_up(client: RateRetryClient, url: str) -> float:
@@ -172,6 +188,38 @@ def test_the_archive_is_left_alone_for_a_minute_as_shipped(configured: Settings,
     with landing(configured(), tmp_path) as client, pytest.raises(TransientFailure) as caught:
         client.get("https://web.archive.org/busy", role=Role.LANDING)
     assert caught.value.retry_after_s == 60.0
+
+
+@pytest.mark.parametrize(("stop", "requests"), [(True, 5), (False, 7)])
+def test_a_house_that_refuses_five_times_in_a_row_is_asked_no_more_by_anybody(
+    configured: Settings, host: type[Host], tmp_path: Path, stop: bool, requests: int
+) -> None:
+    """limits.hosts.<host>.stop_on_403"""
+    limits = {"shared": False, "rate_factor": 1000, "hosts": {"a.org": {"stop_on_403": stop}}}
+    with open_network(configured(limits=limits), tmp_path) as network:
+        for number in range(6):
+            with pytest.raises(CandidateRejected):
+                ask_for(network, "landing", f"https://a.org/forbidden/{number}")
+        with pytest.raises(CandidateRejected) as caught:
+            ask_for(network, "arxiv", "https://a.org/forbidden/x")
+        assert ask_for(network, "landing", "https://b.org/x.pdf") == 200
+        assert network.refusals is not None
+        assert len(network.refusals.notes) == int(stop)
+    assert caught.value.http_status == 403
+    assert len([path for path in host.asked if path.startswith("/forbidden")]) == requests
+
+
+def test_a_house_that_refused_us_is_told_in_the_summary_once(configured: Settings, tmp_path: Path) -> None:
+    cfg = configured(
+        limits={"shared": False, "rate_factor": 1000, "hosts": {"pub.org": {"stop_on_403": True}}},
+        storage={"root_dir": str(tmp_path), "min_free_bytes": 0},
+        telemetry={"manifest_path": str(tmp_path / "manifest.jsonl")},
+        queue={"path": str(tmp_path / "state" / "ledger.sqlite")},
+    )
+    with DownloadRun(cfg) as run:
+        run.process_artifacts([f"https://pub.org/forbidden/{number}.pdf" for number in range(8)])
+    notes = json.loads((tmp_path / "summary.json").read_text())["notes"]
+    assert len([note for note in notes if note.startswith("pub.org answered 403 5 times")]) == 1, notes
 
 
 def test_settings_of_one_source_alone_reach_it(configured: Settings) -> None:

@@ -71,6 +71,13 @@ def test_a_licence_without_a_name_keeps_the_words_of_its_source(tmp_path: Path) 
     assert (line["license"], line["license_raw"]) == (None, "publisher-specific-oa")
 
 
+def test_the_licence_of_another_copy_is_not_that_of_the_file(tmp_path: Path) -> None:
+    plan = DownloadPlan("https://a.org/1", "a", version="acceptedVersion", host_type="repository")
+    learns = WorkArtifact("doi:10.1/x", license="cc-by")
+    line = recorded(tmp_path, bench(Source("a", plans=(plan,), learns=learns), good=plan.url).run())
+    assert (line["status"], line["license"], line["license_raw"]) == ("ok", None, None)
+
+
 def test_a_miss_is_recorded_with_every_candidate_and_one_sentence(tmp_path: Path) -> None:
     plans = (
         DownloadPlan("https://a.org/1?token=secret", "a", evidence="url_for_pdf"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,10 +14,14 @@ import typer
 from typer.testing import CliRunner, Result
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt, SourceOutcome, Verb
+from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.cli.catalog import catalog_app
+from DocsToKG.ContentDownload.cli.outcome import print_outcome, result_json
 from DocsToKG.ContentDownload.cli.report import report
 from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.runner.status import counted
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
+from DocsToKG.ContentDownload.telemetry.results import ResultRow
 from DocsToKG.core.clock import ManualClock
 
 app = typer.Typer()
@@ -98,7 +103,8 @@ def test_catalog_stats_are_grouped_for_people_and_programs(tmp_path: Path) -> No
     """CLI-11."""
     filled(tmp_path, failed=1)
     told = json.loads(run("catalog", "stats", "--run", tmp_path, "--format", "json", "--group-by", "tier").stdout)
-    assert told == [{"tier": "direct_oa", "works": 10, "obtained": 9, "present": 0, "failed": 1, "bytes": 0}]
+    counts = {"works": 10, "obtained": 9, "present": 0, "left_out": 0, "skipped_robots": 0, "failed": 1, "bytes": 0}
+    assert told == [{"tier": "direct_oa", **counts}]
     by_path = run("catalog", "stats", "--db-path", tmp_path / "manifest.sqlite")
     assert by_path.exit_code == 0
     assert "obtained" in by_path.stdout
@@ -132,6 +138,59 @@ def test_catalog_show_tells_of_one_work(tmp_path: Path) -> None:
     missing = run("catalog", "show", "doi:nobody", "--run", tmp_path)
     assert missing.exit_code == 1
     assert "Nothing is known" in missing.stderr
+
+
+def test_catalog_show_of_a_miss_says_why_and_long_addresses_stay_whole(tmp_path: Path) -> None:
+    address = "https://a.org/" + "long/" * 30 + "paper.pdf"
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        why = "No open copy is known to 3 sources."
+        record.finish(ManifestRecord(doc_id="doi:10.1/x", outcome="error", reason="no_open_copy", explanation=why))
+        record.attempt(Attempt(1.0, "arxiv", address, Verb.GET, AttemptStatus.HTTP_GET, 404, work_id="doi:10.1/x"))
+    shown = CliRunner().invoke(app, ["catalog", "show", "doi:10.1/x", "--run", str(tmp_path)], env={"COLUMNS": "80"})
+    assert f"Why there is no file: {why}" in shown.stdout
+    assert f"1  {address}\n" in shown.stdout
+
+
+def test_catalog_stats_count_what_filters_left_out_apart(tmp_path: Path) -> None:
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        record.finish(ManifestRecord(doc_id="doi:10.1/x", outcome="skip", reason="filtered"))
+    [told] = json.loads(run("catalog", "stats", "--run", tmp_path, "--format", "json").stdout)
+    assert (told["left_out"], told["failed"]) == (1, 0)
+
+
+def test_what_robots_forbid_is_skipped_and_not_failed_everywhere(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        record.finish(ManifestRecord(doc_id="doi:10.1/x", outcome="skip", reason="robots"))
+    told = json.loads(run("report", "--run", tmp_path, "--format", "json").stdout)
+    [stats] = json.loads(run("catalog", "stats", "--run", tmp_path, "--format", "json").stdout)
+    for figures in (told, stats, json.loads((tmp_path / "summary.json").read_text())):
+        assert (figures["skipped_robots"], figures["failed"]) == (1, 0)
+    assert told["yield_ratio"] == 0  # it was asked for and is not there
+    rows = (ResultRow(1, "10.1/x", "doi:10.1/x", "skip", None, "robots: robots.txt of a.org forbids the file."),)
+    result = counted(rows, (), tmp_path, tmp_path)
+    assert (result_json(result)["skipped"], result_json(result)["failed"]) == (1, 0)
+    assert not result.complete
+    print_outcome(result, Figures())
+    assert "skipped, as robots.txt forbids them" in capsys.readouterr().out
+
+
+def test_numbers_that_are_none_are_null_for_programs(tmp_path: Path) -> None:
+    filled(tmp_path, failed=0)
+    told = run("catalog", "query", "--sql", "SELECT 9e999 AS most", "--run", tmp_path, "--format", "json").stdout
+    assert json.loads(told, parse_constant=pytest.fail) == [{"most": None}]
+
+
+@pytest.mark.parametrize("words", [("report", "--no-gates"), ("catalog", "show", "doi:r1/5"), ("catalog", "stats")])
+def test_a_reader_that_goes_away_is_told_by_the_exit_code(tmp_path: Path, words: tuple[str, ...]) -> None:
+    filled(tmp_path, failed=0)
+    program = [str(Path(sys.executable).parent / "content"), *words, "--run", str(tmp_path)]
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize(

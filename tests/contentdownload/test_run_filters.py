@@ -243,6 +243,14 @@ def test_a_query_of_the_command_line_goes_on_and_counts_right(
         (("10.1/x", "--since", "2020"), "--since goes with --query"),
         (("--query", "cats", "--since", "soon"), "2024-05-31"),
         (("--query", " "), "the query is empty"),
+        (("--query", ":"), "holds no word"),
+        (("--query", "is_oa:true,,"), "a comma too many"),
+        (("--query", "https://openalex.org/authors?filter=x:y"), "https://openalex.org/works?"),
+        (("--query", "cats", "--query", "dogs"), "--query is given twice"),
+        (("10.1/x", "--formats", "docx"), "pdf, xml and html"),
+        (("10.1/x", "--formats", ","), "it is empty"),
+        (("10.1/x", "--resolver-order", "gogle"), "'gogle' is not a source"),
+        (("-",), "nothing is in standard input"),
         (("10.1/x", "--license", "cc-bz"), "--license"),
         (("10.1/x", "--oa-status", "golden"), "--oa-status"),
         (("10.1/x", "--version", "final"), "--version"),
@@ -259,6 +267,76 @@ def test_wrong_words_are_told_by_the_name_of_their_option(
     assert not (tmp_path / "out").exists()
 
 
+def test_files_that_are_not_there_or_stand_in_the_way_are_wrong_usage(content: Command, tmp_path: Path) -> None:
+    for words in (("pull", "10.1/x"), ("plan", "10.1/x"), ("config", "get", "contact")):
+        done = content(*words, "-c", "nofile.yaml")
+        assert done.returncode == 2
+        assert "there is no file nofile.yaml" in done.stderr
+    (tmp_path / "ids.txt").write_text("10.1/x\n")
+    for out in ("ids.txt", "ids.txt/papers"):
+        done = content("pull", "ids.txt", "--out", out)
+        assert done.returncode == 2
+        assert "is a file" in done.stderr
+
+
+def test_an_input_with_nothing_in_it_is_told(content: Command, config: str, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("# only a comment\n\n")
+    done = content("pull", "empty.txt", "--out", "out", "-c", config)
+    assert done.returncode == 2
+    assert "nothing is in empty.txt" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--query", "publication_year:1700"), "No work matches the query"),
+        (("--query", "is_oa:true", "--year", "-1800"), "Your filters refuse each of the"),
+    ],
+)
+def test_a_query_without_a_wanted_work_says_so(
+    content: Command, config: str, words: tuple[str, ...], said: str
+) -> None:
+    """No failure: a query that is run every week may find nothing new."""
+    for more in ((), ("--dry-run",)):
+        done = content("pull", *words, *more, "--out", "out", "-c", config)
+        assert done.returncode == 0, done.stderr
+        assert said in done.stderr
+
+
+def test_a_limit_counts_the_given_works_that_the_filters_let_pass(
+    content: Command, config: str, truth: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """What the input tells of a work is judged before it counts; what is left out has its row."""
+    old, *wanted = [work["doi"] for work in truth[:4]]
+    lines = [{"doi": old, "year": 1900}, *({"doi": doi, "year": 2001} for doi in wanted)]
+    (tmp_path / "works.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done = content("pull", "works.jsonl", "--year", "2000-", "--max", "2", "--out", "out", "--json", "-c", config)
+    told = json.loads(done.stdout)
+    assert [row["id"] for row in told["results"]] == [f"doi:{doi.lower()}" for doi in (old, *wanted[:2])]
+    assert told["left_out"] == 1
+
+
+def test_a_plan_without_candidates_says_why_and_exits_3(
+    content: Command, config_file: ConfigFile, calm_sandbox: SandboxServer
+) -> None:
+    away = {**calm_sandbox.profile()["http"], "connect_to": {"*": "plain://127.0.0.1:1"}}
+    nowhere = str(config_file(calm_sandbox, http=away, tiers=TIERS, hishel={"enabled": False}))
+    down = content("plan", "10.5555/any", "-c", nowhere)
+    assert down.returncode == 3
+    assert "Temporary: api.unpaywall.org could not be reached" in down.stdout
+    assert "conn-error" in down.stdout
+    told = content("plan", "10.5555/any", "--json", "-c", nowhere)
+    assert told.returncode == 3
+    assert json.loads(told.stdout)["explanation"].startswith("Temporary: ")
+
+
+def test_a_plan_for_a_doi_that_nobody_knows_says_so_and_exits_3(content: Command, config: str) -> None:
+    unknown = content("plan", "10.9999/nothing.here", "-c", config)
+    assert unknown.returncode == 3
+    assert "(0 candidates). No open copy is known to " in unknown.stdout
+
+
 def test_names_of_sources_in_either_spelling_order_them(
     content: Command, config: str, truth: list[dict[str, Any]]
 ) -> None:
@@ -267,5 +345,5 @@ def test_names_of_sources_in_either_spelling_order_them(
     for order in ("pmc_pdf,unpaywall_pdf", "pmc,unpaywall"):
         assert content("plan", doi, "--resolver-order", order, "--json", "-c", config).returncode == 0
     wrong = content("plan", doi, "--resolver-order", "unpaywal_pdf", "-c", config)
-    assert wrong.returncode == 1
+    assert wrong.returncode == 2
     assert "unpaywall_pdf" in wrong.stderr

@@ -229,6 +229,19 @@ def test_works_that_the_filters_refuse_are_not_listed_and_do_not_count(
     assert {years.get(work.removeprefix("doi:")) for work in works} <= {2015, 2016, None}
 
 
+def test_works_that_are_told_to_have_no_wanted_licence_do_not_count(
+    server: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    licences = {work["doi"].lower(): work["licence"] for work in server.truth()["works"]}
+    anything = fill(make_config(server, tmp_path / "any"), most=20)
+    wanted = fill(make_config(server, tmp_path / "run", filters={"license": "cc-by"}), most=20)
+    told = [{licences.get(work.removeprefix("doi:")) for work in works} for works in (anything, wanted)]
+    assert len(wanted) == 20
+    assert "cc-by-nc" in told[0]
+    assert "cc-by" in told[1]
+    assert wanted != anything
+
+
 def test_a_service_that_falls_silent_leaves_what_is_listed(
     config: ContentDownloadConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:

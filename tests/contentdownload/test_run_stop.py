@@ -15,6 +15,7 @@ from DocsToKG.ContentDownload.errors import DiskFull
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
 MakeConfig = Callable[..., ContentDownloadConfig]
@@ -155,3 +156,37 @@ def test_a_host_that_says_come_back_in_an_hour_holds_nobody_up(
     assert (result.successful, result.pending) == (3, 20)
     assert len(asked) <= 2
     assert "may be had from" in (result.rows[0].reason or "")
+
+
+def test_resume_tries_again_what_was_missed_while_the_services_were_away(
+    make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """The works have ended, with words on how to go on; what no source knows is not asked for again."""
+    with SandboxServer(works=5, seed=7, faults=Faults.none(), thread=True) as server:
+        ids = open_works(server, 1)
+        tiers = [{"name": "direct_oa", "sources": ["unpaywall"]}]
+        retry = {"max_job_attempts": 1, "retry_backoff_seconds": 1, "jitter_seconds": 0}
+        config = make_config(server, tmp_path, tiers=tiers, orchestrator=retry, hishel={"enabled": False})
+        port = server.port
+        with DownloadRun(config) as run:
+            assert run.process_artifacts(["10.9999/nothing.here"]).failed == 1
+    with DownloadRun(config) as run:
+        missed = run.process_artifacts(["10.9999/nothing.here", *ids], retry_failed=False)
+    assert [row.outcome for row in missed.rows] == ["error"] * 2
+    assert "pull` or" not in (missed.rows[0].reason or "")
+    assert "Run `content pull` or `content resume` again." in (missed.rows[1].reason or "")
+    with (
+        SandboxServer(works=5, seed=7, faults=Faults.none(), thread=True, port=port) as server,
+        DownloadRun(config) as run,
+    ):
+        run.take_up()
+        assert run.status().left == 1
+        run.start()
+        run.wait(patience_s=10)
+        run.stop()
+        rows = run.result().rows
+        assert [row.outcome for row in rows] == ["error", "success"], rows
+
+
+def open_works(server: SandboxServer, count: int) -> list[str]:
+    return [work["doi"] for work in server.truth()["works"] if "unpaywall" in work["reachable_by"]][:count]

@@ -17,7 +17,7 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.Sandbox.profile import SandboxServer
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # two to four minutes of real sockets
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]  # minutes of real sockets, most of them our own waits
 
 WORKS = 2000
 # A source whose service is gone: the report has to name it.
