@@ -123,7 +123,7 @@ def test_one_run_of_several_is_counted_alone(root: Path) -> None:
         second, everything = catalog.figures("r2"), catalog.figures()
     assert (second.attempted, second.obtained, second.skipped, second.requests) == (1, 1, 1, 0)
     assert (second.duration_s, everything.duration_s) == (8, 50)
-    assert (everything.obtained, everything.failed) == (22, 1)
+    assert (everything.obtained, everything.failed, everything.skipped_robots) == (22, 0, 1)
 
 
 def test_a_run_that_was_cut_off_ends_with_its_last_line(tmp_path: Path) -> None:

@@ -107,6 +107,13 @@ def test_a_secret_can_be_set_but_not_read_back() -> None:
     assert SECRET not in done.output + read.output
 
 
+def test_of_a_section_each_setting_that_was_not_shipped_is_named(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_text("http: {timeout_read_s: 9}\n")
+    told = run("config", "get", "http", "-c", str(tmp_path / "c.yaml"))
+    assert f"http.timeout_read_s from {tmp_path / 'c.yaml'}" in told.stderr
+    assert "the rest from the shipped defaults" in told.stderr
+
+
 def test_asking_for_an_unknown_setting_names_the_nearest() -> None:
     result = run("config", "get", "http.useragent")
     assert result.exit_code == 1

@@ -191,6 +191,8 @@ def test_the_other_schemes(text: str, expected: str) -> None:
         ("10/abc", "shortDOI", "full DOI"),
         ("https://doi.org/abc12", "shortDOI", "full DOI"),
         ("see 10.1234/abc, please", "more than an identifier", "10.1234/abc?"),
+        ("Müller 2009, doi:10.1234/abc", "more than an identifier", "10.1234/abc?"),
+        ("PMC99999999999", "too many digits", "copy it again"),
         ("10.6002/ect.2020.häyry", "ASCII", "publisher"),
         ("hello", "not an identifier", "https://"),
         ("0808.05394", "not an identifier", "arXiv"),

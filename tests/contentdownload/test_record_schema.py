@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from DocsToKG.ContentDownload import telemetry
-from DocsToKG.ContentDownload.api.types import Hop, Role
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, Hop, Role, WorkArtifact
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import (
@@ -343,3 +343,15 @@ def test_with_opentelemetry_its_tracer_is_used(tmp_path: Path, monkeypatch: pyte
     for name in ("opentelemetry.trace", "opentelemetry"):
         sys.modules.pop(name, None)
     assert str(got) == "tracer of docstokg.contentdownload"
+
+
+def test_the_licence_of_a_file_is_its_own_or_none() -> None:
+    """What the input says of the work may be true of another copy alone."""
+    work = WorkArtifact("doi:10.1/x", license="cc-by")
+    outcome = DownloadOutcome(
+        True, "success", "a.pdf", "ok", {"license": None, "license_raw": None, "sha256": "ab" * 32}
+    )
+    told = ManifestRecord.of(work, outcome)
+    assert (told.license, told.license_raw) == (None, None)
+    missed = ManifestRecord.of(work, DownloadOutcome(False, "error", None, "timeout", {}))
+    assert missed.license == "CC-BY-4.0"

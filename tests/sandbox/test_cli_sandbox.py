@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.sandbox import sandbox
 from DocsToKG.Sandbox import World
+from DocsToKG.Sandbox.__main__ import main
 from DocsToKG.Sandbox.examples import curl_examples
 
 RUN = "import typer; from DocsToKG.ContentDownload.cli.sandbox import sandbox; typer.run(sandbox)"
@@ -47,6 +48,19 @@ def test_wrong_options_are_explained():
     wrong = CliRunner().invoke(app, ["--fault", "rain=1"])
     assert wrong.exit_code == 2
     assert "is no fault" in wrong.output
+    for factor in ("nan", "inf", "0", "-1"):
+        assert CliRunner().invoke(app, ["--rate-factor", factor]).exit_code == 2
+        assert main(["--rate-factor", factor]) == 2
+
+
+def test_a_profile_that_cannot_be_written_is_named(tmp_path):
+    app = typer.Typer()
+    app.command()(sandbox)
+    wrong = CliRunner().invoke(
+        app, ["--works", "5", "--profile", str(tmp_path / "no" / "p.yaml")], env={"COLUMNS": "300"}
+    )
+    assert wrong.exit_code == 2
+    assert "cannot be written" in wrong.output
 
 
 def test_there_is_a_command_to_try_for_each_service(calm, ask):

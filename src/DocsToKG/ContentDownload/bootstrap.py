@@ -45,6 +45,7 @@ from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pace import BucketSpec
 from DocsToKG.ContentDownload.net.pauses import ARCHIVES, Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
+from DocsToKG.ContentDownload.net.refusals import Refusals
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, default_store_path, open_limit_store, space_of
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
@@ -79,6 +80,7 @@ class Network:
     breakers: Breakers | None = None  # None: switched off
     cache: CachedTransport | None = None  # None: switched off
     robots: Robots | None = None  # None: switched off
+    refusals: Refusals | None = None  # None: nobody counts them
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,13 +177,6 @@ def open_planning(cfg: ContentDownloadConfig) -> Iterator[tuple[ResolverPipeline
             pipeline.close()
 
 
-@contextmanager
-def open_planner(cfg: ContentDownloadConfig) -> Iterator[ResolverPipeline]:
-    """The pipeline of `open_planning` alone."""
-    with open_planning(cfg) as (pipeline, _):
-        yield pipeline
-
-
 def build_pipeline_from_config(cfg: ContentDownloadConfig) -> ResolverPipeline:
     """A pipeline for embedding: `process` obtains works; its attempts are recorded, its outcomes are the caller's.
 
@@ -219,6 +214,8 @@ def _tell_network(network: Network, telemetry: RunTelemetry) -> None:
     if troubles:
         telemetry.note(f"the cache failed and was gone past: {_counted(troubles)}")
     decisions: Mapping[str, int] = network.robots.decisions if network.robots is not None else {}
+    for note in network.refusals.notes if network.refusals is not None else ():
+        telemetry.note(note)
     if set(decisions) - {"allowed", "exempt"}:
         telemetry.note(f"robots.txt was asked before each page and file: {_counted(decisions)}")
 
@@ -281,6 +278,7 @@ def open_network(
     rules = all_source_rules(cfg)
     breakers = _breakers(cfg, attempts, clock)
     credentials = _credentials(rules)
+    refusals = _refusals(cfg)
     agent = user_agent(cfg)
     silence_request_log()
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
@@ -305,11 +303,12 @@ def open_network(
                 clock=clock,
                 random=random.random,
                 max_redirects=cfg.http.max_redirects,
+                refusals=refusals,
                 **shared,
             )
             for name, rule in rules.items()
         }
-        yield Network(limits, clients, breakers, stack.cache, robots)
+        yield Network(limits, clients, breakers, stack.cache, robots, refusals)
 
 
 def _robots(
@@ -343,6 +342,11 @@ def _pauses(cfg: ContentDownloadConfig) -> Pauses:
         default_s=default.pause_on_429_s,
         archives=[*ARCHIVES, *([host_key(mirror)] if mirror else [])],
     )
+
+
+def _refusals(cfg: ContentDownloadConfig) -> Refusals:
+    default, hosts = host_rules(cfg)
+    return Refusals([host for host, rule in hosts.items() if rule.stop_on_403], others=default.stop_on_403)
 
 
 def _breakers(cfg: ContentDownloadConfig, attempts: AttemptSink, clock: Clock) -> Breakers | None:

@@ -23,6 +23,7 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
+from DocsToKG.ContentDownload.fallback.memory import WorkMemory
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Found
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
@@ -83,6 +84,7 @@ class ResolverPipeline:
         self._already = already
         self._refuse = refuse
         self._threads = threads
+        self._memory = WorkMemory(clock)
         self._frontier: Frontier | None = None
         self._starting = threading.Lock()
         self._closed = False
@@ -114,12 +116,13 @@ class ResolverPipeline:
         if why_not is not None:
             return _left_out(artifact, why_not)
         began = self._clock.monotonic()
-        trail = Trail(artifact, self._clock)
+        trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id))
         found = yield from self._fallback.search(
             trail, self._call(artifact, ctx), on_tier=lambda tier: ctx.on_stage(f"resolve:{tier}")
         )
         ctx.cancel.raise_if_cancelled()
         elapsed_s = self._clock.monotonic() - began
+        self._remember(trail, is_over=found is not None or trail.refused is not None or not trail.transient)
         if found is not None:
             return _unchanged(trail, found, self._already(artifact), elapsed_s) or _success(trail, found, elapsed_s)
         if trail.refused is not None:
@@ -143,6 +146,13 @@ class ResolverPipeline:
         """Any other steps, through the same gate, while the caller waits."""
         value: T = self._own_frontier().run(steps, cancel=cancel)
         return value
+
+    def _remember(self, trail: Trail, *, is_over: bool) -> None:
+        """A work that may come again need not begin from nothing: only what may have changed is asked again."""
+        if is_over:
+            self._memory.forget(trail.work.work_id)
+        else:
+            self._memory.keep(trail.work.work_id, trail.past())
 
     def _call(self, artifact: WorkArtifact, ctx: JobContext) -> Call:
         budget = WorkBudget(total_s=self._limits.total_s, attempts=self._limits.attempts, on_begin=ctx.on_begin)
@@ -196,7 +206,7 @@ def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:
         "resolver": found.source,
         "tier": found.tier,
         "version": plan.version,
-        **_licence(plan.license or trail.work.license),
+        **_licence(plan.license),  # its own: another copy of the work may be under another
         "host_type": plan.host_type,
         "evidence": plan.evidence,
         "is_guess": plan.is_guess,

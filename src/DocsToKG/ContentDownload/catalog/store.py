@@ -27,6 +27,8 @@ _VALUE_CAP = 16 << 20
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE},
 )
+_LEFT_OUT = "(status = 'skipped' AND COALESCE(reason, '') = 'filtered')"
+_FORBIDDEN = "(status = 'skipped' AND COALESCE(reason, '') = 'robots')"
 _HELD = ", ".join(f"'{reason}'" for reason in HELD_REASONS)
 
 
@@ -103,14 +105,17 @@ class Catalog:
         return {row["doc_id"] for row in rows}
 
     def stats(self, group_by: str | None = None) -> list[dict[str, Any]]:
-        """Works, obtained, already present, failed and bytes: in all, or per `group_by` (one of `GROUPS`)."""
+        """Works, obtained, already present, left out by filters, failed and bytes: in all, or per `group_by` (one
+        of `GROUPS`)."""
         if group_by is not None and group_by not in GROUPS:
             raise ValueError(f"{group_by!r} is not a grouping; use one of {', '.join(GROUPS)}")
         group = f"COALESCE(CAST({group_by} AS TEXT), 'unknown')" if group_by else "'all'"
         return self._ask(
             f"""SELECT {group} AS "{group_by or "scope"}", COUNT(*) AS works, SUM(status = 'ok') AS obtained,
                        SUM(status = 'skipped' AND COALESCE(reason, '') IN ({_HELD})) AS present,
-                       SUM(status <> 'ok' AND NOT (status = 'skipped' AND COALESCE(reason, '') IN ({_HELD}))) AS failed,
+                       SUM({_LEFT_OUT}) AS left_out, SUM({_FORBIDDEN}) AS skipped_robots,
+                       SUM(status <> 'ok' AND NOT {_LEFT_OUT} AND NOT {_FORBIDDEN}
+                           AND NOT (status = 'skipped' AND COALESCE(reason, '') IN ({_HELD}))) AS failed,
                        SUM(CASE WHEN status = 'ok' THEN COALESCE(size_bytes, 0) ELSE 0 END) AS bytes
                   FROM ({FATES}) GROUP BY 1 ORDER BY works DESC, 1""",
             {"run_id": None},

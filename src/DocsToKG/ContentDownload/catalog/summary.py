@@ -66,6 +66,7 @@ class Figures:
     obtained: int = 0
     skipped: int = 0  # already present
     failed: int = 0
+    skipped_robots: int = 0  # attempted, and forbidden by robots.txt
     left_out: int = 0  # by the user's own filters: neither attempted nor failed
     yield_ratio: float | None = None
     bytes: int = 0
@@ -160,11 +161,13 @@ def _count_works(db: sqlite3.Connection, result: Figures) -> Counter[tuple[str, 
             result.skipped += 1
         elif status == "skipped" and reason == "filtered":
             result.left_out += 1
+        elif status == "skipped" and reason == "robots":
+            result.skipped_robots += 1
         else:
             result.failed += 1
             reasons[_word(reason)] += 1
             causes[_word(cause)] += 1
-    result.attempted = result.obtained + result.failed
+    result.attempted = result.obtained + result.failed + result.skipped_robots
     result.yield_ratio = _ratio(result.obtained, result.attempted)
     result.failed_by_reason = dict(reasons.most_common())
     result.failed_by_cause = dict(causes.most_common())

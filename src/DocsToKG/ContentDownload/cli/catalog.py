@@ -5,15 +5,14 @@ A command parses, calls, prints. Machine output goes to standard output, message
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from DocsToKG.ContentDownload.cli.group import CommandGroup
-from DocsToKG.ContentDownload.cli.tables import print_table, printable
+from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -57,7 +56,7 @@ def stats(
     with _open(run, db_path) as catalog:
         rows = catalog.stats(group_by.value if group_by else None)
     if format is OutputFormat.JSON:
-        typer.echo(json.dumps(rows, ensure_ascii=False))
+        typer.echo(json_text(rows))
     else:
         print_table(list(rows[0]) if rows else ["works"], (row.values() for row in rows))
 
@@ -78,7 +77,7 @@ def query(
         result = catalog.query(sql, max_rows=limit)
     if format is OutputFormat.JSON:
         rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-        typer.echo(json.dumps(rows, ensure_ascii=False, default=printable))
+        typer.echo(json_text(rows))
     else:
         print_table(result.columns, result.rows)
     if result.truncated:
@@ -100,20 +99,30 @@ def show(
         raise typer.Exit(1)
     parts = {name: getattr(history, name) for name in ("lines", "downloads", "sources", "attempts")}
     if format is OutputFormat.JSON:
-        typer.echo(json.dumps(parts, ensure_ascii=False))
+        typer.echo(json_text(parts))
         return
-    for name, columns in _SHOWN.items():
+    for name, (columns, below) in _SHOWN.items():
         rows = parts[name]
         if rows:
-            print_table(columns, ([row[column] for column in columns] for row in rows), title=name)
+            cells = ([_cell(column, row[column]) for column in columns] for row in rows)
+            print_table(columns, cells, title=name, below=below)
+    last = history.lines[-1] if history.lines else {}
+    if last.get("explanation"):
+        typer.echo(f"Why there is no file: {printable(last['explanation'])}")
 
 
-_SHOWN = {
-    "lines": ("created_at", "doc_id", "status", "reason", "resolver", "tier", "path"),
-    "downloads": ("doc_id", "sha256", "size_bytes", "license", "path"),
-    "sources": ("ts", "tier", "source", "outcome", "reason", "elapsed_ms"),
-    "attempts": ("ts", "resolver", "verb", "status", "http_status", "reason", "url"),
+# What is shown of each part, and the column that is too long for a table.
+_SHOWN: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "lines": (("created_at", "doc_id", "status", "reason", "resolver", "tier", "path"), "path"),
+    "downloads": (("doc_id", "sha256", "size_bytes", "license", "path"), "path"),
+    "sources": (("ts", "tier", "source", "outcome", "reason", "elapsed_ms"), None),
+    "attempts": (("ts", "resolver", "verb", "status", "http_status", "reason", "url"), "url"),
 }
+
+
+def _cell(column: str, value: Any) -> Any:
+    """The moment of a row in the width that a table has for it; --format json has all of it."""
+    return value[5:19].replace("T", " ") if column in ("ts", "created_at") and isinstance(value, str) else value
 
 
 def _names(key: str) -> tuple[str, ...]:

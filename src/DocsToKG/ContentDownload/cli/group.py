@@ -6,6 +6,7 @@ standard error, no traceback unless `--debug` was given, no value that could be 
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -64,12 +65,39 @@ def _explain(error: Exception, *, debug: bool) -> ExitCode | None:
         return None
     if debug:
         typer.echo("".join(traceback.format_exception(error)), err=True, nl=False)
-    elif isinstance(error, OSError) or type(error).__module__.startswith("DocsToKG."):
+    elif type(error).__module__.startswith("DocsToKG."):
         typer.echo(f"Error: {error}", err=True)
+    elif isinstance(error, OSError):
+        typer.echo(f"Error: {_system_trouble(error)}", err=True)
     else:
         # The text of an unforeseen error may hold anything, so only its kind is shown.
         typer.echo(f"Error: unexpected {type(error).__name__}. Run again with --debug to see where.", err=True)
     return ExitCode.USAGE if isinstance(error, InputError) else ExitCode.FAILED
+
+
+_WAYS_OUT = {
+    errno.EACCES: "check who may read and write there, or name another place",
+    errno.EPERM: "check who may read and write there, or name another place",
+    errno.EROFS: "name a place that can be written",
+    errno.ENOSPC: "make room, then run the same command again",
+    errno.EDQUOT: "make room, then run the same command again",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "a part of the path is a file; check the path",
+    errno.EISDIR: "it is a folder; name a file",
+    errno.EEXIST: "name another place",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.EMFILE: "allow more open files with `ulimit -n 4096`, or use fewer --workers",
+    errno.ENFILE: "close other programs, or use fewer --workers",
+    errno.EIO: "the disk does not answer as it should; check it, then run the same command again",
+    errno.EADDRINUSE: "another program has that port; choose another",
+}
+
+
+def _system_trouble(error: OSError) -> str:
+    """What the system says, of which file, and the way out."""
+    said = (error.strerror or str(error) or type(error).__name__).rstrip(".")
+    where = f"{os.fsdecode(error.filename)}: " if isinstance(error.filename, str | bytes) else ""
+    return f"{where}{said}; {_WAYS_OUT.get(error.errno or 0, 'run again with --debug before the command to see where')}"
 
 
 def _debug(ctx: Any) -> bool:

@@ -5,7 +5,6 @@ Knows the order (load, enqueue, run with a display, report) and the exit codes; 
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import signal
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.tables import printable
+from DocsToKG.ContentDownload.cli.tables import json_text, printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -146,14 +145,30 @@ def _fill(
         return run.list_on(watch=_listing(quiet))
     if not quiet:
         typer.echo(f"Asking OpenAlex for works: {printable(query)}", err=True)
-    return run.enqueue_query(query, most=most, retry_failed=retry_failed, watch=_listing(quiet))
+    show, listed = _listing(quiet), [0, 0]
+
+    def watch(count: int, total: int | None) -> None:
+        listed[:] = [count, total or 0]
+        show(count, total)
+
+    stopped = run.enqueue_query(query, most=most, retry_failed=retry_failed, watch=watch)
+    if not listed[0] and stopped is None:
+        typer.echo(no_hits(listed[1]), err=True)
+    return stopped
+
+
+def no_hits(total: int) -> str:
+    """Why a query gave no work; `total` match it, as the service counts."""
+    if total:
+        return f"Your filters refuse each of the {total} works that match the query."
+    return "No work matches the query. Try fewer conditions or other words; nothing was wrong with it."
 
 
 def finish(run: DownloadRun, result: RunResult, as_json: bool) -> ExitCode:
     from DocsToKG.ContentDownload.cli.outcome import print_outcome, result_json
 
     if as_json:
-        typer.echo(json.dumps(result_json(result)))
+        typer.echo(json_text(result_json(result)))
     else:
         print_outcome(result, run.figures())
     return ExitCode.OK if result.complete else ExitCode.INCOMPLETE

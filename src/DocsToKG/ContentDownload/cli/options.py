@@ -2,14 +2,84 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+
+def wrong_word(error: ValidationError) -> str:
+    """What is wrong with the value of an option, in the words of the setting behind it."""
+    return error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+
+
+def check_config_file(file: str | None) -> None:
+    """A settings file that is not there is wrong usage; what is in it is not."""
+    if file is not None and not Path(file).exists():
+        raise typer.BadParameter(f"there is no file {file}; check the path", param_hint="--config")
+
+
+def _no_file(folder: Path | None) -> Path | None:
+    if folder is not None:
+        nearest = next((place for place in (folder, *folder.absolute().parents) if place.exists()), None)
+        if nearest is not None and not nearest.is_dir():
+            raise typer.BadParameter(f"{nearest} is a file; name the folder that the papers go to")
+    return folder
+
+
+def _checked(check: Callable[[list[str]], Any]) -> Callable[[str | None], str | None]:
+    """Looks at the words of an option as its setting would, so that a wrong one is wrong usage."""
+
+    def callback(text: str | None) -> str | None:
+        from pydantic import ValidationError
+
+        words = None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+        if words == []:
+            raise typer.BadParameter("it is empty; name what is wanted, or leave it out")
+        try:
+            if words is not None:
+                check(words)
+        except ValidationError as error:
+            raise typer.BadParameter(wrong_word(error)) from None
+        return text
+
+    return callback
+
+
+def _check_formats(words: list[str]) -> None:
+    from DocsToKG.ContentDownload.config.models import DownloadConfig
+
+    DownloadConfig.model_validate({"formats": words})
+
+
+def _check_order(words: list[str]) -> None:
+    from DocsToKG.ContentDownload.config.sources import ResolversConfig
+
+    ResolversConfig.model_validate({"order": words})
+
+
 ConfigOption = Annotated[
     str | None,
-    typer.Option("--config", "-c", metavar="FILE", help="Settings, as YAML or JSON.", show_default=False),
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="Settings, as YAML or JSON.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", "-o", metavar="DIR", help="Folder of the corpus and of its record.", callback=_no_file),
+]
+OutAsConfigured = Annotated[
+    Path | None,
+    typer.Option("--out", "-o", metavar="DIR", help="Default: as configured.", show_default=False, callback=_no_file),
 ]
 Processes = Annotated[
     int | None,
@@ -18,6 +88,10 @@ Processes = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
+PullJson = Annotated[
+    bool, typer.Option("--json", help="For programs: one JSON document; with --dry-run a line of JSON per work.")
+]
+PlanJson = Annotated[bool, typer.Option("--json", help="For programs: a line of JSON per work.")]
 Sources = Annotated[
     list[str] | None,
     typer.Argument(
@@ -29,7 +103,13 @@ Sources = Annotated[
 ]
 Order = Annotated[
     str | None,
-    typer.Option("--resolver-order", metavar="A,B,...", help="Sources to ask first, in order.", show_default=False),
+    typer.Option(
+        "--resolver-order",
+        metavar="A,B,...",
+        help="Sources to ask first, in order.",
+        show_default=False,
+        callback=_checked(_check_order),
+    ),
 ]
 License = Annotated[
     str | None,
@@ -58,7 +138,13 @@ Year = Annotated[
 ]
 Formats = Annotated[
     str | None,
-    typer.Option("--formats", metavar="A,B,...", help="Forms to take, best first: pdf, xml, html.", show_default=False),
+    typer.Option(
+        "--formats",
+        metavar="A,B,...",
+        help="Forms to take, best first: pdf, xml, html.",
+        show_default=False,
+        callback=_checked(_check_formats),
+    ),
 ]
 
 

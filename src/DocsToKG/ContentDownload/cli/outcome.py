@@ -31,10 +31,15 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
 
 
 def result_json(result: RunResult) -> dict[str, Any]:
-    counts = {
-        name: getattr(result, name) for name in ("successful", "already", "failed", "left_out", "pending", "invalid")
+    counts = {name: getattr(result, name) for name in ("successful", "already", "left_out", "pending", "invalid")}
+    skipped = _skipped(result)
+    return {
+        **counts,
+        "failed": result.failed - skipped,
+        "skipped": skipped,
+        "folder": str(result.folder),
+        "results": [asdict(row) for row in result.rows],
     }
-    return {**counts, "folder": str(result.folder), "results": [asdict(row) for row in result.rows]}
 
 
 def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
@@ -42,8 +47,10 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
     facts = [
         ("papers asked for", str(works)),
         ("obtained", f"{result.successful} ({result.already} were there already)"),
-        ("not obtained", str(result.failed)),
+        ("not obtained", str(result.failed - _skipped(result))),
     ]
+    if skipped := _skipped(result):
+        facts.append(("skipped, as robots.txt forbids them", str(skipped)))
     if result.left_out:
         facts.append(("left out by your filters", str(result.left_out)))
     if result.pending:
@@ -58,6 +65,13 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
     if sources:
         facts.append(("by source", sources))
     return facts
+
+
+def _skipped(result: RunResult) -> int:
+    """Works that their owners do not want fetched: nothing failed."""
+    from DocsToKG.ContentDownload.runner.status import is_left_out
+
+    return sum(row.outcome == "skip" and not is_left_out(row) for row in result.rows)
 
 
 def _print_missing(result: RunResult) -> None:
@@ -78,8 +92,9 @@ def _print_missing(result: RunResult) -> None:
 
 
 def _which_filter(reason: str) -> str:
-    named = re.search(r"your filters(?:: (?P<work>.+?)\.?$| \((?P<copy>[^()]+)\))", reason)
-    return (named["work"] or named["copy"]) if named is not None else reason
+    """The filter that left a work out; of several that left out its copies, one that says more than `unknown`."""
+    named = [work or copy for work, copy in re.findall(r"your filters(?:: (.+?)\.?$| \(([^()]+)\))", reason)]
+    return next((why for why in named if not why.endswith(" unknown")), named[0] if named else reason)
 
 
 def _short_reason(row: ResultRow) -> str:

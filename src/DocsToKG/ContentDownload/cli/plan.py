@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,22 +15,24 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.launch import load_settings, option_settings
+from DocsToKG.ContentDownload.cli.launch import load_settings, no_hits, option_settings
 from DocsToKG.ContentDownload.cli.options import (
     ConfigOption,
     Formats,
-    JsonOption,
     License,
     OaStatus,
     Order,
+    PlanJson,
     Retracted,
     RetractedChoice,
     Sources,
     Version,
     Year,
+    check_config_file,
+    wrong_word,
 )
 from DocsToKG.ContentDownload.cli.progress import size_text
-from DocsToKG.ContentDownload.cli.tables import print_table, printable
+from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 from DocsToKG.core.urls import mask_url
 
 if TYPE_CHECKING:
@@ -57,6 +59,7 @@ class _Sum:
     size_bytes: int = 0
     estimated: int = 0
     unusable: int = 0
+    unknown: int = 0  # works without any candidate, wanted or not
 
 
 def plan(
@@ -69,9 +72,11 @@ def plan(
     year: Year = None,
     retracted: Retracted = None,
     formats: Formats = None,
-    as_json: JsonOption = False,
+    as_json: PlanJson = False,
 ) -> None:
     """Show where each paper could be had, in the order the copies would be tried, without fetching any.
+
+    Exit code 3 when no copy of a paper is known, or the services could not be asked.
 
     Examples:
 
@@ -81,9 +86,10 @@ def plan(
     """
     from DocsToKG.ContentDownload.cli.pull import read
 
+    check_config_file(config)
     filters = filter_words(license_names, oa_status, version, year, retracted)
     settings = option_settings(None, resolver_order=resolver_order, filters=filters, formats=formats)
-    print_plans(_with_own_cache(load_settings(config, settings)), read(sources, None), as_json=as_json)
+    print_plans(_with_own_cache(load_settings(config, settings)), read(sources), as_json=as_json)
 
 
 def _with_own_cache(cfg: ContentDownloadConfig) -> ContentDownloadConfig:
@@ -119,7 +125,7 @@ def filter_words(
     except ValidationError as error:
         wrong = error.errors(include_url=False)[0]
         option = str(wrong["loc"][0]).replace("_", "-")
-        raise typer.BadParameter(f"--{option}: {wrong['msg'].removeprefix('Value error, ')}") from None
+        raise typer.BadParameter(f"--{option}: {wrong_word(error)}") from None
     return settings
 
 
@@ -140,17 +146,18 @@ def print_plans(
     with open_planning(cfg) as (pipeline, network):
         if query is not None:
             pages = QueryPages.of(cfg, pipeline, network)
-            works: Iterator[WorkArtifact] = islice(
-                (work for work in pages.works(query) if filters.refuses_work(work) is None), most
-            )
+            works: Iterator[WorkArtifact] = islice(pages.works(query), most)
         else:
             works = _usable(lines or (), total)
         for work, (plans, trail) in _looked_up(pipeline, works):
             rows = [_row(tier, plan, trail.work, filters) for tier, plan in plans]
             _add(total, rows)
+            total.unknown += not rows and trail.refused is None
             _print_one(work.work_id, rows, trail, as_json=as_json)
+    if query is not None and not total.works:
+        typer.echo(no_hits(pages.matching), err=True)
     typer.echo(_sum_text(total), err=as_json)
-    if total.unusable:
+    if total.unusable or total.unknown:
         raise typer.Exit(ExitCode.INCOMPLETE)
 
 
@@ -183,15 +190,13 @@ def _looked_up(pipeline: ResolverPipeline, works: Iterable[WorkArtifact]) -> Ite
 
 
 def _row(tier: str, plan: DownloadPlan, work: WorkArtifact, filters: Filters) -> dict[str, Any]:
-    from DocsToKG.ContentDownload.config.filters import licence_of
-
     return {
         "tier": tier,
         "source": plan.resolver_name,
         "url": mask_url(plan.url),
         "evidence": plan.evidence,
         "version": plan.version,
-        "license": licence_of(plan, work),
+        "license": plan.license,
         "host_type": plan.host_type,
         "mime": plan.expected_mime,
         "size_bytes": plan.size_bytes,
@@ -217,11 +222,26 @@ def _print_one(work_id: str, rows: Sequence[Mapping[str, Any]], trail: Trail, *,
     if as_json:
         misses = [asdict(tried) for tried in trail.tried]
         told = {"id": work_id, "title": trail.work.title, "year": trail.work.publication_year}
-        typer.echo(json.dumps({**told, "candidates": list(rows), "misses": misses}))
+        why = None if rows else _why_none(trail)
+        typer.echo(json_text({**told, "candidates": list(rows), "misses": misses, "explanation": why}))
         return
-    cells = [[_cells(row)[name] for name in _COLUMNS] for row in rows]
     titled = f": {trail.work.title[:80]}" if trail.work.title else ""
-    print_table(_COLUMNS, cells, title=f"{work_id}{titled} ({_count(len(rows), 'candidate')})")
+    title = f"{work_id}{titled} ({_count(len(rows), 'candidate')})"
+    if rows:
+        print_table(_COLUMNS, [[_cells(row)[name] for name in _COLUMNS] for row in rows], title=title, below="url")
+        return
+    typer.echo(printable(f"{title}. {_why_none(trail)}"))
+    if trail.tried:
+        missed = [(tried.source, tried.reason, tried.http_status, tried.detail) for tried in trail.in_order()]
+        print_table(("source", "why not", "status", "detail"), missed)
+
+
+def _why_none(trail: Trail) -> str:
+    from DocsToKG.ContentDownload.fallback.verdict import verdict
+
+    if trail.refused is not None:
+        return f"Left out by your filters: {trail.refused}."
+    return verdict(trail, now=time.time()).sentence
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:

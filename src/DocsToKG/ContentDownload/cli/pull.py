@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,28 +18,31 @@ from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_
 from DocsToKG.ContentDownload.cli.options import (
     ConfigOption,
     Formats,
-    JsonOption,
     License,
     OaStatus,
     Order,
+    Out,
+    OutAsConfigured,
     Processes,
+    PullJson,
     Retracted,
     Sources,
     Version,
     Year,
+    check_config_file,
 )
 from DocsToKG.ContentDownload.cli.plan import filter_words, print_plans
 
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.api.types import WorkArtifact
     from DocsToKG.ContentDownload.inputs import InputLine
 
-Out = Annotated[Path, typer.Option("--out", "-o", metavar="DIR", help="Folder of the corpus and of its record.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", "-w", min=1, max=1024, help="Papers worked on at once.", show_default=False)
 ]
 NoRobots = Annotated[bool, typer.Option("--no-robots", help="Do not read robots.txt. Only for hosts you may ask so.")]
 Query = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--query",
         "-q",
@@ -52,7 +56,17 @@ Since = Annotated[
     str | None,
     typer.Option("--since", metavar="DAY", help="With --query: published since, 2024 or a day.", show_default=False),
 ]
-Most = Annotated[int | None, typer.Option("--max", min=1, metavar="N", help="At most N works.", show_default=False)]
+Most = Annotated[
+    int | None,
+    typer.Option(
+        "--max",
+        min=1,
+        metavar="N",
+        help="At most N works, not counting those that what is known of them before they are looked up lets your "
+        "filters refuse.",
+        show_default=False,
+    ),
+]
 MaxBytes = Annotated[
     str | None,
     typer.Option("--max-bytes", metavar="SIZE", help="Stop after this much was stored, like 2GB.", show_default=False),
@@ -88,7 +102,7 @@ def pull(
     patience: Patience = PATIENCE_S,
     dry_run: DryRun = False,
     quiet: Quiet = False,
-    as_json: JsonOption = False,
+    as_json: PullJson = False,
 ) -> None:
     """Obtain papers: one verified file for every identifier that is openly reachable.
 
@@ -104,13 +118,16 @@ def pull(
 
       content pull --query "deep learning" --since 2024 --license cc-by,cc0 --max 500 --out review
     """
+    from DocsToKG.ContentDownload.config.filters import Filters
     from DocsToKG.ContentDownload.resolvers.openalex_query import read_query
 
-    if bool(sources) == (query is not None):
+    if bool(sources) == bool(query):
         raise typer.BadParameter("give identifiers, files, - for standard input, or --query: one of them")
-    if since is not None and query is None:
+    if since is not None and not query:
         raise typer.BadParameter("--since goes with --query; for given papers use --year 2024-")
-    asked = read_query(query, since=since) if query is not None else None
+    if query and len(query) > 1:
+        raise typer.BadParameter("--query is given twice; join filters with commas, or pull one after the other")
+    asked = read_query(query[0], since=since) if query else None
     filters = filter_words(license_names, oa_status, version, year, retracted)
     settings = option_settings(
         out,
@@ -122,8 +139,10 @@ def pull(
         formats=formats,
     )
     run_bytes = _parse_size(max_bytes) if max_bytes else None
+    check_config_file(config)
     cfg = load_settings(config, settings)
-    given = read(sources, max_works) if asked is None else None  # a missing file is found before a folder is made
+    # A missing file is found before a folder is made.
+    given = read(sources, max_works, Filters.of(cfg.filters).refuses_work) if asked is None else None
     if dry_run:
         print_plans(cfg, given, query=asked, most=max_works, as_json=as_json)
         return
@@ -159,9 +178,10 @@ def resume(
     processes: Processes = None,
     patience: Patience = PATIENCE_S,
     quiet: Quiet = False,
-    as_json: JsonOption = False,
+    as_json: PullJson = False,
 ) -> None:
-    """Go on with a run that was interrupted, with the inputs and settings it was started with.
+    """Go on with a run, with the inputs and settings it was started with: works that were not finished, and works that
+    were missed while a service was away. Other works that failed stay as they are, unless you say --force.
 
     Examples:
 
@@ -190,9 +210,7 @@ def resume(
 def run(
     sources: Sources = None,
     config: ConfigOption = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="DIR", help="Default: as configured.", show_default=False)
-    ] = None,
+    out: OutAsConfigured = None,
     workers: Workers = None,
     processes: Processes = None,
     resolver_order: Order = None,
@@ -210,7 +228,7 @@ def run(
     queue_run: Annotated[bool, typer.Option("--queue-run", help="Through the queue; this is the default.")] = False,
     no_retry: NoRetry = False,
     quiet: Quiet = False,
-    as_json: JsonOption = False,
+    as_json: PullJson = False,
 ) -> None:
     """Obtain the given works with the paths of the configuration.
 
@@ -228,8 +246,9 @@ def run(
         filters=filters,
         formats=formats,
     )
+    check_config_file(config)
     cfg = load_settings(config, settings)
-    lines = read(sources, None)
+    lines = read(sources)
     if dry_run:
         print_plans(cfg, lines, as_json=as_json)
         return
@@ -244,21 +263,33 @@ def run(
     raise typer.Exit(code)
 
 
-def read(sources: list[str] | None, most: int | None) -> Iterator[InputLine]:
-    """The entries of what was given, up to `most` works."""
+def read(
+    sources: list[str] | None,
+    most: int | None = None,
+    refuses: Callable[[WorkArtifact], str | None] = lambda work: None,
+) -> Iterator[InputLine]:
+    """The entries of what was given, up to `most` works, those not counted that a filter `refuses` as they stand."""
+    from DocsToKG.ContentDownload.errors import InputError
     from DocsToKG.ContentDownload.inputs import read_inputs
 
     if not sources:
         raise typer.BadParameter("nothing to obtain: give identifiers, files, or - for standard input")
     lines = read_inputs(sources, stdin=sys.stdin)
-    return _first_works(lines, most) if most else lines
+    first = next(lines, None)
+    if first is None:
+        named = " and ".join("standard input" if source == "-" else source for source in sources[:3])
+        raise InputError(f"nothing is in {named}; write one identifier per line")
+    lines = chain((first,), lines)
+    return _first_works(lines, most, refuses) if most else lines
 
 
-def _first_works(lines: Iterable[InputLine], most: int) -> Iterator[InputLine]:
-    """Up to `most` works; rubbish and duplicates before the last one are passed on to be reported."""
+def _first_works(
+    lines: Iterable[InputLine], most: int, refuses: Callable[[WorkArtifact], str | None]
+) -> Iterator[InputLine]:
+    """Up to `most` works; rubbish, duplicates and what is left out before the last one are passed on to be reported."""
     works = 0
     for line in lines:
-        fresh = line.work is not None and line.duplicate_of is None
+        fresh = line.work is not None and line.duplicate_of is None and refuses(line.work) is None
         if fresh and works == most:
             return
         works += fresh

@@ -5,7 +5,6 @@ A command parses, calls, prints. The figures come from the record; nothing is co
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.tables import markdown_table, print_table, printable
+from DocsToKG.ContentDownload.cli.tables import json_text, markdown_table, print_table, printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures, Gate
@@ -82,6 +81,7 @@ def _facts(figures: Figures) -> list[tuple[str, str]]:
         ("obtained", str(figures.obtained)),
         ("already present", str(figures.skipped)),
         ("not obtained", str(figures.failed)),
+        *([("skipped, as robots.txt forbids them", str(figures.skipped_robots))] if figures.skipped_robots else []),
         *([("left out by filters", str(figures.left_out))] if figures.left_out else []),
         ("yield", _percent(figures.yield_ratio)),
         ("of the files, from guessed addresses", str(figures.guessed)),
@@ -157,7 +157,7 @@ def _print_json(figures: Figures, judged: list[Gate]) -> None:
     listed: list[dict[str, Any]] = [
         {"gate": gate.name, "value": gate.value, "target": gate.target, "ok": gate.ok} for gate in judged
     ]
-    typer.echo(json.dumps({**figures.to_dict(), "gates": listed}, indent=2, ensure_ascii=False))
+    typer.echo(json_text({**figures.to_dict(), "gates": listed}, indent=2))
 
 
 def _print_markdown(figures: Figures, judged: list[Gate]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -39,6 +41,10 @@ def sandbox(
     from DocsToKG.Sandbox.switchboard import Switchboard
     from DocsToKG.Sandbox.world import World
 
+    if not (math.isfinite(rate_factor) and rate_factor > 0):
+        raise typer.BadParameter(f"--rate-factor {rate_factor} is not a number above 0")
+    if profile is not None and (profile.is_dir() or not os.access(profile.absolute().parent, os.W_OK)):
+        raise typer.BadParameter(f"--profile {profile} cannot be written; name a file in a folder of yours")
     try:
         faults = (Faults.none() if no_faults else Faults()).with_settings(fault or [])
         world = World(seed=seed, count=works, size_bytes=size, faults=faults)

@@ -6,10 +6,13 @@ terminal. Does not know what a table is about. Imports its library when somethin
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+import json
+import math
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
 
@@ -19,13 +22,52 @@ def printable(value: Any) -> str:
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)
 
 
+def json_text(value: Any, *, indent: int | None = None) -> str:
+    """The value as JSON that every reader takes: a number that is none (infinite, undefined) is null."""
+    return json.dumps(_finite(value), indent=indent, ensure_ascii=False, default=printable, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(one) for key, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def print_table(
-    columns: Sequence[str], rows: Iterable[Iterable[Any]], *, title: str = "", loud: Collection[int] = ()
+    columns: Sequence[str],
+    rows: Iterable[Iterable[Any]],
+    *,
+    title: str = "",
+    loud: Collection[int] = (),
+    below: str | None = None,
 ) -> None:
-    """A table on standard output. Without named columns there is no head; the rows numbered in `loud` stand out."""
+    """A table on standard output. Without named columns there is no head; the rows numbered in `loud` stand out. The
+    values of the column `below` follow the table, each on a line of its own that can be copied."""
+    console = _console()
+    if below is None:
+        console.print(new_table(columns, rows, title=title, loud=loud))
+        return
+    place = columns.index(below)
+    cells = [[printable(cell) for cell in row] for row in rows]
+    kept = [[str(number), *row[:place], *row[place + 1 :]] for number, row in enumerate(cells, start=1)]
+    console.print(new_table(("", *columns[:place], *columns[place + 1 :]), kept, title=title, loud=loud))
+    width = len(str(len(cells)))
+    for number, row in enumerate(cells, start=1):
+        if row[place]:
+            console.print(f"{number:>{width}}  {row[place]}", markup=False, highlight=False, soft_wrap=True)
+
+
+def _console() -> Console:
     from rich.console import Console
 
-    Console().print(new_table(columns, rows, title=title, loud=loud))
+    class Piped(Console):
+        def on_broken_pipe(self) -> NoReturn:
+            # The library would exit with a code of its own.
+            raise BrokenPipeError
+
+    return Piped()
 
 
 def new_table(

@@ -8,7 +8,7 @@ long as another source may still tell it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -113,6 +113,13 @@ class Filters:
         """Why the work is not wanted, on what is known of it so far."""
         return next(filter(None, (judge(work) for judge in self._work_judges())), None)
 
+    def refuses_told(self, licences: Collection[str]) -> str | None:
+        """Why a work is not wanted of whose copies these licences are told; None where none is told, as another source
+        may know one."""
+        if not self.licences or any(self._against_licence(said) is None for said in licences):
+            return None
+        return next((self._against_licence(said) for said in licences), None)
+
     def refuses_plan(self, plan: DownloadPlan, work: WorkArtifact) -> str | None:
         """Why this copy is not wanted."""
         return self.refuses_work(work) or next(self._against(plan, work), None)
@@ -120,7 +127,7 @@ class Filters:
     def _against(self, plan: DownloadPlan, work: WorkArtifact) -> Iterator[str]:
         if (fact := self._unknown_fact(work)) is not None and not self.keeps_unknown:
             yield f"{fact} unknown"
-        if self.licences and (why := self._against_licence(licence_of(plan, work))) is not None:
+        if self.licences and (why := self._against_licence(plan.license)) is not None:
             yield why
         if self.versions and (why := self._against_version(plan.version)) is not None:
             yield why
@@ -170,11 +177,6 @@ class Filters:
         if name is None:
             return None if self.keeps_unknown else "version unknown"
         return None if name in self.versions else f"version {name} is not {_either(self.versions)}"
-
-
-def licence_of(plan: DownloadPlan, work: WorkArtifact) -> str | None:
-    """What a copy is licensed under. That of the article does not cover what its authors submitted."""
-    return plan.license or (work.license if plan.version != VERSIONS["submitted"] else None)
 
 
 def _one_of(name: str, known: tuple[str, ...], what: str) -> str:

@@ -138,6 +138,11 @@ class HostLimitConfig(Section):
     pause_on_429_s: float = Field(
         default=0.0, ge=0, le=86_400, description="Seconds the host is left alone after a 429, whatever that asks for."
     )
+    stop_on_403: bool = Field(
+        default=False,
+        description="Ask the host, and those of its domain marked so too, no more in a run in which it answered 403 "
+        "five times in a row.",
+    )
 
 
 class AdaptiveConfig(Section):

@@ -60,6 +60,7 @@ class HostRules:
     rates: Mapping[str, tuple[Rate, ...]]
     burst: float
     pause_on_429_s: float = 0.0
+    stop_on_403: bool = False
 
 
 def contact_of(config: ContentDownloadConfig) -> str | None:
@@ -133,7 +134,7 @@ def group_rules(config: ContentDownloadConfig) -> dict[str, HostRules]:
 
 def _host(limit: HostLimitConfig, at_once: int) -> HostRules:
     rates = {str(role): tuple(Rate.parse(text) for text in texts) for role, texts in limit.rates.items()}
-    return HostRules(limit.max_concurrent or at_once, rates, limit.burst, limit.pause_on_429_s)
+    return HostRules(limit.max_concurrent or at_once, rates, limit.burst, limit.pause_on_429_s, limit.stop_on_403)
 
 
 def _retry_policy(retry: RetryConfig, policy: PolicyConfig) -> RetryPolicy:

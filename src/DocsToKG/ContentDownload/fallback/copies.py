@@ -39,6 +39,14 @@ def copy_key(url: str) -> str:
     return f"{path}?{query}" if query else path
 
 
+def address_key(url: str) -> str:
+    """Equal for two spellings of one address, and no more: other hosts of the same copy are other addresses."""
+    try:
+        return "at " + index_url(url).partition("://")[2]
+    except BadUrl:
+        return url
+
+
 def _known_copy(path: str) -> str | None:
     """The copy at a host and path whose ways to say the same thing are known; their queries change nothing."""
     if match := _ARXIV.fullmatch(path):

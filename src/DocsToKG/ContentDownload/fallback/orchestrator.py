@@ -28,6 +28,7 @@ from DocsToKG.ContentDownload.api.types import (
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare
+from DocsToKG.ContentDownload.fallback.memory import Answer, Tried
 from DocsToKG.ContentDownload.fallback.meter import metered
 from DocsToKG.ContentDownload.fallback.order import in_turn
 from DocsToKG.ContentDownload.fallback.trail import Trail
@@ -41,6 +42,7 @@ ALTERNATIVES = "alternatives"  # stands for a tier when other forms of the paper
 _ARCHIVES = frozenset({"wayback"})  # sources that look up addresses which failed
 # Words of a source about itself, rather than about the paper: it refuses us, or its answer has another shape.
 _OWN_FAULTS = ("refused", "malformed_answer")
+_ANSWERED_BEFORE = "answered_before"  # in an earlier try of the same work
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +125,7 @@ class FallbackOrchestrator:
                     continue
                 trail.ask_source(name, trail.place())
                 result = yield from self._resolve_or_note(home, name, trail, call)
-                found = self._wanted(name, result, trail) if result is not None else []
+                found = self._wanted(name, result.plans, trail) if result is not None else []
                 plans += [(home, plan) for plan in found if trail.is_new(plan)]
         others = trail.alternatives(self._formats[1:])
         return plans + [(ALTERNATIVES, plan) for _, plan in others if trail.is_new(plan)]
@@ -146,6 +148,8 @@ class FallbackOrchestrator:
     def _find_out(self, trail: Trail, call: Call) -> Steps[None]:
         """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
         for name in self._identify:
+            if trail.recall(_identifying(name), name, trail.place()) is not None:
+                continue
             unknown = _needs_identity(trail.work) or self._lacks(trail.work)
             if not unknown or self._resolvers[name].applies_to(trail.work) is not None:
                 continue
@@ -156,8 +160,10 @@ class FallbackOrchestrator:
                 continue
             said = result.notes[0] if result.notes else "identified" if result.work else Reason.UNKNOWN_IDENTIFIER
             tell(SourceOutcome.ERROR if said.startswith(_OWN_FAULTS) else SourceOutcome.NO_PDF, said)
-            if result.work is None:
-                trail.note(name, said)
+            note = said if result.work is None else None
+            trail.settle(_identifying(name), Answer(note=note))
+            if note is not None:
+                trail.note(name, note)
 
     def _resolve_or_note(self, tier: str, name: str, trail: Trail, call: Call) -> Steps[ResolverResult | None]:
         """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
@@ -165,7 +171,9 @@ class FallbackOrchestrator:
         try:
             return (yield from self._resolve(name, trail, call))
         except (CandidateRejected, TransientFailure) as problem:
-            _note_miss(trail, call, name, problem)
+            tried = _note_miss(trail, call, name, problem)
+            if _is_for_good(problem):
+                trail.settle(name if tier != IDENTIFY else _identifying(name), Answer(failure=tried))
             tell(_outcome_of(problem), problem.reason, problem)
         except (Cancelled, RunError):
             raise
@@ -201,14 +209,21 @@ class FallbackOrchestrator:
         if why_not is not None or trail.out_of_budget:
             tell(SourceOutcome.SKIPPED, why_not or Reason.BUDGET_EXHAUSTED)
             return None
+        answered = trail.recall(name, name, place)
+        if answered is not None:
+            self._wanted(name, answered.plans, trail)
+            tell(SourceOutcome.SKIPPED, _ANSWERED_BEFORE)
+            return None
         trail.ask_source(name, place)
         result = yield from self._resolve_or_note(tier, name, trail, call)
         if result is None:
             return None
-        if not result.plans:
-            trail.note(name, result.notes[0] if result.notes else Reason.NO_OPEN_COPY)
-        tell_miss = partial(self._tell_miss, result, tell)
-        return (yield from self._try_plans(tier, name, self._wanted(name, result, trail), trail, call, tell, tell_miss))
+        note = None if result.plans else result.notes[0] if result.notes else str(Reason.NO_OPEN_COPY)
+        if note is not None:
+            trail.note(name, note)
+        trail.settle(name, Answer(result.plans, note))
+        wanted, tell_miss = self._wanted(name, result.plans, trail), partial(self._tell_miss, result, tell)
+        return (yield from self._try_plans(tier, name, wanted, trail, call, tell, tell_miss))
 
     def _try_alternatives(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Steps[Found | None]:
         """What was set aside: the paper in another form is better than none."""
@@ -226,10 +241,10 @@ class FallbackOrchestrator:
                 return found
         return None
 
-    def _wanted(self, name: str, result: ResolverResult, trail: Trail) -> list[DownloadPlan]:
+    def _wanted(self, name: str, plans: Sequence[DownloadPlan], trail: Trail) -> list[DownloadPlan]:
         """The plans in the best form, in order; those in other forms that are taken are set aside."""
         best = []
-        for plan in in_turn(result.plans):
+        for plan in in_turn(plans):
             form = form_of(plan).name
             if form == self._formats[0]:
                 best.append(plan)
@@ -335,11 +350,21 @@ def _note_miss(
     name: str,
     problem: CandidateRejected | TransientFailure,
     plan: DownloadPlan | None = None,
-) -> None:
+) -> Tried:
     """A failure that found the work's time used up was our own cut: there is none for anything else (RES-26)."""
-    trail.missed(name, problem, plan)
+    tried = trail.missed(name, problem, plan)
     if call.budget is not None and call.budget.seconds_left() <= 0:
         trail.out_of_budget = True
+    return tried
+
+
+def _is_for_good(problem: CandidateRejected | TransientFailure) -> bool:
+    return isinstance(problem, CandidateRejected) and problem.reason != Reason.BUDGET_EXHAUSTED
+
+
+def _identifying(name: str) -> str:
+    """The name of a source where it is asked which paper is meant: what it says there is another matter."""
+    return f"{IDENTIFY}:{name}"
 
 
 def _needs_identity(work: WorkArtifact) -> bool:

@@ -1,7 +1,8 @@
 """What has been tried for one work, by all its branches.
 
 Knows the copies already tried (under any spelling), those set aside, what was learnt of the work, every candidate's
-reason, and whether some failure may pass with time. Thread-safe: the branches of a race write here at once.
+reason, and whether some failure may pass with time. Begins, where there is one, with the past of the same work, and
+says at the end what is settled. Thread-safe: the branches of a race write here at once.
 """
 
 from __future__ import annotations
@@ -10,12 +11,15 @@ import itertools
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.fallback.copies import copy_key
+from DocsToKG.ContentDownload.fallback.copies import address_key, copy_key
+from DocsToKG.ContentDownload.fallback.memory import Answer, Past, Tried, known_of
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter
+from DocsToKG.ContentDownload.resolvers.known_copies import is_refusal, refused_by_owner
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import has_secret, mask_url
 
@@ -31,31 +35,24 @@ _NOT_TO_LOOK_UP = frozenset(
         Reason.BUDGET_EXHAUSTED,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Tried:
-    """One candidate and why it was not the one."""
-
-    url: str
-    source: str
-    reason: str
-    http_status: int | None = None
-    evidence: str | None = None
-    detail: str | None = None
-    is_guess: bool = False
-    transient: bool = False  # it may work later
-    is_copy: bool = True  # False: the source itself could not be asked
+# What is wrong with a host, not with the copy: another host of the same copy may still give it.
+_OF_THE_HOST = frozenset({Reason.ROBOTS, Reason.CONN_ERROR, Reason.TIMEOUT, Reason.TLS_ERROR, Reason.BREAKER_OPEN})
 
 
 class Trail:
     """The memory of one work's search."""
 
-    def __init__(self, work: WorkArtifact, clock: Clock) -> None:
+    def __init__(self, work: WorkArtifact, clock: Clock, *, past: Past | None = None) -> None:
         self.meter = WaitMeter(clock)
         self._lock = threading.Lock()
-        self._seen: set[str] = set()
-        self._work = work
+        self._past = past
+        self._seen: set[str] = set(past.keys if past else ())
+        self._done: set[str] = set(self._seen)  # keys of copies that are no good
+        self._open: set[str] = set()  # keys of copies that may be had another time
+        self._answers: dict[str, Answer] = {}
+        self._work = work.learn(past.work) if past else work
+        self._looked_back: tuple[str, ...] = ()
+        self._barred: dict[str, Any] = {}
         self._claimed = False
         self._transient = False
         self._still_down = False
@@ -63,16 +60,23 @@ class Trail:
         self._places = itertools.count()
         self._asked: list[tuple[int, str]] = []
         self._aside: list[tuple[str, str, DownloadPlan]] = []
-        self._failed: dict[str, bool] = {}  # addresses, and whether they were guessed
+        self._failed: dict[str, bool] = dict(past.failed if past else {})  # addresses, and whether they were guessed
+        self._refused: list[str] = list(past.refused if past else ())  # addresses whose owners do not want us
         self.out_of_budget = False
         self.refused: str | None = None  # why the user does not want this work
-        self.tried: list[Tried] = []
+        self.tried: list[Tried] = list(past.rejected if past else ())
+        self._tried_before = len(self.tried)
         self.unasked: Counter[str] = Counter()  # copies in forms that nobody asked for
         self.notes: list[tuple[str, str]] = []  # what a source said when it had nothing to propose
 
     @property
     def work(self) -> WorkArtifact:
-        return self._work
+        """As far as it is known; once archives are asked, with the addresses that failed."""
+        if not self._looked_back and not self._barred:
+            return self._work
+        known = [url for url in self._work.pdf_urls if url not in self._looked_back]
+        metadata = {**self._work.metadata, **self._barred}
+        return replace(self._work, pdf_urls=(*known, *self._looked_back), metadata=metadata)
 
     @property
     def transient(self) -> bool:
@@ -87,8 +91,9 @@ class Trail:
         that never comes back would wait for it for ever.
         """
         ours = (Reason.BREAKER_OPEN, Reason.RETRY_AFTER)
-        waits = (tried.reason in ours and tried.http_status is None for tried in self.tried)
-        return bool(self.tried) and not self._still_down and all(waits)
+        tried_now = self.tried[self._tried_before :]
+        waits = (tried.reason in ours and tried.http_status is None for tried in tried_now)
+        return bool(tried_now) and not self._still_down and all(waits)
 
     @property
     def retry_after_s(self) -> float | None:
@@ -125,9 +130,9 @@ class Trail:
 
     def is_new(self, plan: DownloadPlan) -> bool:
         """True the first time a copy is met, under whatever spelling of its address."""
-        key = copy_key(plan.url)
+        key, address = copy_key(plan.url), address_key(plan.url)
         with self._lock:
-            if key in self._seen:
+            if key in self._seen or address in self._seen:
                 return False
             self._seen.add(key)
             return True
@@ -149,11 +154,11 @@ class Trail:
             self.unasked[form] += 1
 
     def look_back(self) -> None:
-        """Let archives know the addresses that failed: evidence first, guesses last."""
+        """Let archives know the addresses that failed, evidence first, guesses last; and those that are not theirs to
+        give, since their owners refused."""
         with self._lock:
-            known = [url for url in self._work.pdf_urls if url not in self._failed]
-            failed = sorted(self._failed, key=self._failed.__getitem__)
-            self._work = replace(self._work, pdf_urls=(*known, *failed))
+            self._looked_back = tuple(sorted(self._failed, key=self._failed.__getitem__))
+            self._barred = refused_by_owner("trail", self._refused)
 
     def claim(self) -> bool:
         """True for the one branch that may store its file; a rival that proved its copy a moment later drops it."""
@@ -163,7 +168,7 @@ class Trail:
 
     def missed(
         self, source: str, problem: CandidateRejected | TransientFailure, plan: DownloadPlan | None = None
-    ) -> None:
+    ) -> Tried:
         """A candidate was no good, or the source could not be asked."""
         url = plan.url if plan is not None else problem.url or ""
         tried = Tried(
@@ -179,21 +184,86 @@ class Trail:
         )
         with self._lock:
             self.tried.append(tried)
-            # An address with a key in it is nobody else's business.
-            if plan is not None and problem.reason not in _NOT_TO_LOOK_UP and not has_secret(url):
-                self._failed.setdefault(url, plan.is_guess)
+            self._remember_addresses(problem, plan)
+            if plan is not None:
+                self._judge(problem, plan)
             if isinstance(problem, TransientFailure):
                 self._still_down = self._still_down or problem.tested
                 self._may_pass(problem.retry_after_s)
             elif problem.reason == Reason.BUDGET_EXHAUSTED:
                 self.out_of_budget = True
+        return tried
+
+    def _remember_addresses(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan | None) -> None:
+        """What archives may be asked about, and what not. An address with a key in it is nobody else's business."""
+        if is_refusal(problem.reason, problem.http_status):
+            if isinstance(problem, CandidateRejected):
+                self._refused += [url for url in (plan.url if plan else None, problem.url) if url]
+        elif plan is not None and problem.reason not in _NOT_TO_LOOK_UP and not has_secret(plan.url):
+            self._failed.setdefault(plan.url, plan.is_guess)
+
+    def _judge(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan) -> None:
+        """Is the copy no good for good, and is it the copy or only the way to it?"""
+        key, address = copy_key(plan.url), address_key(plan.url)
+        of_the_host = problem.reason in _OF_THE_HOST
+        if of_the_host:
+            self._seen.discard(key)
+            self._seen.add(address)
+        if isinstance(problem, TransientFailure) or problem.reason == Reason.BUDGET_EXHAUSTED:
+            self._open |= {key, address}
+        else:
+            self._done.add(address if of_the_host else key)
 
     def faulted(self, source: str, error: Exception) -> None:
         """Something unforeseen, perhaps this machine's own trouble: it says nothing against the paper."""
         with self._lock:
             reason = f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}"
             self.tried.append(Tried("", source, reason, transient=True, is_copy=False))
+            self._answers.pop(source, None)
             self._may_pass(None)
+
+    def settle(self, asked: str, answer: Answer) -> None:
+        """Who was asked has said this for good, unless one of the copies named may be had another time."""
+        with self._lock:
+            self._answers[asked] = answer
+
+    def recall(self, asked: str, source: str, place: int) -> Answer | None:
+        """What the source said in an earlier try, now said again; None when it must be asked (anew).
+
+        Once this try has found out more of the work than the earlier ones, the source may have more to say.
+        """
+        answer = self._past.answers.get(asked) if self._past is not None else None
+        if self._past is None or answer is None or not known_of(self.work) <= self._past.known:
+            return None
+        self.ask_source(source, place)
+        if answer.note is not None:
+            self.note(source, answer.note)
+        with self._lock:
+            self._answers[asked] = answer
+            if answer.failure is not None:
+                self.tried.insert(self._tried_before, answer.failure)
+                self._tried_before += 1
+        return answer
+
+    def past(self) -> Past:
+        """What another try of this work need not find out again."""
+        with self._lock:
+            copies = [tried for tried in self.tried if tried.is_copy and not tried.transient]
+            return Past(
+                work=self._work,
+                known=known_of(self.work),
+                answers={asked: answer for asked, answer in self._answers.items() if self._is_settled(answer)},
+                rejected=tuple(tried for tried in copies if tried.reason != Reason.BUDGET_EXHAUSTED),
+                keys=frozenset(self._done),
+                failed=dict(self._failed),
+                refused=tuple(self._refused),
+            )
+
+    def _is_settled(self, answer: Answer) -> bool:
+        keys = [{copy_key(plan.url), address_key(plan.url)} for plan in answer.plans]
+        if self.out_of_budget and any(self._done.isdisjoint(each) for each in keys):
+            return False
+        return all(self._open.isdisjoint(each) for each in keys)
 
     def _may_pass(self, retry_after_s: float | None) -> None:
         self._transient = True

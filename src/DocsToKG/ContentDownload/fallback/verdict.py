@@ -11,7 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.fallback.trail import Trail, Tried
+from DocsToKG.ContentDownload.fallback.memory import Tried
+from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.core.urls import BadUrl, host_key
 

@@ -39,6 +39,7 @@ from DocsToKG.ContentDownload.net.policy import (
     portable_headers,
     role_headers,
 )
+from DocsToKG.ContentDownload.net.refusals import Refusals
 from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.clock import Clock
@@ -79,6 +80,7 @@ class RateRetryClient:
         max_redirects: int = 10,
         connections: Connections | None = None,
         pauses: Pauses | None = None,
+        refusals: Refusals | None = None,
     ) -> None:
         self.name = name
         self._http = http
@@ -96,6 +98,7 @@ class RateRetryClient:
         self._max_redirects = max_redirects
         self._connections = connections or Connections()
         self._pauses = pauses or Pauses()
+        self._refusals = refusals or Refusals()
 
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         journey = self._journey(Verb.GET, url, role, call, headers)
@@ -217,14 +220,12 @@ class RateRetryClient:
 
     def _pause_s(self, failure: Retryable, attempt: int, most: int, call: Call) -> float | None:
         """Seconds until the next try; None when there is none in this run of the job."""
-        if isinstance(failure, OutOfTime) or self._retries.is_over(attempt, most=most):
-            return None
-        if call.budget is not None and call.budget.seconds_left() <= 0:
+        left_s = call.budget.seconds_left() if call.budget is not None else math.inf
+        if isinstance(failure, OutOfTime) or self._retries.is_over(attempt, most=most) or left_s <= 0:
             return None
         asked_s = failure.retry_after_s
         if asked_s is None:
             return self._retries.delay_s(attempt)
-        left_s = call.budget.seconds_left() if call.budget is not None else self._policy.inline_cap_s
         if asked_s > min(left_s, self._policy.inline_cap_s):
             return None
         return asked_s + self._retries.jitter_s()
@@ -244,6 +245,7 @@ class RateRetryClient:
         held = self._peek(journey, request, url)
         if held is not None:
             return held
+        self._refusals.look(url)
         if self._breakers is not None:
             self._breakers.look(url, self._asked_index(journey))
         yield from self._obey_robots(journey, url)
@@ -262,14 +264,16 @@ class RateRetryClient:
             raise
 
     def _watched(self, journey: Journey, url: str, permit: Permit) -> Watched:
-        """The breakers' leave to send. They may have opened while this request stood before its gate."""
-        if self._breakers is None:
-            return Watched([])
+        """The breakers' leave to send. They may have opened while this request stood before its gate, and its host may
+        have refused us for good."""
         # Whether a host speaks TLS at all is what an upgraded http link finds out; silence is no sign of ill health.
         upgraded = journey.url.lower().startswith("http:") and url.startswith("https:")
         try:
+            self._refusals.look(url)
+            if self._breakers is None:
+                return Watched([])
             return self._breakers.enter(url, self._asked_index(journey), trial=upgraded)
-        except TransientFailure:
+        except (CandidateRejected, TransientFailure):
             permit.refund()
             raise
 
@@ -368,6 +372,9 @@ class RateRetryClient:
                 permit.refund()
             elif not opened.from_cache and not opened.is_replay:
                 self._limits.heard(host_key(url), opened.status, opened.headers, opened.elapsed_s)
+                # To HEAD, 403 may only mean that the server does not like HEAD.
+                if journey.verb is not Verb.HEAD or opened.status not in _NO_HEAD:
+                    self._refusals.heard(url, opened.status)
             journey.take_cookies(response)
             opened.is_challenge = opened.is_challenge or (journey.verb is not Verb.HEAD and is_bot_check(opened))
         except BaseException:

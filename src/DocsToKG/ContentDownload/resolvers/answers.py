@@ -20,13 +20,18 @@ _MAX_TEXT = 2048
 
 def read_object(page: Page) -> Mapping[str, Any] | None:
     """The JSON object of an answer; None when it is none, or too large to look at."""
+    value = read_json(page)
+    return value if isinstance(value, dict) else None
+
+
+def read_json(page: Page) -> Any:
+    """Whatever JSON an answer holds; None when it holds none, or is too large to look at."""
     if len(page.body) > MAX_ANSWER_BYTES:
         return None
     try:
-        value = orjson.loads(page.body)
+        return orjson.loads(page.body)
     except orjson.JSONDecodeError:
         return None
-    return value if isinstance(value, dict) else None
 
 
 def text_of(record: Mapping[str, Any], name: str) -> str | None:

@@ -10,11 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import orjson
-
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import MAX_ANSWER_BYTES
+from DocsToKG.ContentDownload.resolvers.answers import read_json
 from DocsToKG.ContentDownload.resolvers.file_choice import title_words
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
 
@@ -39,12 +37,7 @@ def named_page(work: WorkArtifact, pattern: re.Pattern[str]) -> re.Match[str] | 
 
 def read_records(page: Page) -> list[Mapping[str, Any]] | None:
     """The objects of an answer that is a bare list of them, or one of them; None when it is neither."""
-    if len(page.body) > MAX_ANSWER_BYTES:
-        return None
-    try:
-        value = orjson.loads(page.body)
-    except orjson.JSONDecodeError:
-        return None
+    value = read_json(page)
     if isinstance(value, dict):
         return [value]
     return [item for item in value[:100] if isinstance(item, dict)] if isinstance(value, list) else None

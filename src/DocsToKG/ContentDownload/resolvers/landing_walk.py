@@ -167,4 +167,4 @@ def _host(page: Page) -> str:
 
 def is_final(reason: str) -> bool:
     """Whether a rejection ends the work rather than the page: nothing more may be asked."""
-    return reason in (Reason.BUDGET_EXHAUSTED, Reason.CANCELLED)
+    return reason == Reason.BUDGET_EXHAUSTED

@@ -22,7 +22,8 @@ from DocsToKG.core.digest import canonical_json, sha256_hex
 MAX_PER_PAGE = 100
 _MAX_CHARS = 4000
 _CONDITION = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)*:\S[^,]*")
-_ADDRESS = re.compile(r"https?://(?:api\.)?openalex\.org/works/?\?", re.IGNORECASE)
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_WORKS_ADDRESS = re.compile(r"https?://(?:api\.)?openalex\.org/works/?\?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def read_query(text: str, *, since: str | None = None) -> WorksQuery:
         raise InputError(
             f"the query is empty or longer than {_MAX_CHARS} characters; write a filter such as is_oa:true or words"
         )
+    if not any(char.isalnum() for char in plain):
+        raise InputError(f"the query {plain[:40]!r} holds no word; write a filter such as is_oa:true or words")
     query = _of_address(plain) if _ADDRESS.match(plain) else _of_words(plain)
     if since is None:
         return query
@@ -105,12 +108,22 @@ def page_of_works(
 
 
 def _of_words(text: str) -> WorksQuery:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(parts) and all(_CONDITION.fullmatch(part) for part in parts if part):
+        raise InputError(
+            f"the filter {text[:200]!r} has a comma too many; join conditions as in is_oa:true,has_doi:true"
+        )
     if is_filter(text):
         return WorksQuery(filter=",".join(part.strip() for part in text.split(",")))
     return WorksQuery(search=text)
 
 
 def _of_address(address: str) -> WorksQuery:
+    if _WORKS_ADDRESS.match(address) is None:
+        raise InputError(
+            "this is not the address of a list of works; copy one that begins with https://openalex.org/works?, "
+            "or give a page as an identifier, without --query"
+        )
     given = {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
     query = WorksQuery(given.get("search"), given.get("filter"), given.get("sort"))
     if query.search is None and query.filter is None:

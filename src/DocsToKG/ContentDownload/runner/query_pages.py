@@ -1,14 +1,20 @@
-"""Pages of an OpenAlex query through the same gates as every other request."""
+"""Pages of an OpenAlex query through the same gates as every other request.
+
+Works that the user's filters refuse are taken off a page, on what OpenAlex tells of them: year, open-access status,
+retraction, and the licences of their copies where it names any.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Self
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.bootstrap import Network
+from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
 from DocsToKG.ContentDownload.pipeline import ResolverPipeline
@@ -25,7 +31,17 @@ class ServiceSilent(RunError):
 class QueryPages:
     """Asks for one page at a time while the caller waits."""
 
-    def __init__(self, *, pipeline: ResolverPipeline, client: Client, base_url: str, has_key: bool) -> None:
+    def __init__(
+        self,
+        *,
+        pipeline: ResolverPipeline,
+        client: Client,
+        base_url: str,
+        has_key: bool,
+        filters: Filters | None = None,
+    ) -> None:
+        self.matching = 0  # works, as the service counts them
+        self._filters = filters or Filters()
         self._pipeline = pipeline
         self._client = client
         self._base_url = base_url
@@ -39,6 +55,7 @@ class QueryPages:
             client=network.clients["openalex"],
             base_url=mine.base_url or DEFAULT_BASE_URL,
             has_key=mine.api_key is not None,
+            filters=Filters.of(cfg.filters),
         )
 
     def works(self, query: WorksQuery) -> Iterator[WorkArtifact]:
@@ -55,12 +72,18 @@ class QueryPages:
                 return
 
     def page(self, query: WorksQuery, cursor: str | None) -> QueryPage:
-        """One page. Where the service has forgotten the cursor, the first one: who lists leaves out what it has."""
+        """The wanted works of one page. Where the service has forgotten the cursor, of the first one: who lists leaves
+        out what it has."""
         try:
-            return self._ask(query, cursor)
+            page = self._ask(query, cursor)
         except DeadCursor as dead:
             log.warning("OpenAlex has forgotten how far the list had come (%s); it is begun anew", dead)
-            return self._ask(query, None)
+            page = self._ask(query, None)
+        self.matching = page.total or self.matching
+        return replace(page, works=tuple(work for work in page.works if self._is_wanted(work)))
+
+    def _is_wanted(self, work: WorkArtifact) -> bool:
+        return self._filters.refuses_work(work) is None and self._filters.refuses_told(told_licences(work)) is None
 
     def _ask(self, query: WorksQuery, cursor: str | None) -> QueryPage:
         call = Call("query:openalex")
@@ -76,3 +99,10 @@ class QueryPages:
         spent = "OpenAlex answers 429: its budget for today may be used up, which begins anew at midnight UTC"
         more = "" if self._has_key else "; with a free key in resolvers.openalex.api_key it is ten times larger"
         return spent + more
+
+
+def told_licences(work: WorkArtifact) -> set[str]:
+    """The licences that OpenAlex names of the copies of a work."""
+    copies = work.metadata.get("copies:openalex")
+    told = copies.values() if isinstance(copies, Mapping) else ()
+    return {said for copy in told if isinstance(copy, Mapping) and isinstance(said := copy.get("license"), str)}

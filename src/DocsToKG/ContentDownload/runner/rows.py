@@ -6,6 +6,7 @@ the catalog; changes nothing.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import JobRecord, Ledger
 
+_TRY_AGAIN = "Run `content pull` or `content resume` again."
 ENDED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED)
 
 
@@ -58,12 +60,24 @@ class ResultRows:
             if held is not None:
                 path = shown_path(self._parts.store.at(held.path), self._folder.root)
                 return OutcomeClass.SUCCESS, path, self._same_file(job.artifact_id, held.sha256)
-        return (OutcomeClass.SKIP if job.state == JobState.SKIPPED else OutcomeClass.ERROR), None, job.last_error
+        way_on = f" {_TRY_AGAIN}" if missed_for_now(job) else ""
+        outcome = OutcomeClass.SKIP if job.state == JobState.SKIPPED else OutcomeClass.ERROR
+        return outcome, None, job.last_error and f"{job.last_error}{way_on}"
 
     def _same_file(self, work_id: str, sha256: str) -> str | None:
         """One paper given by several of its names is one content; the later rows say whose it is."""
         holder = self._holders.setdefault(sha256, work_id)
         return None if holder == work_id else f"same file as {holder}"
+
+
+def missed_for_now(job: JobRecord) -> bool:
+    """Whether an ended work was missed while a server or a source was away, so that another time may do."""
+    if job.state != JobState.ERROR or job.result_json is None:
+        return False
+    result = json.loads(job.result_json)
+    candidates = result.get("candidates") if isinstance(result, dict) else None
+    tried = candidates if isinstance(candidates, list) else []
+    return any(isinstance(one, dict) and one.get("transient") is True for one in tried)
 
 
 def single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow:
@@ -90,4 +104,4 @@ def _why_pending(job: JobRecord | None, now: float) -> str:
     if job is None or job.next_eligible_at <= now:
         return "not finished; `content resume` goes on"
     why = f": {job.last_error}" if job.last_error else ""
-    return f"may be had from {utc_iso(job.next_eligible_at)} on{why}"
+    return f"may be had from {utc_iso(job.next_eligible_at)} on with `content resume`{why}"

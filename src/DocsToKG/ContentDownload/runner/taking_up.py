@@ -5,10 +5,11 @@ Knows how a known work stands (open, held, gone, missed) and how a stored file i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 
 from DocsToKG.ContentDownload.bootstrap import Parts
-from DocsToKG.ContentDownload.runner.rows import ENDED
+from DocsToKG.ContentDownload.runner.rows import ENDED, missed_for_now
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Enqueued, JobRecord, Ledger
 
@@ -35,10 +36,13 @@ class TakingUp:
         return "held" if well and self._parts.is_there(entry.artifact_id) else "gone"
 
     def requeue(self, *, verify: bool, again: str | None) -> None:
-        """What lost its worker or its file comes back; `verify` hashes the stored files and repeats what is damaged,
-        `again` repeats all works that are `failed`, `ok` or `skipped`."""
-        lost = [job for job in self._jobs(JobState.ERROR) if (job.last_error or "").startswith(_NOT_THE_JOBS_FAULT)]
-        self._retry(lost, JobState.ERROR, "its worker was lost")
+        """What lost its worker or its file comes back, and what was missed only because a service was away; `verify`
+        hashes the stored files and repeats what is damaged, `again` repeats all works that are `failed`, `ok` or
+        `skipped`."""
+        for page in self._pages(JobState.ERROR):
+            lost = [job for job in page if (job.last_error or "").startswith(_NOT_THE_JOBS_FAULT)]
+            self._retry(lost, JobState.ERROR, "its worker was lost")
+            self._retry([job for job in page if missed_for_now(job)], JobState.ERROR, "a service was away")
         if again is not None:
             self._repeat(list(self._jobs(_BY_WORD[again])), _BY_WORD[again], f"repeat {again}")
         for state in (JobState.DONE, JobState.SKIPPED):
@@ -52,9 +56,12 @@ class TakingUp:
         self._parts.telemetry.flush()
 
     def _jobs(self, state: JobState) -> Iterator[JobRecord]:
+        return chain.from_iterable(self._pages(state))
+
+    def _pages(self, state: JobState) -> Iterator[Sequence[JobRecord]]:
         after = 0
         while page := self._ledger.list_jobs(state, limit=_BATCH, after_id=after):
-            yield from page
+            yield page
             after = page[-1].job_id
 
     def _retry(self, jobs: Collection[JobRecord], state: JobState, reason: str) -> None:

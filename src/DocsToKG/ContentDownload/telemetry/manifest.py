@@ -92,7 +92,7 @@ class ManifestRecord:
             "license_raw": work.license,
             "is_retracted": work.is_retracted,
             "oa_status": work.oa_status,
-            **{key: value for key, value in outcome.meta.items() if key in FIELDS and value is not None},
+            **{key: value for key, value in outcome.meta.items() if key in FIELDS and _says(key, value)},
             "doc_id": work.work_id,
             "outcome": outcome.classification,
             "reason": outcome.reason,
@@ -106,6 +106,11 @@ class ManifestRecord:
         known = {key: line[key] for key in FIELDS if line.get(key) is not None}
         hops = [Hop(str(hop["url"]), int(hop["status"])) for hop in known.pop("hops", ())]
         return replace(cls(**known), hops=hops)
+
+
+def _says(key: str, value: Any) -> bool:
+    """An unknown value leaves what the work says, except that a file's licence is its own or none."""
+    return value is not None or key in ("license", "license_raw")
 
 
 FIELDS = frozenset(field.name for field in fields(ManifestRecord))

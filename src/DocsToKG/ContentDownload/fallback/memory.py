@@ -1,0 +1,87 @@
+"""What earlier tries of a work have settled, so that another try asks only what may be answered differently.
+
+Knows works by their ids, for as long as this process lives, a bounded number of them and for a bounded time. Does not
+decide what is settled: the trail does. Promises: thread-safe; a work that is forgotten is merely searched as if new.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
+from DocsToKG.core.clock import Clock
+
+_IDS = ("doi", "arxiv_id", "pmcid", "pmid", "openalex_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """One candidate and why it was not the one."""
+
+    url: str
+    source: str
+    reason: str
+    http_status: int | None = None
+    evidence: str | None = None
+    detail: str | None = None
+    is_guess: bool = False
+    transient: bool = False  # it may work later
+    is_copy: bool = True  # False: the source itself could not be asked
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a source said for good: the copies it named, what else it said, or why it could not be asked."""
+
+    plans: tuple[DownloadPlan, ...] = ()
+    note: str | None = None
+    failure: Tried | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a search leaves for the next one of the same work."""
+
+    work: WorkArtifact  # as it was learnt
+    known: frozenset[str]  # the identifiers and addresses that the sources could be asked about
+    answers: Mapping[str, Answer]  # by who was asked
+    rejected: tuple[Tried, ...]  # the copies that are no good
+    keys: frozenset[str]  # of those copies
+    failed: Mapping[str, bool]  # their addresses that archives may know, and whether they were guessed
+    refused: tuple[str, ...]  # their addresses that the owners refused
+
+
+def known_of(work: WorkArtifact) -> frozenset[str]:
+    """By what sources can find a work: its identifiers and its addresses."""
+    ids = {f"{name}:{getattr(work, name)}" for name in _IDS if getattr(work, name) is not None}
+    return frozenset(ids.union(work.landing_urls, work.pdf_urls))
+
+
+class WorkMemory:
+    """The past of at most `most` works, each for `keep_s` seconds."""
+
+    def __init__(self, clock: Clock, *, most: int = 10_000, keep_s: float = 6 * 3600.0) -> None:
+        self._clock = clock
+        self._most = most
+        self._keep_s = keep_s
+        self._lock = threading.Lock()
+        self._pasts: OrderedDict[str, tuple[float, Past]] = OrderedDict()
+
+    def recall(self, work_id: str) -> Past | None:
+        with self._lock:
+            at, past = self._pasts.get(work_id, (0.0, None))
+        return past if self._clock.monotonic() - at <= self._keep_s else None
+
+    def keep(self, work_id: str, past: Past) -> None:
+        with self._lock:
+            self._pasts[work_id] = self._clock.monotonic(), past
+            self._pasts.move_to_end(work_id)
+            while len(self._pasts) > self._most:
+                self._pasts.popitem(last=False)
+
+    def forget(self, work_id: str) -> None:
+        with self._lock:
+            self._pasts.pop(work_id, None)
