@@ -31,6 +31,7 @@ from DocsToKG.ContentDownload.fallback.budget import SourceShare
 from DocsToKG.ContentDownload.fallback.memory import Answer, Tried
 from DocsToKG.ContentDownload.fallback.meter import metered
 from DocsToKG.ContentDownload.fallback.order import in_turn
+from DocsToKG.ContentDownload.fallback.standing import Standing
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.proof.forms import form_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -109,7 +110,10 @@ class FallbackOrchestrator:
             if not _ARCHIVES.isdisjoint(tier.sources):
                 trail.look_back()
             for sources in self._turns(number, trail):
-                branches = [partial(self._branch, home, name, trail.place(), trail, call) for home, name in sources]
+                race = Standing(self._clock)
+                branches = [
+                    partial(self._branch, home, name, trail.place(), race, trail, call) for home, name in sources
+                ]
                 found = yield Race(branches, tier.parallel, call.cancel)
                 if found is not None:
                     return found  # type: ignore[no-any-return]  # a step's answer is as its kind says
@@ -183,11 +187,15 @@ class FallbackOrchestrator:
         return None
 
     def _branch(
-        self, tier: str, name: str, place: int, trail: Trail, call: Call, cancel: CancelToken
+        self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, cancel: CancelToken
     ) -> Steps[Found | None]:
         tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
-        steps = self._try_source(tier, name, place, trail, replace(call, cancel=cancel), tell)
-        return (yield from self._guarded(steps, name, trail, tell))
+        steps = self._try_source(tier, name, place, race, trail, replace(call, cancel=cancel), tell)
+        race.enter(name)
+        try:
+            return (yield from self._guarded(steps, name, trail, tell))
+        finally:
+            race.leave(name)
 
     def _guarded(
         self, steps: Steps[Found | None], name: str, trail: Trail, tell: Callable[..., None]
@@ -203,7 +211,7 @@ class FallbackOrchestrator:
             return None
 
     def _try_source(
-        self, tier: str, name: str, place: int, trail: Trail, call: Call, tell: Callable[..., None]
+        self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, tell: Callable[..., None]
     ) -> Steps[Found | None]:
         why_not = self._resolvers[name].applies_to(trail.work)
         if why_not is not None or trail.out_of_budget:
@@ -223,7 +231,7 @@ class FallbackOrchestrator:
             trail.note(name, note)
         trail.settle(name, Answer(result.plans, note))
         wanted, tell_miss = self._wanted(name, result.plans, trail), partial(self._tell_miss, result, tell)
-        return (yield from self._try_plans(tier, name, wanted, trail, call, tell, tell_miss))
+        return (yield from self._try_plans(tier, name, wanted, trail, call, tell, tell_miss, race))
 
     def _try_alternatives(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Steps[Found | None]:
         """What was set aside: the paper in another form is better than none."""
@@ -263,9 +271,12 @@ class FallbackOrchestrator:
         call: Call,
         tell: Callable[..., None],
         tell_miss: Callable[[CandidateRejected | TransientFailure | None], None],
+        race: Standing | None = None,
     ) -> Steps[Found | None]:
         last: CandidateRejected | TransientFailure | None = None
         for plan in plans:
+            if race is not None:
+                yield from race.give_way(name, plan)
             if not trail.is_new(plan):
                 continue
             try:

@@ -1,0 +1,49 @@
+"""Who of the sources that race may still bring a better version.
+
+A preprint server answers faster than an index that leads to the published paper; without this, speed alone would
+decide which version is kept. Knows ranks and a clock. Promises: only a source whose copy is of a lesser version waits,
+only for running ones, and never longer than the patience; so nobody waits for somebody who waits for them.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from DocsToKG.ContentDownload.api.steps import Steps, Wait
+from DocsToKG.ContentDownload.api.types import DownloadPlan
+from DocsToKG.ContentDownload.api.versions import VERSIONS, version_rank
+from DocsToKG.core.clock import Clock
+
+_LOOK_AGAIN_S = 0.02
+_PATIENCE_S = 8.0
+
+
+class Standing:
+    """What each running source of one race may still bring; a source that has not answered may bring the best."""
+
+    def __init__(self, clock: Clock, *, patience_s: float = _PATIENCE_S) -> None:
+        self._clock = clock
+        self._patience_s = patience_s
+        self._lock = threading.Lock()
+        self._best: dict[str, int] = {}
+
+    def enter(self, name: str) -> None:
+        with self._lock:
+            self._best[name] = 0
+
+    def leave(self, name: str) -> None:
+        with self._lock:
+            self._best.pop(name, None)
+
+    def give_way(self, name: str, plan: DownloadPlan) -> Steps[None]:
+        """Go on when no other source of the race may still bring a better version than `plan`."""
+        rank = version_rank(plan.version) if plan.version in VERSIONS else 0
+        with self._lock:
+            self._best[name] = rank
+        until = self._clock.monotonic() + self._patience_s
+        while self._is_outranked(name, rank) and self._clock.monotonic() < until:
+            yield Wait(self._clock.monotonic() + _LOOK_AGAIN_S, "a better version may come")
+
+    def _is_outranked(self, name: str, rank: int) -> bool:
+        with self._lock:
+            return any(best < rank for other, best in self._best.items() if other != name)

@@ -1,0 +1,64 @@
+"""The published version is kept although a preprint server answers faster."""
+
+from __future__ import annotations
+
+import time
+
+from tests.contentdownload.search_bench import Bench, Downloads, Source
+
+from DocsToKG.ContentDownload.api.types import DownloadPlan
+from DocsToKG.ContentDownload.config.rules import Tier
+from DocsToKG.ContentDownload.fallback.standing import Standing
+from DocsToKG.core.clock import ManualClock
+
+PUBLISHED, PREPRINT = "https://pub.org/1", "https://pre.org/1"
+
+
+def race(*sources: Source, good: str, **downloads: object) -> Bench:
+    names = tuple(source.name for source in sources)
+    return Bench(list(sources), [Tier("only", len(names), names)], Downloads(frozenset(good.split()), **downloads))  # type: ignore[arg-type]
+
+
+def source(name: str, url: str, version: str | None, delay_s: float = 0.0) -> Source:
+    return Source(name, delay_s=delay_s, plans=(DownloadPlan(url, name, version=version),))
+
+
+def test_a_preprint_waits_for_an_index_that_has_not_answered_yet() -> None:
+    slow = source("index", PUBLISHED, "publishedVersion", delay_s=0.3)
+    bench = race(slow, source("preprints", PREPRINT, "submittedVersion"), good=f"{PUBLISHED} {PREPRINT}")
+    assert bench.run().meta["resolver"] == "index"
+    assert bench.downloads.tried == [PUBLISHED]
+
+
+def test_a_preprint_waits_while_the_published_version_is_fetched_and_goes_on_when_it_fails() -> None:
+    bench = race(
+        source("index", PUBLISHED, "publishedVersion"),
+        source("preprints", PREPRINT, "submittedVersion"),
+        good=PREPRINT,
+        slow={PUBLISHED: 0.2},
+    )
+    assert bench.run().meta["resolver"] == "preprints"
+    assert bench.downloads.tried == [PUBLISHED, PREPRINT]
+
+
+def test_copies_of_the_same_or_of_unknown_version_race_as_before() -> None:
+    bench = race(
+        source("slow", PUBLISHED, None), source("quick", PREPRINT, None), good=f"{PUBLISHED} {PREPRINT}",
+        slow={PUBLISHED: 2.0},
+    )  # fmt: skip
+    began = time.monotonic()
+    assert bench.run().meta["resolver"] == "quick"
+    assert time.monotonic() - began < 1.5
+
+
+def test_nobody_waits_longer_than_the_patience() -> None:
+    clock = ManualClock()
+    standing = Standing(clock, patience_s=8.0)
+    standing.enter("index")
+    standing.enter("preprints")
+    steps = standing.give_way("preprints", DownloadPlan(PREPRINT, "preprints", version="submittedVersion"))
+    next(steps)
+    clock.advance(7.9)
+    next(steps)
+    clock.advance(0.2)
+    assert next(steps, None) is None
