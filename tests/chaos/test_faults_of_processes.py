@@ -73,6 +73,11 @@ class Band:
         if "up" in word:
             self.names[member.process.pid] = word["up"]
 
+    def name_of(self, pid: int) -> str:
+        """The worker id of a process; it may lease before its word of it has arrived here."""
+        eventually(lambda: pid in self.names)
+        return self.names[pid]
+
     def kill_one(self, crew: Crew) -> bool:
         """Kill a process that works, while another one does: a slow machine would only see them begin."""
         up = [member for member in crew.members if member.process.pid in self.names]
@@ -216,7 +221,7 @@ def test_a_process_that_was_stopped_past_its_lease_finishes_nothing(band: Band) 
     eventually(lambda: band.leases() == 4)
     [member] = sleeper.members
     os.kill(member.process.pid, signal.SIGSTOP)
-    stopped = band.names[member.process.pid]
+    stopped = band.name_of(member.process.pid)
     band.begin(1, **order)
     eventually(lambda: band.queue.stats()["done"] == 4)
     os.kill(member.process.pid, signal.SIGCONT)
@@ -232,7 +237,7 @@ def test_a_process_whose_heartbeat_is_blocked_loses_its_jobs_to_another(band: Ba
     deaf = band.begin(1, ttl_s=1.0, heartbeat_s=0.2, deaf=True)
     eventually(lambda: band.leases() == 4)
     [member] = deaf.members
-    lost = band.names[member.process.pid]
+    lost = band.name_of(member.process.pid)
     band.begin(1, ttl_s=1.0, heartbeat_s=0.2)
     eventually(lambda: band.queue.stats()["done"] == 4)
     deaf.kill()
