@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
+from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules, _request_headers
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
 from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.build import build_http_stack
@@ -525,3 +525,17 @@ def test_the_formats_are_a_setting_that_knows_its_words(tmp_path: Path) -> None:
     for wrong in ("epub", "pdf, doc", [""], ","):
         with pytest.raises(ConfigError, match=r"download\.formats"):
             formats(wrong)
+
+
+@pytest.mark.parametrize(
+    ("page", "told"),
+    [
+        ("https://a.org/article?token=s3cr3t", "https://a.org/article?token=s3cr3t"),
+        ("https://b.org/article?token=s3cr3t", "https://b.org/"),
+    ],
+)
+def test_another_host_learns_whose_page_named_the_file_and_no_more(page: str, told: str) -> None:
+    """SEC: an address may hold the reader's ticket."""
+    headers = _request_headers(DownloadPlan("https://a.org/x.pdf", "landing", referer=page))
+    assert headers is not None
+    assert headers["Referer"] == told

@@ -66,6 +66,17 @@ def test_a_key_is_dropped_only_when_the_redirect_leaves_the_host() -> None:
     assert policy.leave("https://a.org/1?token=abc", signed) == signed
 
 
+def test_a_key_of_a_header_does_not_leave_in_an_address() -> None:
+    """SEC: a service may copy the key it was shown into where it sends us."""
+    policy = UrlPolicy(credentials={"a.org": HostCredentials(headers={"Authorization": "Bearer s3cr3t-key"})})
+    assert policy.leave("https://a.org/1", "https://b.org/2?k=s3cr3t-key&v=1") == "https://b.org/2?v=1"
+    assert policy.leave("https://a.org/1", "https://b.org/2?to=x%3Ds3cr3t-key") == "https://b.org/2"
+    assert policy.leave("https://a.org/1", "https://a.org/2?k=s3cr3t-key") == "https://a.org/2?k=s3cr3t-key"
+    with pytest.raises(CandidateRejected, match="carry our key away") as caught:
+        policy.leave("https://a.org/1", "https://b.org/s3cr3t%2Dkey/2")
+    assert "s3cr3t" not in str(caught.value)
+
+
 def test_a_redirect_keeps_what_only_records_hide() -> None:
     """Masking is for records: a request with another `code` or `policy` would be another request."""
     kept = "https://b.org/2?code=7&session=3B&policy=open"

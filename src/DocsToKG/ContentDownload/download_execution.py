@@ -282,8 +282,14 @@ def _refuse_early(head: bytes, body: OpenBody, form: Form, *, ended: bool) -> No
 
 def _request_headers(plan: DownloadPlan) -> dict[str, str] | None:
     accept = form_of(plan).accept
-    headers = {"Referer": plan.referer} if plan.referer else {}
+    headers = {"Referer": _referer(plan)} if plan.referer else {}
     return (headers | ({"Accept": accept} if accept else {})) or None
+
+
+def _referer(plan: DownloadPlan) -> str:
+    """The page that named the file; another host learns only whose page it was, as with browsers."""
+    page = plan.referer or ""
+    return page if host_key(page) == host_key(plan.url) else f"{page.partition('://')[0]}://{host_key(page)}/"
 
 
 def _stream_result(body: OpenBody, temp: TempFile) -> DownloadStreamResult:

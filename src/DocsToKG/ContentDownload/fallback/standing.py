@@ -14,7 +14,8 @@ from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.api.versions import VERSIONS, version_rank
 from DocsToKG.core.clock import Clock
 
-_LOOK_AGAIN_S = 0.02
+# Looks become rarer: thousands of works may stand here at once.
+_FIRST_LOOK_S, _LAST_LOOK_S = 0.02, 0.5
 _PATIENCE_S = 8.0
 
 
@@ -41,8 +42,10 @@ class Standing:
         with self._lock:
             self._best[name] = rank
         until = self._clock.monotonic() + self._patience_s
+        pause_s = _FIRST_LOOK_S
         while self._is_outranked(name, rank) and self._clock.monotonic() < until:
-            yield Wait(self._clock.monotonic() + _LOOK_AGAIN_S, "a better version may come")
+            yield Wait(self._clock.monotonic() + pause_s, "a better version may come")
+            pause_s = min(_LAST_LOOK_S, pause_s * 2)
 
     def _is_outranked(self, name: str, rank: int) -> bool:
         with self._lock:

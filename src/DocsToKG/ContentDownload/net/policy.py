@@ -25,7 +25,9 @@ _ACCEPT = {
     Role.ARTIFACT: "application/pdf, application/octet-stream;q=0.8, */*;q=0.3",
 }
 # What may follow a redirect to another host; anything else could carry a credential.
-_PORTABLE = frozenset({"accept", "accept-encoding", "accept-language", "user-agent", "referer"})
+_PORTABLE = frozenset({"accept", "accept-encoding", "accept-language", "user-agent"})
+# A shorter key is no secret, and would be found in every other address.
+_SHORTEST_KEY = 6
 _LONGEST_URL = 8192
 # What a redirect must not carry to another host. Narrower than what records mask: a request must not lose its meaning.
 _CREDENTIAL = re.compile(
@@ -95,6 +97,9 @@ class UrlPolicy:
         self._http_hosts = frozenset(host.lower() for host in http_hosts)
         held = (credentials or {}).values()
         self._secrets = frozenset(value for each in held for value in each.params.values() if value)
+        # The key of a header stands last in it, after a word like Bearer.
+        words = (value.split()[-1:] for each in held for value in each.headers.values())
+        self._keys = tuple({key for word in words for key in word if len(key) >= _SHORTEST_KEY})
 
     def admit(self, url: str) -> Admitted:
         """The form of `url` to ask for; raises `CandidateRejected(bad-url)`."""
@@ -115,13 +120,23 @@ class UrlPolicy:
         return host in self._http_hosts or (urlsplit(url).hostname or "") in self._http_hosts
 
     def leave(self, origin: str, target: str) -> str:
-        """`target` without the credentials that a redirect from another host copied into it."""
+        """`target` without the credentials that a redirect from another host copied into it.
+
+        Where one of our keys is woven into the rest of the address, the redirect is not followed.
+        """
         if host_key(origin) == host_key(target):
             return target
         ours = {value for name, value in _pairs(origin) if value and _CREDENTIAL.fullmatch(name)} | self._secrets
         parts = urlsplit(target)
-        kept = [pair for pair in parts.query.split("&") if unquote_plus(pair.partition("=")[2]) not in ours]
-        return urlunsplit(parts._replace(query="&".join(kept)))
+        pairs = [(pair, unquote_plus(pair.partition("=")[2])) for pair in parts.query.split("&")]
+        kept = [pair for pair, value in pairs if value not in ours and not self._holds_key(value)]
+        left = urlunsplit(parts._replace(query="&".join(kept)))
+        if self._holds_key(unquote_plus(left)):
+            raise CandidateRejected(Reason.SECURITY_POLICY, "a redirect would carry our key away", url=mask_url(origin))
+        return left
+
+    def _holds_key(self, text: str) -> bool:
+        return any(key in text for key in self._keys)
 
 
 class CredentialTransport(httpx2.BaseTransport):
