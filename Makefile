@@ -1,5 +1,5 @@
 # Every target is one call of ./dev, which needs nothing but python3.
-.PHONY: setup demo test test-fast test-long bench bench-full lint types contracts check lock clean
+.PHONY: setup demo test test-fast test-long bench bench-full lint types contracts check lock clean chaos servers
 
-setup demo test test-fast test-long bench bench-full lint types contracts check lock clean:
+setup demo test test-fast test-long bench bench-full lint types contracts check lock clean chaos servers:
 	@python3 ./dev $@
