@@ -44,8 +44,69 @@ its message and leaves 1, or 2 for `InputError`: [exit codes](exit-codes.md). `S
 `CandidateRejected`, `DownloadError` of `TransientFailure`."""
 
 
+METRICS_TEXT = """\
+What a run shows of itself while it works: figures, spans and a log. All of it is off unless you ask for it:
+[how to watch a run](../howto/watch-the-queue.md). Names are exported as they stand; no unit is added to them.
+No label is a URL or the name of a work. A label has at most 64 values (`reason` and `status` 128, `host` as
+`telemetry.metrics_hosts` says) of printable characters; what comes after those is `other`, and
+`contentdownload_labels_folded_total` counts it. A value that is missing is `none`.
+
+Gauges are looked up when somebody asks, in the ledger or in the processes, and never counted up and down, so that they
+cannot drift. With `--processes` one page stands for the whole run."""
+FAMILY_TEXTS = {
+    "contentdownload": ("The queue and its jobs", ""),
+    "content": (
+        "The network and the yield",
+        "`content_queue_depth` is `contentdownload_queue_depth`, and one exchange feeds `content_http_latency_ms` as "
+        "well as `contentdownload_http_latency_ms`, unless the cache answered. `content_yield_ratio` leaves out works "
+        "that were there already or that your filters refuse, as the report does. `host` is the key of a breaker that "
+        "is a source's (`resolver:...`).",
+    ),
+    "job": (
+        "Jobs of any type",
+        "`job_failures_total` is `contentdownload_jobs_failed_total`, `job_retry_total` the sum of "
+        "`contentdownload_jobs_retried_total`. The last three stay at nothing where no pack run is.",
+    ),
+    "more": ("More", ""),
+}
+SPANS_TEXT = """\
+```
+enqueue
+  schedule, lease
+  worker_execute
+    job
+      artifact
+        content.process_work
+          resolve.tier
+            http.request
+            download
+              prepare, stream
+              finalize
+                verify
+              http.request
+      catalog.write
+      complete
+orchestrator.dispatch
+```
+
+The trace that begins when a work is put on the ledger goes on in whatever process works on it: a job carries its
+`traceparent`. A job that a producer gave one continues the producer's trace. `url` is masked.
+`job.outcome` is `done`, `skipped`, `error`, `retried`, `released` or `lost`."""
+EVENTS_TEXT = """\
+A line has `timestamp`, `level`, `event`, `run_id`, `job_id` (null where it is about no job) and `workerId`; a line
+about a job has `jobId`, `jobType`, `tenant`, `leaseId` and `artifact_id` as well, and `incident: true` is for
+operators. Keys and signatures in addresses are masked, control characters escaped, values cut after 500 characters and
+lines after 8,000. `reason` of a `backoff` is `429`, `5xx`, `robots-denied`, `rate-limit` or what the connection failed
+with; `decision` of `robots` is `fetched`, `blocked`, `timeout`, `unreachable` or the status that answered."""
+
+
 def main(words: Sequence[str]) -> int:
-    pages = {"cli.md": cli_page(), "config.md": config_page(), "errors.md": errors_page()}
+    pages = {
+        "cli.md": cli_page(),
+        "config.md": config_page(),
+        "errors.md": errors_page(),
+        "metrics.md": metrics_page(),
+    }
     stale = [name for name, text in pages.items() if _read(REFERENCE / name) != text]
     if "--check" in words:
         for name in stale:
@@ -339,6 +400,42 @@ def _error_table(tree: list[type[BaseException]]) -> list[str]:
         if kind.__base__ is not None
     )
     return markdown_table(("class", "is a", "in", "meaning"), rows)
+
+
+# figures, spans and log
+
+
+def metrics_page() -> str:
+    from DocsToKG.ContentDownload.telemetry.job_log import EVENTS
+    from DocsToKG.ContentDownload.telemetry.metrics import FAMILIES, WAIT_EVENTS
+    from DocsToKG.ContentDownload.telemetry.traces import SPANS
+
+    spans = [[f"`{name}`", text, _codes(about)] for name, (text, about) in SPANS.items()]
+    waits = [[f"`{event}`", f"`ms`, `{kind}`"] for kind, event in WAIT_EVENTS.items()]
+    events = [[f"`{name}`", level, text] for name, (level, text) in EVENTS.items()]
+    return _page(
+        "Figures, spans and the log",
+        [METRICS_TEXT],
+        *(_family(name, family) for name, family in FAMILIES.items()),
+        ["## Spans", "", SPANS_TEXT, "", *_table(["span", "covers", "attributes"], spans)],
+        ["A job that had to wait for a free place carries an event for each wait:"],
+        _table(["event", "attributes"], waits),
+        ["## Log", "", EVENTS_TEXT, "", *_table(["event", "level", "when"], events)],
+    )
+
+
+def _family(name: str, family: Iterable[Any]) -> list[str]:
+    title, text = FAMILY_TEXTS[name]
+    rows = [[f"`{metric.name}`", metric.kind, _codes(metric.labels), metric.text] for metric in family]
+    return [f"## {title}", "", *([text, ""] if text else []), *_table(["name", "kind", "labels", "meaning"], rows)]
+
+
+def _codes(words: Iterable[str]) -> str:
+    return ", ".join(f"`{word}`" for word in words)
+
+
+def _table(head: list[str], rows: list[list[str]]) -> list[str]:
+    return markdown_table(head, rows)
 
 
 if __name__ == "__main__":

@@ -51,6 +51,17 @@ def test_a_run_over_hosts_is_measured_against_what_the_caps_allow(tmp_path: Path
     assert 0 < row["share"] <= 1
 
 
+@pytest.mark.slow
+def test_watching_is_measured_against_not_watching(tmp_path: Path) -> None:
+    """TRC-09: what an unwatched job pays for the places where a watcher could stand is less than a hundredth of it."""
+    out = tmp_path / "watching.json"
+    bench("watching", "--jobs=150", "--rounds=2", f"--out={out}")
+    rows = {row["watched"]: row for row in figures(out)["rows"]}
+    assert rows.keys() == {"none", "figures", "log", "spans"}
+    assert rows["none"]["ratio"] == 1
+    assert rows["none"]["calls_share"] < 0.01
+
+
 def rows_of(path: Path) -> dict[str, list[Any]]:
     """What a file holds when all is done, but for times, names that are drawn, and hashes."""
     with closing(sqlite3.connect(path)) as db:

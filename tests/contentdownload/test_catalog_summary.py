@@ -90,8 +90,8 @@ def test_requests_are_those_that_went_out(result: Figures) -> None:
     assert result.ratio_429 == pytest.approx(1 / 7, abs=1e-6)
     assert result.cache_hit_ratio == pytest.approx(2 / 6, abs=1e-6)
     assert result.by_host == {
-        "a.org": {"requests": 5, "http_429": 0, "bytes": 500},
-        "b.org": {"requests": 2, "http_429": 1, "bytes": 0},
+        "a.org": {"requests": 5, "http_429": 0, "bytes": 500, "cache_hits": 2, "waited_s": 5.05},
+        "b.org": {"requests": 2, "http_429": 1, "bytes": 0, "cache_hits": 0, "waited_s": 0.0},
     }
 
 
@@ -139,7 +139,22 @@ def test_a_run_that_was_cut_off_ends_with_its_last_line(tmp_path: Path) -> None:
     assert (running.finished_at, running.duration_s) == (None, 30)
 
 
-GOOD = Figures(yield_ratio=0.85, ttfp_p50_s=3.0, ttfp_p95_s=10.0, ratio_429=0.0099, corruption=0)
+GOOD = Figures(
+    attempted=1000,
+    timed_files=850,
+    requests=5000,
+    yield_ratio=0.85,
+    ttfp_p50_s=3.0,
+    ttfp_p95_s=10.0,
+    ratio_429=0.0099,
+    corruption=0,
+    rerun_id="r2",
+    rerun_works=850,
+    rerun_cache_hit_ratio=0.4,
+    catalog_write_p95_ms=50.0,
+    works_per_hour=4000.0,
+    first_tier_share=0.95,
+)
 
 
 @pytest.mark.parametrize(
@@ -152,12 +167,17 @@ GOOD = Figures(yield_ratio=0.85, ttfp_p50_s=3.0, ttfp_p95_s=10.0, ratio_429=0.00
         ({"ttfp_p95_s": 10.01}, ["ttfp_p95_s"]),
         ({"ratio_429": 0.01}, ["ratio_429"]),
         ({"corruption": 1}, ["corruption"]),
+        ({"rerun_cache_hit_ratio": 0.39}, ["rerun_cache_hit"]),
+        ({"catalog_write_p95_ms": 50.1}, ["catalog_write_p95_ms"]),
+        ({"works_per_hour": 3999.0}, ["works_per_worker_hour"]),
         ({"yield_ratio": None, "ttfp_p50_s": None, "ttfp_p95_s": None, "ratio_429": None}, []),
     ],
 )
 def test_gates_are_one_sided(change: dict[str, Any], broken: list[str]) -> None:
-    """SLO-01 to SLO-04, SLO-08."""
-    assert [gate.name for gate in gates(replace(GOOD, **change)) if not gate.ok] == broken
+    """SLO-01 to SLO-08."""
+    judged = gates(replace(GOOD, **change), workers=8)
+    assert [gate.name for gate in judged if not gate.ok] == broken
+    assert [gate.name for gate in judged if gate.verdict == "missed"] == broken
 
 
 def test_percentiles_take_the_nearest_rank() -> None:

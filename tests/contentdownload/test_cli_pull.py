@@ -232,6 +232,11 @@ def test_chosen_works_are_repeated(content: Command, config: str, calm_sandbox: 
     done = content("resume", "--run", "out", "--force", "--filter", "status=ok")
     assert done.returncode == 0, done.stderr
     assert "2 (0 were there already)" in done.stdout
+    assert "Works to be done again: 2" in done.stderr
+    done = content("resume", "--run", "out", "--force", "--filter", "state=obtained", "--filter", f"text={dois[0]}")
+    assert (done.returncode, "Works to be done again: 1" in done.stderr) == (0, True), done.stderr
+    wrong = content("resume", "--run", "out", "--force", "--filter", "colour=red")
+    assert (wrong.returncode, "the keys are status, source" in wrong.stderr) == (2, True)
     assert content("resume", "--run", "out", "--force").returncode == 2
     assert calm_sandbox.counters()["files"] >= before
 
@@ -337,6 +342,10 @@ def test_two_pulls_in_one_folder_are_told_apart(
         assert second.returncode == 1
         assert "in use by process" in second.stderr
         assert "--out" in second.stderr
+        third = content("resume", "--run", "out")
+        assert third.returncode == 1
+        assert "in use by process" in third.stderr
+        assert "--out" not in third.stderr, "resume has no such option"
     finally:
         first.send_signal(signal.SIGINT)
         first.communicate(timeout=30)

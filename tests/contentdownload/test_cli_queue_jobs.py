@@ -11,11 +11,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli import queue_jobs
+from DocsToKG.ContentDownload.cli import queue_cancel, queue_jobs
 from DocsToKG.ContentDownload.cli.app import queue_app
 from DocsToKG.ContentDownload.cli.queue_filter import since_time
 from DocsToKG.ContentDownload.cli.tables import span_text
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.services.presence import Presence
 
 DOI = "doi:10.1371/journal.pone.0000001"
@@ -197,6 +198,18 @@ def test_why_names_a_pause(run, path):
     assert "paused" in run("why", "1").stdout
 
 
+def test_why_names_the_host_a_job_was_given_back_for(run, path):
+    fill(path, "local:1")
+    with WorkQueue(path) as queue:
+        [job] = queue.lease("w", 1, 60)
+        queue.release(job["id"], 600, host_key="www.example.org", why="makes room: rate of www.example.org")
+    answer = json.loads(run("why", "1", "--json").stdout)
+    assert (answer["host"], answer["reason"]) == ("www.example.org", "delayed")
+    shown = run("why", "1").stdout
+    assert "waits for www.example.org until" in shown
+    assert "makes room: rate of www.example.org" in shown
+
+
 def test_why_tells_when_a_delayed_job_may_go_on(run, path):
     fill(path, "local:1")
     with WorkQueue(path) as queue:
@@ -282,7 +295,7 @@ def test_a_cancel_that_is_not_clear_is_refused_and_changes_nothing(words, run, p
 
 
 def test_all_jobs_of_a_state_are_canceled_in_pages(run, path, monkeypatch):
-    monkeypatch.setattr(queue_jobs, "_PAGE", 7)
+    monkeypatch.setattr(queue_cancel, "_PAGE", 7)
     fill(path, *(f"local:{n}" for n in range(50)))
     end_next(path, "done", None)
     result = run("cancel", "--state", "queued", "--reason", "enough", "--yes", "--json")
@@ -292,14 +305,57 @@ def test_all_jobs_of_a_state_are_canceled_in_pages(run, path, monkeypatch):
         assert queue.ledger.verify_history()
 
 
-@pytest.mark.parametrize(("answer", "code", "canceled"), [("y\n", 0, 2), ("n\n", 1, 0)])
-def test_a_person_is_asked_before_a_whole_state_goes(answer, code, canceled, run, path, monkeypatch):
-    fill(path, "local:1", "local:2")
-    monkeypatch.setattr(queue_jobs, "_is_person", lambda: True)
+@pytest.mark.parametrize(("answer", "code", "canceled"), [("y\n", 0, 7), ("n\n", 1, 0)])
+def test_a_person_is_shown_what_goes_and_asked(answer, code, canceled, run, path, monkeypatch):
+    fill(path, *(f"local:{n}" for n in range(8)))
+    end_next(path, "done", None)
+    monkeypatch.setattr(queue_cancel, "_is_person", lambda: True)
     result = run("cancel", "--state", "queued", "--reason", "enough", stdin=answer, code=code)
-    assert "Call off all 2 jobs that are queued?" in result.stderr
+    assert "This calls off 7 jobs:\n  2  queued  local:1\n" in result.stderr
+    assert "  ... and 2 more\nGo on?" in result.stderr
     with WorkQueue(path) as queue:
         assert queue.stats()["canceled"] == canceled
+
+
+def test_a_choice_goes_by_host_error_time_type_and_tenant(run, path):
+    with WorkQueue(path) as queue:
+        queue.enqueue("local:1", {"pdf_urls": ["https://files.example.org/a.pdf"]})
+        queue.enqueue("local:2", {})
+        queue.enqueue("local:3", {})
+        queue.enqueue("local:4", {})
+        queue.enqueue("local:5", {"url": "https://files.example.org/over.pdf"})
+        queue.ledger.enqueue_many([NewJob("local:6", {}, tenant="t"), NewJob("local:7", {}, job_type="report")])
+        jobs = {job["artifact_id"]: job for job in queue.lease("w", 5, 60)}
+        queue.fail_and_retry(jobs["local:2"]["id"], 60, 3, "HTTP 503: busy")
+        queue.release(jobs["local:3"]["id"], 60, host_key="files.example.org")
+        queue.release(jobs["local:4"]["id"])
+        queue.release(jobs["local:1"]["id"])
+        queue.ack(jobs["local:5"]["id"], "done")
+    for words, count in [
+        (("--error", "http 503", "--since", "1h"), 1),
+        (("--error", "http 503"), 0),
+        (("--host", "files.example.org"), 2),  # not the one that is over
+        (("--tenant", "t"), 1),
+        (("--type", "report"), 1),
+        (("--since", "2999-01-01"), 0),
+    ]:
+        result = run("cancel", *words, "--reason", "enough", "--yes", "--json")
+        assert json.loads(result.stdout) == {"canceled": count, "over_already": 0}, words
+    with WorkQueue(path) as queue:
+        assert queue.job(4).state == "queued"
+        assert queue.job(5).state == "done"
+
+
+def test_a_choice_that_takes_nothing_asks_nothing(run, path):
+    fill(path, "local:1")
+    assert "0 jobs are canceled" in run("cancel", "--host", "none.example.org", "--reason", "x").stdout
+
+
+def test_the_list_knows_types_and_tenants(run, path):
+    with WorkQueue(path) as queue:
+        queue.ledger.enqueue_many([NewJob("a", {}), NewJob("b", {}, tenant="t"), NewJob("c", {}, job_type="report")])
+    assert listed(run("list", "--tenant", "t", "--json")) == [2]
+    assert listed(run("list", "--type", "report", "--json")) == [3]
 
 
 # words

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 from tests.contentdownload.search_bench import WORK, Bench, Source, bench
 
+from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
 from DocsToKG.ContentDownload.api.types import DownloadStreamResult, Reason, Role, StoredCopy, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare, WorkBudget
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter, metered
 from DocsToKG.ContentDownload.fallback.trail import Trail
-from DocsToKG.ContentDownload.pipeline import HeldFile, WorkLimits
+from DocsToKG.ContentDownload.pipeline import HeldFile, JobContext, WorkLimits
 from DocsToKG.core.cancel import Cancelled
-from DocsToKG.core.clock import ManualClock
+from DocsToKG.core.clock import ManualClock, SystemClock
 
 
 def test_tiers_are_asked_in_order_and_the_search_stops_at_the_first_success() -> None:
@@ -58,7 +59,8 @@ def test_the_loser_of_a_race_is_cut() -> None:
 
 def test_exhausted_tiers_name_each_reason() -> None:
     """RES-23, RES-25."""
-    run = bench(Source("a", ("https://a.org/1",)), Source("b"), Source("c", why_not="no_doi"))
+    passed = Source("c", why_not="missing_key"), Source("d", why_not="not_mine")
+    run = bench(Source("a", ("https://a.org/1",)), Source("b"), *passed)
     outcome = run.run()
     assert (outcome.classification, outcome.reason) == ("error", "all_tiers_exhausted")
     assert outcome.meta["candidates"][0]["reason"] == "http-status"
@@ -66,8 +68,32 @@ def test_exhausted_tiers_name_each_reason() -> None:
         ("a", "nonretryable"),
         ("b", "no_pdf"),
         ("c", "skipped"),
-    ]
+    ], "who could have been asked, had it a key, is named; whose business the work is not leaves no line"
+    assert outcome.meta["fallback_chain"] == ["a", "b"]
     assert not outcome.meta["retryable"]
+
+
+def test_a_source_that_trips_over_the_work_before_it_is_asked_costs_itself() -> None:
+    class Broken(Source):
+        def applies_to(self, work: WorkArtifact) -> str | None:
+            raise ZeroDivisionError
+
+    run = bench(Broken("a"), Source("b", ("https://b.org/1",)), good="https://b.org/1")
+    assert run.run().meta["resolver"] == "b"
+    assert [(told.source, told.outcome, told.reason) for told in run.told] == [
+        ("a", "error", "worker_exception"),
+        ("b", "success", "ok"),
+    ]
+
+
+def test_a_source_that_can_be_asked_alone_needs_no_race() -> None:
+    """A race costs changes of threads; the steps of one source are the work's own."""
+    others = [Source(f"o{n}", why_not="not_mine") for n in range(3)]
+    run = bench(Source("a", ("https://a.org/1",)), *others, good="https://a.org/1", one_tier=True, parallel=3)
+    call = Call(WORK.work_id, budget=WorkBudget(total_s=10.0, attempts=5))
+    met = list(run._pipeline()._fallback.search(Trail(WORK, SystemClock()), call))
+    assert [type(step) for step in met] == [Wait, Gate]
+    assert run.told[-1].outcome == "success"
 
 
 def test_a_transient_failure_makes_the_work_retryable_at_the_time_named() -> None:
@@ -110,6 +136,19 @@ def test_a_file_that_is_there_is_not_fetched() -> None:
     outcome = run.run()
     assert (outcome.classification, outcome.reason) == ("skip", "already-present")
     assert not a.asked
+
+
+@pytest.mark.parametrize(("starts_empty", "is_first", "asks"), [(True, True, 0), (True, False, 1), (False, True, 1)])
+def test_what_nobody_can_have_stored_is_not_looked_for(starts_empty: bool, is_first: bool, asks: int) -> None:
+    """A file without an end on the ledger is from an earlier lease of the job, or was there before the run."""
+    asked: list[str] = []
+    run = bench(Source("a", ("https://a.org/1",)), good="https://a.org/1")
+    run.already = lambda work: asked.append(work.work_id)
+    pipeline = run._pipeline()
+    pipeline._starts_empty = starts_empty
+    assert pipeline.process(WORK, JobContext(is_first=is_first)).ok
+    pipeline.close()
+    assert len(asked) == asks
 
 
 def test_only_one_branch_may_store() -> None:

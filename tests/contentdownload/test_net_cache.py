@@ -528,3 +528,36 @@ def test_the_cache_can_be_off(caches: Caches) -> None:
     assert stack.cache is None
     assert stack.http.get(URL).content == b"one"
     assert not os.path.exists(caches.base)
+
+
+@pytest.mark.parametrize("private", [True, False])
+@pytest.mark.parametrize("status", [200, 203, 206, 301, 302, 404, 410, 500])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        FRESH,
+        {},
+        {"cache-control": "no-store"},
+        {"cache-control": "private, max-age=5"},
+        {"etag": '"a"'},
+        {"vary": "*", **FRESH},
+        {"vary": "accept", **FRESH},
+        {"expires": "soon", "transfer-encoding": "chunked"},
+        {"location": "https://b.org/?X-Amz-Signature=1", **FRESH},
+    ],
+)
+def test_a_first_answer_is_kept_by_the_same_rules_as_any_other(
+    tmp_path: Path, private: bool, status: int, headers: dict[str, str]
+) -> None:
+    """Where nothing is stored the request goes past the library; what is kept, and what is handed on, is the same."""
+    seen = []
+    for plainly in (True, False):
+        caches = Caches(tmp_path / str(plainly))
+        caches.origin.answer = lambda request: body(b"one", headers, status)
+        stack = caches.open(cache_private=private)
+        assert stack.cache is not None
+        stack.cache._may_ask_plainly = plainly
+        first = ask(stack)
+        seen.append((first.content, dict(first.headers), from_cache(first), len(caches.files())))
+        stack.close()
+    assert seen[0] == seen[1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from DocsToKG.ContentDownload import bootstrap
+from DocsToKG.ContentDownload import way_out
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.steps import Gate, Wait
 from DocsToKG.ContentDownload.api.types import Role
@@ -96,8 +96,8 @@ def test_twelve_threads_on_twelve_hosts_share_few_connections(crowd: Crowd, tmp_
     }
     cfg = load_config(None, settings, environ={}, user_file=tmp_path / "none")
     store, clock = LocalStore(tmp_path), SystemClock()
-    limits = bootstrap._limits(cfg, clock)
-    with bootstrap.open_network(cfg, store=store, attempts=NullSink(), clock=clock, limits=limits) as network:
+    limits = way_out.open_limits(cfg, clock)
+    with way_out.open_network(cfg, store=store, attempts=NullSink(), clock=clock, limits=limits) as network:
         client = network.clients["doi_redirect"]
 
         def ask(number: int) -> int:

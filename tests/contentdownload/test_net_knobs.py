@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload import bootstrap
+from DocsToKG.ContentDownload import way_out
 from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-from DocsToKG.ContentDownload.config.rules import source_rules
+from DocsToKG.ContentDownload.config.rules import all_source_rules, source_rules
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
 from DocsToKG.ContentDownload.net.client import RateRetryClient
 from DocsToKG.ContentDownload.runner import DownloadRun
@@ -108,10 +108,10 @@ def configured(host: Any, tmp_path: Path) -> Settings:
 
 
 @contextmanager
-def open_network(cfg: ContentDownloadConfig, root: Path) -> Iterator[bootstrap.Network]:
+def open_network(cfg: ContentDownloadConfig, root: Path) -> Iterator[way_out.Network]:
     clock = SystemClock()
-    limits = bootstrap._limits(cfg, clock)
-    opened = bootstrap.open_network(cfg, store=LocalStore(root), attempts=NullSink(), clock=clock, limits=limits)
+    limits = way_out.open_limits(cfg, clock)
+    opened = way_out.open_network(cfg, store=LocalStore(root), attempts=NullSink(), clock=clock, limits=limits)
     with opened as network:
         yield network
     limits.close()
@@ -125,7 +125,7 @@ def landing(cfg: ContentDownloadConfig, root: Path) -> Iterator[RateRetryClient]
         yield client
 
 
-def ask_for(network: bootstrap.Network, source: str, url: str) -> int:
+def ask_for(network: way_out.Network, source: str, url: str) -> int:
     """The status that a source's client gets for a file."""
     client = network.clients[source]
     assert isinstance(client, RateRetryClient)
@@ -227,7 +227,7 @@ def test_settings_of_one_source_alone_reach_it(configured: Settings) -> None:
     assert source_rules(cfg, "arxiv").options == {"metadata": True}
     assert source_rules(cfg, "landing").options == {"site_rules": None, "max_pages": 2}
     assert source_rules(cfg, "unpaywall").options == {}
-    settings = bootstrap._resolver_settings(bootstrap.all_source_rules(cfg))
+    settings = way_out.resolver_settings(all_source_rules(cfg))
     assert settings["landing"].options["max_pages"] == 2
 
 

@@ -9,7 +9,6 @@ import httpx2
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason, Role
-from DocsToKG.ContentDownload.bootstrap import _policy
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.rules import source_rules
 from DocsToKG.ContentDownload.config.sources import PolicyConfig
@@ -25,6 +24,7 @@ from DocsToKG.ContentDownload.net.policy import (
     UrlPolicy,
     role_headers,
 )
+from DocsToKG.ContentDownload.way_out import source_policy
 from DocsToKG.core.bucket import TokenBucket
 from DocsToKG.transport.errors import AddressRefused, BodyTooShort, DeadlineExceeded, TlsFailed
 
@@ -172,6 +172,6 @@ def test_a_source_with_a_timeout_of_its_own_waits_that_long() -> None:
     cfg = load_config(
         None, {"http": {"timeout_read_s": 4}, "policies": {"unpaywall_pdf": {"timeout_s": 90}}}, environ={}
     )
-    assert _policy(cfg, source_rules(cfg, "unpaywall"), "DocsToKG/1").wait_s == 90.0
+    assert source_policy(cfg, source_rules(cfg, "unpaywall"), "DocsToKG/1").wait_s == 90.0
     cfg.policies["unpaywall_pdf"] = PolicyConfig()
-    assert _policy(cfg, source_rules(cfg, "unpaywall"), "DocsToKG/1").wait_s == 4.0
+    assert source_policy(cfg, source_rules(cfg, "unpaywall"), "DocsToKG/1").wait_s == 4.0

@@ -135,7 +135,7 @@ def test_hostile_markup_costs_little(path, hostile):
 
 def judged(path: Path, data: bytes, work: WorkArtifact = WORK) -> str | None:
     path.write_bytes(data)
-    came = Came(path=path, md5="", sha256="", url=URL, headers={})
+    came = Came(file=path, md5="", sha256="", url=URL, headers={})
     try:
         prove(HTML, DownloadPlan(URL, "test", expected_mime="text/html"), work, came, min_pdf_bytes=0)
     except CandidateRejected as error:

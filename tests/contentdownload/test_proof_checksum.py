@@ -128,9 +128,9 @@ def test_digests_that_nobody_computed_on_the_way_are_computed_from_the_file(file
     algorithm = "sha512" if "512" in name else "sha1"
     right, wrong = hashlib.new(algorithm, BODY).hexdigest(), hashlib.new(algorithm, b"other").hexdigest()
     prefix = f"{name}:" if name else ""
-    check_published(prefix + right, md5=MD5, sha256=SHA, path=file)
+    check_published(prefix + right, md5=MD5, sha256=SHA, file=file)
     with pytest.raises(CandidateRejected, match=f"states {algorithm}"):
-        check_published(prefix + wrong, md5=MD5, sha256=SHA, path=file)
+        check_published(prefix + wrong, md5=MD5, sha256=SHA, file=file)
 
 
 @pytest.mark.parametrize("header", ["digest", "x-amz-checksum-sha1"])

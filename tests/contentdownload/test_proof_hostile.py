@@ -32,7 +32,7 @@ def ended(form: str, data: bytes) -> PdfFacts | TextFacts | str:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "candidate"
         path.write_bytes(data)
-        came = Came(path=path, md5="", sha256="", url="https://example.org/a", headers={})
+        came = Came(file=path, md5="", sha256="", url="https://example.org/a", headers={})
         try:
             return prove(FORMS[form], DownloadPlan(came.url, "test"), WORK, came, min_pdf_bytes=0)
         except CandidateRejected as error:

@@ -167,7 +167,7 @@ def test_a_long_text_is_read_in_one_go(path):
 
 def judged(path: Path, data: bytes, work: WorkArtifact = WORK) -> str | None:
     path.write_bytes(data)
-    came = Came(path=path, md5="", sha256="", url="https://example.org/x.xml", headers={})
+    came = Came(file=path, md5="", sha256="", url="https://example.org/x.xml", headers={})
     try:
         prove(XML, DownloadPlan(came.url, "test"), work, came, min_pdf_bytes=0)
     except CandidateRejected as error:

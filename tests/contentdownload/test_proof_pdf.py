@@ -13,6 +13,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pikepdf
 import pytest
@@ -89,10 +90,20 @@ def prove(tmp_path: Path) -> Callable[..., object]:
     path = tmp_path / "candidate"
 
     def prove_bytes(data: bytes, **options: object) -> object:
+        """As a file and in memory, which must make no difference."""
         path.write_bytes(data)
+        from_file, from_memory = verdict(path, options), verdict(data, options)
+        assert from_memory == from_file
         return prove_pdf(path, **options)  # type: ignore[arg-type]
 
     return prove_bytes
+
+
+def verdict(source: Path | bytes, options: dict[str, Any]) -> object:
+    try:
+        return prove_pdf(source, **options)
+    except CandidateRejected as rejected:
+        return rejected.reason, rejected.detail
 
 
 def reason(prove: Callable[..., object], data: bytes, **options: object) -> str:

@@ -59,7 +59,7 @@ def work(title: str | None = TITLE, doi: str = DOI, **more: str) -> WorkArtifact
 def proved(folder: Path, data: bytes, wanted: WorkArtifact | None = None, url: str = FILE) -> PdfFacts:
     path = folder / "candidate"
     path.write_bytes(data)
-    came = Came(path=path, md5="", sha256="", url=url, headers={})
+    came = Came(file=path, md5="", sha256="", url=url, headers={})
     facts = prove(PDF, DownloadPlan(url, "test"), wanted or work(), came, min_pdf_bytes=0)
     assert isinstance(facts, PdfFacts)
     return facts
@@ -306,7 +306,7 @@ def test_a_notice_in_another_form_is_another_article(tmp_path, own):
         path = tmp_path / form.name
         for title, wrong in ((TITLE, True), (own, False)):
             path.write_text(data, encoding="utf-8")
-            came = Came(path=path, md5="", sha256="", url=FILE, headers={})
+            came = Came(file=path, md5="", sha256="", url=FILE, headers={})
             if wrong:
                 with pytest.raises(CandidateRejected, match="wrong-article"):
                     prove(form, DownloadPlan(FILE, "test"), work(title), came, min_pdf_bytes=0)

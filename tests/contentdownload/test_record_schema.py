@@ -14,16 +14,21 @@ import pytest
 
 from DocsToKG.ContentDownload import telemetry
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Hop, Role, WorkArtifact
+from DocsToKG.ContentDownload.catalog import selection
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import (
+    CsvResumeLookup,
+    JsonlResumeLookup,
     ManifestRecord,
     ManifestSchemaMigrator,
     ResultRow,
+    ResumeController,
     RunTelemetry,
+    SqliteResumeLookup,
     write_results,
 )
-from DocsToKG.ContentDownload.telemetry.manifest import COLUMNS
+from DocsToKG.ContentDownload.telemetry.manifest import COLUMNS, TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry.otel import tracer
 from DocsToKG.ContentDownload.telemetry.schema import schema_sql
 from DocsToKG.core.clock import ManualClock
@@ -77,12 +82,25 @@ INSERT INTO manifests (run_id, doc_id, status, outcome, path) VALUES ('old', 'do
 INSERT INTO downloads VALUES ('doi:10.1/a', 'ab', 'a.pdf');
 PRAGMA user_version = 2;
 """
+# The least that a record ever was: the works and how they ended, and no version.
+OLDEST = (
+    OLDER.partition("CREATE TABLE downloads")[0]
+    + """
+CREATE TABLE downloads (doc_id TEXT NOT NULL, sha256 TEXT NOT NULL, path TEXT, PRIMARY KEY (doc_id, sha256));
+INSERT INTO manifests (run_id, doc_id, status, outcome, path) VALUES ('old', 'doi:10.1/a', 'ok', 'success', 'a.pdf');
+INSERT INTO downloads VALUES ('doi:10.1/a', 'ab', 'a.pdf');
+"""
+)
 
 
-def test_an_older_database_is_upgraded_and_keeps_its_rows(tmp_path: Path, wanted: dict[str, Any]) -> None:
-    """CAT-13."""
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+@pytest.mark.parametrize("script", [OLDEST, OLDER])
+def test_an_older_database_is_upgraded_and_keeps_its_rows(
+    tmp_path: Path, wanted: dict[str, Any], script: str, version: int
+) -> None:
+    """CAT-13: from every version before this one, the oldest on."""
     db = sqlite3.connect(tmp_path / "manifest.sqlite")
-    db.executescript(OLDER)
+    db.executescript(f"{script}; PRAGMA user_version = {version};")
     db.close()
     with record_in(tmp_path) as record:
         record.finish(ManifestRecord(doc_id="doi:10.1/b", outcome="error", reason="timeout"))
@@ -95,6 +113,24 @@ def test_an_older_database_is_upgraded_and_keeps_its_rows(tmp_path: Path, wanted
     assert db.execute("SELECT sha256, corrupt FROM downloads").fetchall() == [("ab", 0)]
     db.close()
     assert len((tmp_path / "manifest.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_view_of_an_earlier_program_is_renewed_and_nothing_else(tmp_path: Path, wanted: dict[str, Any]) -> None:
+    with record_in(tmp_path) as record:
+        record.finish(ManifestRecord(doc_id="doi:10.1/a", outcome="error", reason="timeout"))
+    before = (tmp_path / "manifest.jsonl").read_bytes()
+    db = sqlite3.connect(tmp_path / "manifest.sqlite")
+    db.executescript("DROP VIEW catalog_entries; CREATE VIEW catalog_entries AS SELECT doc_id FROM manifests")
+    db.execute("DROP INDEX manifests_by_run")
+    positions = db.execute("SELECT * FROM projections").fetchall()
+    db.close()
+    with record_in(tmp_path) as record:
+        assert record.repairs == ()
+    db = sqlite3.connect(tmp_path / "manifest.sqlite")
+    assert shape(db) == wanted
+    assert db.execute("SELECT * FROM projections").fetchall() == positions
+    db.close()
+    assert (tmp_path / "manifest.jsonl").read_bytes() == before
 
 
 NEWEST = ("license_raw", "doi_seen", "is_retracted", "is_guess", "cause", "explanation", "stage")
@@ -193,6 +229,33 @@ def test_a_finished_work_stays_finished_in_the_catalog_view(tmp_path: Path) -> N
     assert db.execute("SELECT doc_id FROM catalog_entries WHERE status='ok'").fetchall() == [("doi:a",)]
     assert dict(db.execute("SELECT doc_id, status FROM catalog_entries").fetchall())["doi:c"] == "skipped"
     db.close()
+
+
+def test_what_was_taken_down_is_finished_no_more(tmp_path: Path) -> None:
+    """No success before the line counts: not in the view, not in the files that show a state, not when resuming."""
+    assert TAKEDOWN_STAGE == selection.TAKEDOWN_STAGE
+    success = {"outcome": "success", "sha256": "ab" * 32, "path": "a.pdf", "canonical_url": "https://a.org/a"}
+    with record_in(tmp_path) as record:
+        record.finish(ManifestRecord(doc_id="doi:a", **success))
+        record.finish(ManifestRecord(doc_id="doi:b", **{**success, "canonical_url": "https://a.org/b"}))
+    stale = (tmp_path / "last.csv").read_bytes()
+    with record_in(tmp_path) as record:
+        for doc_id in ("doi:a", "doi:b"):
+            record.finish(ManifestRecord(doc_id=doc_id, outcome="skip", stage=TAKEDOWN_STAGE, cause="taken-down"))
+        record.finish(ManifestRecord(doc_id="doi:a", outcome="skip", reason="policy"))
+        record.finish(ManifestRecord(doc_id="doi:b", **{**success, "canonical_url": "https://a.org/b"}))
+    assert SqliteResumeLookup(tmp_path / "manifest.sqlite").completed_ids() == {"doi:b"}
+    assert JsonlResumeLookup(tmp_path / "manifest.jsonl").completed_ids() == {"doi:b"}
+    assert CsvResumeLookup(tmp_path / "last.csv").completed_ids() == {"doi:b"}
+    assert list(json.loads((tmp_path / "index.json").read_text())) == ["https://a.org/b"]
+    # Not even a list of the time before, and a lost database, bring it back.
+    (tmp_path / "manifest.sqlite").unlink()
+    (tmp_path / "last.csv").write_bytes(stale)
+    assert ResumeController(tmp_path).completed_ids == {"doi:b"}
+    with record_in(tmp_path):
+        pass
+    with Catalog(tmp_path / "manifest.sqlite") as catalog:
+        assert [catalog.has_download(doc_id) for doc_id in ("doi:a", "doi:b")] == [False, True]
 
 
 TYPES: dict[str, Any] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import sqlite3
@@ -14,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
@@ -29,6 +33,7 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordError, RunError
 from DocsToKG.ContentDownload.telemetry import Counts, ManifestRecord, RunTelemetry
+from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines, one_line
 from DocsToKG.core.clock import ManualClock
 
 SHA = "ab" * 32
@@ -617,3 +622,47 @@ def test_a_full_intake_does_not_wait_for_others(tmp_path: Path) -> None:
         for number in range(50):
             record.rate_wait("host:a.org", number, why="rate")
         assert time.monotonic() - begun < 10
+
+
+_ODD = st.sampled_from(['"', ",", "a,b", "\r\n", "\u2028", " x", ""])
+_CELLS = st.one_of(st.none(), st.integers(), st.floats(allow_nan=False), st.text(max_size=6), _ODD)
+
+
+def _table(width: int) -> st.SearchStrategy[list[list[Any]]]:
+    return st.lists(st.lists(_CELLS, min_size=width, max_size=width), max_size=4)
+
+
+@given(rows=st.integers(1, 5).flatmap(_table))
+def test_rows_joined_quickly_are_as_the_csv_module_writes_them(rows: list[list[Any]]) -> None:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(
+        [one_line(cell) if isinstance(cell, str) else cell for cell in row] for row in rows
+    )
+    assert csv_lines(rows).decode() == out.getvalue()
+    assert b"".join(csv_line(row) for row in rows) == csv_lines(rows)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 5, 21, 63, 64, 65, 200])
+def test_any_number_of_rows_goes_in_once_and_in_order(tmp_path: Path, count: int) -> None:
+    """Rows go in by the dozen; of leases that are known already, also within one batch, nothing is added."""
+    told: list[str] = []
+    with record_in(tmp_path, patience_s=30.0, batch_window_s=0.2) as record:
+        record.finish(ManifestRecord(doc_id="doi:known", outcome="error", lease_id="l0"))
+        record.flush()
+        for number in range(count):
+            record.attempt(fetched(url=f"https://a.org/{number}"))
+            ended = obtained(f"doi:{number}", lease_id=f"l{number}", sha256=f"{number:064x}")
+            record.finish(ended, then=lambda number=number: told.append(f"doi:{number}"))
+        again = ManifestRecord(doc_id="doi:known", outcome="error", lease_id="l0")
+        record.finish(again, then=lambda: told.append("again"))
+        record.finish(obtained("doi:0", lease_id="l0"), then=lambda: told.append("twice"))
+    ids = [f"doi:{number}" for number in range(count)]
+    assert told == [*ids, "again", "twice"]
+    assert [line["doc_id"] for line in lines_of(tmp_path / "manifest.jsonl")] == ["doi:known", *ids]
+    assert rows_of(tmp_path, "SELECT doc_id FROM manifests ORDER BY id") == [("doi:known",), *((i,) for i in ids)]
+    held = (
+        "SELECT d.doc_id FROM downloads d JOIN manifests m ON m.id = d.manifest_id AND m.doc_id = d.doc_id ORDER BY 1"
+    )
+    assert rows_of(tmp_path, held) == sorted((i,) for i in ids)
+    urls = [row[0] for row in rows_of(tmp_path, "SELECT url FROM http_events ORDER BY id")]
+    assert urls == [f"https://a.org/{number}" for number in range(count)]

@@ -70,7 +70,8 @@ def test_the_report_is_json_for_programs(tmp_path: Path) -> None:
     assert shown.exit_code == 4
     told = json.loads(shown.stdout)
     assert (told["obtained"], told["yield_ratio"]) == (5, 0.5)
-    assert told["gates"][0] == {"gate": "yield", "value": 0.5, "target": ">= 0.85", "ok": False}
+    wanted = {"gate": "yield", "value": 0.5, "target": ">= 0.85", "ok": False, "verdict": "missed", "note": ""}
+    assert told["gates"][0] == wanted
 
 
 def test_the_report_is_markdown_for_notes(tmp_path: Path) -> None:

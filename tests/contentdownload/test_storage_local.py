@@ -6,27 +6,37 @@ import contextlib
 import errno
 import hashlib
 import os
+import shutil
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, StorageError
-from DocsToKG.ContentDownload.storage.local import LocalStore, Stored, TempFile
+from DocsToKG.ContentDownload.storage.disk import hard_link
+from DocsToKG.ContentDownload.storage.local import LocalStore, Stored, TempFile, _Order
 
 NAME = "PDF/2021__a__x.pdf"
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> LocalStore:
-    made = LocalStore(tmp_path / "root", min_free_bytes=0, fsync=False)
+KINDS = {
+    "in memory": {},
+    "without a name": {"in_memory": 0},
+    "named": {"in_memory": 0, "unnamed": False},
+}
+
+
+@pytest.fixture(params=KINDS)
+def store(tmp_path: Path, request: pytest.FixtureRequest) -> LocalStore:
+    made = LocalStore(tmp_path / "root", min_free_bytes=0, fsync=False, **KINDS[request.param])
     made.prepare()
     return made
 
 
-def no_links(source: Path, target: Path) -> None:
+def no_links(source: str, target: str) -> None:
     """A disk without hard links, such as exFAT."""
-    raise OSError(errno.EPERM, "Operation not permitted", str(source))
+    raise OSError(errno.EPERM, "Operation not permitted", source)
 
 
 def put(store: LocalStore, data: bytes, human: str = NAME) -> Stored:
@@ -57,7 +67,7 @@ def test_leaving_without_storing_removes_the_file(store):
     """DL-12: a failing path leaves nothing."""
     with contextlib.suppress(ZeroDivisionError), store.temp() as temp:
         temp.write(b"half a paper")
-        assert temps(store) == [temp.path.name]
+        assert temps(store) == ([temp.path.name] if temp.has_name else [])
         raise ZeroDivisionError
     assert temps(store) == []
     temp.discard()
@@ -223,7 +233,7 @@ def test_threads_racing_with_the_same_bytes_keep_one_object(store):
     assert store.verify(sha(data))
 
 
-@pytest.mark.parametrize("link", [os.link, no_links])
+@pytest.mark.parametrize("link", [hard_link, no_links])
 def test_threads_racing_for_a_name_with_other_bytes_lose_nothing(tmp_path, link):
     store = LocalStore(tmp_path, min_free_bytes=0, fsync=False, link=link)
     store.prepare()
@@ -251,9 +261,10 @@ def test_prepare_sweeps_the_dead_and_spares_the_living(store):
     (store.root / ".tmp" / "part-sealed").chmod(0o444)
     (store.root / ".tmp" / "notes.txt").write_text("somebody's")
     with store.temp() as living:
+        living.write(b"half")
         assert LocalStore(store.root, min_free_bytes=0).prepare() == 2
-        assert living.path.exists()
-        assert sorted(os.listdir(store.root / ".tmp")) == sorted(["notes.txt", living.path.name])
+        assert living.path.read_bytes() == b"half"
+        assert sorted(os.listdir(store.root / ".tmp")) == sorted(["notes.txt", *temps(store)])
 
 
 def test_too_little_space_stops_the_run_before_it_begins(tmp_path):
@@ -267,11 +278,10 @@ def test_a_full_disk_is_said_in_our_words():
     """FAIL-11: the kernel's own refusal, from the device that is always full."""
     if not os.path.exists("/dev/full"):
         pytest.skip("no /dev/full here")
-    temp = TempFile(path=Path("/dev/full"), fd=os.open("/dev/full", os.O_WRONLY))
-    with pytest.raises(DiskFull, match="no space left"):
+    with TempFile(lambda: (os.open("/dev/full", os.O_WRONLY), None), where="here", in_memory=10) as temp:
         temp.write(b"paper")
-    assert temp.size == 0
-    os.close(temp._fd)
+        with pytest.raises(DiskFull, match="here: no space left"):
+            temp.write(b"more than is kept in memory")
 
 
 def test_a_root_that_is_a_file_is_named_in_the_error(tmp_path):
@@ -287,12 +297,13 @@ def test_bytes_are_on_the_disk_before_a_name_and_names_before_the_answer(tmp_pat
     real_fsync = os.fsync
 
     def fsync(fd: int) -> None:
-        events.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tmp_path).split("-")[0])
+        place = os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), tmp_path)
+        events.append("bytes" if place.startswith(".tmp") else place)
         real_fsync(fd)
 
-    def link(source: Path, target: Path) -> None:
-        os.link(source, target)
-        events.append(f"link {target.relative_to(tmp_path).parts[0]}")
+    def link(source: str, target: str) -> None:
+        hard_link(source, target)
+        events.append(f"link {Path(target).relative_to(tmp_path).parts[0]}")
 
     if not os.path.exists("/proc/self/fd"):
         pytest.skip("no /proc here")
@@ -300,5 +311,73 @@ def test_bytes_are_on_the_disk_before_a_name_and_names_before_the_answer(tmp_pat
     store.prepare()
     monkeypatch.setattr(os, "fsync", fsync)
     digest = put(store, b"paper").sha256
-    into_cas = ["cas/sha256", "link cas", f"cas/sha256/{digest[:2]}"] if cas_enabled else []
-    assert events == [".tmp/part", *into_cas, ".", "link PDF", "PDF"]
+    objects = {"cas/sha256", f"cas/sha256/{digest[:2]}"} if cas_enabled else set()
+    links = ["link cas", "link PDF"] if cas_enabled else ["link PDF"]
+    assert events[: 1 + len(links)] == ["bytes", *links]
+    assert set(events[1 + len(links) :]) == {".", "PDF"} | objects
+    assert len(events) == 1 + len(links) + 2 + len(objects), "each folder once"
+
+
+def test_files_that_come_together_are_made_to_last_together(tmp_path, monkeypatch):
+    """A folder that many files of a round are named in is told once; no answer comes before that."""
+    syncs: list[str] = []
+    real_fsync, hold = os.fsync, threading.Event()
+
+    def fsync(fd: int) -> None:
+        syncs.append(os.readlink(f"/proc/self/fd/{fd}"))
+        assert hold.wait(10)
+        real_fsync(fd)
+
+    if not os.path.exists("/proc/self/fd"):
+        pytest.skip("no /proc here")
+    store = LocalStore(tmp_path, min_free_bytes=0)
+    store.prepare()
+    monkeypatch.setattr(os, "fsync", fsync)
+    threads = [threading.Thread(target=put, args=(store, b"%d" % n, f"PDF/{n}.pdf")) for n in range(40)]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + 10
+    while len(store._rounds._waiting) < 36 and time.monotonic() < until:
+        time.sleep(0.005)
+    assert all(thread.is_alive() for thread in threads), "nothing is told to be safe before it is"
+    hold.set()
+    for thread in threads:
+        thread.join(10)
+    assert len(list((tmp_path / "PDF").iterdir())) == 40
+    assert syncs.count(str(tmp_path / "PDF")) == 5, "four came alone, the others together"
+
+
+def test_one_bad_name_in_a_round_costs_only_its_own_file(tmp_path, monkeypatch):
+    store = LocalStore(tmp_path, min_free_bytes=0)
+    store.prepare()
+    good, bad = (store.temp() for _ in range(2))
+    good.write(b"good")
+    bad.write(b"bad")
+    orders = [_Order(bad, "../bad.pdf"), _Order(good, "PDF/good.pdf")]
+    store._store_all(orders)
+    assert isinstance(orders[0].error, CandidateRejected)
+    assert orders[1].stored.path.read_bytes() == b"good"
+    assert not store.has(sha(b"bad"))
+
+
+def test_a_folder_that_somebody_removed_is_made_again(store):
+    put(store, b"one")
+    shutil.rmtree(store.root / "PDF")
+    shutil.rmtree(store.root / "cas")
+    assert put(store, b"two").path.read_bytes() == b"two"
+    assert store.verify(sha(b"two"), NAME)
+
+
+def test_a_body_is_on_the_disk_only_when_it_is_stored_or_large(tmp_path):
+    store = LocalStore(tmp_path, min_free_bytes=0, fsync=False, in_memory=100)
+    store.prepare()
+    with store.temp() as temp:
+        temp.write(b"x" * 60)
+        assert temp.data == b"x" * 60
+        assert temp.sha256 == sha(b"x" * 60)
+        temp.write(b"y" * 60)
+        assert temp.data is None
+        temp.write(b"z" * 60)
+        whole = b"x" * 60 + b"y" * 60 + b"z" * 60
+        assert (temp.path.read_bytes(), temp.sha256) == (whole, sha(whole))
+        assert temp.md5 == hashlib.md5(whole).hexdigest()

@@ -14,6 +14,7 @@ from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerBusy, LedgerClosed, LedgerError, LedgerUnusable
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 
 def finish(job, state=JobState.DONE):
@@ -68,6 +69,63 @@ def test_changes_that_pile_up_share_a_transaction(path, held, sql):
     assert transactions <= 3
 
 
+def test_ends_and_progress_that_pile_up_are_written_together(ledger, enqueue, held, monkeypatch):
+    """Whatever order they came in: 20 jobs that each say where they are and then end."""
+    held.execute("COMMIT")
+    enqueue(20)
+    jobs = ledger.lease("w", 20, 60)
+    written: list[str] = []
+    write_rows = Transaction.write_rows
+    monkeypatch.setattr(
+        Transaction, "write_rows", lambda tx, query, rows: written.append(query) or write_rows(tx, query, rows)
+    )
+    held.execute("BEGIN IMMEDIATE")
+    futures: list[Future[object]] = []
+    for job in jobs:
+        futures.append(ledger.submit_progress(Progress(job.job_id, job.fence, job.lease_id, "fetch")))
+        futures.append(ledger.submit_finish(finish(job)))
+    held.execute("COMMIT")
+    wait(futures, timeout=10)
+    assert [future.result() for future in futures] == [None, "applied"] * 20
+    assert written.count("progress_all") <= 2  # the first may have gone ahead alone
+    assert written.count("finish_all") <= 2
+    assert all(ledger.job(job.job_id).started_at is not None for job in jobs)
+
+
+def test_of_two_words_of_one_lease_the_last_stage_and_the_first_end_count(ledger, lease_one, held):
+    held.execute("COMMIT")
+    one, two = lease_one(), lease_one()
+    held.execute("BEGIN IMMEDIATE")
+    futures: list[Future[object]] = [
+        ledger.submit_progress(Progress(one.job_id, one.fence, one.lease_id, "fetch")),
+        ledger.submit_progress(Progress(one.job_id, one.fence, one.lease_id, "store")),
+        ledger.submit_progress(Progress(one.job_id, one.fence - 1, one.lease_id, "late")),
+        ledger.submit_finish(finish(two)),
+        ledger.submit_finish(finish(two)),
+        ledger.submit_finish(finish(two, JobState.SKIPPED)),
+    ]
+    held.execute("COMMIT")
+    wait(futures, timeout=10)
+    assert [futures[place].result() for place in (0, 1, 3, 4)] == [None, None, "applied", "already"]
+    assert [type(futures[place].exception()) for place in (2, 5)] == [LeaseLost, LeaseLost]
+    assert ledger.job(one.job_id).stage == "store"
+    assert ledger.job(two.job_id).state == "done"
+    assert [row.event for row in ledger.history(two.job_id)] == ["enqueued", "leased", "finished"]
+
+
+def test_changes_nobody_waits_for_gather_and_one_that_is_waited_for_takes_them_along(path):
+    """A trickle costs few transactions; a caller who waits does not pay for that."""
+    with SqliteLedger(path, linger_s=30) as ledger:
+        ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(3)])
+        one, two = ledger.lease("w", 2, 60)
+        ends = [ledger.submit_finish(finish(job)) for job in (one, two)]
+        assert not wait(ends, timeout=0.1).done
+        began = time.monotonic()
+        assert len(ledger.lease("w", 1, 60)) == 1
+        assert [end.result(timeout=10) for end in ends] == ["applied", "applied"]
+        assert time.monotonic() - began < 10
+
+
 def test_an_answer_comes_only_after_the_commit(ledger, lease_one, held):
     held.execute("COMMIT")
     job = lease_one()
@@ -80,7 +138,7 @@ def test_an_answer_comes_only_after_the_commit(ledger, lease_one, held):
 
 
 def test_a_locked_file_is_waited_for(ledger, held):
-    """SQLITE_BUSY never reaches the user while the lock is let go in time."""
+    """FAIL-12: SQLITE_BUSY never reaches the user while the lock is let go in time."""
     answer: Future[object] = Future()
     caller = threading.Thread(target=lambda: answer.set_result(ledger.enqueue_many([NewJob("a:1", {})])))
     caller.start()

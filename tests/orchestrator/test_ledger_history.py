@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress
-from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Links, link_hash
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
@@ -166,3 +166,14 @@ def test_a_link_is_hashed_as_the_json_that_any_verifier_can_write(
     entry = ("t", 0, 7, job_id, 1, "leased", before, after, fence, attempts, actor, reason, ticket, detail)
     words = json.dumps(entry, separators=(",", ":")).encode("ascii")
     assert link_hash(entry, NO_HASH) == hashlib.sha256(NO_HASH + words).digest()
+
+
+@given(st.integers(0, 2**40), st.booleans(), st.text(max_size=20), _texts, _texts, _texts)
+def test_links_of_changes_that_are_alike_are_the_links_made_one_by_one(job_id, ended, actor, reason, ticket, before):
+    after = "done" if ended else "queued"
+    links = Links("t\u00e9", 3, 1_700_000_000_000, "moved", before, after, ticket)
+    row = links.make(7, job_id, 2, 1, actor, reason, NO_HASH)
+    assert row[:14] == (
+        "t\u00e9", 3, 7, job_id, 1_700_000_000_000, "moved", before, after, 2, 1, actor, reason, ticket, None,
+    )  # fmt: skip
+    assert row[14:] == (NO_HASH, link_hash(row[:14], NO_HASH))

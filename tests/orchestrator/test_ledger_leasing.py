@@ -10,6 +10,7 @@ from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger import schema
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
+from DocsToKG.Orchestrator.ledger.many_rows import widened
 
 
 def finish(job, state=JobState.DONE, **fields):
@@ -299,7 +300,6 @@ def test_leasing_reads_no_delayed_job(enqueue, sql):
         ("expire_leases", "jobs_leased"),
         ("heartbeat", "jobs_leased"),
         ("free_worker", "jobs_leased"),
-        ("finish", "PRIMARY KEY"),
     ],
 )
 def test_the_hot_statements_use_their_index_and_sort_nothing(query, index, ledger, path):
@@ -309,3 +309,16 @@ def test_the_hot_statements_use_their_index_and_sort_nothing(query, index, ledge
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
     assert any(index in step for step in plan)
     assert not [step for step in plan if "TEMP B-TREE" in step or step == "SCAN jobs"]
+
+
+@pytest.mark.parametrize("rows", [1, 8, 64])
+@pytest.mark.parametrize("query", ["finish_all", "progress_all"])
+def test_many_rows_are_looked_up_by_number_each(query, rows, ledger, enqueue, path):
+    """Not by reading all that are in progress, however many those are."""
+    enqueue(200)
+    ledger.lease("w", 200, 60)
+    statement = widened(schema.queries()[query], rows)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("ANALYZE")
+        plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", [None] * statement.count("?"))]
+    assert any("SEARCH jobs USING INTEGER PRIMARY KEY" in step for step in plan), plan

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
 from DocsToKG.ContentDownload.api.steps import Steps
@@ -31,12 +30,14 @@ from DocsToKG.ContentDownload.proof.forms import HTML, PDF, Form, foreign_kind, 
 from DocsToKG.ContentDownload.proof.html import classify_body
 from DocsToKG.ContentDownload.proof.identity import doi_in
 from DocsToKG.ContentDownload.proof.pdf import MIN_PDF_BYTES, is_gzip, unwrap_gzip
+from DocsToKG.ContentDownload.proof.source import Source
 from DocsToKG.ContentDownload.storage.local import LocalStore, TempFile
 from DocsToKG.ContentDownload.storage.paths import human_path
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
 
 MAX_BYTES = 128 * 1024 * 1024
+Barred = Callable[[str, str], str | None]  # digest and work: why these bytes may not be kept for it
 
 _SNIFF_BYTES = 64 * 1024
 _HEADER_BYTES = 1024
@@ -70,6 +71,7 @@ class CandidateDownload:
     rules: DownloadRules
     clock: Clock
     attempts: AttemptSink = field(default_factory=NullSink)
+    barred: Barred = lambda sha256, work_id: None
 
     def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
@@ -117,6 +119,7 @@ class CandidateDownload:
                     min_bytes=self.rules.min_pdf_bytes,
                     max_bytes=max_bytes,
                     formats=self.rules.formats,
+                    barred=self.barred,
                 )
             except CandidateRejected as rejected:
                 self._refused(plan, rejected, body, call, temp.size)
@@ -212,15 +215,18 @@ def finalize_candidate_download(
     min_bytes: int,
     max_bytes: int = MAX_BYTES,
     formats: Sequence[str] = (PDF.name,),
+    barred: Barred = lambda sha256, work_id: None,
 ) -> StoredCopy | None:
     """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order."""
     came = _came(temp, body)
-    with contextlib.ExitStack() as held:
-        inner = held.enter_context(_unwrapped(temp, store, max_bytes)) if is_gzip(came.path) else None
-        file = temp if inner is None else inner
-        _check_digests(plan, came, None if inner is None else _came(inner, body))
-        form = actual_form(form_of(plan), file.path, formats=formats)
-        facts = prove(form, plan, work, _came(file, body), min_pdf_bytes=min_bytes)
+    inner = _unwrapped(temp, store, max_bytes) if is_gzip(came.file) else None
+    with temp if inner is None else inner as file:
+        proved = came if inner is None else _came(inner, body)
+        _check_digests(plan, came, None if inner is None else proved)
+        form = actual_form(form_of(plan), proved.file, formats=formats)
+        if (why := barred(file.sha256, work.work_id)) is not None:
+            raise CandidateRejected(Reason.FILTERED, why, url=plan.url)
+        facts = prove(form, plan, work, proved, min_pdf_bytes=min_bytes)
         call.cancel.raise_if_cancelled()
         if not claim():
             return None
@@ -252,7 +258,7 @@ def _unwrapped(temp: TempFile, store: LocalStore, max_bytes: int) -> TempFile:
     """The file inside, for a server that compressed it and forgot to say so."""
     inner = store.temp()
     try:
-        for piece in unwrap_gzip(temp.path, max_bytes=max_bytes):
+        for piece in unwrap_gzip(_source(temp), max_bytes=max_bytes):
             inner.write(piece)
     except BaseException:
         inner.discard()
@@ -261,7 +267,12 @@ def _unwrapped(temp: TempFile, store: LocalStore, max_bytes: int) -> TempFile:
 
 
 def _came(temp: TempFile, body: OpenBody) -> Came:
-    return Came(path=Path(temp.path), md5=temp.md5, sha256=temp.sha256, url=body.url, headers=body.headers)
+    return Came(file=_source(temp), md5="", sha256=temp.sha256, url=body.url, headers=body.headers)
+
+
+def _source(temp: TempFile) -> Source:
+    data = temp.data
+    return temp.path if data is None else data
 
 
 def _refuse_early(head: bytes, body: OpenBody, form: Form, *, ended: bool) -> None:
@@ -294,12 +305,12 @@ def _referer(plan: DownloadPlan) -> str:
 
 def _stream_result(body: OpenBody, temp: TempFile) -> DownloadStreamResult:
     return DownloadStreamResult(
-        path_tmp=Path(temp.path),
+        path_tmp=None if temp.data is not None else temp.path,
         bytes_written=temp.size,
         http_status=body.status,
         content_type=body.headers.get("content-type"),
         sha256=temp.sha256,
-        md5=temp.md5,
+        md5=None,
         final_url=body.url,
         hops=body.hops,
         etag=body.headers.get("etag"),

@@ -44,6 +44,7 @@ class JobContext:
     cancel: CancelToken = field(default_factory=CancelToken)
     on_stage: Callable[[str], None] = lambda stage: None
     on_begin: Callable[[], None] = lambda: None  # told once, when the first exchange with the network is over
+    is_first: bool = False  # nobody has worked on it before, so nobody has stored a file without saying so
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +64,8 @@ class HeldFile:
 
 
 class ResolverPipeline:
-    """Drives works through the tiers. `already` looks for a file that an earlier run obtained; `refuse` says why a
-    work is not wanted at all, or None."""
+    """Drives works through the tiers. `already` looks for a file that an earlier run obtained, `starts_empty`: there
+    was none; `refuse` says why a work is not wanted at all, or None."""
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class ResolverPipeline:
         clock: Clock,
         limits: WorkLimits,
         already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
+        starts_empty: bool = False,
         refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
         threads: int = 3,
     ) -> None:
@@ -82,6 +84,7 @@ class ResolverPipeline:
         self._clock = clock
         self._limits = limits
         self._already = already
+        self._starts_empty = starts_empty
         self._refuse = refuse
         self._threads = threads
         self._memory = WorkMemory(clock)
@@ -109,7 +112,7 @@ class ResolverPipeline:
 
     def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
         """The whole walk of one work as steps."""
-        held = self._already(artifact)
+        held = None if ctx.is_first and self._starts_empty else self._already(artifact)
         if held is not None:
             return _already_there(artifact, held)
         why_not = self._refuse(artifact)
@@ -124,7 +127,7 @@ class ResolverPipeline:
         elapsed_s = self._clock.monotonic() - began
         self._remember(trail, is_over=found is not None or trail.refused is not None or not trail.transient)
         if found is not None:
-            return _unchanged(trail, found, self._already(artifact), elapsed_s) or _success(trail, found, elapsed_s)
+            return self._unchanged(artifact, trail, found, elapsed_s) or _success(trail, found, elapsed_s)
         if trail.refused is not None:
             return _left_out(trail.work, trail.refused)
         return _failure(trail, elapsed_s, now=self._clock.now())
@@ -146,6 +149,18 @@ class ResolverPipeline:
         """Any other steps, through the same gate, while the caller waits."""
         value: T = self._own_frontier().run(steps, cancel=cancel)
         return value
+
+    def _unchanged(
+        self, artifact: WorkArtifact, trail: Trail, found: Found, elapsed_s: float
+    ) -> DownloadOutcome | None:
+        """A skip when the cache gave the very file that is on record for this work (CACHE-20, CACHE-21)."""
+        stream = found.copy.stream
+        held = self._already(artifact) if stream.from_cache and found.copy.duplicate else None
+        if held is None or held.sha256 != found.copy.sha256:
+            return None
+        meta = _found_meta(trail, found, elapsed_s) | {"dedupe": "adopted"}
+        reason = Reason.NOT_MODIFIED if stream.revalidated else Reason.ALREADY_PRESENT
+        return DownloadOutcome(False, OutcomeClass.SKIP, reason=reason, meta=meta)
 
     def _remember(self, trail: Trail, *, is_over: bool) -> None:
         """A work that may come again need not begin from nothing: only what may have changed is asked again."""
@@ -173,18 +188,9 @@ def _already_there(work: WorkArtifact, held: HeldFile) -> DownloadOutcome:
     return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.ALREADY_PRESENT, meta=meta)
 
 
-def _unchanged(trail: Trail, found: Found, held: HeldFile | None, elapsed_s: float) -> DownloadOutcome | None:
-    """A skip when the cache gave the very file that is on record for this work (CACHE-20, CACHE-21)."""
-    stream = found.copy.stream
-    if held is None or held.sha256 != found.copy.sha256 or not (stream.from_cache and found.copy.duplicate):
-        return None
-    meta = _found_meta(trail, found, elapsed_s) | {"dedupe": "adopted"}
-    reason = Reason.NOT_MODIFIED if stream.revalidated else Reason.ALREADY_PRESENT
-    return DownloadOutcome(False, OutcomeClass.SKIP, reason=reason, meta=meta)
-
-
 def _left_out(work: WorkArtifact, why: str) -> DownloadOutcome:
-    meta = _work_meta(work) | {"cause": Reason.FILTERED, "explanation": f"Left out by your filters: {why}."}
+    said = f"{why[:1].upper()}{why[1:]}." if why.startswith("taken down") else f"Left out by your filters: {why}."
+    meta = _work_meta(work) | {"cause": Reason.FILTERED, "explanation": said}
     return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.FILTERED, meta=meta)
 
 

@@ -69,9 +69,7 @@ class RunFolder:
             lock.seek(0)
             owner = lock.read(100).strip() or "another process"
             lock.close()
-            raise FolderInUse(
-                f"{self.root} is in use by {owner}; wait for it to end, or give this run another folder with --out"
-            ) from None
+            raise FolderInUse(f"{self.root} is in use by {owner}; wait for it to end") from None
         lock.truncate(0)
         lock.write(f"process {os.getpid()}")
         lock.flush()

@@ -6,8 +6,10 @@ stamps takes a `Clock`, so that tests move time by hand.
 
 from __future__ import annotations
 
+import math
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 
@@ -49,5 +51,13 @@ class ManualClock:
 
 def utc_iso(timestamp: float) -> str:
     """ISO 8601 in UTC with milliseconds and `Z`, as every record of the project writes it."""
-    moment = datetime.fromtimestamp(timestamp, UTC)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    # Rounded to the microsecond as `datetime` does, then cut to the millisecond.
+    fraction, whole = math.modf(timestamp)
+    second, micros = divmod(int(whole) * 1_000_000 + round(fraction * 1e6), 1_000_000)
+    return f"{_second(second)}.{micros // 1000:03d}Z"
+
+
+@lru_cache(maxsize=256)
+def _second(timestamp: int) -> str:
+    """Many records are stamped within one second, and writing it out is slow."""
+    return datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%dT%H:%M:%S")

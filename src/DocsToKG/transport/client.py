@@ -6,7 +6,8 @@ No redirects, no environment, no cookies: each hop is asked for by whoever count
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from http.cookiejar import CookieJar
 from typing import Any
 
@@ -47,12 +48,25 @@ class _NoJar(CookieJar):
         return None
 
 
+def exchange_of(client: httpx2.Client) -> Callable[[httpx2.Request], httpx2.Response]:
+    """One exchange, its body unread. What a client would add of its own (auth, redirects, cookies, timeouts) a client
+    of ours has switched off, so that the request goes to its transport as it is."""
+    if isinstance(client, _PlainClient):
+        return client.exchange
+    return partial(client.send, stream=True, follow_redirects=False)
+
+
 class _PlainClient(httpx2.Client):
     """Does not look at redirects. httpx2 builds the next request also for those it is told not to follow, and fails on
     addresses that it reads differently from us."""
 
     def _build_redirect_request(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Request:
         return request
+
+    def exchange(self, request: httpx2.Request) -> httpx2.Response:
+        response = self._transport.handle_request(request)
+        response.request = request
+        return response
 
 
 def silence_request_log() -> None:

@@ -19,6 +19,7 @@ import httpx2
 
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.core.turns import giving_way
 from DocsToKG.transport.errors import NameNotFound
 from DocsToKG.transport.hosts import patterns_for, plain_host
 
@@ -97,7 +98,8 @@ class SystemNames:
         self, look_up: _LookUp, wake: threading.Event, timeout_s: float | None, cancel: CancelToken | None
     ) -> None:
         forget = cancel.on_cancel(wake.set) if cancel is not None else None
-        wake.wait(timeout_s)
+        with giving_way():
+            wake.wait(timeout_s)
         if forget is not None:
             forget()
         with self._lock:

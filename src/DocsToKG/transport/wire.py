@@ -1,6 +1,7 @@
 """One connection: bytes out, bytes in, TLS or not.
 
-Knows sockets and the patience of the exchange that uses it now. Does not know HTTP beyond where a head ends.
+Knows sockets and the patience of the exchange that uses it now. Does not know HTTP beyond where a head ends. The socket
+never blocks: what is not there yet is waited for in one place, where other threads get their turn.
 Promises: no wait outlasts the patience; cancelling from another thread unblocks a waiting call, and never
 touches an exchange that took the connection over later.
 """
@@ -8,6 +9,7 @@ touches an exchange that took the connection over later.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import select
@@ -19,12 +21,15 @@ from functools import partial
 
 import httpx2
 
+from DocsToKG.core.turns import giving_way
 from DocsToKG.transport.errors import ClosedEarly, HeadersTooLarge, TlsFailed
 from DocsToKG.transport.patience import Patience
 
 _HEAD_END = re.compile(rb"\n\r?\n")
 _HEAD_BLOCK = 64 * 1024
 _CONNECT_SLICE_MS = 20
+# Saves a call where the system knows it; elsewhere it is set afterwards.
+_NEVER_BLOCKS = getattr(socket, "SOCK_NONBLOCK", 0)
 
 
 class Wire:
@@ -35,8 +40,9 @@ class Wire:
         "_forget",
         "_lock",
         "_patience",
+        "_poller",
         "_sock",
-        "_timeout_s",
+        "_was_sent",
         "has_received",
         "peer",
         "ragged",
@@ -44,10 +50,13 @@ class Wire:
     )
 
     def __init__(self, family: socket.AddressFamily, patience: Patience) -> None:
-        self._sock = socket.socket(family, socket.SOCK_STREAM)
+        self._sock = socket.socket(family, socket.SOCK_STREAM | _NEVER_BLOCKS)
+        self._sock.settimeout(0.0)
+        self._poller = select.poll()
+        self._poller.register(self._sock, select.POLLOUT)
         self._lock = threading.Lock()
         self._ahead = b""
-        self._timeout_s: float | None = -1.0
+        self._was_sent = False  # and nothing has come since: the answer needs time
         self._patience: Patience | None = None
         self._forget: Callable[[], None] = _nothing
         self.peer = ""
@@ -87,7 +96,6 @@ class Wire:
     def connect(self, address: str, port: int, wait_s: float | None) -> None:
         """Connect within `wait_s`; raises OSError, TimeoutError among them, when that fails."""
         patience = self._used_by()
-        self._sock.setblocking(False)
         with contextlib.suppress(BlockingIOError):
             self._sock.connect((address, port))
         self._await_connected(patience, wait_s)
@@ -95,14 +103,14 @@ class Wire:
         self.peer = address
 
     def _await_connected(self, patience: Patience, wait_s: float | None) -> None:
-        poller = select.poll()
-        poller.register(self._sock, select.POLLOUT)
-        give_up = None if wait_s is None else patience.clock.monotonic() + wait_s
-        # In slices, since shutting down a socket that is still connecting does not wake its waiter everywhere.
-        while not poller.poll(_CONNECT_SLICE_MS):
-            patience.check()
-            if give_up is not None and patience.clock.monotonic() >= give_up:
-                raise TimeoutError
+        if not self._poller.poll(0):
+            give_up = None if wait_s is None else patience.clock.monotonic() + wait_s
+            # In slices, since shutting down a socket that is still connecting does not wake its waiter everywhere.
+            with giving_way():
+                while not self._poller.poll(_CONNECT_SLICE_MS):
+                    patience.check()
+                    if give_up is not None and patience.clock.monotonic() >= give_up:
+                        raise TimeoutError
         patience.check()
         if code := self._sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(code, os.strerror(code))
@@ -115,8 +123,8 @@ class Wire:
                 self._sock = tls = context.wrap_socket(
                     self._sock, server_hostname=host, do_handshake_on_connect=False, suppress_ragged_eofs=False
                 )
-            self._arm(patience.connect_wait())
-            tls.do_handshake()
+            while (event := _shake_hands(tls)) is not None:
+                self._await(event, patience.connect_wait())
         except TimeoutError:
             raise patience.timed_out(httpx2.ConnectTimeout, "the TLS handshake took too long") from None
         except (OSError, ValueError) as error:
@@ -127,8 +135,14 @@ class Wire:
         rest = memoryview(data)
         try:
             while rest:
-                self._arm(patience.wait(patience.write_s))
-                rest = rest[self._sock.send(rest) :]
+                patience.check()
+                try:
+                    rest = rest[self._sock.send(rest) :]
+                except (BlockingIOError, ssl.SSLWantWriteError):
+                    self._await(select.POLLOUT, patience.wait(patience.write_s))
+                except ssl.SSLWantReadError:
+                    self._await(select.POLLIN, patience.wait(patience.write_s))
+            self._was_sent = not isinstance(self._sock, ssl.SSLSocket)
         except TimeoutError:
             raise patience.timed_out(httpx2.WriteTimeout, "the server took our bytes too slowly") from None
         except OSError as error:
@@ -174,9 +188,8 @@ class Wire:
         """Is there anything to read on an idle connection? Whatever it is, an end or a stray byte, it is of no use."""
         if isinstance(self._sock, ssl.SSLSocket) and self._sock.pending():
             return True
-        poller = select.poll()
-        poller.register(self._sock, select.POLLIN)
-        return bool(poller.poll(0))
+        self._poller.modify(self._sock, select.POLLIN)
+        return bool(self._poller.poll(0))
 
     def stop_waiting(self) -> None:
         """Only what has already arrived is wanted: the next calls fail rather than wait."""
@@ -185,9 +198,9 @@ class Wire:
 
     def _receive(self, size: int) -> bytes:
         patience = self._used_by()
-        self._arm(patience.wait(patience.read_s))
+        patience.check()
         try:
-            block = self._sock.recv(size)
+            block = self._recv(size, patience)
         except ssl.SSLEOFError:
             self.ragged, block = True, b""
         except TimeoutError:
@@ -200,16 +213,44 @@ class Wire:
             patience.check()
         return block
 
-    def _arm(self, timeout_s: float | None) -> None:
-        # Setting a timeout is a system call, and it seldom changes from one block to the next.
-        if timeout_s != self._timeout_s:
-            self._sock.settimeout(timeout_s)
-            self._timeout_s = timeout_s
+    def _recv(self, size: int, patience: Patience) -> bytes:
+        if self._was_sent:
+            self._was_sent = False
+            self._await(select.POLLIN, patience.wait(patience.read_s))
+        while True:
+            try:
+                return self._sock.recv(size)
+            except (BlockingIOError, ssl.SSLWantReadError):
+                self._await(select.POLLIN, patience.wait(patience.read_s))
+            except ssl.SSLWantWriteError:
+                self._await(select.POLLOUT, patience.wait(patience.read_s))
+
+    def _await(self, event: int, wait_s: float | None) -> None:
+        """Until the socket is ready; raises TimeoutError. Shutting it down in another thread ends the wait."""
+        self._poller.modify(self._sock, event)
+        if wait_s is not None and wait_s <= 0:
+            ready = self._poller.poll(0)
+        else:
+            with giving_way():
+                ready = self._poller.poll(None if wait_s is None else math.ceil(wait_s * 1000))
+        if not ready:
+            raise TimeoutError
 
     def _used_by(self) -> Patience:
         if self._patience is None:
             raise httpx2.ReadError("the connection is closed")
         return self._patience
+
+
+def _shake_hands(tls: ssl.SSLSocket) -> int | None:
+    """What the handshake waits for; None when it is done."""
+    try:
+        tls.do_handshake()
+    except ssl.SSLWantReadError:
+        return select.POLLIN
+    except ssl.SSLWantWriteError:
+        return select.POLLOUT
+    return None
 
 
 def _tls_failure(patience: Patience, host: str, error: OSError | ValueError) -> Exception:

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypedDict, Unpack
 
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
 from DocsToKG.core.cancel import CancelToken
+
+
+class Whose(TypedDict, total=False):
+    """Whose request it was that waited."""
+
+    work_id: str | None
+    resolver: str | None
+    role: str | None
+
+
+class Change(TypedDict, total=False):
+    """Why a circuit breaker changed, and for how long it opens."""
+
+    reason: str | None
+    reset_timeout_s: float | None
 
 
 class AttemptSink(Protocol):
@@ -16,28 +31,11 @@ class AttemptSink(Protocol):
 
     def attempt(self, attempt: Attempt) -> None: ...
 
-    def rate_wait(
-        self,
-        key: str,
-        delay_ms: int,
-        *,
-        why: str,
-        work_id: str | None = None,
-        resolver: str | None = None,
-        role: str | None = None,
-    ) -> None:
+    def rate_wait(self, key: str, delay_ms: int, *, why: str, **whose: Unpack[Whose]) -> None:
         """A request waited for a rule of ours: `key` is `host:...` or `resolver:...`, `why` rate, interval or hold."""
 
-    def breaker_transition(
-        self,
-        key: str,
-        old_state: str,
-        new_state: str,
-        *,
-        reason: str | None = None,
-        reset_timeout_s: float | None = None,
-    ) -> None:
-        """A circuit breaker changed its state; it opens for `reset_timeout_s`."""
+    def breaker_transition(self, key: str, old_state: str, new_state: str, **change: Unpack[Change]) -> None:
+        """A circuit breaker changed its state."""
 
 
 class NullSink:
@@ -46,27 +44,10 @@ class NullSink:
     def attempt(self, attempt: Attempt) -> None:
         return None
 
-    def rate_wait(
-        self,
-        key: str,
-        delay_ms: int,
-        *,
-        why: str,
-        work_id: str | None = None,
-        resolver: str | None = None,
-        role: str | None = None,
-    ) -> None:
+    def rate_wait(self, *_: object, **__: object) -> None:
         return None
 
-    def breaker_transition(
-        self,
-        key: str,
-        old_state: str,
-        new_state: str,
-        *,
-        reason: str | None = None,
-        reset_timeout_s: float | None = None,
-    ) -> None:
+    def breaker_transition(self, *_: object, **__: object) -> None:
         return None
 
 

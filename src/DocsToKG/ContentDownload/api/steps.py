@@ -62,11 +62,15 @@ class Permit(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NotYet:
-    """The gate is shut. Ask again at monotonic time `at`, or, when that is None, once `key` has a free slot."""
+    """The gate is shut. Ask again at monotonic time `at`, or, when that is None, once `key` has a free slot.
+
+    `kind` is what for: `slot` for a free place, else the rule of time (`rate`, `interval`, `hold`, ...).
+    """
 
     key: str
     at: float | None
     why: str
+    kind: str = "slot"
 
 
 class GateShut(Exception):

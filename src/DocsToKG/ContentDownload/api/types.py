@@ -141,8 +141,10 @@ class WorkArtifact:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> WorkArtifact:
         """The inverse of `to_dict`; unknown keys are kept under `metadata`."""
-        known = {name: data[name] for name in cls.__slots__ if name in data}
-        extra = {key: value for key, value in data.items() if key not in cls.__slots__}
+        known: dict[str, Any] = {}
+        extra: dict[str, Any] = {}
+        for key, value in data.items():
+            (known if key in cls.__slots__ else extra)[key] = value
         for name in ("landing_urls", "pdf_urls"):
             known[name] = tuple(known.get(name) or ())
         known["metadata"] = {**(known.get("metadata") or {}), **extra}
@@ -206,14 +208,15 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class DownloadStreamResult:
-    """A body that reached the temporary file whole, before its proof."""
+    """A body that came whole, before its proof. `path_tmp` is None while it is held in memory, `md5` while nobody
+    has asked for it."""
 
-    path_tmp: Path
+    path_tmp: Path | None
     bytes_written: int
     http_status: int
     content_type: str | None
     sha256: str
-    md5: str
+    md5: str | None
     final_url: str
     hops: tuple[Hop, ...] = ()
     etag: str | None = None

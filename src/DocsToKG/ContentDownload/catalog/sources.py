@@ -12,13 +12,10 @@ from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from DocsToKG.ContentDownload.catalog.counts import Scope, in_parts
+
 # Reasons of equal first word are one kind: what follows a colon speaks of one work.
-_TRIED = """
-SELECT source, outcome, COALESCE(stage, 'resolve'), word, http_status, COUNT(*), MAX(reason)
-  FROM (SELECT *, SUBSTR(reason, 1, INSTR(COALESCE(reason, '') || ':', ':') - 1) AS word FROM fallback_attempts
-         WHERE (:run_id IS NULL OR run_id = :run_id) AND tier <> 'alternatives')
- GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 6 DESC
-"""
+_TRIED = "source, outcome, stage, http_status, reason, COUNT(*)"
 _FAILED = frozenset({"retryable", "timeout", "error", "nonretryable"})
 # The owner's rule and our own budget are no fault of a source.
 _NO_FAULT = frozenset({"robots", "budget_exhausted", "filtered"})
@@ -51,10 +48,10 @@ class SourceFigures:
         return refused or (self.errors >= _FEWEST_ERRORS and self.errors >= _FAILING_SHARE * self.asked)
 
 
-def source_figures(db: sqlite3.Connection, run_id: str | None) -> dict[str, SourceFigures]:
+def source_figures(db: sqlite3.Connection, scope: Scope) -> dict[str, SourceFigures]:
     """Every source that was asked or lacked its key, by name; files are not counted here."""
     found: dict[str, SourceFigures] = {}
-    for source, outcome, stage, word, http_status, count, reason in db.execute(_TRIED, {"run_id": run_id}):
+    for (source, outcome, stage, word, http_status), (count, reason) in sorted(_tried(db, scope).items(), key=_often):
         if outcome == "skipped" and word not in _LACKS:
             continue
         figures = found.setdefault(source, SourceFigures())
@@ -67,8 +64,28 @@ def source_figures(db: sqlite3.Connection, run_id: str | None) -> dict[str, Sour
         if stage == "fetch":
             figures.no_good += count
         else:
-            _add_error(figures, count, _kind(word, http_status, reason), reason or "")
+            _add_error(figures, count, _kind(word, http_status, reason), reason)
     return found
+
+
+_Tried = tuple[str, str, str, str, int | None]
+
+
+def _tried(db: sqlite3.Connection, scope: Scope) -> dict[_Tried, tuple[int, str]]:
+    """How often each thing happened at each source, with one of the reasons in full."""
+    where = f"{scope.where('ts')} AND tier <> 'alternatives'"
+    rows = in_parts(db, "fallback_attempts", _TRIED, where=where, values=scope.values, group="GROUP BY 1, 2, 3, 4, 5")
+    found: dict[_Tried, tuple[int, str]] = {}
+    for source, outcome, stage, http_status, reason, count in rows:
+        said = str(reason or "")
+        kind = (str(source), str(outcome), str(stage or "resolve"), said.partition(":")[0], http_status)
+        known, longest = found.get(kind, (0, ""))
+        found[kind] = (known + count, max(longest, said))
+    return found
+
+
+def _often(tried: tuple[_Tried, tuple[int, str]]) -> tuple[str, int]:
+    return tried[0][0], -tried[1][0]
 
 
 def count_files(found: dict[str, SourceFigures], delivered: Counter[tuple[str, str, str, bool]]) -> None:
@@ -105,7 +122,7 @@ def _add_error(figures: SourceFigures, count: int, kind: str, reason: str) -> No
         figures.advice = reason.partition(";")[2].strip() or figures.advice
 
 
-def _kind(word: str | None, http_status: int | None, reason: str | None) -> str:
-    said = _STATUS.search(reason or "")
+def _kind(word: str, http_status: int | None, reason: str) -> str:
+    said = _STATUS.search(reason)
     status = http_status if http_status is not None else said[0] if said is not None else None
     return f"{word or 'unknown'} {status}" if status is not None else word or "unknown"

@@ -11,25 +11,25 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from DocsToKG.ContentDownload.catalog.summary import FATES, HELD_REASONS, Figures, figures
+from DocsToKG.ContentDownload.catalog import sharing, works
+from DocsToKG.ContentDownload.catalog.selection import Selection
+from DocsToKG.ContentDownload.catalog.summary import Figures, figures
 from DocsToKG.ContentDownload.errors import RecordError
 
-GROUPS = ("tier", "resolver", "license", "year", "reason")
+GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
 _NEWEST_COLUMN = "explanation"  # of `manifests`: a record without it was written by an earlier program
 _ROW_CAP = 10_000
+_FETCH = 1_000
 _VALUE_CAP = 16 << 20
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE},
 )
-_LEFT_OUT = "(status = 'skipped' AND COALESCE(reason, '') = 'filtered')"
-_FORBIDDEN = "(status = 'skipped' AND COALESCE(reason, '') = 'robots')"
-_HELD = ", ".join(f"'{reason}'" for reason in HELD_REASONS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +47,9 @@ class Download:
     version: str | None
     run_id: str | None
     created_at: str | None
+
+
+_DOWNLOAD = ", ".join(field.name for field in fields(Download))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +93,10 @@ class Catalog:
                 self._connection.close()
                 self._connection = None
 
-    def figures(self, run_id: str | None = None) -> Figures:
-        """What a run, or the whole record, comes to."""
+    def figures(self, run_id: str | None = None, *, since: str | None = None) -> Figures:
+        """What a run, or the whole record, comes to; `since` leaves out earlier lines."""
         with self._reading() as db:
-            return figures(db, run_id)
+            return figures(db, run_id, since=since, another=self._open)
 
     def runs(self) -> list[str]:
         """The runs in the record, oldest first."""
@@ -104,22 +107,64 @@ class Catalog:
         rows = self._ask("SELECT DISTINCT doc_id FROM manifests WHERE run_id = ? AND status = 'ok'", (run_id,))
         return {row["doc_id"] for row in rows}
 
-    def stats(self, group_by: str | None = None) -> list[dict[str, Any]]:
+    def stats(self, group_by: str | None = None, chosen: Selection | None = None) -> list[dict[str, Any]]:
         """Works, obtained, already present, left out by filters, failed and bytes: in all, or per `group_by` (one
         of `GROUPS`)."""
         if group_by is not None and group_by not in GROUPS:
             raise ValueError(f"{group_by!r} is not a grouping; use one of {', '.join(GROUPS)}")
-        group = f"COALESCE(CAST({group_by} AS TEXT), 'unknown')" if group_by else "'all'"
-        return self._ask(
-            f"""SELECT {group} AS "{group_by or "scope"}", COUNT(*) AS works, SUM(status = 'ok') AS obtained,
-                       SUM(status = 'skipped' AND COALESCE(reason, '') IN ({_HELD})) AS present,
-                       SUM({_LEFT_OUT}) AS left_out, SUM({_FORBIDDEN}) AS skipped_robots,
-                       SUM(status <> 'ok' AND NOT {_LEFT_OUT} AND NOT {_FORBIDDEN}
-                           AND NOT (status = 'skipped' AND COALESCE(reason, '') IN ({_HELD}))) AS failed,
-                       SUM(CASE WHEN status = 'ok' THEN COALESCE(size_bytes, 0) ELSE 0 END) AS bytes
-                  FROM ({FATES}) GROUP BY 1 ORDER BY works DESC, 1""",
-            {"run_id": None},
-        )
+        with self._reading() as db:
+            return works.count(db, chosen or Selection(), group_by)
+
+    def page(self, chosen: Selection, *, after: int = 0, limit: int = 50) -> works.Page:
+        """Some of the works, in the order of their lines; the next ones are behind `after` of the page."""
+        with self._reading() as db:
+            return works.page(db, chosen, after=after, limit=limit)
+
+    def each(self, chosen: Selection) -> Iterator[dict[str, Any]]:
+        """Every work, one at a time, as the record was when the first was asked for."""
+        with contextlib.closing(self._open()) as db:
+            try:
+                yield from works.each(db, chosen)
+            except sqlite3.Error as error:
+                raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+
+    def files(self, prefix: str = "") -> Iterator[Download]:
+        """The files on record, in the order of their digests; `prefix` is how the digests begin."""
+        with contextlib.closing(self._open()) as db:
+            try:
+                cursor = db.execute(
+                    f"SELECT {_DOWNLOAD} FROM downloads WHERE sha256 >= ? AND sha256 < ? ORDER BY sha256, doc_id",
+                    (prefix, f"{prefix}g"),
+                )
+                while rows := cursor.fetchmany(_FETCH):
+                    yield from (Download(*row) for row in rows)
+            except sqlite3.Error as error:
+                raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+
+    def downloads_of(self, doc_id: str) -> list[Download]:
+        """Every file of a work, the latest first."""
+        found = self._ask(f"SELECT {_DOWNLOAD} FROM downloads WHERE doc_id = ? ORDER BY manifest_id DESC", (doc_id,))
+        return [Download(**row) for row in found]
+
+    def find_files(self, key: str) -> list[Download]:
+        """The file of each work that `key` means: an id, or the first digits (6 or more) of a digest."""
+        found = (self.find_download(doc_id) for doc_id in self._ids_of(key))
+        return [file for file in found if file is not None]
+
+    def run_times(self) -> dict[str, tuple[str | None, str | None]]:
+        """When each run began and ended."""
+        rows = self._ask("SELECT run_id, started_at, finished_at FROM run_summary")
+        return {row["run_id"]: (row["started_at"], row["finished_at"]) for row in rows}
+
+    def holders(self, sha256: str) -> list[Download]:
+        """The works that a file stands for."""
+        found = self._ask(f"SELECT {_DOWNLOAD} FROM downloads WHERE sha256 = ? ORDER BY doc_id", (sha256,))
+        return [Download(**row) for row in found]
+
+    def duplicates(self, *, limit: int = 50) -> tuple[dict[str, int], list[dict[str, Any]]]:
+        """What several works have in common: the totals, and the files that save most."""
+        with self._reading() as db:
+            return sharing.totals(db), sharing.shared_files(db, limit=limit)
 
     def query(self, sql: str, *, max_rows: int = 1_000, max_seconds: float = 10.0) -> QueryResult:
         """The answer to one SELECT. Anything that would write, attach or configure is refused."""
@@ -162,8 +207,7 @@ class Catalog:
     def find_download(self, doc_id: str) -> Download | None:
         """The latest file of a work that is not known to be corrupt."""
         found = self._ask(
-            "SELECT doc_id, sha256, path, size_bytes, mime, url, license, oa_status, version, run_id, created_at "
-            "FROM downloads WHERE doc_id = ? AND NOT corrupt ORDER BY manifest_id DESC LIMIT 1",
+            f"SELECT {_DOWNLOAD} FROM downloads WHERE doc_id = ? AND NOT corrupt ORDER BY manifest_id DESC LIMIT 1",
             (doc_id,),
         )
         return Download(**found[0]) if found else None

@@ -1,8 +1,7 @@
-"""A run in figures, and whether it kept its service levels.
+"""A run in figures, or a whole record.
 
-Knows the tables of the record and how each figure is counted. Reads only.
-Promises: a work counts once, as obtained when any of its lines says so; every gate is one-sided, better than
-its target passes, and with nothing to judge it passes.
+Knows the tables of the record and what each figure means; `counts` does the counting, `gates` the judging. Reads only.
+Promises: a work counts once, as obtained when any of its lines says so; a ratio with nothing to divide by is None.
 """
 
 from __future__ import annotations
@@ -10,11 +9,16 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+from DocsToKG.ContentDownload.catalog import counts
+from DocsToKG.ContentDownload.catalog.counts import Scope
+from DocsToKG.ContentDownload.catalog.gates import Gate, gates
 from DocsToKG.ContentDownload.catalog.sources import (
     SourceFigures,
     count_files,
@@ -22,6 +26,8 @@ from DocsToKG.ContentDownload.catalog.sources import (
     skipped_sources,
     source_figures,
 )
+
+__all__ = ["FATES", "HELD_REASONS", "Figures", "Gate", "figures", "gates", "percentile"]
 
 # One line per work decides: its latest success, else its latest line.
 FATES = """
@@ -31,27 +37,19 @@ SELECT m.* FROM manifests m JOIN (
 """
 # Skips of these reasons mean that the file was there already; every other skip is a work not obtained.
 HELD_REASONS = ("already-present", "not-modified")
+FIRST_TIER = "direct_oa"
+TIME_STEPS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 60.0)
 
-_EXCHANGES = """
-SELECT host,
-       SUM(status IN ('http-head', 'http-get', 'robots-fetch', 'retry')) - SUM(status = 'cache-hit') AS requests,
-       SUM(COALESCE(http_status, 0) = 429 AND status IN ('http-head', 'http-get', 'robots-fetch', 'retry')) AS http_429,
-       SUM(status IN ('cache-hit', 'http-304')) AS cache_hits,
-       SUM(status = 'http-get') AS answers,
-       SUM(COALESCE(bytes_written, 0)) AS bytes
-  FROM http_events WHERE :run_id IS NULL OR run_id = :run_id GROUP BY host
-"""
+_SENT = ("http-head", "http-get", "robots-fetch", "retry")
 _TIMES = """
-SELECT started_at, finished_at,
-       (SELECT created_at FROM manifests m WHERE m.run_id = s.run_id ORDER BY id DESC LIMIT 1), catalog_write_p95_ms
-  FROM run_summary s WHERE :run_id IS NULL OR run_id = :run_id ORDER BY started_at
+SELECT run_id, started_at, finished_at,
+       (SELECT created_at FROM manifests m WHERE m.run_id = s.run_id ORDER BY id DESC LIMIT 1), catalog_write_p95_ms,
+       artifacts_total, artifacts_success
+  FROM run_summary s WHERE (:run_id IS NULL OR run_id = :run_id)
+   AND (:since IS NULL OR COALESCE(finished_at, '9') >= :since) ORDER BY started_at
 """
 _CORRUPT = "SELECT COUNT(*) FROM downloads WHERE corrupt AND (:run_id IS NULL OR run_id = :run_id)"
-_FATE_COLUMNS = (
-    "status, reason, COALESCE(cause, reason), size_bytes, ttfp_ms, waited_ms, dedupe, is_guess, "
-    "resolver, tier, COALESCE(license, license_raw), year, evidence"
-)
-_KINDS = ("resolver", "tier", "license", "year", "evidence")
+_MOST_RUNS = 50
 
 
 @dataclass(slots=True)
@@ -59,6 +57,7 @@ class Figures:
     """What a run, or a whole record, comes to. Ratios are None when there is nothing to divide by."""
 
     run_id: str | None = None
+    since: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
     duration_s: float | None = None
@@ -68,67 +67,111 @@ class Figures:
     failed: int = 0
     skipped_robots: int = 0  # attempted, and forbidden by robots.txt
     left_out: int = 0  # by the user's own filters: neither attempted nor failed
-    yield_ratio: float | None = None
+    taken_down: int = 0
+    yield_ratio: float | None = None  # of the works attempted
+    open_works: int = 0  # obtained, or an index calls them open or names a copy
+    yield_of_open: float | None = None
+    reachable_works: int = 0  # of the open ones, less those that every host bars, hides behind a wall or has no more
+    yield_of_reachable: float | None = None
     bytes: int = 0
+    timed_files: int = 0
     ttfp_p50_s: float | None = None
     ttfp_p95_s: float | None = None
+    ttfp_steps: list[int] = field(default_factory=list)  # files below each of TIME_STEPS_S, and the rest
+    waited_p50_s: float | None = None
     waited_p95_s: float | None = None
+    work_p50_s: float | None = None  # from beginning to end, waits included
+    work_p95_s: float | None = None
+    answer_p50_ms: int | None = None  # of a host, from the request to the head of its answer
+    answer_p95_ms: int | None = None
     rate_delay_p95_ms: int | None = None
+    waits: int = 0
+    waits_s: float = 0.0
+    waits_by_rule: dict[str, dict[str, float]] = field(default_factory=dict)
     requests: int = 0
     http_429: int = 0
     ratio_429: float | None = None
+    retry_after: int = 0  # answers that said when to come back
+    retry_after_broken: int = 0  # requests that went out before that moment
+    cache_hits: int = 0
+    revalidated: int = 0
     cache_hit_ratio: float | None = None
+    rerun_id: str | None = None  # the latest run that obtained works again
+    rerun_works: int = 0
+    rerun_cache_hit_ratio: float | None = None  # of the answers to requests for files
+    rerun_cache_hit_ratio_all: float | None = None  # of all answers, those of indexes that may not be kept among them
     breaker_opens: int = 0
+    duplicates: int = 0
     dedupe_saved_bytes: int = 0
     corruption: int = 0
     catalog_write_p95_ms: float | None = None
+    works_per_hour: float | None = None
+    processes: int = 0
+    first_tier_share: float | None = None
     failed_by_reason: dict[str, int] = field(default_factory=dict)
     failed_by_cause: dict[str, int] = field(default_factory=dict)  # what stood in the way, where that is known
     by_resolver: dict[str, int] = field(default_factory=dict)
     by_tier: dict[str, int] = field(default_factory=dict)
     by_license: dict[str, int] = field(default_factory=dict)
     by_year: dict[str, int] = field(default_factory=dict)
+    attempted_by_year: dict[str, int] = field(default_factory=dict)
     by_evidence: dict[str, int] = field(default_factory=dict)
     guessed: int = 0  # obtained from an address that a rule built and no source named
     delivered: list[dict[str, Any]] = field(default_factory=list)  # files by source, tier and evidence
     sources: dict[str, SourceFigures] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)  # sources in trouble, with what to look at
     skipped_sources: dict[str, str] = field(default_factory=dict)  # never asked, for lack of a key or an address
-    by_host: dict[str, dict[str, int]] = field(default_factory=dict)
+    by_host: dict[str, dict[str, Any]] = field(default_factory=dict)
+    runs: list[dict[str, Any]] = field(default_factory=list)  # the latest ones
+    progress: list[tuple[str, int]] = field(default_factory=list)  # when how many works had ended
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
-    """One service level: `value` against `target`, `ok` when kept or when there is nothing to judge."""
-
-    name: str
-    value: float | None
-    target: str
-    ok: bool
+Delivered = Counter[tuple[str, str, str, bool]]
 
 
-def figures(db: sqlite3.Connection, run_id: str | None = None) -> Figures:
-    """The figures of one run, or of everything in the record when `run_id` is None."""
-    result = Figures(run_id=run_id)
-    _count_sources(db, result, _count_works(db, result))
-    _count_exchanges(db, result)
-    _count_waits(db, result)
-    _measure_time(db, result)
+def figures(
+    db: sqlite3.Connection,
+    run_id: str | None = None,
+    *,
+    since: str | None = None,
+    another: Callable[[], sqlite3.Connection] | None = None,
+) -> Figures:
+    """The figures of one run, or of everything in the record when `run_id` is None; `since` leaves out earlier lines.
+
+    With `another` connection to the same record, works and exchanges are counted side by side.
+    """
+    scope, result = Scope(run_id, since), Figures(run_id=run_id, since=since)
+    if another is None:
+        counts.note_overtaken(db, scope)
+        delivered = _count_files(db, result, scope)
+        _count_misses(db, result, scope)
+        _count_events(db, result, scope)
+    else:
+        delivered = _side_by_side(db, another, result, scope)
+    _fill_yields(result)
+    _count_rerun(db, result, scope)
+    _place_sources(result, delivered)
+    _measure_time(db, result, scope)
+    result.corruption = int(db.execute(_CORRUPT, scope.values).fetchone()[0])
+    result.progress = counts.progress(db, scope)
     return result
 
 
-def gates(result: Figures) -> list[Gate]:
-    """The service levels every run is held to."""
-    return [
-        _at_least("yield", result.yield_ratio, 0.85),
-        _at_most("ttfp_p50_s", result.ttfp_p50_s, 3.0),
-        _at_most("ttfp_p95_s", result.ttfp_p95_s, 10.0),
-        _below("ratio_429", result.ratio_429, 0.01),
-        _at_most("corruption", result.corruption, 0),
-    ]
+def _side_by_side(
+    db: sqlite3.Connection, another: Callable[[], sqlite3.Connection], result: Figures, scope: Scope
+) -> Delivered:
+    """Both connections get about half of the work; each fills in figures of its own."""
+    with closing(another()) as other, ThreadPoolExecutor(1) as beside:
+        events = beside.submit(_count_events, other, result, scope)
+        counts.note_overtaken(db, scope)
+        misses = beside.submit(_count_misses, other, result, scope, overtaken=counts.overtaken(db))
+        delivered = _count_files(db, result, scope)
+        events.result()
+        misses.result()
+    return delivered
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
@@ -136,53 +179,165 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
-def _count_works(db: sqlite3.Connection, result: Figures) -> Counter[tuple[str, str, str, bool]]:
-    """Fill in what became of the works; returns the files by source, tier, evidence and whether they were guessed."""
+def _count_files(db: sqlite3.Connection, result: Figures, scope: Scope) -> Delivered:
+    """Returns the files by source, tier, evidence and whether they were guessed."""
+    files = counts.files(db, scope)
+    _fill_files(result, files)
+    return Counter({(source, tier, why, guess == "1"): n for (source, tier, why, guess), n in files.kinds.items()})
+
+
+def _count_misses(db: sqlite3.Connection, result: Figures, scope: Scope, *, overtaken: str | None = None) -> None:
+    """What became of the other works; the yields are for whoever knows both."""
+    if overtaken is not None:
+        counts.take_overtaken(db, overtaken)
+    states: Counter[str] = Counter()
+    years: Counter[Any] = Counter()
     reasons: Counter[str] = Counter()
     causes: Counter[str] = Counter()
-    groups: dict[str, Counter[str]] = {name: Counter() for name in _KINDS}
-    delivered: Counter[tuple[str, str, str, bool]] = Counter()
-    ttfp: list[float] = []
-    waited: list[float] = []
-    rows = _rows(db, f"SELECT {_FATE_COLUMNS} FROM ({FATES})", result.run_id)
-    for status, reason, cause, size_bytes, ttfp_ms, waited_ms, dedupe, is_guess, *kinds in rows:
-        if status == "ok":
-            result.obtained += 1
-            result.bytes += size_bytes or 0
-            result.dedupe_saved_bytes += (size_bytes or 0) if dedupe in ("duplicate", "adopted") else 0
-            result.guessed += bool(is_guess)
-            ttfp += [ttfp_ms / 1000] if ttfp_ms is not None else []
-            waited += [waited_ms / 1000] if waited_ms is not None else []
-            words = [_word(value) for value in kinds]
-            for counter, word in zip(groups.values(), words, strict=True):
-                counter[word] += 1
-            delivered[words[0], words[1], words[-1], bool(is_guess)] += 1
-        elif status == "skipped" and reason in HELD_REASONS:
-            result.skipped += 1
-        elif status == "skipped" and reason == "filtered":
-            result.left_out += 1
-        elif status == "skipped" and reason == "robots":
-            result.skipped_robots += 1
-        else:
-            result.failed += 1
-            reasons[_word(reason)] += 1
-            causes[_word(cause)] += 1
+    for state, cause, reason, near, count, missed_years in counts.misses(db, scope):
+        states[state] += count
+        if state in ("failed", "robots"):
+            years.update(missed_years)
+            result.open_works += count if near >= 1 or state == "robots" else 0
+            result.reachable_works += count if near == 2 and state == "failed" else 0
+        if state == "failed":
+            reasons[_word(reason)] += count
+            causes[_word(cause)] += count
+    result.failed, result.skipped_robots = states["failed"], states["robots"]
+    result.skipped, result.left_out, result.taken_down = states["present"], states["left-out"], states["taken-down"]
+    result.attempted_by_year = _words(years)
+    result.failed_by_reason, result.failed_by_cause = _most_first(reasons), _most_first(causes)
+
+
+def _fill_files(result: Figures, files: counts.Files) -> None:
+    result.obtained, result.bytes, result.guessed = files.count, files.bytes, files.guessed
+    result.duplicates, result.dedupe_saved_bytes = files.shared, files.shared_bytes
+    result.by_year, result.by_license = dict(sorted(_words(files.years).items())), _most_first(_words(files.licences))
+    for place, name in enumerate(("by_resolver", "by_tier", "by_evidence")):
+        counter: Counter[str] = Counter()
+        for kind, count in files.kinds.items():
+            counter[kind[place]] += count
+        setattr(result, name, _most_first(counter))
+    result.first_tier_share = _ratio(result.by_tier.get(FIRST_TIER, 0), result.obtained)
+    ttfp, waited, work = files.ttfp_ms, files.waited_ms, files.work_ms
+    result.timed_files = len(ttfp)
+    result.ttfp_p50_s, result.ttfp_p95_s = _seconds(ttfp.percentile(0.5)), _seconds(ttfp.percentile(0.95))
+    result.ttfp_steps = ttfp.steps(tuple(round(edge * 1000) for edge in TIME_STEPS_S))
+    result.waited_p50_s, result.waited_p95_s = _seconds(waited.percentile(0.5)), _seconds(waited.percentile(0.95))
+    result.work_p50_s, result.work_p95_s = _seconds(work.percentile(0.5)), _seconds(work.percentile(0.95))
+
+
+def _fill_yields(result: Figures) -> None:
+    """Both kinds of works are counted; here they come together."""
     result.attempted = result.obtained + result.failed + result.skipped_robots
+    result.attempted_by_year = dict(sorted((Counter(result.attempted_by_year) + Counter(result.by_year)).items()))
+    result.open_works += result.obtained
+    result.reachable_works += result.obtained
     result.yield_ratio = _ratio(result.obtained, result.attempted)
-    result.failed_by_reason = dict(reasons.most_common())
-    result.failed_by_cause = dict(causes.most_common())
-    for name, counter in groups.items():
-        setattr(result, f"by_{name}", dict(counter.most_common()))
-    result.by_year = dict(sorted(result.by_year.items()))
-    ttfp.sort()
-    result.ttfp_p50_s, result.ttfp_p95_s = percentile(ttfp, 0.5), percentile(ttfp, 0.95)
-    result.waited_p95_s = percentile(sorted(waited), 0.95)
-    result.corruption = _one(db, _CORRUPT, result.run_id)
-    return delivered
+    result.yield_of_open = _ratio(result.obtained, result.open_works)
+    result.yield_of_reachable = _ratio(result.obtained, result.reachable_works)
 
 
-def _count_sources(db: sqlite3.Connection, result: Figures, delivered: Counter[tuple[str, str, str, bool]]) -> None:
-    found = source_figures(db, result.run_id)
+def _count_events(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+    result.sources = source_figures(db, scope)
+    _count_exchanges(db, result, scope)
+    _count_waits(db, result, scope)
+
+
+def _count_exchanges(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+    hosts: dict[str, _HostSums] = {}
+    select = "host, status, http_status = 429, COUNT(*), SUM(COALESCE(bytes_written, 0))"
+    where, group = scope.where("ts"), "GROUP BY 1, 2, 3"
+    asked = counts.in_parts(db, "http_events", select, where=where, values=scope.values, group=group)
+    for host, status, too_many, count, size in asked:
+        sums = hosts.setdefault(_word(host), _HostSums())
+        sums.requests += count * ((status in _SENT) - (status == "cache-hit"))
+        sums.http_429 += count if too_many and status in _SENT else 0
+        sums.cache_hits += count if status == "cache-hit" else 0
+        sums.revalidated += count if status == "http-304" else 0
+        sums.answers += count if status == "http-get" else 0
+        sums.bytes += size
+    _fill_exchanges(result, hosts)
+    answered = counts.spread(db, "http_events", "elapsed_ms", scope, only="status = 'http-get'")
+    result.answer_p50_ms, result.answer_p95_ms = answered.percentile(0.5), answered.percentile(0.95)
+    result.retry_after, result.retry_after_broken = counts.broken_pauses(db, scope)
+
+
+@dataclass(slots=True)
+class _HostSums:
+    requests: int = 0
+    http_429: int = 0
+    cache_hits: int = 0
+    revalidated: int = 0
+    answers: int = 0
+    bytes: int = 0
+
+
+def _fill_exchanges(result: Figures, hosts: dict[str, _HostSums]) -> None:
+    for host, sums in sorted(hosts.items(), key=lambda one: -one[1].requests):
+        hits = sums.cache_hits + sums.revalidated
+        seen = {"requests": sums.requests, "http_429": sums.http_429, "bytes": sums.bytes}
+        result.by_host[host] = {**seen, "cache_hits": hits, "waited_s": 0.0}
+    result.requests = sum(sums.requests for sums in hosts.values())
+    result.http_429 = sum(sums.http_429 for sums in hosts.values())
+    result.cache_hits = sum(sums.cache_hits for sums in hosts.values())
+    result.revalidated = sum(sums.revalidated for sums in hosts.values())
+    result.ratio_429 = _ratio(result.http_429, result.requests)
+    answers = sum(sums.answers for sums in hosts.values())
+    result.cache_hit_ratio = _ratio(result.cache_hits + result.revalidated, answers)
+
+
+def _count_waits(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+    delay = counts.spread(db, "rate_events", "delay_ms", scope).percentile(0.95)
+    result.rate_delay_p95_ms = delay
+    rules: dict[str, dict[str, float]] = {}
+    waited = counts.in_parts(
+        db,
+        "rate_events",
+        "key, why, COUNT(*), SUM(COALESCE(delay_ms, 0))",
+        where=scope.where("ts"),
+        values=scope.values,
+        group="GROUP BY 1, 2",
+    )
+    for key, why, count, delay_ms in waited:
+        rule = rules.setdefault(_word(why), {"waits": 0, "seconds": 0.0})
+        rule["waits"] += count
+        rule["seconds"] += delay_ms / 1000
+        host = result.by_host.get(str(key).removeprefix("host:"))
+        if host is not None:
+            host["waited_s"] = round(host["waited_s"] + delay_ms / 1000, 3)
+    result.waits_by_rule = dict(sorted(rules.items(), key=lambda one: -one[1]["seconds"]))
+    result.waits, result.waits_s = (
+        sum(int(r["waits"]) for r in rules.values()),
+        round(sum(r["seconds"] for r in rules.values()), 3),
+    )
+    # A failure that opened the breakers of a host and of its source is two lines of the record and one opening here.
+    alone = f"COALESCE(reason, '') NOT LIKE '%; together with %' AND {scope.where('ts')}"
+    opened = f"SELECT COUNT(*) FROM breaker_transitions WHERE new_state = 'open' AND {alone}"
+    result.breaker_opens = int(db.execute(opened, scope.values).fetchone()[0])
+
+
+def _count_rerun(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+    """How much of the latest run that obtained works again came from the cache."""
+    found = counts.rerun(db, scope)
+    if found is None:
+        return
+    result.rerun_id, result.rerun_works = found
+    hits, answers, file_hits, file_answers = db.execute(
+        """SELECT COALESCE(SUM(hit), 0), COALESCE(SUM(answer), 0), COALESCE(SUM(hit AND role = 'artifact'), 0),
+                  COALESCE(SUM(answer AND role = 'artifact'), 0)
+             FROM (SELECT role, status IN ('cache-hit', 'http-304') AS hit, status = 'http-get' AS answer
+                     FROM http_events WHERE run_id = ?)""",
+        (result.rerun_id,),
+    ).fetchone()
+    result.rerun_cache_hit_ratio, result.rerun_cache_hit_ratio_all = (
+        _ratio(file_hits, file_answers),
+        _ratio(hits, answers),
+    )
+
+
+def _place_sources(result: Figures, delivered: Delivered) -> None:
+    found = result.sources
     count_files(found, delivered)
     result.sources = dict(sorted(found.items(), key=lambda item: (-item[1].files, -item[1].asked, item[0])))
     result.failing, result.skipped_sources = failing_sources(found), skipped_sources(found)
@@ -193,61 +348,39 @@ def _count_sources(db: sqlite3.Connection, result: Figures, delivered: Counter[t
     ]
 
 
-def _count_exchanges(db: sqlite3.Connection, result: Figures) -> None:
-    cache_hits = answers = 0
-    for host, requests, http_429, hits, gets, size in _rows(db, _EXCHANGES, result.run_id):
-        result.requests += requests
-        result.http_429 += http_429
-        cache_hits, answers = cache_hits + hits, answers + gets
-        result.by_host[_word(host)] = {"requests": requests, "http_429": http_429, "bytes": size}
-    result.by_host = dict(sorted(result.by_host.items(), key=lambda item: -item[1]["requests"]))
-    result.ratio_429 = _ratio(result.http_429, result.requests)
-    result.cache_hit_ratio = _ratio(cache_hits, answers)
-
-
-def _count_waits(db: sqlite3.Connection, result: Figures) -> None:
-    scope = "(:run_id IS NULL OR run_id = :run_id)"
-    delays = [row[0] for row in _rows(db, f"SELECT delay_ms FROM rate_events WHERE {scope} ORDER BY 1", result.run_id)]
-    delay = percentile(delays, 0.95)
-    result.rate_delay_p95_ms = None if delay is None else int(delay)
-    # A failure that opened the breakers of a host and of its source is two lines of the record and one opening here.
-    alone = "COALESCE(reason, '') NOT LIKE '%; together with %'"
-    opened = f"SELECT COUNT(*) FROM breaker_transitions WHERE new_state = 'open' AND {alone} AND {scope}"
-    result.breaker_opens = _one(db, opened, result.run_id)
-
-
-def _measure_time(db: sqlite3.Connection, result: Figures) -> None:
+def _measure_time(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
     """The time the runs took, pauses between them left out; a run that was cut off ends with its last line."""
     seconds = 0.0
-    for started_at, finished_at, last_line_at, write_ms in _rows(db, _TIMES, result.run_id):
+    for run_id, started_at, finished_at, last_line_at, write_ms, total, obtained in db.execute(_TIMES, scope.values):
         result.started_at = result.started_at or started_at
         result.finished_at, result.catalog_write_p95_ms = finished_at, write_ms
-        seconds += _seconds_between(started_at, finished_at or last_line_at or started_at)
+        begun = max(started_at, scope.since) if scope.since else started_at
+        took = max(0.0, _seconds_between(begun, finished_at or last_line_at or begun))
+        seconds += took
+        result.runs.append(
+            {"run_id": run_id, "started_at": started_at, "seconds": took, "works": total, "obtained": obtained}
+        )
+    result.runs = result.runs[-_MOST_RUNS:]
     result.duration_s = round(seconds, 3) if result.started_at else None
+    result.works_per_hour = round(result.attempted / seconds * 3600, 1) if seconds > 0 and result.attempted else None
+    latest = f"SELECT worker_id FROM manifests WHERE {scope.where('created_at')} ORDER BY id DESC LIMIT 5000"
+    result.processes = int(db.execute(f"SELECT COUNT(DISTINCT worker_id) FROM ({latest})", scope.values).fetchone()[0])
 
 
-def _at_least(name: str, value: float | None, target: float) -> Gate:
-    return Gate(name, value, f">= {target:g}", value is None or value >= target)
+def _words(counter: Counter[Any]) -> Counter[str]:
+    return Counter({_word(value): count for value, count in counter.items()})
 
 
-def _at_most(name: str, value: float | None, target: float) -> Gate:
-    return Gate(name, value, f"<= {target:g}", value is None or value <= target)
-
-
-def _below(name: str, value: float | None, target: float) -> Gate:
-    return Gate(name, value, f"< {target:g}", value is None or value < target)
-
-
-def _rows(db: sqlite3.Connection, sql: str, run_id: str | None) -> sqlite3.Cursor:
-    return db.execute(sql, {"run_id": run_id})
-
-
-def _one(db: sqlite3.Connection, sql: str, run_id: str | None) -> int:
-    return int(_rows(db, sql, run_id).fetchone()[0])
+def _most_first(counter: Counter[str]) -> dict[str, int]:
+    return {word: count for word, count in counter.most_common() if count}
 
 
 def _ratio(part: int, whole: int) -> float | None:
     return round(part / whole, 6) if whole > 0 else None
+
+
+def _seconds(milliseconds: int | None) -> float | None:
+    return None if milliseconds is None else milliseconds / 1000
 
 
 def _word(value: Any) -> str:

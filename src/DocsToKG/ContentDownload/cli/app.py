@@ -1,7 +1,7 @@
 """The two command lines, put together.
 
-`content_app` is for people: pull, resume, plan, report, catalog, queue, cache, config, demo, sandbox. `app` is for
-operators of the engine: the same, and run, print-config, validate-config, explain, schema. Both hold the same
+`content_app` is for people: pull, resume, plan, report, catalog, takedown, queue, cache, config, demo, sandbox. `app`
+is for operators of the engine: the same, and run, print-config, validate-config, explain, schema. Both hold the same
 functions. Every command lives in the module of its task and imports what it needs when it runs.
 """
 
@@ -11,7 +11,19 @@ from typing import Annotated
 
 import typer
 
-from DocsToKG.ContentDownload.cli import cache, catalog, config, demo, plan, pull, queue, queue_run, report, sandbox
+from DocsToKG.ContentDownload.cli import (
+    cache,
+    catalog,
+    config,
+    demo,
+    plan,
+    pull,
+    queue,
+    queue_run,
+    report,
+    sandbox,
+    takedown,
+)
 from DocsToKG.ContentDownload.cli.group import EXIT_CODES_HELP, CommandGroup
 
 queue_app = queue.queue_app
@@ -54,6 +66,7 @@ def _new_app(name: str, help_text: str) -> typer.Typer:
     new.command("plan")(plan.plan)
     new.command("report")(report.report)
     new.add_typer(catalog.catalog_app, name="catalog")
+    new.add_typer(takedown.takedown_app, name="takedown")
     new.add_typer(queue_app, name="queue")
     new.add_typer(cache.cache_app, name="cache")
     new.add_typer(config.config_app, name="config")

@@ -1,4 +1,4 @@
-"""`content catalog`: look into the record of a folder. Reads only.
+"""`content catalog`: look into the record of a folder. These commands read only.
 
 A command parses, calls, prints. Machine output goes to standard output, messages to standard error.
 """
@@ -7,24 +7,42 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from DocsToKG.ContentDownload.cli import catalog_export, catalog_files
+from DocsToKG.ContentDownload.cli.catalog_open import (
+    DbOption,
+    FormatOption,
+    HostOption,
+    JsonOption,
+    LicenceOption,
+    OutputFormat,
+    RunIdOption,
+    RunOption,
+    SinceOption,
+    SourceOption,
+    StateOption,
+    TextOption,
+    TierOption,
+    UntilOption,
+    VersionOption,
+    YearOption,
+    chosen,
+    folder_settings,
+    names_for,
+    open_catalog,
+)
 from DocsToKG.ContentDownload.cli.group import CommandGroup
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
-if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.store import Catalog
-
 catalog_app = typer.Typer(
-    cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None, help="Look into what was obtained."
+    cls=CommandGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Look into what was obtained, and look after it.",
 )
-
-
-class OutputFormat(StrEnum):
-    TABLE = "table"
-    JSON = "json"
 
 
 class GroupBy(StrEnum):
@@ -33,14 +51,10 @@ class GroupBy(StrEnum):
     LICENSE = "license"
     YEAR = "year"
     REASON = "reason"
-
-
-RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder of the run.")]
-DbOption = Annotated[
-    Path | None,
-    typer.Option("--db-path", metavar="FILE", help="The record itself, instead of --run.", show_default=False),
-]
-FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="For people or for programs.")]
+    HOST = "host"
+    VERSION = "version"
+    STATE = "state"
+    RUN_ID = "run_id"
 
 
 @catalog_app.command("stats")
@@ -51,11 +65,31 @@ def stats(
     group_by: Annotated[
         GroupBy | None, typer.Option("--group-by", "-g", help="One row per value.", show_default=False)
     ] = None,
+    source: SourceOption = None,
+    tier: TierOption = None,
+    host: HostOption = None,
+    year: YearOption = None,
+    licence: LicenceOption = None,
+    version: VersionOption = None,
+    state: StateOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    text: TextOption = None,
+    run_id: RunIdOption = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Count works, files and bytes. Example: content catalog stats --run my-corpus --group-by tier"""
-    with _open(run, db_path) as catalog:
-        rows = catalog.stats(group_by.value if group_by else None)
-    if format is OutputFormat.JSON:
+    """Count works, files and bytes.
+
+    Examples:
+
+      content catalog stats --run my-corpus --group-by tier
+
+      content catalog stats --run my-corpus --group-by host --license cc-by --since 7d
+    """
+    wanted = chosen(source, tier, host, year, licence, version, state, since, until, text, run_id)
+    with open_catalog(run, db_path) as catalog:
+        rows = catalog.stats(group_by.value if group_by else None, wanted)
+    if as_json or format is OutputFormat.JSON:
         typer.echo(json_text(rows))
     else:
         print_table(list(rows[0]) if rows else ["works"], (row.values() for row in rows))
@@ -63,21 +97,67 @@ def stats(
 
 @catalog_app.command("query")
 def query(
-    sql: Annotated[str, typer.Option("--sql", metavar="SELECT", help="One SELECT statement.")],
+    sql: Annotated[
+        str | None,
+        typer.Option(
+            "--sql", metavar="SELECT", help="One SELECT statement, instead of the filters.", show_default=False
+        ),
+    ] = None,
     run: RunOption = Path("."),
     db_path: DbOption = None,
     format: FormatOption = OutputFormat.TABLE,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many rows.")] = 1_000,
+    source: SourceOption = None,
+    tier: TierOption = None,
+    host: HostOption = None,
+    year: YearOption = None,
+    licence: LicenceOption = None,
+    version: VersionOption = None,
+    state: StateOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    text: TextOption = None,
+    run_id: RunIdOption = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, max=10_000, help="At most so many rows.", show_default="50 works")
+    ] = None,
+    after: Annotated[
+        int, typer.Option("--after", min=0, metavar="N", help="The next page: the number that the last one gave.")
+    ] = 0,
+    as_json: JsonOption = False,
 ) -> None:
-    """Ask the record with SQL; only reading is possible.
+    """List works that fit the filters, page by page; or ask the record with SQL, where only reading is possible.
 
-    Example: content catalog query --run my-corpus --sql "SELECT doc_id FROM catalog_entries WHERE status = 'ok'"
+    Examples:
+
+      content catalog query --run my-corpus --state failed --host .example.org
+
+      content catalog query --run my-corpus --text "deep learning" --year 2020- --json
+
+      content catalog query --run my-corpus --sql "SELECT doc_id FROM catalog_entries WHERE status = 'ok'"
     """
-    with _open(run, db_path) as catalog:
+    wants_json = as_json or format is OutputFormat.JSON
+    given = (source, tier, host, year, licence, version, state, since, until, text, run_id)
+    if sql is not None:
+        if any(given) or after:
+            raise typer.BadParameter("--sql stands alone; put the conditions into the statement")
+        _ask(run, db_path, sql, limit or 1_000, wants_json)
+        return
+    with open_catalog(run, db_path) as catalog:
+        page = catalog.page(chosen(*given), after=after, limit=limit or 50)
+    if wants_json:
+        typer.echo(json_text({"works": page.works, "after": page.after}))
+        return
+    columns = ("doc_id", "state", "year", "license", "resolver", "host", "title")
+    print_table(columns, ([work[name] for name in columns] for work in page.works))
+    if page.after is not None:
+        typer.echo(f"There are more: add --after {page.after} for the next page.", err=True)
+
+
+def _ask(run: Path, db_path: Path | None, sql: str, limit: int, as_json: bool) -> None:
+    with open_catalog(run, db_path) as catalog:
         result = catalog.query(sql, max_rows=limit)
-    if format is OutputFormat.JSON:
-        rows = [dict(zip(result.columns, row, strict=True)) for row in result.rows]
-        typer.echo(json_text(rows))
+    if as_json:
+        typer.echo(json_text([dict(zip(result.columns, row, strict=True)) for row in result.rows]))
     else:
         print_table(result.columns, result.rows)
     if result.truncated:
@@ -90,15 +170,16 @@ def show(
     run: RunOption = Path("."),
     db_path: DbOption = None,
     format: FormatOption = OutputFormat.TABLE,
+    as_json: JsonOption = False,
 ) -> None:
     """Tell everything about one work. Example: content catalog show doi:10.1234/abcd --run my-corpus"""
-    with _open(run, db_path) as catalog:
-        history = next((found for name in _names(key) if (found := catalog.show(name)) is not None), None)
+    with open_catalog(run, db_path) as catalog:
+        history = next((found for name in names_for(key) if (found := catalog.show(name)) is not None), None)
     if history is None:
         typer.echo(f"Nothing is known of {printable(key)} here.", err=True)
         raise typer.Exit(1)
     parts = {name: getattr(history, name) for name in ("lines", "downloads", "sources", "attempts")}
-    if format is OutputFormat.JSON:
+    if as_json or format is OutputFormat.JSON:
         typer.echo(json_text(parts))
         return
     for name, (columns, below) in _SHOWN.items():
@@ -109,6 +190,37 @@ def show(
     last = history.lines[-1] if history.lines else {}
     if last.get("explanation"):
         typer.echo(f"Why there is no file: {printable(last['explanation'])}")
+
+
+@catalog_app.command("where")
+def where(
+    key: Annotated[str, typer.Argument(metavar="ID", help="A work's id, or the first digits of a file's sha256.")],
+    run: RunOption = Path("."),
+    as_json: JsonOption = False,
+) -> None:
+    """Print where the file of a work is, one path to a line; exit code 1 when there is none.
+
+    Example: content catalog where 10.1371/journal.pone.0000308 --run my-corpus
+    """
+    with open_catalog(run) as catalog:
+        found = next((files for name in names_for(key) if (files := catalog.find_files(name))), [])
+    root = Path(folder_settings(run).storage.root_dir).resolve()
+    places = [
+        {
+            "doc_id": file.doc_id,
+            "path": str(root / file.path),
+            "sha256": file.sha256,
+            "exists": (root / file.path).is_file(),
+        }
+        for file in found
+    ]
+    if as_json:
+        typer.echo(json_text(places))
+    for place in () if as_json else places:
+        typer.echo(place["path"] if place["exists"] else f"{place['path']} is gone", err=not place["exists"])
+    if not places:
+        typer.echo(f"No file is known of {printable(key)} here.", err=True)
+    raise typer.Exit(0 if places and all(place["exists"] for place in places) else 1)
 
 
 # What is shown of each part, and the column that is too long for a table.
@@ -125,21 +237,7 @@ def _cell(column: str, value: Any) -> Any:
     return value[5:19].replace("T", " ") if column in ("ts", "created_at") and isinstance(value, str) else value
 
 
-def _names(key: str) -> tuple[str, ...]:
-    """What the record may know a work by: its id, whatever the spelling, the preprint whose version it is, and the text
-    as given."""
-    from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
-
-    try:
-        work = to_work(parse_identifier(key))
-    except BadIdentifier:
-        return (key,)
-    preprint = (f"arxiv:{work.arxiv_id}",) if work.arxiv_id else ()
-    return (work.work_id, *preprint, key)
-
-
-def _open(run: Path, db_path: Path | None) -> Catalog:
-    from DocsToKG.ContentDownload.catalog.store import Catalog
-    from DocsToKG.ContentDownload.run_folder import record_of
-
-    return Catalog(db_path or record_of(run))
+catalog_app.command("verify")(catalog_files.verify)
+catalog_app.command("gc")(catalog_files.gc)
+catalog_app.command("dedup-report")(catalog_files.dedup_report)
+catalog_app.command("export")(catalog_export.export)

@@ -11,13 +11,14 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.observing import tell_address
 from DocsToKG.ContentDownload.cli.tables import json_text, printable
 
 if TYPE_CHECKING:
@@ -82,6 +83,20 @@ def load_settings(
     return load_config_verbose(config, settings, environ=environ).config
 
 
+@contextmanager
+def opened(cfg: ContentDownloadConfig, *, max_run_bytes: int | None = None) -> Iterator[DownloadRun]:
+    """A run of a command that has --out, which is the way out of a folder that is in use."""
+    from DocsToKG.ContentDownload.errors import FolderInUse
+    from DocsToKG.ContentDownload.runner import DownloadRun
+
+    with ExitStack() as stack:
+        try:
+            run = stack.enter_context(DownloadRun(cfg, max_run_bytes=max_run_bytes))
+        except FolderInUse as error:
+            raise FolderInUse(f"{error}, or give this run another folder with --out") from None
+        yield run
+
+
 def drive(
     run: DownloadRun,
     lines: Iterable[InputLine] | None,
@@ -98,6 +113,7 @@ def drive(
     was begun is gone on with. Ctrl+C ends it early without losing anything."""
     from DocsToKG.ContentDownload.cli.progress import Progress
 
+    tell_address(run)
     for repair in run.repairs:
         typer.echo(f"Mended after an earlier crash: {repair}", err=True)
     interrupted = False

@@ -31,26 +31,23 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
 
 
 def result_json(result: RunResult) -> dict[str, Any]:
-    counts = {name: getattr(result, name) for name in ("successful", "already", "left_out", "pending", "invalid")}
-    skipped = _skipped(result)
+    counted = ("successful", "already", "left_out", "pending", "invalid", "failed", "skipped")
     return {
-        **counts,
-        "failed": result.failed - skipped,
-        "skipped": skipped,
+        **{name: getattr(result, name) for name in counted},
         "folder": str(result.folder),
         "results": [asdict(row) for row in result.rows],
     }
 
 
 def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
-    works = result.successful + result.failed + result.left_out + result.pending
+    works = result.total_processed + result.left_out + result.pending
     facts = [
         ("papers asked for", str(works)),
         ("obtained", f"{result.successful} ({result.already} were there already)"),
-        ("not obtained", str(result.failed - _skipped(result))),
+        ("not obtained", str(result.failed)),
     ]
-    if skipped := _skipped(result):
-        facts.append(("skipped, as robots.txt forbids them", str(skipped)))
+    if result.skipped:
+        facts.append(("skipped, as robots.txt forbids them", str(result.skipped)))
     if result.left_out:
         facts.append(("left out by your filters", str(result.left_out)))
     if result.pending:
@@ -65,13 +62,6 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
     if sources:
         facts.append(("by source", sources))
     return facts
-
-
-def _skipped(result: RunResult) -> int:
-    """Works that their owners do not want fetched: nothing failed."""
-    from DocsToKG.ContentDownload.runner.status import is_left_out
-
-    return sum(row.outcome == "skip" and not is_left_out(row) for row in result.rows)
 
 
 def _print_missing(result: RunResult) -> None:

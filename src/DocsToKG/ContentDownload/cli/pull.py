@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
@@ -14,7 +15,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, option_settings
+from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, opened, option_settings
+from DocsToKG.ContentDownload.cli.observing import (
+    LogFile,
+    LogFormOption,
+    LogLevelOption,
+    MetricsFile,
+    MetricsPort,
+    observed,
+)
 from DocsToKG.ContentDownload.cli.options import (
     ConfigOption,
     Formats,
@@ -103,6 +112,11 @@ def pull(
     dry_run: DryRun = False,
     quiet: Quiet = False,
     as_json: PullJson = False,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormOption = None,
+    log_file: LogFile = None,
 ) -> None:
     """Obtain papers: one verified file for every identifier that is openly reachable.
 
@@ -140,15 +154,14 @@ def pull(
     )
     run_bytes = _parse_size(max_bytes) if max_bytes else None
     check_config_file(config)
-    cfg = load_settings(config, settings)
+    shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
+    cfg = load_settings(config, shown)
     # A missing file is found before a folder is made.
     given = read(sources, max_works, Filters.of(cfg.filters).refuses_work) if asked is None else None
     if dry_run:
         print_plans(cfg, given, query=asked, most=max_works, as_json=as_json)
         return
-    from DocsToKG.ContentDownload.runner import DownloadRun
-
-    with DownloadRun(cfg, max_run_bytes=run_bytes) as run:
+    with opened(cfg, max_run_bytes=run_bytes) as run:
         run.remember(_absolute(config), settings)
         code = drive(
             run,
@@ -172,13 +185,25 @@ def resume(
         bool, typer.Option("--force", help="Repeat works chosen with --filter, also finished ones.")
     ] = False,
     choose: Annotated[
-        str | None, typer.Option("--filter", metavar="KEY=VALUE", help="status=failed|ok|skipped", show_default=False)
+        list[str] | None,
+        typer.Option(
+            "--filter",
+            metavar="KEY=VALUE",
+            help="Which works: status=failed, ok or skipped; or source, tier, host, year, license, version, state, "
+            "since, until, text, run-id as in `catalog query`. Give several to narrow it.",
+            show_default=False,
+        ),
     ] = None,
     workers: Workers = None,
     processes: Processes = None,
     patience: Patience = PATIENCE_S,
     quiet: Quiet = False,
     as_json: PullJson = False,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormOption = None,
+    log_file: LogFile = None,
 ) -> None:
     """Go on with a run, with the inputs and settings it was started with: works that were not finished, and works that
     were missed while a service was away. Other works that failed stay as they are, unless you say --force.
@@ -188,21 +213,28 @@ def resume(
       content resume --run papers
 
       content resume --run papers --force --filter status=failed
+
+      content resume --run papers --force --filter source=arxiv --filter year=2020-
     """
     from DocsToKG.ContentDownload.config.settle import merge
     from DocsToKG.ContentDownload.run_folder import RunFolder
     from DocsToKG.ContentDownload.runner import DownloadRun
+    from DocsToKG.ContentDownload.runner.again import Again
 
-    if force != (choose is not None):
+    if force != bool(choose):
         raise typer.BadParameter("--force and --filter go together, for example --force --filter status=failed")
+    again = Again.read(choose, now=time.time()) if choose else None
     saved = RunFolder(run).saved()
     # A folder that holds everything may have been moved; one that does not is where it was.
     settings = merge(
         saved.overrides, option_settings(run if saved.movable else None, workers=workers, processes=processes)
     )
-    cfg = load_settings(saved.config_file, settings)
+    shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
+    cfg = load_settings(saved.config_file, shown)
     with DownloadRun(cfg) as download:
-        download.take_up(verify=verify, again=_parse_filter(choose) if choose else None)
+        download.take_up(verify=verify, again=again)
+        if again is not None:
+            typer.echo(f"Works to be done again: {download.repeated}", err=True)
         code = drive(download, None, patience_s=patience, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)
 
@@ -229,6 +261,11 @@ def run(
     no_retry: NoRetry = False,
     quiet: Quiet = False,
     as_json: PullJson = False,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormOption = None,
+    log_file: LogFile = None,
 ) -> None:
     """Obtain the given works with the paths of the configuration.
 
@@ -247,14 +284,13 @@ def run(
         formats=formats,
     )
     check_config_file(config)
-    cfg = load_settings(config, settings)
+    shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
+    cfg = load_settings(config, shown)
     lines = read(sources)
     if dry_run:
         print_plans(cfg, lines, as_json=as_json)
         return
-    from DocsToKG.ContentDownload.runner import DownloadRun
-
-    with DownloadRun(cfg) as download:
+    with opened(cfg) as download:
         download.remember(_absolute(config), settings)
         if single_shot:
             code = finish(download, download.process_single_shot(lines), as_json)
@@ -306,13 +342,6 @@ def _parse_size(text: str) -> int:
     if float(match[1]) == 0:
         raise typer.BadParameter("a limit of nothing leaves nothing to do")
     return int(float(match[1]) * 1000 ** ["", "k", "m", "g", "t"].index(match[2].lower()))
-
-
-def _parse_filter(text: str) -> str:
-    key, _, value = text.partition("=")
-    if key.strip() != "status" or value.strip() not in ("failed", "ok", "skipped"):
-        raise typer.BadParameter(f"--filter {text!r}: write status=failed, status=ok or status=skipped")
-    return value.strip()
 
 
 def _absolute(config: str | None) -> str | None:

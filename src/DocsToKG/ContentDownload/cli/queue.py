@@ -9,7 +9,7 @@ import json
 
 import typer
 
-from DocsToKG.ContentDownload.cli import queue_import, queue_jobs, queue_stats
+from DocsToKG.ContentDownload.cli import queue_cancel, queue_import, queue_jobs, queue_stats
 from DocsToKG.ContentDownload.cli.group import CommandGroup
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.queue_jobs import ReasonOption
@@ -24,7 +24,7 @@ queue_app.command("show")(queue_jobs.show)
 queue_app.command("why")(queue_jobs.why)
 queue_app.command("retry")(queue_jobs.retry)
 queue_app.command("retry-failed")(queue_jobs.retry)
-queue_app.command("cancel")(queue_jobs.cancel)
+queue_app.command("cancel")(queue_cancel.cancel)
 
 
 @queue_app.command("pause")

@@ -1,47 +1,78 @@
-"""Which jobs does a list show? By host, by words of the last error, by the time of the last change."""
+"""Which jobs does a command mean? By state, host, words of the last error, time of the last change, type and tenant.
+
+Most of it is asked of the ledger itself. A host is also looked for in the addresses that a job's work names, which
+only this side knows how to read.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from DocsToKG.Orchestrator.ledger.base import JobRecord
+    from DocsToKG.ContentDownload.orchestrator.models import JobState
+    from DocsToKG.Orchestrator.ledger.base import JobFilter, JobRecord, Ledger
 
 _SPAN = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)\s*([smhd])")
 _UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _ADDRESSES = ("url", "landing_urls", "pdf_urls")
 
+HostOption = Annotated[
+    str | None, typer.Option("--host", metavar="HOST", help="Only jobs that wait for this host, or name it.")
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option("--since", metavar="TIME", help="Only jobs changed since: 30m, 2h, 7d or 2026-01-31T12:00."),
+]
+TypeOption = Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only jobs of this type.")]
+TenantOption = Annotated[str | None, typer.Option("--tenant", metavar="NAME", help="Only jobs of this tenant.")]
+
 
 @dataclass(frozen=True, slots=True)
-class JobFilter:
-    """Everything that was asked for must fit; None asks for nothing."""
+class Chosen:
+    """The jobs that fit everything that was asked for; `host` in its own spelling, or None for any."""
 
+    ask: JobFilter
     host: str | None = None
-    reason: str | None = None
-    since: float | None = None
 
     @classmethod
-    def of(cls, *, host: str | None, reason: str | None, since: str | None, now: float) -> JobFilter:
+    def of(
+        cls,
+        *,
+        states: Collection[JobState] = (),
+        host: str | None = None,
+        error: str | None = None,
+        since: str | None = None,
+        job_type: str | None = None,
+        tenant: str | None = None,
+        now: float,
+    ) -> Chosen:
         """From the words of a command line."""
-        return cls(
-            host=None if host is None else _host(host),
-            reason=None if reason is None else reason.strip().casefold(),
-            since=None if since is None else since_time(since, now),
-        )
+        from DocsToKG.Orchestrator.ledger.base import JobFilter
 
-    def fits(self, job: JobRecord) -> bool:
-        return (
-            (self.since is None or job.updated_at >= self.since)
-            and (self.reason is None or self.reason in (job.last_error or "").casefold())
-            and (self.host is None or self.host == job.host_key or self.host in _hosts(job))
+        ask = JobFilter(
+            states=states,
+            reason=None if error is None else error.strip(),
+            since=None if since is None else since_time(since, now),
+            job_type=job_type,
+            tenant=tenant,
         )
+        return cls(ask, None if host is None else _host(host))
+
+    def jobs(self, ledger: Ledger, *, after: int = 0, page: int) -> Iterator[JobRecord]:
+        """By number, page by page, so that a long queue is never held in memory."""
+        while found := ledger.list_jobs(limit=page, after_id=after, wanted=self.ask):
+            yield from (job for job in found if self._is_for_host(job))
+            after = found[-1].job_id
+
+    def _is_for_host(self, job: JobRecord) -> bool:
+        return self.host is None or self.host == job.host_key or self.host in _hosts(job)
 
 
 def since_time(words: str, now: float) -> float:

@@ -32,13 +32,17 @@ def open_queue(config: str | None, *, must_exist: bool = False) -> Iterator[Work
     from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 
     cfg = load_config(config)
-    if must_exist and not Path(cfg.queue.path).is_file():
+    if must_exist and cfg.queue.url is None and not Path(cfg.queue.path).is_file():
         refuse(
             f"there is no queue at {cfg.queue.path}; `queue import FILE` or `queue enqueue ID` makes it, "
             "and -c names other settings"
         )
     with WorkQueue(
-        cfg.queue.path, wal_mode=cfg.queue.wal_mode, max_attempts=cfg.orchestrator.max_job_attempts
+        cfg.queue.path,
+        wal_mode=cfg.queue.wal_mode,
+        max_attempts=cfg.orchestrator.max_job_attempts,
+        url=cfg.queue.url,
+        listen_url=cfg.queue.listen_url,
     ) as queue:
         yield queue
 

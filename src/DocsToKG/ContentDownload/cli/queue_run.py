@@ -11,6 +11,15 @@ from typing import Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.observing import (
+    LogFile,
+    LogFormOption,
+    LogLevelOption,
+    MetricsFile,
+    MetricsPort,
+    observed,
+    tell_address,
+)
 from DocsToKG.ContentDownload.cli.options import ConfigOption, Processes
 from DocsToKG.ContentDownload.cli.queue_open import open_queue
 
@@ -19,6 +28,11 @@ def run(
     config: ConfigOption = None,
     drain: Annotated[bool, typer.Option("--drain", help="Exit when nothing is left to do.")] = False,
     processes: Processes = None,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormOption = None,
+    log_file: LogFile = None,
 ) -> None:
     """Work on the queue until interrupted, or until it is empty with --drain.
 
@@ -30,18 +44,27 @@ def run(
     from DocsToKG.ContentDownload.runner import run_queue
 
     settings: dict[str, Any] = {} if processes is None else {"orchestrator": {"processes": processes}}
+    settings = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     with _gently_once():
-        code = run_queue(load_config(config, settings), drain=drain)
+        code = run_queue(load_config(config, settings), drain=drain, on_start=tell_address)
     _tell_what_is_left(config)
     raise typer.Exit(code)
 
 
-def drain(config: ConfigOption = None, processes: Processes = None) -> None:
+def drain(
+    config: ConfigOption = None,
+    processes: Processes = None,
+    metrics_port: MetricsPort = None,
+    metrics_file: MetricsFile = None,
+    log_level: LogLevelOption = None,
+    log_format: LogFormOption = None,
+    log_file: LogFile = None,
+) -> None:
     """Work on the queue until nothing is left to do.
 
     Example: contentdownload queue drain -c corpus.yaml
     """
-    run(config, drain=True, processes=processes)
+    run(config, True, processes, metrics_port, metrics_file, log_level, log_format, log_file)
 
 
 @contextmanager

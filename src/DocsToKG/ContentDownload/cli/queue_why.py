@@ -57,6 +57,8 @@ def facts(why: Why, job: JobRecord, held_by: Holder, *, now: float) -> list[tupl
     rows = [("job", f"{job.job_id}: {job.artifact_id}"), ("state", why.state), ("why", f"{why.reason}: {why.detail}")]
     if held_by.worker_id is not None:
         rows += _held(held_by, now)
+    if why.host is not None:
+        rows.append(("host", why.host))
     if why.at is not None:
         rows.append(("may go on", _moment(why.at, now)))
     if job.last_error:

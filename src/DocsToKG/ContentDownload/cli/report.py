@@ -5,64 +5,124 @@ A command parses, calls, prints. The figures come from the record; nothing is co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import sys
+from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.options import ConfigOption, check_config_file
 from DocsToKG.ContentDownload.cli.tables import json_text, markdown_table, print_table, printable
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.summary import Figures, Gate
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.catalog.summary import Figures
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+    from DocsToKG.ContentDownload.report.sections import Report
 
-_GROUPS = {
-    "failed_by_reason": "Not obtained, by reason",
-    "failed_by_cause": "Not obtained, by what stood in the way",
-    "by_tier": "By tier",
-    "by_evidence": "By what named the file",
-    "by_license": "By licence",
-    "by_year": "By year",
-}
-_MOST_SHOWN = 15
+_MOST_MISSED = 50
 
 
 class ReportFormat(StrEnum):
     TABLE = "table"
     MD = "md"
+    HTML = "html"
     JSON = "json"
+
+
+_ENDINGS = {".html": ReportFormat.HTML, ".htm": ReportFormat.HTML, ".md": ReportFormat.MD, ".json": ReportFormat.JSON}
 
 
 def report(
     run: Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder of the run.")] = Path("."),
-    format: Annotated[ReportFormat, typer.Option("--format", "-f", help="How to print it.")] = ReportFormat.TABLE,
+    format: Annotated[
+        ReportFormat | None,
+        typer.Option("--format", "-f", help="Default: as --out ends, else table.", show_default=False),
+    ] = None,
     run_id: Annotated[
         str | None,
         typer.Option("--run-id", help="Only this run of the folder (`last` for the latest).", show_default=False),
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="TIME", help="Only from then on: 2026-03-01 or 7d (ago).", show_default=False),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="Write it there; `.html` is one page that needs nothing else."
+        ),
+    ] = None,
+    config: ConfigOption = None,
     no_gates: Annotated[bool, typer.Option("--no-gates", help="Exit 0 also when a service level is missed.")] = False,
 ) -> None:
     """Show what the runs in a folder obtained, and whether the service levels were kept.
 
-    Exit code 4 when one was missed. Example: content report --run my-corpus --format md
+    Exit code 4 when one was missed. The levels are settings: `slo.yield_min` and others.
+
+    Examples: content report --run my-corpus --format md; content report --run my-corpus --out report.html
     """
     from DocsToKG.ContentDownload.catalog.store import Catalog
-    from DocsToKG.ContentDownload.catalog.summary import gates
     from DocsToKG.ContentDownload.run_folder import record_of
 
+    check_config_file(config)
     with Catalog(record_of(run)) as catalog:
-        figures = catalog.figures(_chosen(catalog.runs(), run_id))
-    judged = gates(figures)
-    printer = {ReportFormat.JSON: _print_json, ReportFormat.MD: _print_markdown, ReportFormat.TABLE: _print_tables}
-    printer[format](figures, judged)
-    if not no_gates and not all(gate.ok for gate in judged):
-        broken = ", ".join(
-            f"{gate.name} {_number(gate.value)} (wanted {gate.target})" for gate in judged if not gate.ok
-        )
+        told = _read(catalog, run, run_id=_chosen(catalog.runs(), run_id), since=since, config=config)
+    chosen = format or (_ENDINGS.get(out.suffix.lower()) if out else None) or ReportFormat.TABLE
+    with _output(out):
+        _PRINTERS[chosen](told)
+    if out is not None:
+        typer.echo(f"The report is in {out}.", err=True)
+    if told.broken and not no_gates:
+        broken = ", ".join(f"{gate.name} {gate.value:.4g} (wanted {gate.target})" for gate in told.broken)
         typer.echo(f"Service level missed: {broken}", err=True)
         raise typer.Exit(ExitCode.GATES)
+
+
+def _read(catalog: Catalog, run: Path, *, run_id: str | None, since: str | None, config: str | None) -> Report:
+    from dataclasses import asdict
+
+    from DocsToKG.ContentDownload.catalog.gates import Targets, gates
+    from DocsToKG.ContentDownload.catalog.selection import read_selection
+    from DocsToKG.ContentDownload.report.sections import Report
+    from DocsToKG.core.clock import SystemClock, utc_iso
+
+    now = SystemClock().now()
+    chosen = read_selection(states=("failed", "robots"), since=since, run_id=run_id, now=now)
+    figures = catalog.figures(run_id, since=chosen.since)
+    settings = _settings(run, config)
+    targets = Targets(**{name: getattr(settings.slo, name) for name in asdict(Targets())})
+    workers = settings.orchestrator.max_workers * settings.orchestrator.processes
+    missed = figures.failed + figures.skipped_robots
+    return Report(
+        name=run.resolve().name or "corpus",
+        figures=figures,
+        gates=gates(figures, targets, workers=workers),
+        missed=catalog.page(chosen, limit=_MOST_MISSED).works if missed else [],
+        written_at=f"{utc_iso(now)[:16].replace('T', ' ')} UTC",
+    )
+
+
+def _settings(run: Path, config: str | None) -> ContentDownloadConfig:
+    """The settings that hold for a folder: those given, else those its last run was started with, else the usual."""
+    from DocsToKG.ContentDownload.config.loader import load_config
+    from DocsToKG.ContentDownload.errors import ConfigError, RecordError
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+
+    if config is not None or run.is_file():
+        return load_config(config)
+    try:
+        saved = RunFolder(run).saved()
+        return load_config(saved.config_file, saved.overrides)
+    except RecordError:
+        return load_config()
+    except ConfigError as error:
+        typer.echo(f"Warning: the settings of the run cannot be read, the usual levels hold: {error}", err=True)
+        return load_config()
 
 
 def _chosen(runs: list[str], run_id: str | None) -> str | None:
@@ -74,122 +134,76 @@ def _chosen(runs: list[str], run_id: str | None) -> str | None:
     return wanted
 
 
-def _facts(figures: Figures) -> list[tuple[str, str]]:
-    """The figures in the words of people."""
-    return [
-        ("works tried", str(figures.attempted)),
-        ("obtained", str(figures.obtained)),
-        ("already present", str(figures.skipped)),
-        ("not obtained", str(figures.failed)),
-        *([("skipped, as robots.txt forbids them", str(figures.skipped_robots))] if figures.skipped_robots else []),
-        *([("left out by filters", str(figures.left_out))] if figures.left_out else []),
-        ("yield", _percent(figures.yield_ratio)),
-        ("of the files, from guessed addresses", str(figures.guessed)),
-        ("stored", f"{figures.bytes / 1e6:.1f} MB"),
-        ("time to a file, median", _seconds(figures.ttfp_p50_s)),
-        ("time to a file, 95 %", _seconds(figures.ttfp_p95_s)),
-        ("waited for our own limits, 95 %", _seconds(figures.waited_p95_s)),
-        ("requests", str(figures.requests)),
-        ("answered 429", f"{figures.http_429} ({_percent(figures.ratio_429)})"),
-        ("from the cache", _percent(figures.cache_hit_ratio)),
-        ("saved by shared files", f"{figures.dedupe_saved_bytes / 1e6:.1f} MB"),
-        ("corrupt files", str(figures.corruption)),
-        ("duration", _seconds(figures.duration_s)),
-    ]
+@contextlib.contextmanager
+def _output(out: Path | None) -> Iterator[None]:
+    """What is printed goes into the file, whole or not at all."""
+    if out is None:
+        yield
+        return
+    import io
+
+    from DocsToKG.ContentDownload.telemetry.snapshots import replacing
+
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        yield
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(out) as file:
+        file.write(printed.getvalue().encode("utf-8", "replace"))
 
 
-def _gate_row(gate: Gate) -> tuple[str, str, str, str]:
-    return gate.name, _number(gate.value), gate.target, "ok" if gate.ok else "MISSED"
+def _print_json(told: Report) -> None:
+    listed = [gate.to_dict() for gate in told.gates]
+    missed = [{key: work.get(key) for key in ("doc_id", "title", "cause", "explanation")} for work in told.missed]
+    print(json_text({**told.figures.to_dict(), "gates": listed, "missed": missed}, indent=2))
 
 
-def _groups(figures: Figures) -> list[tuple[str, list[tuple[str, str]]]]:
-    shown = []
-    for name, title in _GROUPS.items():
-        counts: dict[str, int] = getattr(figures, name)
-        told_already = name == "failed_by_cause" and counts == figures.failed_by_reason
-        if counts and not told_already:
-            shown.append((title, _most(counts)))
-    return shown
+def _print_markdown(told: Report) -> None:
+    from DocsToKG.ContentDownload.report.sections import facts, gate_row, groups, notes, tables
 
-
-def _source_rows(figures: Figures) -> list[tuple[str, ...]]:
-    """Every source that was asked: how often, what it delivered, how it failed."""
-    return [
-        (name, str(one.asked), str(one.files), _percent(one.share), str(one.guesses), str(one.no_good), str(one.errors))
-        for name, one in figures.sources.items()
-        if one.asked or one.files
-    ]
-
-
-def _delivered_rows(figures: Figures) -> list[tuple[str, ...]]:
-    rows: list[tuple[str, ...]] = [
-        (row["source"], row["tier"], row["evidence"] + (" (guess)" if row["is_guess"] else ""), str(row["files"]))
-        for row in figures.delivered[:_MOST_SHOWN]
-    ]
-    rest = figures.delivered[_MOST_SHOWN:]
-    cut = (f"and {len(rest)} more", "", "", str(sum(row["files"] for row in rest)))
-    return [*rows, cut] if rest else rows
-
-
-def _source_tables(figures: Figures) -> list[tuple[str, Sequence[str], list[tuple[str, ...]]]]:
-    tables = [
-        ("Sources", ("source", "asked", "files", "share", "guessed", "no good", "errors"), _source_rows(figures)),
-        ("Files by source, tier and evidence", ("source", "tier", "evidence", "files"), _delivered_rows(figures)),
-    ]
-    return [(title, columns, rows) for title, columns, rows in tables if rows]
-
-
-def _source_notes(figures: Figures) -> list[str]:
-    """Sources in trouble, and those that were never asked."""
-    notes = [f"failing: {name}: {what}" for name, what in figures.failing.items()]
-    skipped = ", ".join(f"{name} ({why})" for name, why in figures.skipped_sources.items())
-    return [*notes, f"skipped: {skipped}"] if skipped else notes
-
-
-def _most(counts: dict[str, int]) -> list[tuple[str, str]]:
-    """The first rows of a group; what was cut off is counted in the last."""
-    rows = [(key, str(count)) for key, count in list(counts.items())[:_MOST_SHOWN]]
-    rest = list(counts.values())[_MOST_SHOWN:]
-    return [*rows, (f"and {len(rest)} more", str(sum(rest)))] if rest else rows
-
-
-def _print_json(figures: Figures, judged: list[Gate]) -> None:
-    listed: list[dict[str, Any]] = [
-        {"gate": gate.name, "value": gate.value, "target": gate.target, "ok": gate.ok} for gate in judged
-    ]
-    typer.echo(json_text({**figures.to_dict(), "gates": listed}, indent=2))
-
-
-def _print_markdown(figures: Figures, judged: list[Gate]) -> None:
-    lines = ["# Run report", "", *markdown_table(("figure", "value"), _facts(figures))]
-    lines += ["", "## Service levels", "", *markdown_table(("gate", "value", "target", "kept"), map(_gate_row, judged))]
-    for title, columns, table in _source_tables(figures):
+    figures = told.figures
+    lines = ["# Run report", "", *_scope_lines(figures), *markdown_table(("figure", "value"), facts(figures))]
+    levels = markdown_table(("gate", "value", "target", "kept"), map(gate_row, told.gates))
+    lines += ["", "## Service levels", "", *levels]
+    for title, columns, table in tables(figures):
         lines += ["", f"## {title}", "", *markdown_table(columns, table)]
-    lines += ["", *(f"- {printable(note)}" for note in _source_notes(figures))]
-    for title, rows in _groups(figures):
+    lines += ["", *(f"- {printable(note)}" for note in notes(figures))]
+    for title, rows in groups(figures):
         lines += ["", f"## {title}", "", *markdown_table(("", "works"), rows)]
-    typer.echo("\n".join(lines))
+    print("\n".join(lines))
 
 
-def _print_tables(figures: Figures, judged: list[Gate]) -> None:
-    print_table(("", ""), _facts(figures), title="Run")
-    for title, columns, table in _source_tables(figures):
+def _scope_lines(figures: Figures) -> list[str]:
+    parts = ([f"run {figures.run_id}"] if figures.run_id else []) + (
+        [f"since {figures.since}"] if figures.since else []
+    )
+    return [printable(", ".join(parts)), ""] if parts else []
+
+
+def _print_tables(told: Report) -> None:
+    from DocsToKG.ContentDownload.report.sections import fact_groups, gate_row, groups, notes, tables
+
+    for title, rows in fact_groups(told.figures):
+        print_table(("", ""), rows, title=title)
+    for title, columns, table in tables(told.figures):
         print_table(columns, table, title=title)
-    for note in _source_notes(figures):
-        typer.echo(printable(note))
-    for title, rows in _groups(figures):
+    for note in notes(told.figures):
+        print(printable(note))
+    for title, rows in groups(told.figures):
         print_table(("", "works"), rows, title=title)
-    missed = [number for number, gate in enumerate(judged) if not gate.ok]
-    print_table(("gate", "value", "target", "kept"), map(_gate_row, judged), title="Service levels", loud=missed)
+    missed = [number for number, gate in enumerate(told.gates) if not gate.ok]
+    print_table(("gate", "value", "target", "kept"), map(gate_row, told.gates), title="Service levels", loud=missed)
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+def _print_html(told: Report) -> None:
+    from DocsToKG.ContentDownload.report.page import html_page
+
+    sys.stdout.write(html_page(told))
 
 
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value * 100:.1f} %"
-
-
-def _seconds(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f} s"
+_PRINTERS = {
+    ReportFormat.JSON: _print_json,
+    ReportFormat.MD: _print_markdown,
+    ReportFormat.TABLE: _print_tables,
+    ReportFormat.HTML: _print_html,
+}

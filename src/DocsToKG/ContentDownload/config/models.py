@@ -23,8 +23,10 @@ from DocsToKG.ContentDownload.config.network import (
     RateLimitConfig,
     RobotsConfig,
 )
+from DocsToKG.ContentDownload.config.observing import ObservingConfig
 from DocsToKG.ContentDownload.config.section import Secret, Section, Words
 from DocsToKG.ContentDownload.config.settle import settle
+from DocsToKG.ContentDownload.config.slo import SloConfig
 from DocsToKG.ContentDownload.config.sources import (
     BucketConfig,
     BudgetsConfig,
@@ -58,6 +60,7 @@ __all__ = [
     "ResolversConfig",
     "RetryConfig",
     "RobotsConfig",
+    "SloConfig",
     "StorageConfig",
     "TelemetryConfig",
     "TierConfig",
@@ -101,8 +104,8 @@ class DownloadConfig(Section):
         return forms
 
 
-class TelemetryConfig(Section):
-    """Which records a run writes, and where."""
+class TelemetryConfig(ObservingConfig):
+    """Which records a run writes, and where; what it shows of itself while it works."""
 
     sinks: Words = Field(default=("csv", "jsonl", "sqlite"), description="Records written, of csv, jsonl and sqlite.")
     manifest_path: str = Field(
@@ -118,6 +121,10 @@ class TelemetryConfig(Section):
         return tuple(dict.fromkeys(value))
 
 
+def _shown(secret: SecretStr | None) -> str | None:
+    return None if secret is None else secret.get_secret_value()
+
+
 class QueueConfig(Section):
     """Where the work queue lives."""
 
@@ -125,6 +132,18 @@ class QueueConfig(Section):
     path: str = Field(default="state/workqueue.sqlite", min_length=1, description="File of the sqlite backend.")
     wal_mode: bool = Field(default=True, description="Write-ahead log: readers do not block the writer.")
     connection_string: Secret | None = Field(default=None, description="Database of the postgres backend.")
+    listen_connection_string: Secret | None = Field(
+        default=None, description="The server itself, to listen for wake-ups, when connection_string is a pooler's."
+    )
+
+    @property
+    def url(self) -> str | None:
+        """The server's address, where the queue is on one."""
+        return _shown(self.connection_string) if self.backend == "postgres" else None
+
+    @property
+    def listen_url(self) -> str | None:
+        return _shown(self.listen_connection_string)
 
 
 class OrchestratorConfig(Section):
@@ -229,6 +248,7 @@ class ContentDownloadConfig(Section):
     orchestrator: OrchestratorConfig = Field(default=OrchestratorConfig(), description="Workers, leases and retries.")
     storage: StorageConfig = Field(default=StorageConfig(), description="Where files are kept.")
     catalog: CatalogConfig = Field(default=CatalogConfig(), description="Where the catalog lives.")
+    slo: SloConfig = Field(default=SloConfig(), description="Service levels that a run is held to.")
 
     @model_validator(mode="before")
     @classmethod

@@ -6,7 +6,6 @@ while every one of its branches stands before a gate.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from typing import Any, TypeVar
 
@@ -48,22 +47,24 @@ def metered(steps: Steps[T], meter: WaitMeter) -> Steps[T]:
     error: BaseException | None = None
     meter.change(branches=1)
     try:
-        with contextlib.closing(steps):
-            while True:
-                try:
-                    step = steps.throw(error) if error is not None else steps.send(answer)
-                except StopIteration as stop:
-                    return stop.value  # type: ignore[no-any-return]  # typed by the generator itself
-                answer, error = None, None
-                at_gate = int(isinstance(step, Gate))
-                meter.change(gated=at_gate)
-                try:
-                    answer = yield step
-                except GeneratorExit:
-                    raise
-                except BaseException as thrown:
-                    error = thrown
-                finally:
-                    meter.change(gated=-at_gate)
+        while True:
+            try:
+                step = steps.throw(error) if error is not None else steps.send(answer)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]  # typed by the generator itself
+            answer, error = None, None
+            at_gate = isinstance(step, Gate)
+            if at_gate:
+                meter.change(gated=1)
+            try:
+                answer = yield step
+            except GeneratorExit:
+                raise
+            except BaseException as thrown:
+                error = thrown
+            finally:
+                if at_gate:
+                    meter.change(gated=-1)
     finally:
+        steps.close()
         meter.change(branches=-1)

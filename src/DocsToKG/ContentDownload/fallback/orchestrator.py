@@ -10,7 +10,7 @@ source costs one source.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
@@ -43,6 +43,7 @@ ALTERNATIVES = "alternatives"  # stands for a tier when other forms of the paper
 _ARCHIVES = frozenset({"wayback"})  # sources that look up addresses which failed
 # Words of a source about itself, rather than about the paper: it refuses us, or its answer has another shape.
 _OWN_FAULTS = ("refused", "malformed_answer")
+_LACKS = "missing_"  # how a source begins to say that it could be asked, had it a key or an address
 _ANSWERED_BEFORE = "answered_before"  # in an earlier try of the same work
 
 
@@ -110,14 +111,43 @@ class FallbackOrchestrator:
             if not _ARCHIVES.isdisjoint(tier.sources):
                 trail.look_back()
             for sources in self._turns(number, trail):
-                race = Standing(self._clock)
-                branches = [
-                    partial(self._branch, home, name, trail.place(), race, trail, call) for home, name in sources
-                ]
-                found = yield Race(branches, tier.parallel, call.cancel)
+                found = yield from self._ask(sources, tier.parallel, trail, call)
                 if found is not None:
-                    return found  # type: ignore[no-any-return]  # a step's answer is as its kind says
+                    return found
         return (yield from self._try_alternatives(trail, call, on_tier))
+
+    def _ask(self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Steps[Found | None]:
+        """Those who have something to ask by, in a race; one alone needs none."""
+        standing = Standing(self._clock)
+        branches = [
+            partial(self._branch, home, name, trail.place(), standing, trail, call)
+            for home, name in sources
+            if self._can_be_asked(home, name, trail)
+        ]
+        if len(branches) == 1:
+            return (yield from branches[0](call.cancel))
+        if not branches:
+            return None
+        return (yield Race(branches, parallel, call.cancel))  # type: ignore[no-any-return]  # as its kind says
+
+    def _can_be_asked(self, tier: str, name: str, trail: Trail) -> bool:
+        """Whose business the work is not leaves no line; who lacks a key or an address for it does."""
+        try:
+            why_not = self._resolvers[name].applies_to(trail.work)
+        except Exception as error:
+            trail.faulted(name, error)
+            self._tell(tier, name, trail, self._clock.monotonic(), SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            return False
+        if why_not is not None and why_not.startswith(_LACKS):
+            self._tell(tier, name, trail, self._clock.monotonic(), SourceOutcome.SKIPPED, why_not)
+        return why_not is None
+
+    def _could_be_asked(self, name: str, work: WorkArtifact) -> bool:
+        """The same question without a word about the answer."""
+        try:
+            return self._resolvers[name].applies_to(work) is None
+        except Exception:  # told when it was asked the first time
+            return False
 
     def plan(self, trail: Trail, call: Call) -> Steps[list[tuple[str, DownloadPlan]]]:
         """Every candidate of every tier, in the order they would be tried, without downloading any."""
@@ -143,7 +173,7 @@ class FallbackOrchestrator:
         known = [(each.name, name) for each in self._tiers[: number + 1] for name in each.sources]
         while not trail.out_of_budget:
             passed = [source for source in known if source[1] not in trail.sources]
-            late = [source for source in passed if self._resolvers[source[1]].applies_to(trail.work) is None]
+            late = [source for source in passed if self._could_be_asked(source[1], trail.work)]
             if not late:
                 return
             yield late
@@ -190,7 +220,8 @@ class FallbackOrchestrator:
         self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, cancel: CancelToken
     ) -> Steps[Found | None]:
         tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
-        steps = self._try_source(tier, name, place, race, trail, replace(call, cancel=cancel), tell)
+        own = call if cancel is call.cancel else Call(call.work_id, cancel, call.budget)
+        steps = self._try_source(tier, name, place, race, trail, own, tell)
         race.enter(name)
         try:
             return (yield from self._guarded(steps, name, trail, tell))
@@ -213,9 +244,8 @@ class FallbackOrchestrator:
     def _try_source(
         self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, tell: Callable[..., None]
     ) -> Steps[Found | None]:
-        why_not = self._resolvers[name].applies_to(trail.work)
-        if why_not is not None or trail.out_of_budget:
-            tell(SourceOutcome.SKIPPED, why_not or Reason.BUDGET_EXHAUSTED)
+        if trail.out_of_budget:
+            tell(SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
             return None
         answered = trail.recall(name, name, place)
         if answered is not None:
@@ -303,7 +333,7 @@ class FallbackOrchestrator:
     def _resolve(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult]:
         share_s = self._source_s.get(name)
         if share_s is not None and call.budget is not None:
-            call = replace(call, budget=SourceShare(call.budget, seconds=share_s))
+            call = Call(call.work_id, call.cancel, SourceShare(call.budget, seconds=share_s))
         result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], call)
         if result.work is not None:
             trail.learn(result.work)

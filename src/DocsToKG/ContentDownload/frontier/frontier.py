@@ -16,11 +16,15 @@ from collections.abc import Callable
 from typing import Any, Self, assert_never
 
 from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, GateShut, NotYet, Race, Steps, Wait
-from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, RaceState, Task
+from DocsToKG.ContentDownload.frontier.crew import Crew, CrewTurn
+from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, RaceState, Row, Task
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.turns import join_pool
 from DocsToKG.core.urls import host_key
 
+# More than this only take the interpreter from each other. Threads that wait for the network do not count.
+MOST_RUNNING = 2
 _LONGEST_WAIT_S = 60.0
 _ON_TIME = "time"
 _ON_RACE = "race"
@@ -31,13 +35,14 @@ _UNKNOWN_WAIT_S = 5.0  # nobody has passed that gate while we watched
 class Frontier:
     """A pool of `threads` that drives any number of generators of steps."""
 
-    def __init__(self, *, gate: Gatekeeper, clock: Clock, threads: int, name: str = "frontier") -> None:
+    def __init__(
+        self, *, gate: Gatekeeper, clock: Clock, threads: int, name: str = "frontier", most_running: int = MOST_RUNNING
+    ) -> None:
         self._gate = gate
         self._clock = clock
         self._name = name
         self._lock = threading.Lock()
-        self._work = threading.Condition(self._lock)  # idle threads wait here
-        self._clockwork = threading.Condition(self._lock)  # except one, which watches the timers here
+        self._crew = Crew(self._lock, most_running=most_running, has_work=self._has_work)
         self._room = threading.Condition(self._lock)  # whoever wants to submit more
         self._over = threading.Condition(self._lock)  # whoever waits for the last work to end
         self._fresh: deque[Task] = deque()  # not started
@@ -52,9 +57,9 @@ class Frontier:
         self._sequence = itertools.count()
         self._running: set[Task] = set()
         self._live = 0  # submitted and not ended, races' branches left out
-        self._sleepers = 0
-        self._timekeeper = False
         self._closing = False
+        self._room_for = (0, 0)  # how few must be live, and not begun, for whoever wants to submit more to be told
+        self._is_asking = False  # between an answer and the place in a queue that it leads to
         self._threads = [threading.Thread(target=self._loop, name=f"{name}-{n}", daemon=True) for n in range(threads)]
         gate.on_free(self._key_moved)
 
@@ -77,7 +82,7 @@ class Frontier:
             refused = self._closing
             if not refused:
                 self._fresh.append(task)
-                self._rouse()
+                self._crew.call()
         if refused:
             self._end(task, Ended(error=Cancelled()))
         else:
@@ -109,8 +114,16 @@ class Frontier:
 
         with self._lock:
             if wait_s > 0:
-                self._room.wait_for(lambda: free() > 0 or self._closing, wait_s)
+                # Not for each single one: who fetches more works does that in one go.
+                enough = max(1, min(most_live, most_fresh) // 4)
+                self._room_for = (most_live - enough, most_fresh - enough)
+                self._room.wait_for(lambda: free() >= enough or self._closing, wait_s)
             return free()
+
+    def _tell_room(self) -> None:
+        live, fresh = self._room_for
+        if self._live <= live and len(self._fresh) <= fresh:
+            self._room.notify_all()
 
     @property
     def active(self) -> int:
@@ -153,7 +166,7 @@ class Frontier:
         with self._lock:
             self._closing = True
             dropped = [*self._fresh, *self._parked()]
-            self._wake_all()
+            self._crew.call_all()
             self._room.notify_all()
         for task in dropped:
             task.cancel.cancel()
@@ -170,64 +183,56 @@ class Frontier:
     # the threads
 
     def _loop(self) -> None:
-        while (task := self._next()) is not None:
-            self._advance(task)
+        turn = CrewTurn(self._crew)
+        join_pool(turn)
+        with self._lock:
+            self._crew.begin()
+        try:
+            while (task := self._next(turn.bell)) is not None:
+                self._advance(task)
+        finally:
+            with self._lock:
+                self._crew.end()
 
-    def _next(self) -> Task | None:
+    def _next(self, bell: threading.Lock) -> Task | None:
         """The next task for this thread, with its permit where it stood before a gate; None when the pool is over."""
         with self._lock:
             while True:
                 self._ring_timers()
-                task = self._pick()
+                task = self._pick() if self._crew.may_take_work else None
                 if task is not None:
                     self._running.add(task)
-                    if self._ready or self._askable or self._fresh or (self._timers and not self._timekeeper):
-                        self._rouse()
+                    self._crew.found_work()
                     return task
                 if self._closing and self._live == 0:
                     return None
-                self._sleep()
+                wait_s = max(0.0, self._timers[0][0] - self._clock.monotonic()) if self._timers else None
+                self._crew.rest(bell, wait_s)
+
+    def _has_work(self) -> bool:
+        return bool(self._ready or self._askable or self._fresh)
 
     def _pick(self) -> Task | None:
         """What was begun goes before what is new, so that works end soon after they begin."""
         if self._ready:
             return self._ready.popleft()
-        while self._askable:
-            task = self._ask_for_first(self._askable.popleft())
-            if task is not None:
-                return task
+        try:
+            while self._askable:
+                task = self._ask_for_first(self._askable.popleft())
+                if task is not None:
+                    return task
+        finally:
+            self._is_asking = False
         if not self._fresh:
             return None
-        self._room.notify_all()
-        return self._fresh.popleft()
-
-    def _sleep(self) -> None:
-        """One idle thread watches the timers; the others wait to be called."""
-        if self._timekeeper or not self._timers:
-            self._sleepers += 1
-            self._work.wait()
-            return
-        self._timekeeper = True
-        self._clockwork.wait(max(0.0, self._timers[0][0] - self._clock.monotonic()))
-        self._timekeeper = False
-
-    def _rouse(self) -> None:
-        """Call one idle thread, if there is one."""
-        if self._sleepers > 0:
-            self._sleepers -= 1
-            self._work.notify()
-        else:
-            self._clockwork.notify()
-
-    def _wake_all(self) -> None:
-        self._sleepers = 0
-        self._work.notify_all()
-        self._clockwork.notify_all()
+        task = self._fresh.popleft()
+        self._tell_room()
+        return task
 
     def _set_timer(self, at: float, who: Task | str) -> None:
         heapq.heappush(self._timers, (at, next(self._sequence), who))
-        if self._timers[0][2] is who:  # sooner than what the timekeeper, if any, sleeps for
-            self._clockwork.notify() if self._timekeeper else self._rouse()
+        if self._timers[0][2] is who:  # sooner than what the one who keeps watch, if any, sleeps for
+            self._crew.call_watch()
 
     def _ring_timers(self) -> None:
         now = self._clock.monotonic()
@@ -249,9 +254,15 @@ class Frontier:
             try:
                 step = task.steps.throw(task.error) if task.error is not None else task.steps.send(task.value)
             except StopIteration as stop:
+                if task.row is not None:
+                    self._next_in_row(task, stop.value, None)
+                    continue
                 self._end(task, Ended(value=stop.value, shut_host=task.shut_host))
                 return
             except BaseException as error:
+                if task.row is not None:
+                    self._next_in_row(task, None, error)
+                    continue
                 self._end(task, Ended(error=error))
                 return
             task.value = task.error = None
@@ -272,8 +283,12 @@ class Frontier:
                         self._set_timer(step.until, task)
                 return False
             case Race():
-                self._begin_race(task, step)
-                return False
+                if step.parallel > 1 and len(step.branches) > 1:
+                    self._begin_race(task, step)
+                    return False
+                task.row = Row(task.steps, step, task.row)
+                self._next_in_row(task, None, None)
+                return True
             case _:
                 assert_never(step)
 
@@ -281,22 +296,32 @@ class Frontier:
 
     def _try_gate(self, task: Task, gate: Gate) -> bool:
         with self._lock:
-            key = f"host:{host_key(gate.url)}"
-            if not self._queues.get(key):
-                answer = self._gate.ask(gate)
-                if not isinstance(answer, NotYet):
-                    task.value = answer
-                    return True
-                if self._is_too_long(answer):
-                    self._send_away(task, gate, answer)
-                    return True
-                key = answer.key
-                self._note(answer)
-            # Where others stand before this gate already, nobody overtakes them.
-            if self._park(task, key):
-                task.gate = gate
-                self._queues.setdefault(key, deque()).append(task)
-            return False
+            try:
+                return self._pass_gate(task, gate)
+            finally:
+                self._is_asking = False
+
+    def _pass_gate(self, task: Task, gate: Gate) -> bool:
+        key = f"host:{host_key(gate.url)}"
+        if not self._queues.get(key):
+            answer = self._ask(gate)
+            if not isinstance(answer, NotYet):
+                task.value = answer
+                return True
+            if self._is_too_long(answer):
+                self._send_away(task, gate, answer)
+                return True
+            key = answer.key
+            self._note(answer)
+        # Where others stand before this gate already, nobody overtakes them.
+        if self._park(task, key):
+            task.gate = gate
+            self._queues.setdefault(key, deque()).append(task)
+        return False
+
+    def _ask(self, gate: Gate) -> Any:
+        self._is_asking = True
+        return self._gate.ask(gate)
 
     def _ask_for_first(self, key: str) -> Task | None:
         """Ask on behalf of the first waiter of `key`; the task with its permit, or None when it must wait on."""
@@ -305,7 +330,7 @@ class Frontier:
         while queue:
             task = queue[0]
             assert task.gate is not None
-            answer = self._gate.ask(task.gate)
+            answer = self._ask(task.gate)
             if isinstance(answer, NotYet) and self._is_too_long(answer):
                 queue.popleft()
                 self._send_away(task, task.gate, answer)
@@ -355,6 +380,9 @@ class Frontier:
             self._set_timer(answer.at, answer.key)
 
     def _key_moved(self, key: str) -> None:
+        # Without the lock: whoever asks for a permit now will see what has moved, or stands in a queue already.
+        if not self._is_asking and not self._queues.get(key):
+            return
         with self._lock:
             if self._queues.get(key):
                 self._mark_askable(key)
@@ -363,7 +391,7 @@ class Frontier:
         if key not in self._askable_set and self._queues.get(key):
             self._askable_set.add(key)
             self._askable.append(key)
-            self._rouse()
+            self._crew.call()
 
     # parking and waking
 
@@ -380,7 +408,7 @@ class Frontier:
     def _make_ready(self, task: Task) -> None:
         task.parked_on = None
         self._ready.append(task)
-        self._rouse()
+        self._crew.call()
 
     def _watch(self, task: Task) -> None:
         task.forget_cancel = task.cancel.on_cancel(lambda: self._wake_cancelled(task))
@@ -427,6 +455,21 @@ class Frontier:
             unfinished = state.called_off or bool(state.waiting)
             self._decide(state, Ended(error=Cancelled()) if unfinished else Ended(value=None))
         return fed
+
+    def _next_in_row(self, task: Task, value: Any, error: BaseException | None) -> None:
+        """A branch has ended, or none has begun: the next one begins, or the asker goes on with what came of it."""
+        row = task.row
+        assert row is not None
+        if row.token is not None:
+            row.token.close()
+        if value is None and error is None and row.waiting and not self._closing:
+            row.token = CancelToken(parent=task.cancel)
+            task.steps, task.value, task.error = row.waiting.popleft()(row.token), None, None
+            return
+        if value is None and error is None and row.waiting:
+            error = Cancelled()
+        task.steps, task.row = row.asker, row.outer
+        task.value, task.error = value, error
 
     def _watch_all(self, tasks: list[Task]) -> None:
         for task in tasks:
@@ -479,11 +522,11 @@ class Frontier:
                 self._running.discard(task)
                 if task.race is None:
                     self._live -= 1
-                    self._room.notify_all()
+                    self._tell_room()
                 if self._live == 0:
                     self._over.notify_all()
                     if self._closing:
-                        self._wake_all()
+                        self._crew.call_all()
 
     def _wait_idle(self, grace_s: float | None) -> bool:
         """Wait until every work has ended; False when the grace ran out first."""

@@ -53,6 +53,7 @@ class Task:
         self.error: BaseException | None = None  # what the next throw brings
         self.shut_host: str | None = None
         self.forget_cancel: Callable[[], None] = lambda: None
+        self.row: Row | None = None  # the race it runs by itself, one branch after another
 
     @property
     def root(self) -> Task:
@@ -61,6 +62,16 @@ class Task:
         while task.race is not None:
             task = task.race.parent
         return task
+
+
+class Row:
+    """A race whose branches run one after another: its parent's thread and place serve them all."""
+
+    def __init__(self, asker: Steps[Any], race: Race, outer: Row | None) -> None:
+        self.asker = asker  # the steps that wait for the winner
+        self.waiting = deque(race.branches)
+        self.token: CancelToken | None = None
+        self.outer = outer
 
 
 class RaceState:

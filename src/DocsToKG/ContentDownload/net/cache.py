@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import httpx2
-from hishel import BaseStorage, CacheOptions, Entry, Headers, Request, Response
+from hishel import BaseStorage, CacheMiss, CacheOptions, Entry, Headers, Request, Response, StoreAndUse
 from hishel.httpx2 import CacheTransport
 
 from DocsToKG.ContentDownload.net.entries import EntryStore, HeaderLists, StoredAnswer
@@ -181,7 +181,9 @@ class CachedTransport(httpx2.BaseTransport):
             supported_methods=list(settings.cacheable_methods),
             allow_stale=settings.allow_stale,
         )
+        self._options = rfc
         self._rfc: bool | CacheOptions = False if settings.force_cache else rfc
+        self._may_ask_plainly = not (settings.force_cache or settings.always_revalidate)
         # hishel wants a storage of its own; every request brings its view instead.
         self._hishel = CacheTransport(self._below, storage=ExchangeView(entries, artifact=False), rfc=self._rfc)
 
@@ -197,15 +199,21 @@ class CachedTransport(httpx2.BaseTransport):
             return stored or _flagged(httpx2.Response(504), from_cache=False, revalidated=False)
         if self._passes_by(request):
             return _flagged(self._below.handle_request(request), from_cache=False, revalidated=False)
-        return self._through(request)
+        key, url = _key_and_url(request)
+        if self._may_ask_plainly and not self._entries.find(key):
+            return self._plainly(request, key, url)
+        return self._through(request, key, url)
 
     def peek(self, request: httpx2.Request) -> httpx2.Response | None:
         """The stored answer, if it may be used without asking the origin. Sends nothing."""
         if self._passes_by(request):
             return None
+        key, url = _key_and_url(request)
+        if not self._entries.find(key):
+            return None
         request.extensions[PEEK] = True
         try:
-            response = self._through(request)
+            response = self._through(request, key, url)
             response.request = request
             return response
         except WouldSend:
@@ -222,10 +230,40 @@ class CachedTransport(httpx2.BaseTransport):
         unwanted = bool(request.extensions.get(UNCACHED)) or _wishes(request, "no-store")
         return method_out or "range" in request.headers or unwanted
 
-    def _through(self, request: httpx2.Request) -> httpx2.Response:
+    def _plainly(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
+        """Where nothing is stored, hishel is asked one thing: whether the answer may be."""
+        view = ExchangeView(self._entries, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
+        request.extensions[FORBID] = view.forbid
+        try:
+            response = self._below.handle_request(request)
+        finally:
+            del request.extensions[FORBID]
+        response.headers.pop("transfer-encoding", None)
+        if response.is_stream_consumed:
+            response = _unread(response)
+        try:
+            self._keep_if_allowed(request, response, view, key, url)
+        except BaseException:
+            response.close()
+            raise
+        response.extensions[PENDING] = view.pending
+        response.extensions[FORGET] = view.forget
+        return _flagged(response, from_cache=False, revalidated=False)
+
+    def _keep_if_allowed(
+        self, request: httpx2.Request, response: httpx2.Response, view: ExchangeView, key: str, url: str
+    ) -> None:
+        asked = Request(method=request.method, url=mask_url(url), headers=_internal(request.headers))
+        came = Response(response.status_code, _internal(response.headers), response.stream)  # type: ignore[arg-type]
+        if isinstance(CacheMiss(request=asked, options=self._options).next(came), StoreAndUse):
+            kept = view.create_entry(asked, came, key).response
+            if kept.stream is not came.stream:
+                response.stream = _KeptStream(kept.stream, response.stream)
+
+    def _through(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
         view = ExchangeView(self._entries, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
         try:
-            response = self._hishel.handle_request(self._disguised(request, view))
+            response = self._hishel.handle_request(self._disguised(request, view, key, url))
         except BaseException:
             view.close()
             raise
@@ -237,17 +275,31 @@ class CachedTransport(httpx2.BaseTransport):
         from_cache = bool(status["from_cache"])
         return _flagged(response, from_cache=from_cache, revalidated=from_cache and bool(status["revalidated"]))
 
-    def _disguised(self, request: httpx2.Request, view: ExchangeView) -> httpx2.Request:
-        url = index_url(str(request.url))
+    def _disguised(self, request: httpx2.Request, view: ExchangeView, key: str, url: str) -> httpx2.Request:
         headers = httpx2.Headers(request.headers)
         if self._settings.always_revalidate:
             headers["cache-control"] = "no-cache"
-        # The digest is over the whole URL, since a parameter that looks like a key may tell two files apart.
-        caching = {"storage": view, "key": hashlib.sha256(url.encode()).hexdigest()}
+        caching = {"storage": view, "key": key}
         extensions = {**request.extensions, "caching": caching, WIRE_URL: request.url, FORBID: view.forbid}
         return httpx2.Request(
             request.method, mask_url(url), headers=headers, stream=request.stream, extensions=extensions
         )
+
+
+class _KeptStream(httpx2.SyncByteStream):
+    """A body of which a copy is kept while it is read."""
+
+    def __init__(self, copied: Any, stream: Any) -> None:
+        self._copied = copied
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._copied
+
+    def close(self) -> None:
+        # Closing the copy discards it when it is not whole; it does not reach the connection.
+        with contextlib.closing(self._stream):
+            self._copied.close()
 
 
 class _ViewedStream(httpx2.SyncByteStream):
@@ -308,9 +360,31 @@ def _flagged(response: httpx2.Response, *, from_cache: bool, revalidated: bool) 
     return response
 
 
+def _key_and_url(request: httpx2.Request) -> tuple[str, str]:
+    """The digest is over the whole URL, since a parameter that looks like a key may tell two files apart."""
+    url = index_url(str(request.url))
+    return hashlib.sha256(url.encode()).hexdigest(), url
+
+
+def _unread(response: httpx2.Response) -> httpx2.Response:
+    """An answer that came whole, as one whose body is still to be read. It has been decoded already."""
+    headers = httpx2.Headers(response.headers)
+    if headers.pop("content-encoding", None) is not None:
+        headers["content-length"] = str(len(response.content))
+    stream = httpx2.ByteStream(response.content)
+    return httpx2.Response(response.status_code, headers=headers, stream=stream, extensions=response.extensions)
+
+
+def _internal(headers: httpx2.Headers) -> Headers:
+    lists: HeaderLists = {}
+    for name, value in headers.multi_items():
+        lists.setdefault(name, []).append(value)
+    return Headers(lists)
+
+
 def _wishes(request: httpx2.Request, word: str) -> bool:
-    words = request.headers.get("cache-control", "").lower().split(",")
-    return word in (each.strip() for each in words)
+    wishes = request.headers.get("cache-control")
+    return wishes is not None and word in (each.strip() for each in wishes.lower().split(","))
 
 
 def _stored_answer(request: Request, response: Response, varying: HeaderLists) -> StoredAnswer:

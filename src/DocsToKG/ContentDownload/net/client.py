@@ -44,6 +44,7 @@ from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
+from DocsToKG.transport.client import exchange_of
 from DocsToKG.transport.errors import DeadlineExceeded
 
 __all__ = ["RateRetryClient", "SourcePolicy"]
@@ -84,6 +85,8 @@ class RateRetryClient:
     ) -> None:
         self.name = name
         self._http = http
+        self._agent = http.headers["user-agent"]
+        self._exchanged = exchange_of(http)
         self._gate = gate
         self._limits = limits
         self._robots = robots
@@ -156,7 +159,7 @@ class RateRetryClient:
 
     def _journey(self, verb: Verb, url: str, role: Role, call: Call, headers: Mapping[str, str] | None) -> Journey:
         extra = {**self._policy.headers, **(headers or {})}
-        return Journey(verb, url, role, call, role_headers(role, self._http.headers["user-agent"], extra))
+        return Journey(verb, url, role, call, role_headers(role, self._agent, extra))
 
     def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> Steps[T]:
         while True:
@@ -307,14 +310,15 @@ class RateRetryClient:
             request = httpx2.Request(journey.method, url, headers=journey.headers, extensions=extensions)
         except WIRE_ERRORS as error:
             raise fault_of(error).failure(url, describe(error)) from None
-        journey.cookies.set_cookie_header(request)
+        if journey.cookies is not None:
+            journey.cookies.set_cookie_header(request)
         return request
 
     def _timeouts(self) -> dict[str, float]:
         """The longest single waits: what the source's policy says; for a connection the shared client's, if shorter."""
         wait_s = self._policy.wait_s or self._policy.timeout_s
         connect_s = self._http.timeout.connect or math.inf
-        return dict.fromkeys(("read", "write", "pool"), wait_s) | {"connect": min(wait_s, connect_s)}
+        return {"read": wait_s, "write": wait_s, "pool": wait_s, "connect": min(wait_s, connect_s)}
 
     def _allowed_s(self, journey: Journey) -> float:
         """For one exchange from the first byte to the last. Only a file may be so large that it needs long."""
@@ -356,7 +360,7 @@ class RateRetryClient:
         request.extensions["deadline"] = time.monotonic() + min(allowed_s, left_s)
         request.extensions["sent"] = permit.is_sent
         try:
-            response = self._http.send(request, stream=True, follow_redirects=False)
+            response = self._exchanged(request)
         except WIRE_ERRORS as error:
             call.cancel.raise_if_cancelled()
             elapsed_s = self._clock.monotonic() - began
@@ -427,7 +431,10 @@ class RateRetryClient:
     def _tell_answer(self, about: About, opened: StreamedBody) -> None:
         status = 304 if opened.revalidated else opened.status
         kind = opened.content_type
-        self._journal.handshake(about, http_status=status, content_type=kind, elapsed_s=opened.elapsed_s)
+        kept = opened.from_cache and status != 304
+        self._journal.handshake(
+            about, http_status=status, content_type=kind, elapsed_s=opened.elapsed_s, from_cache=kept
+        )
         if status == 304:
             self._journal.not_modified(about, content_type=kind, from_cache=opened.from_cache)
         elif opened.from_cache:

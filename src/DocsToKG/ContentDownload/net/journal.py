@@ -23,10 +23,19 @@ class Journal:
         self._sink = sink
         self._clock = clock
 
-    def handshake(self, about: About, *, http_status: int, content_type: str | None, elapsed_s: float) -> None:
-        head = about.verb is Verb.HEAD
-        status = AttemptStatus.HTTP_HEAD if head else AttemptStatus.HTTP_GET
-        self._tell(about, status, http_status=http_status, content_type=content_type, elapsed_s=elapsed_s)
+    def handshake(
+        self,
+        about: About,
+        *,
+        http_status: int,
+        content_type: str | None,
+        elapsed_s: float,
+        from_cache: bool = False,
+    ) -> None:
+        """`from_cache`: nothing was sent for it."""
+        status = AttemptStatus.HTTP_HEAD if about.verb is Verb.HEAD else AttemptStatus.HTTP_GET
+        fields: dict[str, Any] = {"http_status": http_status, "content_type": content_type, "from_cache": from_cache}
+        self._tell(about, status, elapsed_s=elapsed_s, **fields)
 
     def cache_hit(self, about: About, *, http_status: int, content_type: str | None) -> None:
         fields: dict[str, Any] = {"http_status": http_status, "content_type": content_type, "reason": Reason.OK}

@@ -30,8 +30,8 @@ class Journey:
     is_probe: bool = False  # only the head of the answer is wanted
     hops: list[Hop] = field(default_factory=list)
     seen: set[tuple[str, str]] = field(default_factory=set)
-    # Some sites set a cookie and redirect to themselves; it lives as long as this journey.
-    cookies: httpx2.Cookies = field(default_factory=httpx2.Cookies)
+    # Some sites set a cookie and redirect to themselves; it lives as long as this journey. Most set none.
+    cookies: httpx2.Cookies | None = None
 
     @property
     def method(self) -> str:
@@ -46,18 +46,25 @@ class Journey:
 
     def is_new(self, url: str) -> bool:
         """Whether we come here for the first time, or at least with other cookies; from now on it is not."""
-        probe = httpx2.Request("GET", url)
-        self.cookies.set_cookie_header(probe)
-        place = (url, probe.headers.get("cookie", ""))
+        cookie = ""
+        if self.cookies is not None:
+            probe = httpx2.Request("GET", url)
+            self.cookies.set_cookie_header(probe)
+            cookie = probe.headers.get("cookie", "")
+        place = (url, cookie)
         known = place in self.seen
         self.seen.add(place)
         return not known
 
     def take_cookies(self, response: httpx2.Response) -> None:
         """Keep what the answer sets, as far as it is sound: a cookie from outside may be unreadable or without end."""
+        if "set-cookie" not in response.headers:
+            return
         lines = response.headers.get_list("set-cookie")[:_MOST_COOKIES]
         sound = [("set-cookie", line) for line in lines if _is_sound(line)]
-        if sound and len(self.cookies) < _MOST_COOKIES:
+        if sound and self.cookies is None:
+            self.cookies = httpx2.Cookies()
+        if sound and self.cookies is not None and len(self.cookies) < _MOST_COOKIES:
             self.cookies.extract_cookies(httpx2.Response(200, headers=sound, request=response.request))
 
 

@@ -111,8 +111,6 @@ class Lane:
         self.scale = 1.0
         self.room = self.slots
         self.is_told = False  # the host has announced a rate of its own
-        # A request of this process waits for a slot, and no other process has one or waits for one.
-        self.wanted_by_us = False
         # Kept a second time, over the moments of sending instead of granting.
         self.sent: dict[str, Memory] = {}
         self._on_their_way: list[float] = []  # started, and not yet on the wire
@@ -186,7 +184,8 @@ class Lane:
 
     def set_crawl_delay(self, kept: Kept, seconds: float) -> None:
         kept.crawl_delay_s = seconds
-        kept.paces[_CRAWL] = [kept.last_grant + seconds] if seconds > 0 and kept.last_grant > -math.inf else []
+        last = max(kept.last_grant, self.used_at)
+        kept.paces[_CRAWL] = [last + seconds] if seconds > 0 and last > -math.inf else []
 
     def sending_delay_s(self, role: str, now: float) -> float:
         """Seconds until one more may be sent by this process."""

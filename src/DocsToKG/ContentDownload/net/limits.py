@@ -137,10 +137,10 @@ class Limits:
             try:
                 answer = self._known(lanes, now) or self._decide(gate, lanes, now)
             except StoreAway as away:
-                return NotYet(lanes[0].key, now + away.again_s, away.why)
+                return NotYet(lanes[0].key, now + away.again_s, away.why, "away")
             if isinstance(answer, Rule):
                 delays.refused(answer.key, answer.kind, since=now, until=answer.at)
-                return NotYet(answer.key, answer.at, answer.why)
+                return NotYet(answer.key, answer.at, answer.why, answer.kind)
             return self._no_slot(answer, now) if isinstance(answer, _Full) else answer
 
     def on_free(self, callback: Callable[[str], None]) -> None:
@@ -211,7 +211,9 @@ class Limits:
         return next((_Full(lane, False) for lane in reversed(lanes) if lane.busy >= lane.room), None)
 
     def _decide(self, gate: Gate, lanes: Sequence[Lane], now: float) -> Rule | _Full | HostPermit:
-        keys = [lane.key for lane in lanes]
+        keys = tuple(lane.key for lane in lanes)
+        if self._needs_slots_only(gate.role, lanes, now) and self._store.take_back(keys):
+            return self._granted(gate, lanes, [], now)
         records: list[Kept] = []
 
         def look(found: list[Kept]) -> tuple[Rule | _Full | Takes, bool]:
@@ -226,11 +228,17 @@ class Limits:
             return verdict
         if isinstance(verdict, _Full):
             return verdict
+        return self._granted(gate, lanes, verdict, now)
+
+    def _needs_slots_only(self, role: str, lanes: Sequence[Lane], now: float) -> bool:
+        """No distance is kept and nothing is held back, so that a slot of ours may go from one request to the next."""
+        return all(lane.hold_until <= now and not lane.is_paced(role) for lane in lanes)
+
+    def _granted(self, gate: Gate, lanes: Sequence[Lane], taken: Takes, now: float) -> HostPermit:
         for lane in lanes:
             lane.busy += 1
             lane.used_at = now
-            lane.wanted_by_us = False
-        return HostPermit(self, gate, lanes, verdict, now)
+        return HostPermit(self, gate, lanes, taken, now)
 
     def _judge(
         self, role: str, lanes: Sequence[Lane], records: list[Kept], now: float
@@ -256,7 +264,6 @@ class Limits:
 
     def _no_slot(self, full: _Full, now: float) -> NotYet:
         lane = full.lane
-        lane.wanted_by_us = not full.others
         at = now + _POLL_S * (1.0 + self._jitter.random()) if full.others else None
         return NotYet(lane.key, at, f"{lane.name} has {lane.room} requests running")
 
@@ -362,9 +369,8 @@ class Limits:
             self._arrive(permit)
             for lane in lanes:
                 lane.busy -= 1
-            # Where our own next request stands waiting, one visit to the record serves both.
-            soon = any(lane.wanted_by_us for lane in lanes)
-            self._store.post([lane.key for lane in lanes], vacate, soon=soon)
+            # Our own next request may take the slot up; if it must visit the record, one visit serves both.
+            self._store.post([lane.key for lane in lanes], vacate, soon=True)
         for lane in reversed(lanes):
             self._tell(lane.key)
 

@@ -33,7 +33,7 @@ class BelowCache(httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.extensions.get(PEEK):
             raise WouldSend
-        response = self._next.handle_request(self._real(request))
+        response = self._next.handle_request(self._real(request) if WIRE_URL in request.extensions else request)
         self._reword(request, response)
         return response
 

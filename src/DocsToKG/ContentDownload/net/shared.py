@@ -37,7 +37,7 @@ _BUSY_S = 0.02  # how long one look at the file may wait for another process
 _PATIENCE_S = 5.0  # how long a busy file is nothing to speak of
 _AGAIN_S = 0.03
 _REPAIR_S = 0.5
-_SOON_S = 0.02  # how long a change may wait for another to go with
+_SOON_S = 0.05  # how long a change may wait for another to go with
 _LATER_S = 0.1
 _LOOK_S = 0.25  # how often it is worth asking whether an owner is alive, and the file still the same
 _NOTE_S = 20.0  # how often the time is written down, for the case that the machine restarts
@@ -69,6 +69,9 @@ class LimitStore(Protocol):
         With `soon` it may wait some milliseconds for a change that comes anyway, where nobody else is there to see.
         """
 
+    def take_back(self, keys: Sequence[str]) -> bool:
+        """Undo a change of exactly `keys` that was posted `soon` and is not written yet; False when there is none."""
+
     def is_gone(self, owner: str) -> bool:
         """`owner` runs no more."""
 
@@ -92,6 +95,9 @@ class MemoryStore:
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         self.change(keys, change)
+
+    def take_back(self, keys: Sequence[str]) -> bool:
+        return False
 
     def is_gone(self, owner: str) -> bool:
         return False
@@ -119,7 +125,7 @@ class SharedStore:
         self._db: sqlite3.Connection | None = None
         self._inode = 0
         self._mine: dict[str, int] = {}
-        self._owed: list[tuple[Sequence[str], Change[None]]] = []
+        self._owed: list[tuple[tuple[str, ...], Change[None], bool]] = []  # the last: it may be taken back
         self._alive_at: dict[str, float] = {}
         self._away_since: float | None = None
         self._alone = False
@@ -153,14 +159,27 @@ class SharedStore:
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         with self._lock:
             if soon and self._is_alone():
-                self._owed.append((tuple(keys), change))
+                self._owed.append((tuple(keys), change, True))
                 self._try_later(_SOON_S)
                 return
             try:
                 self.change(keys, change)
             except StoreAway:
-                self._owed.append((tuple(keys), change))
+                self._owed.append((tuple(keys), change, False))
                 self._try_later()
+
+    def take_back(self, keys: Sequence[str]) -> bool:
+        with self._lock:
+            # Every now and then the record is to be seen all the same: it may be gone, or a newcomer may be there.
+            now = self._clock.monotonic()
+            if now < self._shut_until or now - self._looked_at >= _LOOK_S or not self._is_alone():
+                return False
+            wanted = tuple(keys)
+            for at in range(len(self._owed) - 1, -1, -1):
+                if self._owed[at][2] and self._owed[at][0] == wanted:
+                    del self._owed[at]
+                    return True
+            return False
 
     def is_gone(self, owner: str) -> bool:
         now = self._clock.monotonic()
@@ -208,7 +227,7 @@ class SharedStore:
         db.execute("BEGIN IMMEDIATE")
         try:
             owed = self._owed[:]
-            for owed_keys, owed_change in owed:
+            for owed_keys, owed_change, _ in owed:
                 self._apply(db, owed_keys, owed_change, now)
             result, _ = self._apply(db, keys, change, now)
             self._note_time(db, now)

@@ -16,6 +16,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, is_dataclass
 from typing import IO, Any
 
 _FALSE_STARTS = 3
@@ -181,10 +182,14 @@ class Boss:
 
     def say(self, word: Word) -> None:
         """A boss who is gone hears nothing."""
-        data = json.dumps(word, default=str).encode() + b"\n"
+        data = json.dumps(word, default=_as_json).encode() + b"\n"
         with self._lock, contextlib.suppress(OSError, ValueError):
             self._answers.write(data)
             self._answers.flush()
+
+
+def _as_json(value: Any) -> Any:
+    return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
 def _stop(grace_s: float) -> bytes:

@@ -17,15 +17,30 @@ from typing import Any
 
 from DocsToKG.ContentDownload.orchestrator.models import Job, JobState, LeasedJobDict, leased_job_dict
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import BadUrl, host_key
 from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.ledger.base import Enqueued, Fail, Finish, NewJob, Release
-from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.ledger.opening import open_ledger
 
 Artifact = Mapping[str, Any] | str
 _ACKNOWLEDGED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR)
 _DEFAULT_TTL_S = 600.0
 _CHUNK = 2000
+_ADDRESS = "url:"
+
+
+def first_host(artifact_id: str) -> str | None:
+    """The host that a work given by its address asks first, so that leasing goes round over hosts from the start.
+
+    None for all others: whom they ask first is an index, and which host has the file shows only then.
+    """
+    if not artifact_id.startswith(_ADDRESS):
+        return None
+    try:
+        return host_key(artifact_id.removeprefix(_ADDRESS)) or None
+    except BadUrl:
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +50,11 @@ class _Held:
 
 
 class WorkQueue:
-    """A queue of works at `path`, made where missing. `ledger` has what this face leaves out."""
+    """A queue of works at `path`, made where missing. `ledger` has what this face leaves out.
+
+    With `url` it is on that PostgreSQL server, and at `path` the workers of this machine only show that they live;
+    `listen_url` is the server itself where `url` is that of a pooler.
+    """
 
     def __init__(
         self,
@@ -44,8 +63,10 @@ class WorkQueue:
         *,
         clock: Clock | None = None,
         max_attempts: int = DEFAULT_MAX_ATTEMPTS,
+        url: str | None = None,
+        listen_url: str | None = None,
     ) -> None:
-        self.ledger = SqliteLedger(path, clock=clock, wal=wal_mode)
+        self.ledger = open_ledger(path, url=url, clock=clock, wal=wal_mode, listen_url=listen_url)
         self._max_attempts = max_attempts
         self._lock = threading.Lock()
         self._held: dict[int, _Held] = {}
@@ -78,7 +99,13 @@ class WorkQueue:
     def _enqueue_all(self, rows: Iterable[tuple[str, Artifact, str | None]]) -> list[Enqueued]:
         return self.ledger.enqueue_many(
             [
-                NewJob(artifact_id, artifact, resolver_hint=hint, max_attempts=self._max_attempts)
+                NewJob(
+                    artifact_id,
+                    artifact,
+                    resolver_hint=hint,
+                    max_attempts=self._max_attempts,
+                    host_key=first_host(artifact_id),
+                )
                 for artifact_id, artifact, hint in rows
             ]
         )

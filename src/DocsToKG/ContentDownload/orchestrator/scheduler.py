@@ -29,7 +29,9 @@ from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 
 _POLL_S = 1.0  # how long a wake-up from another process may go unnoticed
-_LOOK_S = 0.05  # how often to see whether a full house only waits
+# How often to see whether there is room for more. To be told of every job that begins or ends would cost each of them a
+# change of threads; the fresh ones that are held bridge the time. While nothing moves, looks become rarer.
+_FIRST_LOOK_S, _BUSY_LOOK_S, _LAST_LOOK_S = 0.002, 0.01, 0.05
 _FIRST_PAUSE_S = 0.02
 # Sending works away costs the ledger two rows each. What is not known yet is worth a look, though ever less often;
 # what was sent away for the same host before is not.
@@ -97,7 +99,7 @@ class Orchestrator:
         )
         self._run_token = CancelToken()
         self._lock = threading.Lock()
-        self._moved = threading.Condition(self._lock)  # a job ended, or the run is stopping
+        self._moved = threading.Condition(self._lock)  # the last job that was held ended, or the run is stopping
         self._held: dict[str, _Held] = {}
         self._ends = 0
         self._stopping = threading.Event()
@@ -159,6 +161,11 @@ class Orchestrator:
     def active(self) -> int:
         return self._frontier.active
 
+    @property
+    def held(self) -> int:
+        """Leases, those of parked jobs included."""
+        return len(self._held)
+
     def waits(self) -> dict[str, int]:
         """What parked jobs wait for, most first."""
         slow = self.pressure.words()
@@ -171,12 +178,16 @@ class Orchestrator:
     # loops
 
     def _dispatch(self) -> None:
+        pause_s, ends = _FIRST_LOOK_S, 0
         while not self._stopping.is_set():
-            room = self._frontier.room(most_live=self._lookahead, most_fresh=2 * self._workers, wait_s=_LOOK_S)
-            room = min(room, self._places()) if room > 0 else 0
+            room = self._room()
             if room <= 0:
                 self._make_room()
+                self._stopping.wait(pause_s)
+                pause_s = min(2 * pause_s, _LAST_LOOK_S if self._ends == ends else _BUSY_LOOK_S)
+                ends = self._ends
                 continue
+            pause_s = _FIRST_LOOK_S
             asked_at = self._clock.monotonic()
             jobs = self._ledger.lease(self.worker_id, room, self._ttl_s)
             self._watch.on_lease(jobs, self._clock.monotonic() - asked_at)
@@ -190,6 +201,7 @@ class Orchestrator:
             with self._lock:
                 held = dict(self._held)  # before the question: what is leased while it is answered is not lost
             still_ours = self._ledger.heartbeat(self.worker_id, self._ttl_s)
+            self._watch.on_heartbeat(len(still_ours))
             lost = [ours for lease, ours in held.items() if lease not in still_ours]
             for ours in lost:
                 ours.token.cancel()
@@ -210,7 +222,7 @@ class Orchestrator:
         known = True
         for crowded in self._frontier.crowds(self._lookahead // 2, waiting.__contains__):
             ours = waiting[crowded.cancel]
-            known &= ours.job.host_key == crowded.host
+            known &= ours.job.fence > 1 and ours.job.host_key == crowded.host  # leased before, and for this host
             ours.crowded = crowded
             ours.token.cancel()
         self._next_parting = self._clock.monotonic() + self._parting_pause_s
@@ -245,15 +257,18 @@ class Orchestrator:
         with self._lock:
             self._held.pop(job.lease_id, None)
             self._ends += 1
-            self._moved.notify_all()
+            if not self._held:
+                self._moved.notify_all()
 
     # waiting
 
-    def _places(self) -> int:
-        """How many more leases may be held; a job counts until the ledger has its end. Waits a while for one."""
-        with self._lock:
-            self._moved.wait_for(lambda: len(self._held) < self._allowed() or self._stopping.is_set(), _LOOK_S)
-            return self._allowed() - len(self._held)
+    def _room(self) -> int:
+        """How many more jobs to lease; a job counts until the ledger has its end. None until it is worth a question."""
+        spare, most_fresh = min(self._workers, self._lookahead // 8), 2 * self._workers
+        if self._frontier.room(most_live=self._lookahead - spare, most_fresh=max(2, most_fresh // 2)) <= 0:
+            return 0
+        room = self._frontier.room(most_live=self._lookahead, most_fresh=most_fresh)
+        return min(room, self._allowed() - len(self._held))
 
     def _allowed(self) -> int:
         """How many leases may be held now: fewer while the disk is slow."""

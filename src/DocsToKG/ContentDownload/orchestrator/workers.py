@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -79,19 +78,23 @@ class Worker:
         self._pressure = pressure or Pressure()
         self._monotonic = monotonic
         self._watch = watch or NullWatch()
+        self._works: dict[str, WorkArtifact] = {}  # by the leases under which they are worked on
 
     def steps(
         self, job: LeasedJob, cancel: CancelToken, on_begin: Callable[[], None] = lambda: None
     ) -> Steps[DownloadOutcome]:
         """The job's work. `on_begin` is told when it has met the network."""
-        steps = self._pipeline.steps(_artifact(job), self._context(job, cancel, on_begin))
+        work = self._works[job.lease_id] = _artifact(job)
+        steps = self._pipeline.steps(work, self._context(job, cancel, on_begin))
         return (yield from self._watch.steps(job, steps))
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
         """The whole job while the caller waits. None when the job itself failed; what stops the run is raised, after
         the job was given back."""
+        self._watch.on_job_start(job)
         try:
             ended = Ended(value=self._pipeline.process(_artifact(job), self._context(job, CancelToken())))
+            self._watch.on_work_end(job, ended.value)
         except Exception as error:
             ended = Ended(error=error)
         self.close_job(job, ended)
@@ -102,20 +105,22 @@ class Worker:
     def _context(self, job: LeasedJob, cancel: CancelToken, told: Callable[[], None] = lambda: None) -> JobContext:
         """A job counts as begun once it has met the network: one that only stood before a gate when its process died
         is no suspect. Until then its stage is not worth a write."""
-        stage = ["scheduled"]
-        begun = threading.Event()
+        stage, begun = "scheduled", False
 
         def on_stage(name: str) -> None:
-            stage[0] = name
-            if begun.is_set():
+            nonlocal stage
+            stage = name
+            self._watch.on_stage(job, name)
+            if begun:
                 self._progress(job, name)
 
         def on_begin() -> None:
-            begun.set()
+            nonlocal begun
+            begun = True
             told()
-            self._progress(job, stage[0])
+            self._progress(job, stage)
 
-        return JobContext(cancel, on_stage=on_stage, on_begin=on_begin)
+        return JobContext(cancel, on_stage=on_stage, on_begin=on_begin, is_first=job.fence == 1)
 
     def close_job(
         self,
@@ -127,20 +132,20 @@ class Worker:
     ) -> None:
         """Record how the job ended, then tell the ledger; `then` follows when the ledger has answered. A job that was
         called off because it was `crowded` out goes back with its host and the time it would have waited."""
-        error = ended.error
+        error, work = ended.error, self._works.pop(job.lease_id, None)
         if error is None:
-            self._record(job, ended, then)
+            self._record(job, work, ended, then)
         elif isinstance(error, Cancelled | RunError):
             release = _given_back(job, error, crowded)
             answer = tell_end(self._watch, job, release, self._ledger.submit_release(release))
             answer.add_done_callback(lambda done: self._settle(done, then))
         else:
-            self._record(job, Ended(value=_fault(error)), then)
+            self._record(job, work, Ended(value=_fault(error)), then)
 
-    def _record(self, job: LeasedJob, ended: Ended, then: Callable[[], None]) -> None:
+    def _record(self, job: LeasedJob, work: WorkArtifact | None, ended: Ended, then: Callable[[], None]) -> None:
         outcome: DownloadOutcome = ended.value
         record = ManifestRecord.of(
-            _readable(job),
+            work or _readable(job),
             outcome,
             attempt=job.attempts + 1,
             lease_id=job.lease_id,

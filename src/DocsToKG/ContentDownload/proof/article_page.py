@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from itertools import islice
-from pathlib import Path
 from typing import BinaryIO
 
 from lxml import etree
@@ -20,6 +19,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.facts import TextFacts
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
 from DocsToKG.ContentDownload.proof.imprint import find_dois
+from DocsToKG.ContentDownload.proof.source import Source, open_source
 from DocsToKG.ContentDownload.resolvers.html_page import MAX_PAGE_BYTES, HtmlPage, parse_html, words_of
 
 # Beside the abstract, which is not counted, an abstract page shows a few hundred characters of prose (a plain-language
@@ -74,9 +74,9 @@ _SECTION = re.compile(
 )
 
 
-def prove_html(path: Path, *, url: str, headers: Mapping[str, str]) -> TextFacts:
+def prove_html(source: Source, *, url: str, headers: Mapping[str, str]) -> TextFacts:
     """Raise `CandidateRejected` with the reason unless the page shows an article's whole text."""
-    with path.open("rb") as file:
+    with open_source(source) as file:
         body = file.read(MAX_PAGE_BYTES)
         if not body.strip():
             raise CandidateRejected(Reason.EMPTY_BODY, "no bytes came")

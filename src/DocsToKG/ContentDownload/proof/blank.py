@@ -6,22 +6,23 @@ other look into a file; nothing raises because of what a file holds.
 
 from __future__ import annotations
 
+import io
 import re
-from pathlib import Path
 
 import pikepdf
 
 from DocsToKG.ContentDownload.proof.imprint import PAGE_BYTES, inflate
+from DocsToKG.ContentDownload.proof.source import Source
 
 _STREAMS = 50
 # Text, pictures, shadings, and the ends of paths that are filled or drawn.
 _PAINTS = re.compile(rb"(?<![^\s\])>])(?:Tj|TJ|'|\"|Do|BI|sh|[fF]\*?|[bB]\*?|[sS])(?![^\s\[(<])")
 
 
-def shows_nothing(path: Path) -> bool:
+def shows_nothing(source: Source) -> bool:
     """The file has one page, and nothing whatever is painted on it."""
     try:
-        with pikepdf.open(path) as pdf:
+        with pikepdf.open(io.BytesIO(source) if isinstance(source, bytes) else source) as pdf:
             return len(pdf.pages) == 1 and _is_empty(pdf.pages[0].obj)
     except Exception:  # the parser raises whatever a broken object provokes; then the page is not known
         return False

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
@@ -22,6 +21,7 @@ from DocsToKG.ContentDownload.proof.identity import judge_identity, judge_number
 from DocsToKG.ContentDownload.proof.jats import prove_xml
 from DocsToKG.ContentDownload.proof.notices import judge_notice, judge_own_title
 from DocsToKG.ContentDownload.proof.pdf import prove_pdf
+from DocsToKG.ContentDownload.proof.source import Source, head_of
 from DocsToKG.ContentDownload.proof.stand_ins import judge_stand_in
 
 _VOLUME_NOTE = "may be the whole volume that the paper is in"
@@ -29,9 +29,11 @@ _VOLUME_NOTE = "may be the whole volume that the paper is in"
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """Bytes on the disk with their digests, and what the server said of them. Header names are lower case."""
+    """Bytes with their digests, and what the server said of them. Header names are lower case.
 
-    path: Path
+    A digest that nobody has made is empty; it is made where somebody states one to compare with."""
+
+    file: Source
     md5: str
     sha256: str
     url: str
@@ -42,19 +44,20 @@ def check_digests(plan: DownloadPlan, came: Came, inner: Came | None = None) -> 
     """Raise `checksum-mismatch` when a stated digest differs. `inner` is the file inside, when it came wrapped:
     a server's headers speak of the bytes it sent, a repository's record may mean either."""
     try:
-        check_published(plan.checksum, md5=came.md5, sha256=came.sha256, path=came.path)
+        check_published(plan.checksum, md5=came.md5, sha256=came.sha256, file=came.file)
     except CandidateRejected:
         if inner is None:
             raise
-        check_published(plan.checksum, md5=inner.md5, sha256=inner.sha256, path=inner.path)
-    check_headers(came.headers, md5=came.md5, sha256=came.sha256, url=came.url, path=came.path)
+        check_published(plan.checksum, md5=inner.md5, sha256=inner.sha256, file=inner.file)
+    check_headers(came.headers, md5=came.md5, sha256=came.sha256, url=came.url, file=came.file)
 
 
-def actual_form(expected: Form, path: Path, *, formats: Sequence[str]) -> Form:
+def actual_form(expected: Form, file: Source, *, formats: Sequence[str]) -> Form:
     """The form of the bytes. A PDF in answer to another form is welcome where PDFs are; other surprises are not."""
-    with path.open("rb") as file:
-        head = file.read(HEADER_BYTES)
-    if expected is PDF or not has_pdf_header(head) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
+    if expected is PDF:
+        return expected
+    head = head_of(file, HEADER_BYTES)
+    if not has_pdf_header(head) or head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
         return expected
     if PDF.name not in formats:
         raise CandidateRejected(Reason.UNEXPECTED_CT, f"a PDF, where {expected.name} was promised")
@@ -68,7 +71,7 @@ def prove(
     if form is XML:
         return _prove_xml(plan, work, came)
     if form is HTML:
-        page = prove_html(came.path, url=came.url, headers=came.headers)
+        page = prove_html(came.file, url=came.url, headers=came.headers)
         judge_own_title(page, work)
         require_identity(page, work)
         return page
@@ -76,8 +79,8 @@ def prove(
 
 
 def _prove_pdf(plan: DownloadPlan, work: WorkArtifact, came: Came, min_bytes: int) -> PdfFacts:
-    facts = prove_pdf(came.path, min_bytes=min_bytes, url=came.url, headers=came.headers)
-    if facts.pages == 1 and not facts.first_page and not facts.partly_read and shows_nothing(came.path):
+    facts = prove_pdf(came.file, min_bytes=min_bytes, url=came.url, headers=came.headers)
+    if facts.pages == 1 and not facts.first_page and not facts.partly_read and shows_nothing(came.file):
         raise CandidateRejected(Reason.STUB, "one empty page")
     judge_identity(facts, work, page_doi=plan.page_doi)
     judge_stand_in(facts, work, urls=(plan.url, came.url))
@@ -88,7 +91,7 @@ def _prove_pdf(plan: DownloadPlan, work: WorkArtifact, came: Came, min_bytes: in
 
 
 def _prove_xml(plan: DownloadPlan, work: WorkArtifact, came: Came) -> TextFacts:
-    article = prove_xml(came.path, url=came.url, headers=came.headers)
+    article = prove_xml(came.file, url=came.url, headers=came.headers)
     judge_identity(article, work, page_doi=plan.page_doi)
     judge_own_title(article, work)
     judge_numbers(article, work)

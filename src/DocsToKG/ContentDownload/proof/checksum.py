@@ -12,11 +12,11 @@ import binascii
 import hashlib
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.source import Source, open_source
 
 _HEX = re.compile(r"(?:[0-9a-f]{2}){16,64}", re.ASCII)
 _BYTES = {"md5": 16, "sha1": 20, "sha256": 32, "sha512": 64}
@@ -27,12 +27,13 @@ _NAMES = {
 }  # fmt: skip
 # `Digest: SHA-256=<base64>, MD5=<base64>` (RFC 3230) and `Repr-Digest: sha-256=:<base64>:` (RFC 9530).
 _ITEM = re.compile(r"\s*([A-Za-z0-9-]{1,20})=:?([A-Za-z0-9+/=]{1,200}):?\s*")
+_MD5_ETAG = re.compile(r'"[0-9a-fA-F]{32}"')
 
 
-def check_published(checksum: str | None, *, md5: str, sha256: str, path: Path | None = None) -> None:
+def check_published(checksum: str | None, *, md5: str, sha256: str, file: Source | None = None) -> None:
     """Compare with a digest from a repository's record: `md5:<hex>`, `sha1:<hex>`, ... or the bare hex.
 
-    `path` is the file, for digests that nobody computed while it came; without it they are passed over.
+    `file` is for digests that nobody computed while it came; without it they are passed over.
     """
     name, _, value = (checksum or "").strip().lower().rpartition(":")
     if not _HEX.fullmatch(value):
@@ -40,22 +41,22 @@ def check_published(checksum: str | None, *, md5: str, sha256: str, path: Path |
     by_length = _BY_LENGTH.get(len(value))
     algorithm = _NAMES.get(name) if name else by_length
     if algorithm is not None and algorithm == by_length:
-        _compare("published record", algorithm, value, {"md5": md5, "sha256": sha256}, path)
+        _compare("published record", algorithm, value, {"md5": md5, "sha256": sha256}, file)
 
 
-def check_headers(headers: Mapping[str, str], md5: str, sha256: str, url: str, path: Path | None = None) -> None:
+def check_headers(headers: Mapping[str, str], md5: str, sha256: str, url: str, file: Source | None = None) -> None:
     """Compare with every digest the answer's headers state about the bytes. Header names are lower case."""
     # These digests are of the bytes as sent; once they were decoded there is nothing to compare.
     if headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
         return
     for header, algorithm, value in _stated(headers, url):
-        _compare(f"header {header}", algorithm, value, {"md5": md5, "sha256": sha256}, path)
+        _compare(f"header {header}", algorithm, value, {"md5": md5, "sha256": sha256}, file)
 
 
 def _stated(headers: Mapping[str, str], url: str) -> Iterator[tuple[str, str, str]]:
     """(header, algorithm, hex) of each readable digest."""
     for header in ("digest", "repr-digest", "content-digest"):
-        for item in headers.get(header, "")[:2000].split(","):
+        for item in headers[header][:2000].split(",") if header in headers else ():
             match = _ITEM.fullmatch(item)
             if match and (algorithm := _NAMES.get(match[1].lower())):
                 yield from _readable(header, algorithm, match[2])
@@ -71,6 +72,8 @@ def _stated(headers: Mapping[str, str], url: str) -> Iterator[tuple[str, str, st
 
 def _readable(header: str, algorithm: str, text: str) -> Iterator[tuple[str, str, str]]:
     text = text.strip()
+    if not text:
+        return
     # Some servers write hex where base64 belongs.
     if len(text) == 2 * _BYTES[algorithm] and _HEX.fullmatch(text.lower()):
         yield header, algorithm, text.lower()
@@ -85,20 +88,22 @@ def _readable(header: str, algorithm: str, text: str) -> Iterator[tuple[str, str
 
 def _etag_is_md5(headers: Mapping[str, str], url: str) -> bool:
     """Only S3 makes the ETag the MD5, and not for multipart uploads (a dash) or objects under a customer's key."""
-    host = (urlsplit(url).hostname or "").lower()
     etag = headers.get("etag", "")
+    if not _MD5_ETAG.fullmatch(etag):
+        return False
+    host = (urlsplit(url).hostname or "").lower()
     encrypted = headers.get("x-amz-server-side-encryption", "").lower().startswith("aws:kms")
     customer_key = "x-amz-server-side-encryption-customer-algorithm" in headers
     s3 = host == "amazonaws.com" or host.endswith((".amazonaws.com", ".amazonaws.com.cn"))
-    return s3 and not encrypted and not customer_key and bool(re.fullmatch(r'"[0-9a-fA-F]{32}"', etag))
+    return s3 and not encrypted and not customer_key
 
 
-def _compare(where: str, algorithm: str, stated: str, known: Mapping[str, str], path: Path | None) -> None:
-    ours = known.get(algorithm) or (_digest(path, algorithm) if path is not None else None)
+def _compare(where: str, algorithm: str, stated: str, known: Mapping[str, str], file: Source | None) -> None:
+    ours = known.get(algorithm) or (_digest(file, algorithm) if file is not None else None)
     if ours is not None and stated != ours:
         raise CandidateRejected(Reason.CHECKSUM_MISMATCH, f"{where} states {algorithm} {stated}, the bytes have {ours}")
 
 
-def _digest(path: Path, algorithm: str) -> str:
-    with path.open("rb") as file:
+def _digest(source: Source, algorithm: str) -> str:
+    with open_source(source) as file:
         return hashlib.file_digest(file, algorithm).hexdigest()

@@ -8,7 +8,6 @@ an abstract alone is not a paper.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from xml.parsers.expat import ExpatError, ParserCreate
 
 from DocsToKG.ContentDownload.api.types import Reason
@@ -16,6 +15,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.facts import TextFacts
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
 from DocsToKG.ContentDownload.proof.imprint import find_dois
+from DocsToKG.ContentDownload.proof.source import Source, open_source
 
 # A scanned article has a body too, with a line about its page images in it. The shortest letters are longer.
 MIN_BODY_CHARS = 300
@@ -29,9 +29,9 @@ _ID = ("front", "article-meta", "article-id")
 _TITLE = ("front", "article-meta", "title-group", "article-title")
 
 
-def prove_xml(path: Path, *, url: str | None = None, headers: Mapping[str, str] | None = None) -> TextFacts:
+def prove_xml(source: Source, *, url: str | None = None, headers: Mapping[str, str] | None = None) -> TextFacts:
     """Raise `CandidateRejected` with the reason unless the file is a whole article with its text."""
-    with path.open("rb") as file:
+    with open_source(source) as file:
         head = file.read(HEAD_BYTES)
         if not head:
             raise CandidateRejected(Reason.EMPTY_BODY, "no bytes came")

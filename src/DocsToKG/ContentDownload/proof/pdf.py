@@ -9,9 +9,10 @@ to; an encrypted file is a valid one, flagged.
 from __future__ import annotations
 
 import functools
+import io
+import re
 import zlib
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import BinaryIO
 
 import pikepdf
@@ -23,6 +24,7 @@ from DocsToKG.ContentDownload.proof.facts import PdfFacts
 from DocsToKG.ContentDownload.proof.forms import GZIP_MAGIC, foreign_kind, has_pdf_header
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
 from DocsToKG.ContentDownload.proof.imprint import Imprint, read_imprint
+from DocsToKG.ContentDownload.proof.source import Source, head_of, open_source, size_of
 
 __all__ = ["MIN_PDF_BYTES", "PdfFacts", "bound_parser", "is_gzip", "prove_pdf", "unwrap_gzip"]
 
@@ -32,10 +34,11 @@ _NOTES = 20
 _NOTE_CHARS = 300
 _CHUNK = 64 * 1024
 _GZIP_WRAPPER = zlib.MAX_WBITS | 16
+_IN_MEMORY = re.compile(r"stream <_io\.BytesIO object at 0x[0-9a-f]+>")
 
 
 def prove_pdf(
-    path: Path,
+    source: Source,
     *,
     min_bytes: int = MIN_PDF_BYTES,
     content_type: str | None = None,
@@ -43,27 +46,26 @@ def prove_pdf(
     headers: Mapping[str, str] | None = None,
 ) -> PdfFacts:
     """Raise `CandidateRejected` with the reason unless the file is a whole PDF."""
-    size = path.stat().st_size
+    size = size_of(source)
     if size == 0:
         raise CandidateRejected(Reason.EMPTY_BODY, "no bytes came")
-    with path.open("rb") as file:
+    with open_source(source) as file:
         head = file.read(HEAD_BYTES)
         page_kind = classify_body(head, content_type=content_type, url=url, headers=headers)
         ends = _check_bytes(file, size, head, page_kind, min_bytes)
-    return _parse(path, ends)
+    return _parse(source, ends)
 
 
-def is_gzip(path: Path) -> bool:
+def is_gzip(source: Source) -> bool:
     """Some servers forget to say that they compressed the file."""
-    with path.open("rb") as file:
-        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+    return head_of(source, len(GZIP_MAGIC)) == GZIP_MAGIC
 
 
-def unwrap_gzip(path: Path, *, max_bytes: int) -> Iterator[bytes]:
+def unwrap_gzip(source: Source, *, max_bytes: int) -> Iterator[bytes]:
     """The inner file in pieces, for a fresh temp file; raises `too-large` past `max_bytes`, `truncated` on a cut."""
     inflater = zlib.decompressobj(_GZIP_WRAPPER)
     total = 0
-    with path.open("rb") as file:
+    with open_source(source) as file:
         while not inflater.eof:
             piece = _next_piece(inflater, file)
             total += len(piece)
@@ -100,25 +102,26 @@ def _check_bytes(file: BinaryIO, size: int, head: bytes, page_kind: Reason | Non
         raise
 
 
-def _parse(path: Path, ends: Ends) -> PdfFacts:
+def _parse(source: Source, ends: Ends) -> PdfFacts:
     bound_parser()
+    file = io.BytesIO(source) if isinstance(source, bytes) else source
     try:
-        with pikepdf.open(path, inherit_page_attributes=False) as pdf:
-            return _facts(pdf, ends, path)
+        with pikepdf.open(file, inherit_page_attributes=False) as pdf:
+            return _facts(pdf, ends, source)
     except CandidateRejected:
         raise
     except Exception as error:  # the parser raises whatever a broken object provokes; none of it is a paper
-        note = _note(str(error), path)
+        note = _note(str(error), source)
         # A password, or a kind of encryption the parser does not know: the file is whole and keeps its secret.
         if isinstance(error, pikepdf.PasswordError) or "encryption" in note:
             return PdfFacts(None, True, ends.linearized, (note,), (), None, ends.version)
         raise CandidateRejected(Reason.CORRUPT_PDF, note) from error
 
 
-def _facts(pdf: pikepdf.Pdf, ends: Ends, path: Path) -> PdfFacts:
+def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source) -> PdfFacts:
     # Opening has walked the page tree: loops, and trees deeper than any writer's, raised there.
     count = len(pdf.pages)
-    notes = [_note(str(warning), path) for warning in pdf.get_warnings()]
+    notes = [_note(str(warning), source) for warning in pdf.get_warnings()]
     repaired = any("reconstruct" in note for note in notes)
     if repaired and ends.short:
         raise CandidateRejected(Reason.TRUNCATED, "smaller than its own linearization says, and its index is broken")
@@ -151,9 +154,10 @@ def _told(
     )
 
 
-def _note(text: str, path: Path) -> str:
-    """A parser's message without the temp file's path in it."""
-    return text.replace(str(path), "file")[:_NOTE_CHARS]
+def _note(text: str, source: Source) -> str:
+    """A parser's message without the temp file's path, or the place of the bytes in memory, in it."""
+    nameless = _IN_MEMORY.sub("file", text) if isinstance(source, bytes) else text.replace(str(source), "file")
+    return nameless[:_NOTE_CHARS]
 
 
 @functools.cache

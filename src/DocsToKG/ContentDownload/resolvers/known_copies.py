@@ -31,12 +31,15 @@ class CopyFacts:
     host_type: str | None = None
 
 
+_NOTHING = CopyFacts()
+
+
 def said_of_copies(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) -> dict[str, Any]:
     """The metadata by which the other sources learn what `source` says; the first word about an address holds."""
     told: dict[str, dict[str, str]] = {}
     for address, facts in copies:
         key = _key(address) if address is not None else None
-        if key is not None and facts != CopyFacts() and len(told) < _MOST:
+        if key is not None and facts != _NOTHING and len(told) < _MOST:
             told.setdefault(key, {name: text for name, text in _fields(facts).items() if text is not None})
     return {f"{_SAID}{source}": told} if told else {}
 
@@ -48,17 +51,20 @@ def said_of_plans(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
 
 def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:
     """What was said of the copy at the first of `addresses` that anybody spoke of."""
-    for key in filter(None, map(_key, addresses)):
-        for told in _entries(work, _SAID):
+    entries = list(_entries(work, _SAID))
+    for key in filter(None, map(_key, addresses if entries else ())):
+        for told in entries:
             said = told.get(key)
             if isinstance(said, Mapping):
                 texts = {name: text for name in _NAMES if isinstance(text := said.get(name), str)}
                 return CopyFacts(**texts)
-    return CopyFacts()
+    return _NOTHING
 
 
 def as_known(plan: DownloadPlan, facts: CopyFacts) -> DownloadPlan:
     """The plan with its gaps filled by what is known of its copy."""
+    if facts == _NOTHING:
+        return plan
     return replace(
         plan,
         version=plan.version or facts.version,

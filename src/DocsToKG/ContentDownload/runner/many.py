@@ -10,7 +10,7 @@ import pickle
 import sys
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +22,10 @@ from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.order import Order
+from DocsToKG.ContentDownload.telemetry.spans import view_of
 from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.ledger.opening import AnyLedger
 from DocsToKG.Orchestrator.services.presence import free_dead
 
 _LOOK_S = 0.1
@@ -39,7 +40,7 @@ class ManyProcesses:
     def __init__(
         self,
         cfg: ContentDownloadConfig,
-        ledger: SqliteLedger,
+        ledger: AnyLedger,
         parts: Parts,
         *,
         keep_open: Sequence[int],
@@ -48,6 +49,9 @@ class ManyProcesses:
     ) -> None:
         self._ledger = ledger
         self._telemetry = parts.telemetry
+        self._watching = parts.watching
+        self._held: dict[Member, int] = {}  # leases, as each process said last
+        self._hide: Callable[[], None] = lambda: None
         self._on_outcome = on_outcome
         self._clock = clock
         self._failure: BaseException | None = None
@@ -68,6 +72,14 @@ class ManyProcesses:
         parts.telemetry.on_failure(self._fail)
 
     def start(self) -> None:
+        view = view_of(
+            self._ledger,
+            held=lambda: sum(self._held.get(member, 0) for member in self.crew.members),
+            active=lambda: self.active,
+            clock=self._clock,
+            processes=lambda: len(self.crew.members),
+        )
+        self._hide = self._watching.watch.show(view)
         self.crew.start()
         self._follower.start()
 
@@ -78,6 +90,7 @@ class ManyProcesses:
             self.crew.stop(grace_s)
         finally:
             self._over.set()
+            self._hide()
         self._follower.join()
         self._free()
         if self._failure is not None:
@@ -133,6 +146,9 @@ class ManyProcesses:
         if "outcome" in word:
             work_id, fields = word["outcome"]
             self._on_outcome(work_id, DownloadOutcome(**fields))
+        if "figures" in word:
+            self._held[member] = word["held"]
+            self._watching.hear(word["figures"])
         for note in word.get("notes", ()):
             self._telemetry.note(note)
         self._moved.set()

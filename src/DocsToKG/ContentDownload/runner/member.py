@@ -10,7 +10,6 @@ import pickle
 import signal
 import sys
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome
@@ -56,14 +55,16 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
         relative_path=parts.recorded_path,
         worker_id=worker_id,
         on_outcome=lambda work_id, outcome: boss.say({"outcome": [work_id, _plain(outcome)]}),
+        watch=parts.watching.watch,
     )
     parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
-    serve(orchestrator, boss)
+    with parts.watching.telling(boss.say, lambda: {"held": orchestrator.held}):
+        serve(orchestrator, boss)
     return parts.telemetry
 
 
 def _plain(outcome: DownloadOutcome) -> dict[str, Any]:
-    return asdict(outcome)
+    return {name: getattr(outcome, name) for name in outcome.__slots__}
 
 
 def _give_back(queue: WorkQueue, worker_id: str) -> None:

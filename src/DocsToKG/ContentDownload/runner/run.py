@@ -21,11 +21,12 @@ from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.config.settle import merge
 from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
-from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue, first_host
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
 from DocsToKG.ContentDownload.run_folder import RunFolder, SavedRun
+from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.listing import Listing
 from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits
 from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilent
@@ -68,6 +69,7 @@ class DownloadRun:
         self._before: dict[str, int] | None = None  # of the ledger, when several processes began
         self._listing: Listing | None = None
         self.hit_byte_limit = False
+        self.repeated = 0
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
@@ -98,6 +100,11 @@ class DownloadRun:
     def repairs(self) -> tuple[str, ...]:
         """What was put right in the record when it was opened."""
         return tuple(str(repair) for repair in self._parts.telemetry.repairs)
+
+    @property
+    def metrics_address(self) -> str | None:
+        """Where the figures of this run are served, if they are."""
+        return self._parts.watching.address
 
     def remember(self, config_file: str | None, overrides: Mapping[str, Any]) -> None:
         """Write down how this run was started, so that `resume`, `report` and `catalog` find everything."""
@@ -208,6 +215,7 @@ class DownloadRun:
             worker_id=self._worker_id,
             on_outcome=self._on_outcome,
             clock=self._clock,
+            watch=self._parts.watching.watch,
         )
         self._parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
         return orchestrator
@@ -271,11 +279,27 @@ class DownloadRun:
         self._parts.telemetry.flush()
         return self._parts.catalog.figures(self._parts.telemetry.run_id)
 
-    def take_up(self, *, verify: bool = False, again: str | None = None) -> int:
+    def take_up(self, *, verify: bool = False, again: Again | None = None) -> int:
         """Take up what this folder was asked for: `verify` hashes the stored files and repeats what is damaged, `again`
-        repeats all works that are `failed`, `ok` or `skipped`. Returns how many works there are."""
-        TakingUp(ledger=self._queue.ledger, parts=self._parts).requeue(verify=verify, again=again)
+        repeats works that have ended, `repeated` of them. Returns how many works there are."""
+        self.repeated = TakingUp(ledger=self._queue.ledger, parts=self._parts).requeue(verify=verify, again=again)
         self._listing = Listing.of(self.folder)
+        return self._count_ledger()
+
+    def repair(self, work_ids: Iterable[str]) -> None:
+        """Queue works again whose stored file is damaged or gone; what is fetched is the run's to decide."""
+        unknown = TakingUp(ledger=self._queue.ledger, parts=self._parts).repair(work_ids)
+        self._parts.refetch.update(unknown)
+        works = [line.work for line in coerce_works(unknown) if line.work is not None]
+        self._enqueue_batch(works, retry_failed=True)
+        self._count_ledger()
+
+    def lacking(self, work_ids: Iterable[str]) -> list[str]:
+        """Those of the works that have no file in its place, in its full size."""
+        self._parts.telemetry.flush()
+        return [work_id for work_id in work_ids if not self._parts.is_there(work_id)]
+
+    def _count_ledger(self) -> int:
         stats = self._queue.ledger.stats()
         with self._tally_lock:
             self._tally.total = stats["total"]
@@ -330,8 +354,17 @@ class DownloadRun:
 
     def _enqueue_batch(self, works: list[WorkArtifact], retry_failed: bool) -> None:
         ledger, taking_up = self._queue.ledger, TakingUp(ledger=self._queue.ledger, parts=self._parts)
-        attempts = self._cfg.orchestrator.max_job_attempts
-        jobs = [NewJob(work.work_id, work.to_dict(), max_attempts=attempts) for work in works]
+        attempts, trace = self._cfg.orchestrator.max_job_attempts, self._parts.watching.watch.enqueued
+        jobs = [
+            NewJob(
+                work.work_id,
+                work.to_dict(),
+                max_attempts=attempts,
+                host_key=first_host(work.work_id),
+                trace_context=trace(work.work_id),
+            )
+            for work in works
+        ]
         known = [entry for entry in ledger.enqueue_many(jobs, actor="pull") if not entry.created]
         standing = {entry.job_id: taking_up.standing(entry) for entry in known}
         gone = [job_id for job_id, how in standing.items() if how == "gone"]
@@ -388,11 +421,18 @@ class DownloadRun:
         return ResultRow(0, "", work.work_id, ending, path, reason)
 
 
-def run_queue(cfg: ContentDownloadConfig, *, drain: bool, on_outcome: OnOutcome | None = None) -> int:
+def run_queue(
+    cfg: ContentDownloadConfig,
+    *,
+    drain: bool,
+    on_outcome: OnOutcome | None = None,
+    on_start: Callable[[DownloadRun], None] = lambda run: None,
+) -> int:
     """Work on the configured queue: until interrupted, or until it is drained. Returns the exit code."""
     with DownloadRun(cfg, on_outcome=on_outcome) as run:
         run.remember(None, {})
         run.start()
+        on_start(run)
         with suppress(KeyboardInterrupt):
             run.wait() if drain else run.wait_for_failure()
         run.stop()

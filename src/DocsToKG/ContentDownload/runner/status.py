@@ -35,21 +35,22 @@ class RunResult:
     rows: tuple[ResultRow, ...]
     successful: int  # works whose file is there, also from earlier runs
     already: int  # of these, obtained before this run
-    failed: int
+    failed: int  # what robots.txt forbids is no failure: see `skipped`
     pending: int  # not begun or not finished: the run was stopped
     invalid: int  # lines that name no work
     folder: Path  # of the record
     files: Path  # the storage root
     left_out: int = 0  # by the user's own filters
+    skipped: int = 0  # works that their owners do not want fetched
 
     @property
     def total_processed(self) -> int:
-        return self.successful + self.failed
+        return self.successful + self.failed + self.skipped
 
     @property
     def complete(self) -> bool:
         """Every line was obtained, already there, or left out on purpose."""
-        return not (self.failed or self.pending or self.invalid)
+        return not (self.failed or self.skipped or self.pending or self.invalid)
 
 
 @dataclass(slots=True)
@@ -71,12 +72,13 @@ def counted(rows: Collection[ResultRow], fetched: Collection[str], folder: Path,
         rows=tuple(rows),
         successful=ends.count(OutcomeClass.SUCCESS),
         already=len(already),
-        failed=ends.count(OutcomeClass.ERROR) + ends.count(OutcomeClass.SKIP) - left_out,
+        failed=ends.count(OutcomeClass.ERROR),
         pending=ends.count("pending"),
         invalid=ends.count("invalid"),
         folder=folder,
         files=files,
         left_out=left_out,
+        skipped=ends.count(OutcomeClass.SKIP) - left_out,
     )
 
 

@@ -5,17 +5,18 @@ Knows how a known work stands (open, held, gone, missed) and how a stored file i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from DocsToKG.ContentDownload.bootstrap import Parts
+from DocsToKG.ContentDownload.catalog.store import Download
+from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.rows import ENDED, missed_for_now
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Enqueued, JobRecord, Ledger
 
 _BATCH = 500
 _NOT_THE_JOBS_FAULT = ("worker_lost", "lease_expired")
-_BY_WORD = {"failed": JobState.ERROR, "ok": JobState.DONE, "skipped": JobState.SKIPPED}
 
 
 class TakingUp:
@@ -35,16 +36,16 @@ class TakingUp:
         well = entry.state in (JobState.DONE, JobState.SKIPPED)
         return "held" if well and self._parts.is_there(entry.artifact_id) else "gone"
 
-    def requeue(self, *, verify: bool, again: str | None) -> None:
+    def requeue(self, *, verify: bool, again: Again | None) -> int:
         """What lost its worker or its file comes back, and what was missed only because a service was away; `verify`
-        hashes the stored files and repeats what is damaged, `again` repeats all works that are `failed`, `ok` or
-        `skipped`."""
+        hashes the stored files and repeats what is damaged, `again` repeats works that have ended: returns how many."""
+        repeated = 0
         for page in self._pages(JobState.ERROR):
             lost = [job for job in page if (job.last_error or "").startswith(_NOT_THE_JOBS_FAULT)]
             self._retry(lost, JobState.ERROR, "its worker was lost")
             self._retry([job for job in page if missed_for_now(job)], JobState.ERROR, "a service was away")
         if again is not None:
-            self._repeat(list(self._jobs(_BY_WORD[again])), _BY_WORD[again], f"repeat {again}")
+            repeated = self._once_more(again)
         for state in (JobState.DONE, JobState.SKIPPED):
             if verify:
                 damaged = [job for job in self._jobs(state) if not self._is_whole(job)]
@@ -54,6 +55,29 @@ class TakingUp:
                 self._retry(gone, state, "the file is gone")
         # What is known to be damaged is on record before its repaired copy can be.
         self._parts.telemetry.flush()
+        return repeated
+
+    def _once_more(self, again: Again) -> int:
+        self._parts.telemetry.flush()
+        works, count = again.works(self._parts.catalog), 0
+        for state in again.states:
+            jobs = [job for job in self._jobs(state) if works is None or job.artifact_id in works]
+            self._repeat(jobs, state, f"repeat {state}")
+            count += len(jobs)
+        return count
+
+    def repair(self, work_ids: Iterable[str]) -> list[str]:
+        """Queue those works again whose file is not whole; a name that was lost is given back at once. Returns the
+        works that no job is known of."""
+        unknown = []
+        for work_id in work_ids:
+            job = self._ledger.find(work_id)
+            if job is None:
+                unknown.append(work_id)
+            elif job.state in ENDED and not all(map(self._restored, self._parts.catalog.downloads_of(work_id)[:1])):
+                self._repeat([job], job.state, "the file is damaged or gone")
+        self._parts.telemetry.flush()
+        return unknown
 
     def _jobs(self, state: JobState) -> Iterator[JobRecord]:
         return chain.from_iterable(self._pages(state))
@@ -76,9 +100,13 @@ class TakingUp:
 
     def _is_whole(self, job: JobRecord) -> bool:
         """The work's file is there and hashes to its digest. A lost name is given back; damaged bytes are dropped."""
-        found, store = self._parts.catalog.find_download(job.artifact_id), self._parts.store
+        found = self._parts.catalog.find_download(job.artifact_id)
         if found is None:
             return job.state != JobState.DONE  # a work that was skipped has no file to verify
+        return self._restored(found)
+
+    def _restored(self, found: Download) -> bool:
+        store = self._parts.store
         if not store.at(found.path).exists():
             store.adopt(found.sha256, found.path)
         intact = store.verify(found.sha256, found.path)

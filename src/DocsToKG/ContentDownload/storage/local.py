@@ -1,9 +1,9 @@
-"""Temp file, proof elsewhere, then into the store: the local disk.
+"""Bytes, proof elsewhere, then into the store: the local disk.
 
-Knows temp files that are locked while they live, the content-addressed store, the names people
-read, and when the disk must be told to keep what it has. Does not know what the bytes mean.
-Promises: no reader ever sees a part of a file; a stored object is never replaced by other bytes;
-a kill at any point leaves at most temp files, which the next `prepare` removes.
+Knows temporary files, the content-addressed store, the names people read, and when the disk must be told to keep what
+it has. Does not know what the bytes mean. Promises: no reader ever sees a part of a file; a stored object is never
+replaced by other bytes; what was stored survives a power cut; a kill at any point leaves at most temp files, which the
+next `prepare` removes.
 """
 
 from __future__ import annotations
@@ -16,27 +16,25 @@ import os
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO, Literal
+from typing import BinaryIO
 from uuid import uuid4
 
 from DocsToKG.ContentDownload.errors import DiskFull, StorageError
-from DocsToKG.ContentDownload.storage.cas import cas_path
-from DocsToKG.ContentDownload.storage.paths import inside, numbered
+from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
+from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, open_unnamed, sync_folder
+from DocsToKG.ContentDownload.storage.paths import inside, is_plain, numbered
+from DocsToKG.ContentDownload.storage.rounds import Rounds
+from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, Link, TempFile
+from DocsToKG.core.turns import giving_way
 
-Link = Literal["hardlink", "reflink", "copy", "none"]
+__all__ = ["LocalStore", "Stored", "TempFile"]
 
 _MIB = 1 << 20
-_READ_BYTES = _MIB
 _TEMP_PREFIX = "part-"
 _SIBLINGS = 1000
-_FICLONE = 0x40049409  # linux/fs.h; other systems refuse it and get a copy
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-# Disks without hard links (exFAT, some network mounts), a folder on another disk, or an object with too many names.
-_NO_LINK = frozenset({errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.ENOSYS, errno.EACCES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,85 +49,22 @@ class Stored:
     link: Link
 
 
-class TempFile:
-    """A locked file that nobody looks at yet; counts and hashes what is written. Leaving the `with` removes it."""
+@dataclass(slots=True, eq=False)
+class _Order:
+    """A file to be stored, and what became of it."""
 
-    def __init__(self, *, path: Path, fd: int) -> None:
-        self.path = path
-        self.size = 0
-        self._fd = fd
-        self._open = True
-        self._sha256 = hashlib.sha256()
-        self._md5 = hashlib.md5(usedforsecurity=False)
-
-    @property
-    def sha256(self) -> str:
-        return self._sha256.hexdigest()
-
-    @property
-    def md5(self) -> str:
-        return self._md5.hexdigest()
-
-    def write(self, data: bytes) -> None:
-        if not self._open:
-            raise ValueError(f"{self.path.name} is closed")
-        with _disk_errors(self.path):
-            view = memoryview(data)
-            while view:
-                view = view[os.write(self._fd, view) :]
-        self._sha256.update(data)
-        self._md5.update(data)
-        self.size += len(data)
-
-    def restart(self) -> None:
-        """Forget what was written: the server sends the body from its beginning again."""
-        with _disk_errors(self.path):
-            os.ftruncate(self._fd, 0)
-            os.lseek(self._fd, 0, os.SEEK_SET)
-        self.size = 0
-        self._sha256 = hashlib.sha256()
-        self._md5 = hashlib.md5(usedforsecurity=False)
-
-    def seal(self, *, fsync: bool) -> None:
-        """Read-only from here on, and on the disk before any name points at it."""
-        with _disk_errors(self.path):
-            os.fchmod(self._fd, 0o444)
-            if fsync:
-                os.fsync(self._fd)
-
-    def copy_from(self, source: Path) -> Link:
-        """The bytes of `source`, shared on disks that can share; this file must be empty."""
-        with source.open("rb") as origin:
-            try:
-                fcntl.ioctl(self._fd, _FICLONE, origin.fileno())
-                return "reflink"
-            except OSError:
-                while chunk := origin.read(_READ_BYTES):
-                    self.write(chunk)
-        return "copy"
-
-    def close(self) -> None:
-        """Nothing more is written. The file stays locked, so that no sweeper takes it before it is stored."""
-        self._open = False
-
-    def discard(self) -> None:
-        """Remove the temporary name; names already linked to the same bytes stay. Safe to call twice."""
-        self._open = False
-        if self._fd >= 0:
-            # The name goes first: a file without a lock may be another's to sweep.
-            self.path.unlink(missing_ok=True)
-            os.close(self._fd)
-            self._fd = -1
-
-    def __enter__(self) -> TempFile:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self.discard()
+    temp: TempFile
+    human: str
+    stored: Stored | None = None
+    error: Exception | None = None
 
 
 class LocalStore:
-    """Artifacts below `root`: `cas/`, the readable folders beside it, and `.tmp` on the same disk."""
+    """Artifacts below `root`: `cas/`, the readable folders beside it, and `.tmp` on the same disk.
+
+    Files that come at the same time are made to last together. `unnamed`: temporary files have no name where the disk
+    can do that; `in_memory` bytes of one are kept off the disk.
+    """
 
     def __init__(
         self,
@@ -138,14 +73,22 @@ class LocalStore:
         cas_enabled: bool = True,
         min_free_bytes: int = 512 * _MIB,
         fsync: bool = True,
-        link: Callable[[Path, Path], None] = os.link,
+        link: Callable[[str, str], None] = hard_link,
+        unnamed: bool = True,
+        in_memory: int = IN_MEMORY,
     ) -> None:
         self.root = Path(os.path.abspath(root))
-        self._temp_dir = self.root / ".tmp"
+        self._at = str(self.root)
+        self._temp_dir = os.path.join(self._at, ".tmp")
         self._cas_enabled = cas_enabled
         self._min_free_bytes = min_free_bytes
         self._fsync = fsync
         self._link = link
+        self._unnamed = unnamed
+        self._in_memory = in_memory
+        self._made: set[str] = set()  # folders that are there
+        self._proved: set[str] = set()  # folders of readable names that lie below the root
+        self._rounds: Rounds[_Order] = Rounds(self._store_all)
         self._on_stored: Callable[[float], None] = lambda seconds: None
 
     def on_stored(self, callback: Callable[[float], None]) -> None:
@@ -157,17 +100,19 @@ class LocalStore:
 
         Returns how many left-over temp files were removed.
         """
-        with _disk_errors(self.root):
-            self._make_dir(self._temp_dir)
+        with DiskErrors(self.root):
+            new: dict[str, None] = {}
+            self._make_folder(self._temp_dir, new)
             if self._cas_enabled:
-                self._make_dir(self.root / "cas" / "sha256")
-            swept = sum(_remove_if_dead(path) for path in list(self._temp_dir.iterdir()))
+                self._make_folder(os.path.join(self._at, "cas", "sha256"), new)
+            self._sync(new)
+            swept = sum(_remove_if_dead(path) for path in list(Path(self._temp_dir).iterdir()))
         self.check_space()
         return swept
 
     def check_space(self, need_bytes: int = 0) -> None:
         """Raise `DiskFull` unless the reserve and `need_bytes` more are free (STO-10)."""
-        with _disk_errors(self.root):
+        with DiskErrors(self.root):
             free = shutil.disk_usage(self.root).free
         need = self._min_free_bytes + need_bytes
         if free < need:
@@ -177,45 +122,31 @@ class LocalStore:
             )
 
     def temp(self, suffix: str = ".part") -> TempFile:
-        """A new locked temp file on the store's own disk."""
-        with _disk_errors(self._temp_dir):
-            self._temp_dir.mkdir(parents=True, exist_ok=True)
-            while True:
-                path = self._temp_dir / f"{_TEMP_PREFIX}{uuid4().hex}{suffix}"
-                fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-                if _lock(fd) and os.fstat(fd).st_nlink:
-                    return TempFile(path=path, fd=fd)
-                # A sweeper met the file in the instant before it was locked, and took it.
-                os.close(fd)
+        """A place for new bytes: in memory first, then on the store's own disk."""
+        return TempFile(lambda: self._open_temp(suffix), where=self._temp_dir, in_memory=self._in_memory)
 
     def store(self, temp: TempFile, *, human: str) -> Stored:
         """Give the temp file's bytes their digest's place and their readable name, durably. Consumes `temp`."""
         began = time.monotonic()
-        stored = self._store(temp, human)
+        order = _Order(temp, human)
+        with giving_way():  # the disk may take its time
+            self._rounds.do(order)
+        if order.stored is None:
+            raise order.error or StorageError(f"{human}: not stored")
         self._on_stored(time.monotonic() - began)
-        return stored
-
-    def _store(self, temp: TempFile, human: str) -> Stored:
-        with temp, _disk_errors(self.root):
-            inside(self.root, human)
-            temp.seal(fsync=self._fsync)
-            if not self._cas_enabled:
-                path, present, _ = self._name(temp.path, temp.sha256, human, moves=True)
-                return Stored(temp.sha256, temp.size, None, path, present, "none")
-            cas = cas_path(self.root, temp.sha256)
-            duplicate = self._into_cas(temp, cas)
-            path, _, link = self._name(cas, temp.sha256, human, moves=False)
-            return Stored(temp.sha256, temp.size, cas, path, duplicate, link)
+        return order.stored
 
     def adopt(self, sha256: str, human: str) -> Stored | None:
         """Give an object that is already here another readable name; None when it is not here. Moves no bytes."""
-        inside(self.root, human)
+        self._place(human)
         cas = cas_path(self.root, sha256)
-        with _disk_errors(self.root):
+        with DiskErrors(self.root):
             if not self.has(sha256):
                 return None
-            path, _, link = self._name(cas, sha256, human, moves=False)
-            return Stored(sha256, cas.stat().st_size, cas, path, True, link)
+            new: dict[str, None] = {}
+            path, _, link = self._name(str(cas), sha256, human, new)
+            self._sync(new)
+            return Stored(sha256, cas.stat().st_size, cas, Path(path), True, link)
 
     def has(self, sha256: str) -> bool:
         return self._cas_enabled and cas_path(self.root, sha256).is_file()
@@ -230,17 +161,19 @@ class LocalStore:
 
     def verify(self, sha256: str, human: str | None = None) -> bool:
         """The bytes of `sha256` are here and whole: as an object, and under their readable name where one is given."""
-        with _disk_errors(self.root):
+        with DiskErrors(self.root):
             places = [cas_path(self.root, sha256)] if self._cas_enabled else []
             places += [self.at(human)] if human is not None else []
             whole = {place: place.is_file() for place in places}
-            if len(places) == 2 and all(whole.values()) and _same_file(*places):
+            if len(places) == 2 and all(whole.values()) and os.path.samefile(*places):
                 places.pop()  # two names of one file are hashed once
             return bool(places) and all(whole.values()) and all(_digest(place) == sha256 for place in places)
 
-    def relative(self, path: Path) -> str:
+    def relative(self, path: str | Path) -> str:
         """A stored file as records name it: below the root, so that a corpus can be moved."""
-        return str(path.relative_to(self.root))
+        below = f"{self._at}{os.sep}"
+        text = str(path)
+        return text[len(below) :] if text.startswith(below) else str(Path(path).relative_to(self.root))
 
     def at(self, relative: str) -> Path:
         """Where the file is that records name `relative`."""
@@ -248,104 +181,191 @@ class LocalStore:
 
     def drop_damaged(self, sha256: str, human: str) -> None:
         """Remove the object and the readable name where they do not hold the bytes of `sha256`; good ones stay."""
-        with _disk_errors(self.root):
+        with DiskErrors(self.root):
             for path in (cas_path(self.root, sha256), self.at(human)):
                 if path.is_file() and _digest(path) != sha256:
                     path.unlink(missing_ok=True)
 
-    def _into_cas(self, temp: TempFile, cas: Path) -> bool:
-        """True when the object was there before. A kept object is never touched."""
-        self._make_dir(cas.parent)
+    # a round of files
+
+    def _store_all(self, orders: Sequence[_Order]) -> None:
+        """Bytes first, then names, then the folders: so no name is ever without its bytes."""
+        new: dict[str, None] = {}
+        for step in (self._seal, lambda order: self._give_names(order, new)):
+            for order in orders:
+                if order.error is None:
+                    try:
+                        with DiskErrors(self.root):
+                            step(order)
+                    except Exception as error:
+                        order.error = error
         try:
-            self._link(temp.path, cas)
-            present = False
+            with DiskErrors(self.root):
+                self._sync(new)
+        except Exception as error:
+            for order in orders:
+                order.stored, order.error = None, order.error or error
+        finally:
+            for order in orders:
+                order.temp.discard()
+
+    def _seal(self, order: _Order) -> None:
+        self._place(order.human)
+        order.temp.seal(fsync=self._fsync)
+
+    def _give_names(self, order: _Order, new: dict[str, None]) -> None:
+        temp, sha256 = order.temp, order.temp.sha256
+        if not self._cas_enabled:
+            path, present, _ = self._name(temp.source, sha256, order.human, new, temp=temp)
+            order.stored = Stored(sha256, temp.size, None, Path(path), present, "none")
+            return
+        cas = f"{self._at}/{cas_key(sha256)}"
+        duplicate = self._into_cas(temp, cas, new)
+        path, _, link = self._name(cas, sha256, order.human, new)
+        order.stored = Stored(sha256, temp.size, Path(cas), Path(path), duplicate, link)
+
+    def _into_cas(self, temp: TempFile, cas: str, new: dict[str, None]) -> bool:
+        """True when the object was there before. A kept object is never touched."""
+        present = False
+        try:
+            self._link_new(temp.source, cas, new)
         except OSError as error:
-            if error.errno not in _NO_LINK | {errno.EEXIST}:
+            if error.errno not in NO_LINK | {errno.EEXIST}:
                 raise
             # A failing disk may have kept the name and lost bytes: then it is not what its name says.
-            present = cas.is_file() and _digest(cas) == temp.sha256
+            present = os.path.isfile(cas) and _digest(cas) == temp.sha256
             if not present:
                 # Replacing is safe here and only here: the same name is the same bytes.
-                os.replace(temp.path, cas)
+                self._replace(temp, cas)
         # Also for an object that was there: it may be a rival's of a moment ago, its name not yet on the disk.
-        self._sync_dir(cas.parent)
+        new[os.path.dirname(cas)] = None
         return present
 
-    def _name(self, source: Path, sha256: str, human: str, *, moves: bool) -> tuple[Path, bool, Link]:
-        """The readable name for `source`: (path, was it there already, how). Other bytes are never overwritten."""
+    def _name(
+        self, source: str, sha256: str, human: str, new: dict[str, None], *, temp: TempFile | None = None
+    ) -> tuple[str, bool, Link]:
+        """The readable name for `source`: (path, was it there already, how). Other bytes are never overwritten.
+        `temp`: the source itself, which may go."""
         for number in range(1, _SIBLINGS):
-            path = inside(self.root, human if number == 1 else numbered(human, number))
-            self._make_dir(path.parent)
+            path = self._place(human if number == 1 else numbered(human, number))
+            new[os.path.dirname(path)] = None
             try:
-                link = self._publish(source, path, moves=moves)
+                return path, False, self._publish(source, path, new, temp)
             except FileExistsError:
                 if _same_bytes(source, path, sha256):
-                    self._sync_dir(path.parent)
-                    return path, True, "hardlink" if _same_file(source, path) else "copy"
-                continue
-            self._sync_dir(path.parent)
-            return path, False, link
+                    return path, True, "hardlink" if os.path.samefile(source, path) else "copy"
         raise StorageError(f"{human}: {_SIBLINGS} other files have this name already; move them away")
 
-    def _publish(self, source: Path, path: Path, *, moves: bool) -> Link:
-        """Make `path` appear whole or raise `FileExistsError`. `moves`: the source is a temp file that may go."""
+    def _publish(self, source: str, path: str, new: dict[str, None], temp: TempFile | None) -> Link:
+        """Make `path` appear whole or raise `FileExistsError`."""
         try:
-            self._link(source, path)
+            self._link_new(source, path, new)
             return "hardlink"
-        except FileExistsError:
-            raise
         except OSError as error:
-            if error.errno not in _NO_LINK:
+            if error.errno not in NO_LINK:
                 raise
-        if moves:
+        if temp is not None and temp.has_name:
             self._rename_new(source, path)
             return "none"
-        with self.temp() as copy:
-            link = copy.copy_from(source)
-            copy.seal(fsync=self._fsync)
-            self._rename_new(copy.path, path)
+        copy, link = self._copied(source)
+        with copy:
+            self._rename_new(copy.source, path)
         return link
 
-    def _rename_new(self, source: Path, path: Path) -> None:
+    def _link_new(self, source: str, path: str, new: dict[str, None]) -> None:
+        folder = os.path.dirname(path)
+        try:
+            self._make_folder(folder, new)
+            self._link(source, path)
+        except FileNotFoundError:
+            # Somebody has removed a folder that was there.
+            self._made.clear()
+            self._make_folder(folder, new)
+            self._link(source, path)
+
+    def _replace(self, temp: TempFile, cas: str) -> None:
+        if temp.has_name:
+            os.replace(temp.source, cas)
+            return
+        copy, _ = self._copied(temp.source)
+        with copy:
+            os.replace(copy.source, cas)
+
+    def _copied(self, source: str) -> tuple[TempFile, Link]:
+        """The bytes of `source` in a temporary file with a name, ready for a place, and how they came there."""
+        copy = TempFile(self._open_named, where=self._temp_dir)
+        try:
+            link = copy.copy_from(source)
+            copy.seal(fsync=self._fsync)
+        except BaseException:
+            copy.discard()
+            raise
+        return copy, link
+
+    def _rename_new(self, source: str, path: str) -> None:
         """Rename without overwriting, where hard links, which would decide this in one step, do not exist."""
-        guard = os.open(self._temp_dir / "names.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        guard = os.open(os.path.join(self._temp_dir, "names.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(guard, fcntl.LOCK_EX)
             if os.path.lexists(path):
-                raise FileExistsError(errno.EEXIST, "already there", str(path))
+                raise FileExistsError(errno.EEXIST, "already there", path)
             os.replace(source, path)
         finally:
             os.close(guard)
 
-    def _make_dir(self, path: Path) -> None:
-        if path.is_dir():
-            return
-        if path.parent != path:
-            self._make_dir(path.parent)
-        with contextlib.suppress(FileExistsError):
-            path.mkdir()
-        self._sync_dir(path.parent)
+    # places
 
-    def _sync_dir(self, path: Path) -> None:
-        """The one place where names become durable."""
-        if not self._fsync:
-            return
-        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    def _place(self, relative: str) -> str:
+        """The absolute path of a readable name. Whether its folder leads out of the root is looked at once."""
+        folder, _, name = relative.rpartition("/")
+        if folder not in self._proved or not is_plain(name):
+            inside(self.root, relative)
+            self._proved.add(folder)
+        return f"{self._at}/{relative}"
+
+    def _open_temp(self, suffix: str = ".part") -> tuple[int, str | None]:
+        if self._unnamed:
+            fd = self._open_unnamed()
+            if fd is not None:
+                return fd, None
+            self._unnamed = False
+        return self._open_named(suffix)
+
+    def _open_unnamed(self) -> int | None:
         try:
-            os.fsync(fd)
-        finally:
+            return open_unnamed(self._temp_dir)
+        except FileNotFoundError:
+            os.makedirs(self._temp_dir, exist_ok=True)
+            return open_unnamed(self._temp_dir)
+
+    def _open_named(self, suffix: str = ".part") -> tuple[int, str]:
+        """A new locked file. A sweeper may meet it in the instant before it is locked, and take it."""
+        os.makedirs(self._temp_dir, exist_ok=True)
+        while True:
+            path = os.path.join(self._temp_dir, f"{_TEMP_PREFIX}{uuid4().hex}{suffix}")
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            if _lock(fd) and os.fstat(fd).st_nlink:
+                return fd, path
             os.close(fd)
 
+    def _make_folder(self, path: str, new: dict[str, None]) -> None:
+        """The folder is there afterwards; those that must be told to keep their names are added to `new`."""
+        if path in self._made:
+            return
+        if not os.path.isdir(path):
+            parent = os.path.dirname(path)
+            if parent != path:
+                self._make_folder(parent, new)
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(path)
+            new[parent] = None
+        self._made.add(path)
 
-@contextlib.contextmanager
-def _disk_errors(path: Path) -> Iterator[None]:
-    """What the disk refuses, in the words of this package."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _NO_ROOM:
-            raise DiskFull(f"{path}: no space left; make room and start again, nothing stored is lost") from error
-        raise StorageError(f"{error.filename or path}: {error.strerror or error}") from error
+    def _sync(self, folders: Iterable[str]) -> None:
+        """The one place where names become durable."""
+        if self._fsync:
+            for folder in folders:
+                sync_folder(folder)
 
 
 def _lock(fd: int) -> bool:
@@ -373,18 +393,14 @@ def _remove_if_dead(path: Path) -> bool:
         os.close(fd)
 
 
-def _same_file(one: Path, other: Path) -> bool:
-    return os.path.samefile(one, other)
-
-
-def _same_bytes(source: Path, path: Path, sha256: str) -> bool:
+def _same_bytes(source: str, path: str, sha256: str) -> bool:
     """A directory or a symbolic link under the name is somebody else's, whatever it leads to."""
-    there = path.lstat()
+    there = os.lstat(path)
     if not stat.S_ISREG(there.st_mode):
         return False
-    return _same_file(source, path) or (there.st_size == source.stat().st_size and _digest(path) == sha256)
+    return os.path.samefile(source, path) or (there.st_size == os.stat(source).st_size and _digest(path) == sha256)
 
 
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
+def _digest(path: str | Path) -> str:
+    with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

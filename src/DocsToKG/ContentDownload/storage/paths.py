@@ -77,7 +77,7 @@ def numbered(relative: str, number: int) -> str:
 def inside(root: Path, relative: str) -> Path:
     """`root / relative`, proved to stay below `root`; raises `CandidateRejected(path-policy)` otherwise."""
     parts = relative.split("/")
-    if len(relative) > _PATH_CHARS or parts[0].lower() in _OWN_FOLDERS or not all(map(_is_plain, parts)):
+    if len(relative) > _PATH_CHARS or parts[0].lower() in _OWN_FOLDERS or not all(map(is_plain, parts)):
         raise CandidateRejected(Reason.PATH_POLICY, f"not a name for a stored file: {relative[:200]!r}")
     target = root.joinpath(*parts)
     # A folder below the root may be a symbolic link that leads elsewhere.
@@ -86,7 +86,7 @@ def inside(root: Path, relative: str) -> Path:
     return target
 
 
-def _is_plain(part: str) -> bool:
+def is_plain(part: str) -> bool:
     """One path component that means the same file on every system."""
     return (
         part not in ("", ".", "..")

@@ -5,13 +5,13 @@ Knows the twelve columns of `attempts.csv`, which are a contract; `attempts.json
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt
-from DocsToKG.ContentDownload.telemetry.text import csv_line, storable, storable_int, storable_url
+from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines, storable, storable_int, storable_url
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.core.urls import BadUrl, host_key
 
@@ -47,6 +47,7 @@ RATE_COLUMNS = ("ts", "run_id", "key", "why", "delay_ms", "work_id", "resolver",
 BREAKER_COLUMNS = ("ts", "run_id", "key", "old_state", "new_state", "reason", "reset_timeout_s")
 
 CSV_HEADER = csv_line(CSV_COLUMNS)
+_CSV_WIDTH = len(CSV_COLUMNS)
 SELECT_ATTEMPTS = f"SELECT id, {', '.join(COLUMNS)} FROM http_events WHERE id > ? ORDER BY id"
 
 # A retry stands for an exchange that failed; a cache hit follows an `http-get` that sent nothing.
@@ -62,10 +63,6 @@ def requests_of(attempt: Attempt) -> int:
 
 def is_429(attempt: Attempt) -> bool:
     return attempt.http_status == 429 and attempt.status in _SENT
-
-
-def insert_sql(table: str, columns: Sequence[str]) -> str:
-    return f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})"
 
 
 def attempt_row(attempt: Attempt, run_id: str) -> tuple[Any, ...]:
@@ -109,11 +106,15 @@ def source_row(tried: SourceAttempt, run_id: str) -> tuple[Any, ...]:
     )
 
 
-def attempt_csv(values: Sequence[Any]) -> bytes:
-    return csv_line(values[: len(CSV_COLUMNS)])
+def attempts_csv(rows: Sequence[Sequence[Any]]) -> bytes:
+    return csv_lines([values[:_CSV_WIDTH] for values in rows])
 
 
-def attempt_json(values: Sequence[Any]) -> bytes:
+def attempts_json(rows: Iterable[Sequence[Any]]) -> bytes:
+    return b"".join(map(_attempt_json, rows))
+
+
+def _attempt_json(values: Sequence[Any]) -> bytes:
     line = dict(zip(COLUMNS, values, strict=True))
     line["from_cache"], line["revalidated"] = bool(line["from_cache"]), bool(line["revalidated"])
     return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)

@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.errors import RecordError, RunError
 class Batch:
     """What one transaction takes: finished works with what to do after the commit, and plain rows by table."""
 
-    finished: list[tuple[dict[str, Any], Callable[[], None] | None]] = field(default_factory=list)
+    finished: list[tuple[list[Any], Callable[[], None] | None]] = field(default_factory=list)
     rows: defaultdict[str, list[tuple[Any, ...]]] = field(default_factory=lambda: defaultdict(list))
     verified: list[tuple[str, bool]] = field(default_factory=list)
     settled: list[threading.Event] = field(default_factory=list)
@@ -45,6 +45,7 @@ class Intake:
         self._hurry = threading.Event()
         self._batch = Batch()
         self._closed = False
+        self._is_idle = False
         self._failure: RunError | None = None
         self._watchers: list[Callable[[RunError], None]] = []
         self._writer: int | None = None
@@ -61,18 +62,19 @@ class Intake:
             self.check()
             if self._closed and not is_writer:
                 raise RecordError("the record is closed: nothing more can be written to it")
+            was_urgent = self._is_urgent()
             place(self._batch)
             self._batch.size += 1
-            if self._batch.size == 1 or self._batch.is_awaited or self._batch.size >= self._capacity:
+            if self._is_idle or (not was_urgent and self._is_urgent()):
                 self._changed.notify_all()
 
     def take(self) -> Batch | None:
         """The next batch, after a short while for others to join it; None when all is taken and closed."""
         with self._changed:
             self._writer = threading.get_ident()
-            while not self._batch.size and not self._closed:
-                self._changed.wait()
-            self._changed.wait_for(self._is_urgent, timeout=self._patience_s)
+            # While rows keep coming, the first of them does not wake the writer; the first that is waited for does.
+            if not self._changed.wait_for(self._is_urgent, timeout=self._patience_s):
+                self._wait_for_rows()
         self._hurry.wait(self._window_s)
         with self._changed:
             taken, self._batch = self._batch, Batch()
@@ -80,6 +82,15 @@ class Intake:
                 self._hurry.clear()
             self._changed.notify_all()
         return taken if taken.size else None
+
+    def _wait_for_rows(self) -> None:
+        """Sleep until there is something, then give others a while to join it."""
+        if not self._batch.size:
+            self._is_idle = True
+            while not self._batch.size and not self._closed:
+                self._changed.wait()
+            self._is_idle = False
+            self._changed.wait_for(self._is_urgent, timeout=self._patience_s)
 
     def settle(self) -> None:
         """Wait until everything put so far is written."""

@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures, gates, percentile
-from DocsToKG.ContentDownload.telemetry.folder import INDEX, LAST, SUMMARY, newest_id
-from DocsToKG.ContentDownload.telemetry.schema import SCHEMA_VERSION, transaction
+from DocsToKG.ContentDownload.telemetry.folder import INDEX, LAST, SUMMARY
+from DocsToKG.ContentDownload.telemetry.schema import SCHEMA_VERSION, newest_id, transaction
 from DocsToKG.ContentDownload.telemetry.snapshots import write_index, write_json, write_last
 
 _START = """

@@ -16,6 +16,7 @@ import orjson
 from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordError, RunError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
 from DocsToKG.ContentDownload.telemetry.projections import Projection, Rows
+from DocsToKG.ContentDownload.telemetry.schema import newest_id as newest_id
 
 DATABASE = "manifest.sqlite"
 MANIFEST = "manifest.jsonl"
@@ -54,6 +55,10 @@ def in_our_words(error: Exception, root: Path) -> RunError:
     full = full or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
     if full:
         return DiskFull(f"the disk that holds the record in {root} is full: free some space and run again")
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
+        return RecordError(
+            f"{DATABASE} of the record in {root} is damaged: move it away; the next run fills a new one from {MANIFEST}"
+        )
     return RecordError(f"the record in {root} cannot be written: {error}")
 
 
@@ -72,17 +77,17 @@ def followers(db: sqlite3.Connection, root: Path, sinks: Sequence[str]) -> dict[
     events = partial(_rows_after, db, attempts.SELECT_ATTEMPTS)
     if "jsonl" in sinks:
         tables["manifests"].append(
-            Projection(root / MANIFEST, line=manifest.manifest_line, rows_after=manifests, whole=_is_json)
+            Projection(root / MANIFEST, lines=manifest.manifest_lines, rows_after=manifests, whole=is_json_object)
         )
         tables["http_events"].append(
-            Projection(root / ATTEMPTS_JSONL, line=attempts.attempt_json, rows_after=events, whole=_is_json)
+            Projection(root / ATTEMPTS_JSONL, lines=attempts.attempts_json, rows_after=events, whole=is_json_object)
         )
     if "csv" in sinks:
         tables["http_events"].append(
             Projection(
                 root / ATTEMPTS_CSV,
                 header=attempts.CSV_HEADER,
-                line=attempts.attempt_csv,
+                lines=attempts.attempts_csv,
                 rows_after=events,
                 whole=_is_attempt_row,
             )
@@ -90,15 +95,11 @@ def followers(db: sqlite3.Connection, root: Path, sinks: Sequence[str]) -> dict[
     return tables
 
 
-def newest_id(db: sqlite3.Connection, table: str) -> int:
-    return int(db.execute(f"SELECT COALESCE(MAX(id), 0) FROM {table}").fetchone()[0])
-
-
 def _rows_after(db: sqlite3.Connection, sql: str, row_id: int) -> Rows:
     return ((row[0], row[1:]) for row in db.execute(sql, (row_id,)))
 
 
-def _is_json(line: bytes) -> bool:
+def is_json_object(line: bytes) -> bool:
     try:
         return isinstance(orjson.loads(line), dict)
     except orjson.JSONDecodeError:

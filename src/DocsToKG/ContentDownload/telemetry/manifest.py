@@ -7,17 +7,20 @@ URLs are masked before they are stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 from typing import Any
 
 import orjson
 
 from DocsToKG.ContentDownload.api.licences import spdx
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Hop, OutcomeClass, WorkArtifact
-from DocsToKG.ContentDownload.telemetry.text import storable, storable_int, storable_json, storable_url
+from DocsToKG.ContentDownload.telemetry.inserting import Insert
+from DocsToKG.ContentDownload.telemetry.text import PLAIN_CHARS, storable, storable_int, storable_json, storable_url
 
-STATUS = {OutcomeClass.SUCCESS: "ok", OutcomeClass.SKIP: "skipped", OutcomeClass.ERROR: "error"}
+STATUS: Mapping[str, str] = {OutcomeClass.SUCCESS: "ok", OutcomeClass.SKIP: "skipped", OutcomeClass.ERROR: "error"}
+TAKEDOWN_STAGE = "takedown"  # of a line after which no earlier success of its work counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ class ManifestRecord:
 
     @property
     def status(self) -> str:
-        return STATUS[OutcomeClass(self.outcome)]
+        return STATUS[self.outcome]
 
     @classmethod
     def of(cls, work: WorkArtifact, outcome: DownloadOutcome, **known: Any) -> ManifestRecord:
@@ -88,7 +91,7 @@ class ManifestRecord:
         told = {
             "title": work.title,
             "year": work.publication_year,
-            "license": spdx(work.license),
+            "license": spdx(work.license) if work.license else None,
             "license_raw": work.license,
             "is_retracted": work.is_retracted,
             "oa_status": work.oa_status,
@@ -138,87 +141,75 @@ def _chain(record: ManifestRecord) -> str:
     return storable_json(storable(name) for name in record.fallback_chain)
 
 
-def _bytes(record: ManifestRecord) -> int | None:
-    return storable_int(record.size_bytes if record.bytes is None else record.bytes)
-
-
-def _text(name: str) -> Callable[[ManifestRecord], Any]:
-    return lambda record: storable(getattr(record, name))
-
-
-def _int(name: str) -> Callable[[ManifestRecord], Any]:
-    return lambda record: storable_int(getattr(record, name))
-
-
-def _url(name: str) -> Callable[[ManifestRecord], Any]:
-    return lambda record: storable_url(getattr(record, name))
-
-
-def _retry_after(record: ManifestRecord) -> float | None:
-    return None if record.retry_after_s is None else float(record.retry_after_s)
-
-
-# Column by column, in the order of the table and of the line.
-_STORED: dict[str, Callable[[ManifestRecord], Any]] = {
-    "run_id": _text("run_id"),
-    "doc_id": _text("doc_id"),
-    "stage": _text("stage"),
-    "url": _url("url"),
-    "canonical_url": _url("canonical_url"),
-    "role": _text("role"),
-    "status": lambda record: record.status,
-    "http_status": _int("http_status"),
-    "mime": _text("mime"),
-    "size_bytes": _int("size_bytes"),
-    "sha256": _text("sha256"),
-    "path": _text("path"),
-    "attempt": _int("attempt"),
-    "duration_ms": _int("duration_ms"),
-    "retry_after_s": _retry_after,
-    "cache_hit": lambda record: int(record.cache_hit),
-    "resolver": _text("resolver"),
-    "tier": _text("tier"),
-    "fallback_chain": _chain,
-    "created_at": _text("created_at"),
-    "config_hash": _text("config_hash"),
-    "worker_id": _text("worker_id"),
-    "outcome": _text("outcome"),
-    "reason": _text("reason"),
-    "bytes": _bytes,
-    "title": _text("title"),
-    "year": _int("year"),
-    "license": _text("license"),
-    "oa_status": _text("oa_status"),
-    "version": _text("version"),
-    "host_type": _text("host_type"),
-    "evidence": _text("evidence"),
-    "hops": _hops,
-    "dedupe": _text("dedupe"),
-    "ttfp_ms": _int("ttfp_ms"),
-    "waited_ms": _int("waited_ms"),
-    "lease_id": _text("lease_id"),
-    "candidates": _candidates,
-    "license_raw": _text("license_raw"),
-    "doi_seen": _text("doi_seen"),
-    "is_retracted": lambda record: None if record.is_retracted is None else int(record.is_retracted),
-    "is_guess": lambda record: int(record.is_guess),
-    "cause": _text("cause"),
-    "explanation": _text("explanation"),
+# Column by column, in the order of the table and of the line: what the value is.
+_KINDS = {
+    "run_id": "text",
+    "doc_id": "text",
+    "stage": "text",
+    "url": "url",
+    "canonical_url": "url",
+    "role": "text",
+    "status": "word",
+    "http_status": "int",
+    "mime": "text",
+    "size_bytes": "int",
+    "sha256": "text",
+    "path": "text",
+    "attempt": "int",
+    "duration_ms": "int",
+    "retry_after_s": "real",
+    "cache_hit": "flag",
+    "resolver": "text",
+    "tier": "text",
+    "fallback_chain": "json",
+    "created_at": "text",
+    "config_hash": "text",
+    "worker_id": "text",
+    "outcome": "text",
+    "reason": "text",
+    "bytes": "int",
+    "title": "text",
+    "year": "int",
+    "license": "text",
+    "oa_status": "text",
+    "version": "text",
+    "host_type": "text",
+    "evidence": "text",
+    "hops": "json",
+    "dedupe": "text",
+    "ttfp_ms": "int",
+    "waited_ms": "int",
+    "lease_id": "text",
+    "candidates": "json",
+    "license_raw": "text",
+    "doi_seen": "text",
+    "is_retracted": "flag",
+    "is_guess": "flag",
+    "cause": "text",
+    "explanation": "text",
 }
-COLUMNS = tuple(_STORED)
-_JSON_COLUMNS = frozenset({"fallback_chain", "hops", "candidates"})
+COLUMNS = tuple(_KINDS)
+JSON_COLUMNS = frozenset(name for name, kind in _KINDS.items() if kind == "json")
+AT = {name: place for place, name in enumerate(COLUMNS)}
 _FLAGS = ("cache_hit", "is_guess")
+_all_of = attrgetter(*COLUMNS)
+_PLACES = {kind: tuple(AT[name] for name in COLUMNS if _KINDS[name] == kind) for kind in set(_KINDS.values())}
+_JSON = ((AT["fallback_chain"], _chain), (AT["hops"], _hops), (AT["candidates"], _candidates))
 
+_ONCE = "ON CONFLICT (doc_id, lease_id) WHERE lease_id IS NOT NULL DO NOTHING"
+# One row, by the names of its columns; and many, in the order of `COLUMNS`.
 INSERT_MANIFEST = (
-    f"INSERT INTO manifests ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{name}' for name in COLUMNS)}) "
-    "ON CONFLICT (doc_id, lease_id) WHERE lease_id IS NOT NULL DO NOTHING"
+    f"INSERT INTO manifests ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{name}' for name in COLUMNS)}) {_ONCE}"
 )
+insert_manifests = Insert("manifests", COLUMNS, _ONCE)
 SELECT_MANIFESTS = f"SELECT id, {', '.join(COLUMNS)} FROM manifests WHERE id > ? ORDER BY id"
-INSERT_DOWNLOAD = """
+# The files of the rows after a given one.
+INSERT_DOWNLOADS = """
 INSERT INTO downloads (doc_id, sha256, size_bytes, path, mime, url, canonical_url, license, oa_status, version, dedupe,
                        run_id, manifest_id, created_at)
-VALUES (:doc_id, :sha256, :size_bytes, :path, :mime, :url, :canonical_url, :license, :oa_status, :version, :dedupe,
-        :run_id, :manifest_id, :created_at)
+SELECT doc_id, sha256, size_bytes, path, mime, url, canonical_url, license, oa_status, version, dedupe,
+       run_id, id, created_at
+  FROM manifests WHERE id > ? AND status = 'ok' ORDER BY id
 ON CONFLICT (doc_id, sha256) DO UPDATE
    SET size_bytes = excluded.size_bytes, path = excluded.path, mime = excluded.mime, url = excluded.url,
        canonical_url = excluded.canonical_url, license = excluded.license, oa_status = excluded.oa_status,
@@ -227,15 +218,47 @@ ON CONFLICT (doc_id, sha256) DO UPDATE
 """
 
 
+def manifest_values(record: ManifestRecord) -> list[Any]:
+    """The record as the database holds it, in the order of `COLUMNS`."""
+    values: list[Any] = list(_all_of(record))
+    for place in _PLACES["text"]:
+        # Most are absent or plain and short: looking here is cheaper than asking.
+        value = values[place]
+        if value is not None and not (type(value) is str and len(value) <= PLAIN_CHARS and value.isascii()):
+            values[place] = storable(value)
+    for place in _PLACES["int"]:
+        values[place] = storable_int(values[place])
+    for place in _PLACES["url"]:
+        values[place] = storable_url(values[place])
+    for place in (*_PLACES["flag"], *_PLACES["real"]):
+        if values[place] is not None:
+            values[place] = _NUMBER[place](values[place])
+    for place, text_of in _JSON:
+        values[place] = text_of(record) if values[place] else "[]"
+    if record.bytes is None:
+        values[AT["bytes"]] = values[AT["size_bytes"]]
+    return values
+
+
+_NUMBER: dict[int, Callable[[Any], Any]] = {
+    **dict.fromkeys(_PLACES["flag"], int),
+    **dict.fromkeys(_PLACES["real"], float),
+}
+
+
 def manifest_row(record: ManifestRecord) -> dict[str, Any]:
-    """The record as the database holds it."""
-    return {name: stored(record) for name, stored in _STORED.items()}
+    """The same by the names of the columns."""
+    return dict(zip(COLUMNS, manifest_values(record), strict=True))
 
 
-def manifest_line(values: Sequence[Any]) -> bytes:
-    """The JSONL line of one stored row, values in the order of `COLUMNS`."""
+def manifest_lines(rows: Iterable[Sequence[Any]]) -> bytes:
+    """The JSONL lines of stored rows, values in the order of `COLUMNS`."""
+    return b"".join(map(_manifest_line, rows))
+
+
+def _manifest_line(values: Sequence[Any]) -> bytes:
     line = dict(zip(COLUMNS, values, strict=True))
-    for name in _JSON_COLUMNS:
+    for name in JSON_COLUMNS:
         line[name] = orjson.Fragment(line[name] or "[]")
     for name in _FLAGS:
         line[name] = bool(line[name])

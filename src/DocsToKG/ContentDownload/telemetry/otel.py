@@ -1,21 +1,26 @@
-"""Where spans and figures go: to OpenTelemetry when it is installed, nowhere otherwise, and nothing fails.
+"""Where spans and figures go: to OpenTelemetry's providers when there are any, nowhere otherwise, and nothing fails.
 
-The library is imported when a run begins, never at start-up. Which exporter is behind it is the caller's business:
-the providers are those that were set for the whole process, by `opentelemetry-instrument` or by hand.
+Providers are those set for the whole process (by `opentelemetry-instrument` or by hand), or our own that send to a
+collector (`send_to`). The library is imported only when one of the two is so: a run that nobody watches never loads it.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+import logging
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
+from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.telemetry.metrics import METRICS, Gauges, Meters, Metric, Reading
 
 _INSTRUMENTATION = "docstokg.contentdownload"
+_COLLECTOR_S = 3.0  # how long a collector may take to answer
+_FLUSH_MS = 5_000
 
 
 class Span(Protocol):
@@ -81,13 +86,101 @@ def tracer() -> Tracer:
     return cast(Tracer, trace.get_tracer(_INSTRUMENTATION))
 
 
-def figures() -> tuple[Meters, Gauges] | None:
-    """Where the figures of this process go, and its gauges; None without OpenTelemetry."""
+class Providers(NamedTuple):
+    """Where spans and figures go; None where nobody wants them. `observation` makes a gauge's reading."""
+
+    tracer: Any | None = None
+    meter: Any | None = None
+    observation: Callable[[float, Mapping[str, str]], Any] = lambda value, labels: (value, labels)
+    are_ours: bool = False  # made for this run, and gone with it
+
+    def __bool__(self) -> bool:
+        return self.tracer is not None or self.meter is not None
+
+
+def global_providers() -> Providers:
+    """Those that were set for the whole process. Whoever set one has loaded the library."""
+    trace, metrics = sys.modules.get("opentelemetry.trace"), sys.modules.get("opentelemetry.metrics")
+    tracer = meter = None
+    if trace is not None and _is_set(trace.get_tracer_provider()):
+        tracer = trace.get_tracer(_INSTRUMENTATION)
+    if metrics is not None and _is_set(metrics.get_meter_provider()):
+        meter = metrics.get_meter(_INSTRUMENTATION)
+    return Providers(tracer, meter, metrics.Observation) if metrics is not None else Providers(tracer)
+
+
+def _is_set(provider: object) -> bool:
+    """Not one of the library's stand-ins, which drop everything."""
+    return not type(provider).__name__.lstrip("_").startswith(("Proxy", "NoOp"))
+
+
+@contextlib.contextmanager
+def send_to(endpoint: str, *, about: Mapping[str, str], every_s: float = 10.0) -> Iterator[Providers]:
+    """Providers of our own that send to the collector at `endpoint` by OTLP over HTTP, in the background. A collector
+    that is away costs its figures and a bounded wait at the end, never the run."""
     try:
-        library = import_module("opentelemetry.metrics")
-    except ImportError:
-        return None
-    return figures_of(library.get_meter(_INSTRUMENTATION), library.Observation)
+        sdk_trace, sdk_metrics = import_module("opentelemetry.sdk.trace"), import_module("opentelemetry.sdk.metrics")
+        spans = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+        figures = import_module("opentelemetry.exporter.otlp.proto.http.metric_exporter")
+    except ImportError as error:
+        raise ConfigError(
+            f"telemetry.otlp_endpoint needs {error.name}; install it with: pip install 'docstokg[otel]'"
+        ) from None
+    # It would complain on standard error for every batch that a collector did not take.
+    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
+    base, resource = endpoint.rstrip("/"), import_module("opentelemetry.sdk.resources").Resource.create(dict(about))
+    tracers = sdk_trace.TracerProvider(resource=resource, shutdown_on_exit=False)
+    tracers.add_span_processor(
+        import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(
+            spans.OTLPSpanExporter(endpoint=f"{base}/v1/traces", timeout=_COLLECTOR_S), schedule_delay_millis=1_000
+        )
+    )
+    reader = import_module("opentelemetry.sdk.metrics.export").PeriodicExportingMetricReader(
+        figures.OTLPMetricExporter(endpoint=f"{base}/v1/metrics", timeout=_COLLECTOR_S),
+        export_interval_millis=every_s * 1000,
+    )
+    meters = sdk_metrics.MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
+    observation = import_module("opentelemetry.metrics").Observation
+    try:
+        yield Providers(tracers.get_tracer(_INSTRUMENTATION), meters.get_meter(_INSTRUMENTATION), observation, True)
+    finally:
+        with contextlib.suppress(Exception):
+            meters.shutdown(timeout_millis=_FLUSH_MS)
+        with contextlib.suppress(Exception):
+            tracers.shutdown()
+
+
+class Tracing:
+    """Spans whose parent is named, because works change threads and a thread changes works."""
+
+    def __init__(self, tracer: Any) -> None:
+        self._tracer = tracer
+        self._api = import_module("opentelemetry.trace")
+        self._nothing = import_module("opentelemetry.context").Context()
+        self._words = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
+
+    def start(
+        self,
+        name: str,
+        parent: Any = None,
+        attributes: Mapping[str, Any] | None = None,
+        start_ns: int | None = None,
+    ) -> Any:
+        """A span below `parent`, which is a span or what `remote` gave; without one it begins a trace."""
+        context = self._nothing
+        if parent is not None:
+            is_span = hasattr(parent, "get_span_context")
+            context = self._api.set_span_in_context(parent, self._nothing) if is_span else parent
+        return self._tracer.start_span(name, context=context, attributes=attributes, start_time=start_ns)
+
+    def remote(self, traceparent: str | None) -> Any:
+        """The parent that a producer named in the words of W3C Trace Context; what is no such words is none."""
+        return None if not traceparent else self._words.extract({"traceparent": traceparent}, context=self._nothing)
+
+    def traceparent(self, span: Any) -> str | None:
+        carrier: dict[str, str] = {}
+        self._words.inject(carrier, context=self._api.set_span_in_context(span, self._nothing))
+        return carrier.get("traceparent")
 
 
 @lru_cache(maxsize=16)
@@ -103,12 +196,14 @@ class OtelMeters:
     def __init__(self, meter: Any, observation: Callable[[float, Mapping[str, str]], Any]) -> None:
         self._meter = meter
         self._observation = observation
-        makers = {"counter": meter.create_counter, "histogram": meter.create_histogram}
-        self._instruments: dict[str, Any] = {
-            metric.name: makers[metric.kind](metric.name, description=metric.text)
-            for metric in METRICS
-            if metric.kind in makers
-        }
+        self._instruments: dict[str, Any] = {}
+        for metric in METRICS:
+            if metric.kind == "counter":
+                self._instruments[metric.name] = meter.create_counter(metric.name, description=metric.text)
+            elif metric.kind == "histogram":
+                self._instruments[metric.name] = meter.create_histogram(
+                    metric.name, description=metric.text, explicit_bucket_boundaries_advisory=metric.buckets
+                )
 
     def add(self, metric: Metric, amount: int = 1, **labels: str) -> None:
         self._instruments[metric.name].add(amount, labels)
@@ -120,4 +215,5 @@ class OtelMeters:
         def answer(options: Any) -> list[Any]:
             return [self._observation(value, labels) for value, labels in read()]
 
-        self._meter.create_observable_gauge(metric.name, callbacks=[answer], description=metric.text)
+        create = self._meter.create_observable_up_down_counter if metric.is_sum else self._meter.create_observable_gauge
+        create(metric.name, callbacks=[answer], description=metric.text)

@@ -39,11 +39,13 @@ class Repair:
     appended_rows: int = 0
     torn_bytes: int = 0
     diverged: bool = False
+    note: str = ""
 
     def __str__(self) -> str:
         parts = [f"{self.appended_rows} missing lines added"] if self.appended_rows else []
         parts += [f"a torn last line of {self.torn_bytes} bytes mended"] if self.torn_bytes else []
         parts += ["lines of other origin kept"] if self.diverged else []
+        parts += [self.note] if self.note else []
         return f"{self.name}: {', '.join(parts)}"
 
 
@@ -52,7 +54,7 @@ Lines = Iterable[tuple[int, bytes]]
 
 
 class Projection:
-    """One append-only file. `rows_after(id)` reads the table, `line` makes one row's bytes, and `whole` tells
+    """One append-only file. `rows_after(id)` reads the table, `lines` makes the bytes of rows, and `whole` tells
     whether a last line without its newline is complete."""
 
     def __init__(
@@ -60,7 +62,7 @@ class Projection:
         path: Path,
         *,
         header: bytes = b"",
-        line: Callable[[Sequence[Any]], bytes],
+        lines: Callable[[Sequence[Sequence[Any]]], bytes],
         rows_after: Callable[[int], Rows],
         whole: Callable[[bytes], bool],
     ) -> None:
@@ -68,7 +70,7 @@ class Projection:
         self.name = path.name
         self.position = Position()
         self._header = header
-        self._line = line
+        self._made_of = lines
         self._rows_after = rows_after
         self._whole = whole
         self._fd = -1
@@ -92,7 +94,7 @@ class Projection:
     def append(self, rows: Sequence[Sequence[Any]], last_id: int) -> None:
         """Add rows that are committed. A short write is left for the next `catch_up` to complete."""
         if rows:
-            data = b"".join(map(self._line, rows))
+            data = self._made_of(rows)
             self._write(data)
             self.position = replace(self.position, last_id=last_id, end_bytes=self.position.end_bytes + len(data))
 
@@ -109,6 +111,9 @@ class Projection:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def _line(self, values: Sequence[Any]) -> bytes:
+        return self._made_of([values])
 
     def _begin(self, file: BinaryIO, position: Position | None, newest_id: int) -> tuple[int, Position]:
         """How far the file can be believed without comparing; and the bytes of a foreign torn line dropped."""
@@ -195,22 +200,26 @@ class Projection:
         return last_id, count
 
     def _mend_tail(self, file: BinaryIO) -> int:
-        """End the file with a newline: complete the last line when only that is missing, else drop the piece."""
-        size = _size(file)
-        cut = _after_last_newline(file, size)
-        if cut == size:
-            return 0
-        file.seek(cut)
-        if size - cut <= _CHUNK and self._whole(file.read(size - cut)):
-            self._write(b"\n")
-        else:
-            os.ftruncate(self._fd, cut)
-        return size - cut
+        return mend_tail(self._fd, whole=self._whole)
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
+
+
+def mend_tail(fd: int, *, whole: Callable[[bytes], bool]) -> int:
+    """End the file with a newline: complete the last line when only that is missing, else drop the piece. Returns how
+    many bytes the line had that lacked its end."""
+    size = os.fstat(fd).st_size
+    cut = _after_last_newline(fd, size)
+    if cut == size:
+        return 0
+    if size - cut <= _CHUNK and whole(os.pread(fd, size - cut, cut)):
+        os.write(fd, b"\n")
+    else:
+        os.ftruncate(fd, cut)
+    return size - cut
 
 
 def _size(file: BinaryIO) -> int:
@@ -221,13 +230,12 @@ def _digest(line: bytes) -> bytes:
     return hashlib.blake2b(line, digest_size=16).digest()
 
 
-def _after_last_newline(file: BinaryIO, size: int) -> int:
+def _after_last_newline(fd: int, size: int) -> int:
     """Where the last line begins that is not ended, looking from the back."""
     end = size
     while end > 0:
         begin = max(0, end - _CHUNK)
-        file.seek(begin)
-        found = file.read(end - begin).rfind(b"\n")
+        found = os.pread(fd, end - begin, begin).rfind(b"\n")
         if found >= 0:
             return begin + found + 1
         end = begin

@@ -15,18 +15,27 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
+from DocsToKG.ContentDownload.api.ports import Change, Whose
 from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake
 from DocsToKG.ContentDownload.telemetry.closing import begin_run, finish_run, refresh_snapshots
-from DocsToKG.ContentDownload.telemetry.folder import DATABASE, followers, in_our_words, locked, newest_id, translating
-from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord, manifest_row
+from DocsToKG.ContentDownload.telemetry.folder import (
+    DATABASE,
+    MANIFEST,
+    followers,
+    in_our_words,
+    locked,
+    translating,
+)
+from DocsToKG.ContentDownload.telemetry.manifest import AT, ManifestRecord, manifest_values
 from DocsToKG.ContentDownload.telemetry.projections import Position, Repair
-from DocsToKG.ContentDownload.telemetry.restore import restore
-from DocsToKG.ContentDownload.telemetry.schema import open_database
+from DocsToKG.ContentDownload.telemetry.restore import Restored, restore
+from DocsToKG.ContentDownload.telemetry.salvage import is_damaged, last_aside, put_aside, version_of
+from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, refuse_newer
 from DocsToKG.ContentDownload.telemetry.text import storable, storable_int
 from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter
 from DocsToKG.core.clock import Clock, utc_iso
@@ -69,7 +78,7 @@ class RunTelemetry:
         self.restored = 0
         self.locks: list[int] = []  # open files that hold the folder for as long as anybody has them open
         self._config_hash = config_hash
-        self._worker_id = worker_id
+        self._known = ((AT["run_id"], run_id), (AT["config_hash"], config_hash), (AT["worker_id"], worker_id))
         self._notes = list(notes)
         self._share = share
         self._clock = clock
@@ -87,12 +96,13 @@ class RunTelemetry:
         with translating(self.root), contextlib.ExitStack() as opened:
             if self._share != "guest":
                 self._take_folders(opened)
+            damaged = self._without_damage() if self._share != "guest" else None
             self._db = open_database(self._database)
             opened.callback(self._db.close)
             if self._share == "guest":
                 self._writer = RecordWriter(self._db, followers={}, clock=self._clock)
             else:
-                self._catch_up(opened)
+                self._catch_up(opened, damaged)
                 begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
             self._resources = opened.pop_all()
         self._is_open = True
@@ -124,34 +134,17 @@ class RunTelemetry:
         """One source of a tier was tried for a work."""
         self._put_row("fallback_attempts", attempts.source_row(tried, self.run_id))
 
-    def rate_wait(
-        self,
-        key: str,
-        delay_ms: int,
-        *,
-        why: str,
-        work_id: str | None = None,
-        resolver: str | None = None,
-        role: str | None = None,
-    ) -> None:
+    def rate_wait(self, key: str, delay_ms: int, *, why: str, **whose: Unpack[Whose]) -> None:
         """A work waited for one of our own limits (`host:...` or `resolver:...`)."""
-        words = (storable(work_id), storable(resolver), storable(role))
+        words = (storable(whose.get("work_id")), storable(whose.get("resolver")), storable(whose.get("role")))
         self._put_row(
             "rate_events", (self._now(), self.run_id, storable(key), storable(why), storable_int(delay_ms), *words)
         )
 
-    def breaker_transition(
-        self,
-        key: str,
-        old_state: str,
-        new_state: str,
-        *,
-        reason: str | None = None,
-        reset_timeout_s: float | None = None,
-    ) -> None:
+    def breaker_transition(self, key: str, old_state: str, new_state: str, **change: Unpack[Change]) -> None:
         """A circuit breaker changed its state."""
-        states = (storable(key), storable(old_state), storable(new_state), storable(reason))
-        self._put_row("breaker_transitions", (self._now(), self.run_id, *states, reset_timeout_s))
+        states = (storable(key), storable(old_state), storable(new_state), storable(change.get("reason")))
+        self._put_row("breaker_transitions", (self._now(), self.run_id, *states, change.get("reset_timeout_s")))
 
     def finish(self, record: ManifestRecord, *, then: Callable[[], None] | None = None) -> None:
         """A processing attempt of a work ended. `then` runs in the writer's thread, after the commit.
@@ -159,11 +152,10 @@ class RunTelemetry:
         A record whose lease is known already adds nothing, and its `then` still runs: the acknowledgement may have
         been lost on the way.
         """
-        row = manifest_row(record)
-        row["run_id"] = row["run_id"] or self.run_id
-        row["config_hash"] = row["config_hash"] or self._config_hash
-        row["worker_id"] = row["worker_id"] or self._worker_id
-        self._intake.put(lambda batch: batch.finished.append((row, then)))
+        values = manifest_values(record)
+        for place, known in self._known:
+            values[place] = values[place] or known
+        self._intake.put(lambda batch: batch.finished.append((values, then)))
 
     def verified(self, sha256: str, intact: bool) -> None:
         """A stored file was hashed again; one that is not intact counts as corruption until it is obtained anew."""
@@ -221,11 +213,22 @@ class RunTelemetry:
         with contextlib.suppress(RunError) if error is not None else contextlib.nullcontext():
             self.close()
 
-    def _catch_up(self, opened: contextlib.ExitStack) -> None:
-        self.restored = restore(self._db, self.root)
+    def _without_damage(self) -> Path | None:
+        """Make room for a new database where there is a damaged one; returns where that is now."""
+        found = self._database
+        if found is None or not is_damaged(found):
+            return None
+        refuse_newer(version_of(found), str(found))
+        return put_aside(found)
+
+    def _catch_up(self, opened: contextlib.ExitStack, damaged: Path | None) -> None:
+        # A process that died while it filled the new database leaves the old one aside and this one empty.
+        left = damaged or (self._database and last_aside(self._database))
+        restored = restore(self._db, self.root, damaged=left)
+        self.restored = restored.rows
         tables = followers(self._db, self.root, self._sinks)
         self._writer = RecordWriter(self._db, followers=tables, clock=self._clock, others=self._share == "host")
-        repairs = []
+        repairs = self._told_of(restored, damaged)
         for table, files in tables.items():
             for projection in files:
                 opened.callback(projection.close)
@@ -239,6 +242,15 @@ class RunTelemetry:
         self._writer.save_positions()
         self.repairs = tuple(repair for repair in repairs if repair is not None)
         refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
+
+    def _told_of(self, restored: Restored, damaged: Path | None) -> list[Repair | None]:
+        """What the user hears about a database that was lost; one that is not kept is none."""
+        torn = [Repair(MANIFEST, torn_bytes=restored.torn_bytes)] if restored.torn_bytes else []
+        if self._database is None or not (restored.rows or damaged):
+            return [*torn]
+        kept = f"it was damaged and is kept as {damaged.name}; " if damaged else ""
+        read = f"{restored.rows} lines read back" + (f" from {' and '.join(restored.sources)}" if restored.rows else "")
+        return [*torn, Repair(self._database.name, note=kept + read)]
 
     def _position(self, name: str) -> Position | None:
         sql = "SELECT first_id, base_bytes, last_id, end_bytes FROM projections WHERE name = ?"

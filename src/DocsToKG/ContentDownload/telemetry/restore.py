@@ -1,51 +1,125 @@
-"""Fill an empty database from the text files of the same folder, when the database was lost or is not kept.
+"""Fill an empty database from what is left of the record in the same folder, when the database was lost or damaged.
 
-Promises: all of it or nothing, in one transaction; lines that cannot be read are passed over.
+The manifest tells the history; what it lacks of the works that were obtained comes from the damaged database and from
+`last.csv`. Promises: all of it or nothing, in one transaction; what cannot be read is passed over.
 """
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.ContentDownload.telemetry.manifest import INSERT_DOWNLOAD, INSERT_MANIFEST, ManifestRecord, manifest_row
+import orjson
+
+from DocsToKG.ContentDownload.telemetry.folder import LAST, MANIFEST, is_json_object
+from DocsToKG.ContentDownload.telemetry.manifest import (
+    AT,
+    INSERT_DOWNLOADS,
+    JSON_COLUMNS,
+    TAKEDOWN_STAGE,
+    ManifestRecord,
+    insert_manifests,
+    manifest_values,
+)
+from DocsToKG.ContentDownload.telemetry.projections import mend_tail
 from DocsToKG.ContentDownload.telemetry.resume import load_last_csv, load_previous_manifest
-from DocsToKG.ContentDownload.telemetry.schema import transaction
+from DocsToKG.ContentDownload.telemetry.salvage import readable_rows
+from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
 
 _CSV_NUMBERS = ("year", "size_bytes")
+# No file stands for a work that was taken down.
+_FORGET = f"""DELETE FROM downloads WHERE EXISTS (SELECT 1 FROM manifests t WHERE t.stage = '{TAKEDOWN_STAGE}'
+              AND t.doc_id = downloads.doc_id AND t.id > downloads.manifest_id)"""
 
 
-def restore(db: sqlite3.Connection, root: Path) -> int:
-    """Read back what `manifest.jsonl`, else `last.csv`, tells of earlier runs; returns the number of rows."""
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Rows that were read back, the files they came from, and how much of a torn last line was dropped."""
+
+    rows: int = 0
+    sources: tuple[str, ...] = ()
+    torn_bytes: int = 0
+
+
+def restore(db: sqlite3.Connection, root: Path, *, damaged: Path | None = None) -> Restored:
+    """Read back what is known of earlier runs into a database that has no row yet. `damaged` is what is left of it."""
     if db.execute("SELECT 1 FROM manifests LIMIT 1").fetchone():
-        return 0
-    if (root / "manifest.jsonl").is_file():
-        return _insert(db, load_previous_manifest(root / "manifest.jsonl"))
-    if (root / "last.csv").is_file():
-        return _insert(db, map(_from_csv, load_last_csv(root / "last.csv")))
-    return 0
+        return Restored()
+    manifest, last = root / MANIFEST, root / LAST
+    torn = _mended(manifest) if manifest.is_file() else 0
+    counts: dict[str, int] = {}
+    with transaction(db):
+        if manifest.is_file():
+            counts[manifest.name] = _insert(db, load_previous_manifest(manifest))
+            _note_followed(db, manifest)
+        if damaged is not None:
+            counts[damaged.name] = _insert(db, map(_from_database, readable_rows(damaged, "manifests")))
+        if last.is_file():
+            counts[last.name] = _insert(db, map(_from_csv, load_last_csv(last)))
+    return Restored(sum(counts.values()), tuple(name for name, count in counts.items() if count), torn)
 
 
 def _insert(db: sqlite3.Connection, lines: Iterable[Mapping[str, Any]]) -> int:
-    count = 0
-    with transaction(db):
-        for row in _rows(lines):
-            cursor = db.execute(INSERT_MANIFEST, row)
-            if cursor.rowcount == 1:
-                count += 1
-                if row["status"] == "ok":
-                    db.execute(INSERT_DOWNLOAD, {**row, "manifest_id": cursor.lastrowid})
+    """Add the lines as rows: all of them to an empty table, else those of obtained works that it does not know."""
+    before = newest_id(db, "manifests")
+    wanted = _unknown_to(db, _rows(lines)) if before else _rows(lines)
+    changes = db.total_changes
+    while some := list(islice(wanted, 1_000)):
+        insert_manifests(db, some)
+    count = db.total_changes - changes
+    db.execute(INSERT_DOWNLOADS, (before,))
+    db.execute(_FORGET)
     return count
 
 
-def _rows(lines: Iterable[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+def _unknown_to(db: sqlite3.Connection, rows: Iterable[list[Any]]) -> Iterator[list[Any]]:
+    known = f"""SELECT 1 FROM downloads WHERE doc_id = ?1 AND sha256 = ?2
+                UNION ALL SELECT 1 FROM manifests WHERE stage = '{TAKEDOWN_STAGE}' AND doc_id = ?1"""
+    for values in rows:
+        file = (values[AT["doc_id"]], values[AT["sha256"]])
+        if values[AT["status"]] == "ok" and db.execute(known, file).fetchone() is None:
+            yield values
+
+
+def _mended(manifest: Path) -> int:
+    fd = os.open(manifest, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        return mend_tail(fd, whole=is_json_object)
+    finally:
+        os.close(fd)
+
+
+def _note_followed(db: sqlite3.Connection, manifest: Path) -> None:
+    """The rows so far stand in the manifest, as it is now; those that come after them do not."""
+    newest = newest_id(db, "manifests")
+    size = manifest.stat().st_size
+    if size:
+        columns = "name, first_id, base_bytes, last_id, end_bytes"
+        followed = (manifest.name, newest + 1, size, newest, size)
+        db.execute(f"INSERT OR REPLACE INTO projections ({columns}) VALUES (?, ?, ?, ?, ?)", followed)
+
+
+def _rows(lines: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
     for line in lines:
         try:
-            yield manifest_row(ManifestRecord.from_dict(line))
+            yield manifest_values(ManifestRecord.from_dict(line))
         except (TypeError, ValueError, KeyError, AttributeError):
             continue
+
+
+def _from_database(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored row as the line that was made of it; one that the zeros of a lost page have got into is none."""
+    if any(isinstance(value, str) and "\0" in value for value in row.values()):
+        return {}
+    try:
+        return {**row, **{name: orjson.loads(row.get(name) or "[]") for name in JSON_COLUMNS}}
+    except orjson.JSONDecodeError:
+        return {}
 
 
 def _from_csv(row: Mapping[str, str]) -> dict[str, Any]:

@@ -1,14 +1,16 @@
 """What an earlier run has finished already, so that it is not done again.
 
 Reads whichever form of the record is there: the database, else the manifest, else `last.csv`.
-Promises: the three give the same answer for the same history; a line torn by a crash is passed over.
+Promises: the three give the same answer for the same history; what a crash or a full disk cut short is passed over, and
+no work is called finished because of half a line.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -16,6 +18,8 @@ import orjson
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.telemetry.salvage import is_damaged, readable_rows
 
 _LINE_CAP = 4 << 20
 
@@ -36,37 +40,46 @@ class ResumeLookup(Protocol):
 
 
 class JsonlResumeLookup:
-    """Reads `manifest.jsonl`."""
+    """Reads `manifest.jsonl`. `taken_down` are works that it calls so, once asked."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
+        self.taken_down: set[str] = set()
 
     def completed_ids(self) -> frozenset[str]:
-        return frozenset(
-            line["doc_id"]
-            for line in load_previous_manifest(self._path)
-            if line.get("status") == "ok" and isinstance(line.get("doc_id"), str)
-        )
+        return _standing(load_previous_manifest(self._path), self.taken_down)
 
 
 class SqliteResumeLookup:
-    """Asks `manifest.sqlite`."""
+    """Asks `manifest.sqlite`; of a damaged one, as much as can be read. `is_whole` tells, once asked."""
 
     def __init__(self, path: Path | str) -> None:
         self._path = Path(path)
+        self.is_whole = False
 
     def completed_ids(self) -> frozenset[str]:
+        if self._path.stat().st_size == 0 or is_damaged(self._path):
+            return self._readable_ids()
         try:
-            db = sqlite3.connect(f"{self._path.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
-            try:
-                rows = db.execute("SELECT doc_id FROM catalog_entries WHERE status = 'ok'").fetchall()
-            finally:
-                db.close()
+            ids = self._ask()
         except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
+                return self._readable_ids()
             raise RecordError(
                 f"{self._path} cannot be read ({error}): move it away to go on from manifest.jsonl"
             ) from error
-        return frozenset(row[0] for row in rows)
+        self.is_whole = True
+        return ids
+
+    def _ask(self) -> frozenset[str]:
+        uri = f"{self._path.resolve().as_uri()}?mode=ro"
+        with contextlib.closing(sqlite3.connect(uri, uri=True, timeout=30)) as db:
+            return frozenset(row[0] for row in db.execute("SELECT doc_id FROM catalog_entries WHERE status = 'ok'"))
+
+    def _readable_ids(self) -> frozenset[str]:
+        # A page that was cut reads as zeros.
+        rows = readable_rows(self._path, "manifests")
+        return frozenset(doc_id for doc_id in _standing(rows, set()) if "\0" not in doc_id)
 
 
 class CsvResumeLookup:
@@ -80,32 +93,63 @@ class CsvResumeLookup:
 
 
 def load_last_csv(path: Path) -> Iterator[dict[str, str]]:
-    """The rows of a `last.csv` that name a work."""
+    """The rows of a `last.csv` that name a work. A row that was cut short is none: half an id is another work's."""
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        for row in csv.DictReader(line.replace("\0", "") for line in file):
-            if row.get("doc_id"):
+        # A last line without its newline may end anywhere, unless it ends as the last column of ours does.
+        whole = (line.replace("\0", "") for line in file if line.endswith(("\n", "Z")))
+        for row in csv.DictReader(whole):
+            if row.get("doc_id") and None not in row.values():
                 yield {key: value for key, value in row.items() if key and value}
 
 
 class ResumeController:
-    """Knows the finished works of the record that `manifest_path` (its `manifest.jsonl`, or its folder) belongs to."""
+    """Knows the finished works of the record that `manifest_path` (its `manifest.jsonl`, or its folder) belongs to.
+
+    `source` is the form that was consulted first: the database, else the manifest, else `last.csv`. A database that is
+    whole is enough. One that is damaged, or a text file, which may have lost its end unnoticed, is completed by the
+    forms after it: a work that any of them calls obtained was obtained.
+    """
 
     def __init__(self, manifest_path: Path | str, *, database: Path | None = None) -> None:
         path = Path(manifest_path)
         root = path if path.is_dir() else path.parent
         jsonl = root / "manifest.jsonl" if path.is_dir() or path.suffix != ".jsonl" else path
-        candidates: list[tuple[str, Path, ResumeLookup]] = [
-            ("sqlite", at := database or root / "manifest.sqlite", SqliteResumeLookup(at)),
-            ("jsonl", jsonl, JsonlResumeLookup(jsonl)),
+        lines = JsonlResumeLookup(jsonl)
+        rows = SqliteResumeLookup(at := database or root / "manifest.sqlite")
+        forms: list[tuple[str, Path, ResumeLookup]] = [
+            ("sqlite", at, rows),
+            ("jsonl", jsonl, lines),
             ("csv", at := root / "last.csv", CsvResumeLookup(at)),
         ]
-        found = next(((name, lookup) for name, at, lookup in candidates if at.is_file()), None)
-        self.source: str | None = found[0] if found else None
-        self.completed_ids: frozenset[str] = found[1].completed_ids() if found else frozenset()
+        self.source: str | None = None
+        self.completed_ids: frozenset[str] = frozenset()
+        for name, at, lookup in forms:
+            if not at.is_file():
+                continue
+            self.source = self.source or name
+            self.completed_ids = (self.completed_ids | lookup.completed_ids()) - lines.taken_down
+            if rows.is_whole and self.completed_ids:
+                break
 
     def filter_works(self, works: Iterable[WorkArtifact]) -> Iterator[WorkArtifact]:
         """The works that are still to be done."""
         return (work for work in works if work.work_id not in self.completed_ids)
+
+
+def _standing(lines: Iterable[Mapping[str, Any]], taken_down: set[str]) -> frozenset[str]:
+    """The works that were obtained and not taken down after it; those that were are added to `taken_down`."""
+    obtained: set[str] = set()
+    for line in lines:
+        doc_id = line.get("doc_id")
+        if not isinstance(doc_id, str):
+            continue
+        if line.get("status") == "ok":
+            obtained.add(doc_id)
+            taken_down.discard(doc_id)
+        elif line.get("stage") == TAKEDOWN_STAGE:
+            obtained.discard(doc_id)
+            taken_down.add(doc_id)
+    return frozenset(obtained)
 
 
 def _parse(line: bytes) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from DocsToKG.ContentDownload.errors import RecordError
 
 SCHEMA_VERSION = 4
 _BUSY_TIMEOUT_S = 30.0
+_MADE = "FROM sqlite_master WHERE type IN ('view', 'index') AND sql IS NOT NULL"
 
 
 def schema_sql() -> str:
@@ -31,11 +32,27 @@ def open_database(path: Path | None) -> sqlite3.Connection:
     try:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
+        # Pages that change again and again are copied from the log to the file less often.
+        db.execute("PRAGMA wal_autocheckpoint = 4000")
         ManifestSchemaMigrator(db, name=str(path or "the record")).migrate()
     except BaseException:
         db.close()
         raise
     return db
+
+
+def refuse_newer(version: int, name: str) -> None:
+    """A database of a newer program is not touched."""
+    if version > SCHEMA_VERSION:
+        raise RecordError(
+            f"{name} has schema version {version}, this program knows up to {SCHEMA_VERSION}: "
+            "use the newer program that wrote it, or another folder"
+        )
+
+
+def newest_id(db: sqlite3.Connection, table: str) -> int:
+    """The id of the last row; 0 when there is none."""
+    return int(db.execute(f"SELECT COALESCE(MAX(id), 0) FROM {table}").fetchone()[0])
 
 
 @contextlib.contextmanager
@@ -55,8 +72,8 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 class ManifestSchemaMigrator:
     """Upgrades the database of an older version, refuses that of a newer one.
 
-    Schema changes are additive, so an upgrade adds the tables and columns that are missing and renews views and
-    indexes, which hold no data of their own. A database of this version that lacks columns is upgraded too.
+    Schema changes are additive, so an upgrade adds the tables and columns that are missing and renews the views and
+    indexes that differ. A database of this version that lacks something is upgraded too.
     """
 
     def __init__(self, db: sqlite3.Connection, *, name: str = "the record") -> None:
@@ -66,11 +83,7 @@ class ManifestSchemaMigrator:
     def migrate(self) -> int:
         """Bring the database to `SCHEMA_VERSION`; returns the version it had (0: it was new)."""
         found = self.version()
-        if found > SCHEMA_VERSION:
-            raise RecordError(
-                f"{self._name} has schema version {found}, this program knows up to {SCHEMA_VERSION}: "
-                "use the newer program that wrote it, or another folder"
-            )
+        refuse_newer(found, self._name)
         if found < SCHEMA_VERSION or not self._is_complete():
             self._upgrade()
         return found
@@ -79,34 +92,40 @@ class ManifestSchemaMigrator:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
     def _is_complete(self) -> bool:
-        """Whether every table is there with all its columns."""
+        """Whether every table is there with all its columns, and views and indexes are as they should be."""
+        made = f"SELECT name, sql {_MADE}"
         with contextlib.closing(sqlite3.connect(":memory:")) as wanted:
             for statement in _statements(schema_sql()):
                 wanted.execute(statement)
+            if not set(wanted.execute(made)) <= set(self._db.execute(made)):
+                return False
             tables = [name for (name,) in wanted.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
             return all(self._columns(wanted, name).keys() <= self._columns(self._db, name).keys() for name in tables)
 
     def _upgrade(self) -> None:
         with transaction(self._db):
-            self._drop_views_and_indexes()
+            before = self._columns(self._db, "manifests"), self._columns(self._db, "http_events")
+            self._drop_what_differs()
             for statement in _statements(schema_sql()):
                 self._apply(statement)
-            # Lines written so far keep the form they have; the files go on in the new one.
-            self._db.execute("UPDATE projections SET first_id = last_id + 1, base_bytes = end_bytes")
+            if before != (self._columns(self._db, "manifests"), self._columns(self._db, "http_events")):
+                # Lines written so far keep the form they have; the files go on in the new one.
+                self._db.execute("UPDATE projections SET first_id = last_id + 1, base_bytes = end_bytes")
             self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
-    def _drop_views_and_indexes(self) -> None:
-        rows = self._db.execute(
-            "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'index') AND sql IS NOT NULL"
-        ).fetchall()
-        for kind, name in rows:
-            self._db.execute(f'DROP {kind} "{name}"')
+    def _drop_what_differs(self) -> None:
+        """Views and indexes hold no data of their own. One that is as it should be stays: building it takes long."""
+        wanted = {statement.removesuffix(";") for statement in _statements(schema_sql())}
+        rows = self._db.execute(f"SELECT type, name, sql {_MADE}").fetchall()
+        for kind, name, sql in rows:
+            if sql not in wanted:
+                self._db.execute(f'DROP {kind} "{name}"')
 
     def _apply(self, statement: str) -> None:
         words = statement.split()
         if words[:2] == ["CREATE", "TABLE"] and self._columns(self._db, words[2]):
             self._add_missing_columns(words[2], statement)
-        else:
+        elif not self._db.execute("SELECT 1 FROM sqlite_master WHERE sql = ?", (statement[:-1],)).fetchone():
             self._db.execute(statement)
 
     def _add_missing_columns(self, table: str, statement: str) -> None:

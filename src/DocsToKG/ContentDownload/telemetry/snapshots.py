@@ -14,7 +14,8 @@ from typing import IO, Any
 
 import orjson
 
-from DocsToKG.ContentDownload.telemetry.text import csv_line
+from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines
 
 LAST_COLUMNS = (
     "doc_id",
@@ -48,6 +49,9 @@ _INDEX_COLUMNS = (
     "run_id",
     "created_at",
 )
+# Nothing of what was taken down is shown.
+_STANDS = f"""NOT EXISTS (SELECT 1 FROM manifests t WHERE t.stage = '{TAKEDOWN_STAGE}'
+                            AND t.doc_id = m.doc_id AND t.id > m.id)"""
 
 
 @contextlib.contextmanager
@@ -70,11 +74,12 @@ def write_last(db: sqlite3.Connection, path: Path) -> None:
     names = ", ".join(f"m.{name}" for name in LAST_COLUMNS)
     rows = db.execute(
         f"SELECT {names} FROM manifests m WHERE m.id IN "
-        "(SELECT MAX(id) FROM manifests WHERE status = 'ok' GROUP BY doc_id) ORDER BY m.id"
+        f"(SELECT MAX(id) FROM manifests WHERE status = 'ok' GROUP BY doc_id) AND {_STANDS} ORDER BY m.id"
     )
     with replacing(path) as file:
         file.write(csv_line(LAST_COLUMNS))
-        file.writelines(csv_line(row) for row in rows)
+        while some := rows.fetchmany(1_000):
+            file.write(csv_lines(some))
 
 
 def write_index(db: sqlite3.Connection, path: Path) -> None:
@@ -83,7 +88,7 @@ def write_index(db: sqlite3.Connection, path: Path) -> None:
     rows = db.execute(
         f"SELECT m.canonical_url, {names} FROM manifests m WHERE m.id IN "
         "(SELECT MAX(id) FROM manifests WHERE status = 'ok' AND canonical_url IS NOT NULL GROUP BY canonical_url) "
-        "ORDER BY m.canonical_url"
+        f"AND {_STANDS} ORDER BY m.canonical_url"
     )
     with replacing(path) as file:
         file.write(b"{")

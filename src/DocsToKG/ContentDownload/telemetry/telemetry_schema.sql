@@ -54,6 +54,8 @@ CREATE TABLE manifests (
 CREATE UNIQUE INDEX manifests_one_per_lease ON manifests (doc_id, lease_id) WHERE lease_id IS NOT NULL;
 CREATE INDEX manifests_by_doc ON manifests (doc_id, id);
 CREATE INDEX manifests_by_run ON manifests (run_id, id);
+-- What was taken down: no success before such a line counts any more.
+CREATE INDEX manifests_takedowns ON manifests (doc_id, id) WHERE stage = 'takedown';
 
 -- Finished artifacts: which bytes stand for which work, and where.
 CREATE TABLE downloads (
@@ -181,7 +183,10 @@ CREATE TABLE projections (
   end_bytes  INTEGER NOT NULL DEFAULT 0
 );
 
--- A work that was obtained stays obtained; otherwise its latest row speaks.
+-- A work that was obtained stays obtained unless it was taken down; otherwise its latest row speaks.
 CREATE VIEW catalog_entries AS
 SELECT doc_id, CASE WHEN obtained THEN 'ok' ELSE status END AS status
-  FROM (SELECT doc_id, status, SUM(status = 'ok') > 0 AS obtained, MAX(id) FROM manifests GROUP BY doc_id);
+  FROM (SELECT m.doc_id, m.status, MAX(m.id),
+               SUM(m.status = 'ok' AND NOT EXISTS (SELECT 1 FROM manifests t WHERE t.stage = 'takedown'
+                                                      AND t.doc_id = m.doc_id AND t.id > m.id)) > 0 AS obtained
+          FROM manifests m GROUP BY m.doc_id);

@@ -128,10 +128,7 @@ class _Stand:
 
 def _lack(answer: Permit | NotYet) -> tuple[str, str] | None:
     """The kind and the key of the place that is missing; None for a grant and for a rule of time."""
-    if not isinstance(answer, NotYet):
-        return None
-    # A place held by another process is looked for again at a time; the words tell it from a rule.
-    if answer.at is not None and not answer.why.endswith("requests running"):
+    if not isinstance(answer, NotYet) or answer.kind != "slot":
         return None
     prefix, _, name = answer.key.partition(":")
     return ("resolver" if prefix == "resolver" else "host"), name

@@ -16,21 +16,26 @@ from DocsToKG.ContentDownload.catalog.summary import HELD_REASONS
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
 from DocsToKG.ContentDownload.telemetry.batch import Batch
+from DocsToKG.ContentDownload.telemetry.inserting import Insert
 from DocsToKG.ContentDownload.telemetry.projections import Position, Projection
-from DocsToKG.ContentDownload.telemetry.schema import transaction
+from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
 from DocsToKG.core.clock import Clock, utc_iso
 
 _INSERTS = {
-    "http_events": attempts.insert_sql("http_events", attempts.COLUMNS),
-    "fallback_attempts": attempts.insert_sql("fallback_attempts", attempts.SOURCE_COLUMNS),
-    "rate_events": attempts.insert_sql("rate_events", attempts.RATE_COLUMNS),
-    "breaker_transitions": attempts.insert_sql("breaker_transitions", attempts.BREAKER_COLUMNS),
+    "http_events": Insert("http_events", attempts.COLUMNS),
+    "fallback_attempts": Insert("fallback_attempts", attempts.SOURCE_COLUMNS),
+    "rate_events": Insert("rate_events", attempts.RATE_COLUMNS),
+    "breaker_transitions": Insert("breaker_transitions", attempts.BREAKER_COLUMNS),
 }
 _SAVE_POSITION = """
 INSERT INTO projections (name, first_id, base_bytes, last_id, end_bytes) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET first_id = excluded.first_id, base_bytes = excluded.base_bytes,
                                  last_id = excluded.last_id, end_bytes = excluded.end_bytes
 """
+_SAVE_EVERY_S = 1.0
+_DOC_ID, _STATUS, _REASON, _BYTES, _CREATED_AT = (
+    manifest.AT[name] for name in ("doc_id", "status", "reason", "bytes", "created_at")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class RecordWriter:
         self._clock = clock
         self._failed: set[str] = set()
         self._full_sync = False
+        self._next_save = 0.0
         last_line = db.execute("SELECT created_at FROM manifests ORDER BY id DESC LIMIT 1").fetchone()
         self._stamp = str(last_line[0] or "") if last_line else ""
         self.counts = Counts()
@@ -72,16 +78,16 @@ class RecordWriter:
         """Commit, follow, then tell. Raises what went wrong; callbacks of an uncommitted batch do not run."""
         begun = time.perf_counter()
         # A file that is acknowledged must survive a power cut; other rows may lose their last moments.
-        self._sync_fully(any(row["status"] == "ok" for row, _ in batch.finished))
+        self._sync_fully(any(values[_STATUS] == "ok" for values, _ in batch.finished))
         with transaction(self._db):
             lines = self._insert_finished(batch)
             self._insert_rows(batch)
-            self.save_positions()
+            self._save_positions_at_times(begun)
         self.commit_ms.append((time.perf_counter() - begun) * 1000)
         if self._others:
             self.follow()
         else:
-            self._append("manifests", [list(line.values()) for line in lines])
+            self._append("manifests", lines)
             self._append("http_events", batch.rows.get("http_events", []))
         self._count(batch, lines)
         _tell(batch)
@@ -91,8 +97,14 @@ class RecordWriter:
         for projection in self.projections():
             projection.follow()
 
+    def _save_positions_at_times(self, now: float) -> None:
+        """Now and then is enough: where the next start begins to compare, it finds the lines after it as well."""
+        if now >= self._next_save:
+            self._next_save = now + _SAVE_EVERY_S
+            self.save_positions()
+
     def save_positions(self) -> None:
-        """Note how far the files have come. What they get after this commit is noted with the next."""
+        """Note how far the files have come. What they get after this commit is noted with a later one."""
         for projection in self.projections():
             self.save_position(projection.name, projection.position)
 
@@ -108,46 +120,49 @@ class RecordWriter:
             self._db.execute(f"PRAGMA synchronous = {'FULL' if wanted else 'NORMAL'}")
             self._full_sync = wanted
 
-    def _insert_finished(self, batch: Batch) -> list[dict[str, Any]]:
+    def _insert_finished(self, batch: Batch) -> Sequence[Sequence[Any]]:
         """Add manifest and download rows; returns those that were not there yet."""
+        rows = [values for values, _ in batch.finished]
+        if not rows:
+            return rows
         # Never earlier than the line before, so that lines stand in time order also when the clock steps back.
         self._stamp = max(self._stamp, utc_iso(self._clock.now()))
-        added = []
-        for row, _ in batch.finished:
-            row["created_at"] = self._stamp
-            cursor = self._db.execute(manifest.INSERT_MANIFEST, row)
-            if cursor.rowcount == 1:
-                added.append(row)
-                if row["status"] == "ok":
-                    self._db.execute(manifest.INSERT_DOWNLOAD, {**row, "manifest_id": cursor.lastrowid})
-        return added
+        for values in rows:
+            values[_CREATED_AT] = self._stamp
+        before, changes = newest_id(self._db, "manifests"), self._db.total_changes
+        manifest.insert_manifests(self._db, rows)
+        are_all_new = self._db.total_changes - changes == len(rows)
+        if self._full_sync:
+            self._db.execute(manifest.INSERT_DOWNLOADS, (before,))
+        return rows if are_all_new else [row[1:] for row in self._db.execute(manifest.SELECT_MANIFESTS, (before,))]
 
     def _insert_rows(self, batch: Batch) -> None:
         for table, rows in batch.rows.items():
-            self._db.executemany(_INSERTS[table], rows)
-        now = utc_iso(self._clock.now())
-        self._db.executemany(
-            "UPDATE downloads SET verified_at = ?, corrupt = ? WHERE sha256 = ?",
-            [(now, int(not intact), sha256) for sha256, intact in batch.verified],
-        )
+            _INSERTS[table](self._db, rows)
+        if batch.verified:
+            now = utc_iso(self._clock.now())
+            self._db.executemany(
+                "UPDATE downloads SET verified_at = ?, corrupt = ? WHERE sha256 = ?",
+                [(now, int(not intact), sha256) for sha256, intact in batch.verified],
+            )
 
     def _append(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
         followers = self._followers.get(table, ())
         if rows and followers:
-            last_id = int(self._db.execute(f"SELECT MAX(id) FROM {table}").fetchone()[0])
+            last_id = newest_id(self._db, table)
             for projection in followers:
                 projection.append(rows, last_id)
 
-    def _count(self, batch: Batch, lines: Sequence[Mapping[str, Any]]) -> None:
+    def _count(self, batch: Batch, lines: Sequence[Sequence[Any]]) -> None:
         done = skipped = size = 0
         for line in lines:
-            held = line["status"] == "skipped" and line["reason"] in HELD_REASONS
-            if line["status"] != "ok" and not held:
-                self._failed.add(line["doc_id"])
+            held = line[_STATUS] == "skipped" and line[_REASON] in HELD_REASONS
+            if line[_STATUS] != "ok" and not held:
+                self._failed.add(line[_DOC_ID])
                 continue
-            self._failed.discard(line["doc_id"])
+            self._failed.discard(line[_DOC_ID])
             done, skipped = done + (not held), skipped + held
-            size += (line["bytes"] or 0) if not held else 0
+            size += (line[_BYTES] or 0) if not held else 0
         now = self.counts
         # Replaced as a whole: a reader in another thread sees one moment, without a lock.
         self.counts = replace(

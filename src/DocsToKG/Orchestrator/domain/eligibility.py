@@ -21,13 +21,17 @@ _NAMED_NEEDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """What keeps a job from running, in a token and in words; `at` is when it may, by the reader's clock, if known."""
+    """What keeps a job from running, in a token and in words; `at` is when it may, by the reader's clock, if known.
+
+    `host` is the host that the job needs next, where the ledger knows it.
+    """
 
     job_id: int
     state: str
     reason: WhyReason
     detail: str
     at: float | None
+    host: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,10 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What is known of a job at one moment. `ahead` counts the due jobs that come before it, up to `AHEAD_CAP`."""
+    """What is known of a job at one moment. `ahead` counts the due jobs that come before it, up to `AHEAD_CAP`.
+
+    `given_back` is what the worker said that gave the job back last, if nothing has happened since.
+    """
 
     job_id: int
     state: JobState
@@ -57,12 +64,14 @@ class Standing:
     finished_at: float | None = None
     needs: Sequence[Need] = ()
     ahead: int = 0
+    host: str | None = None
+    given_back: str | None = None
 
 
 def why(job: Standing) -> Why:
     """The nearest thing in the way; the ones behind it show when it is gone."""
     reason, detail, at = _reason(job)
-    return Why(job.job_id, job.state.value, reason, detail, at)
+    return Why(job.job_id, job.state.value, reason, detail, at, None if job.state in TERMINAL else job.host)
 
 
 def unknown(job_id: int) -> Why:
@@ -95,7 +104,8 @@ def _leased(job: Standing) -> str:
     if job.lease_until is not None and job.lease_until <= job.now:
         return f"the lease of {job.worker_id}{stage} has run out; the next worker that asks takes the job over"
     until = "" if job.lease_until is None else f" until {utc_iso(job.lease_until)}, unless renewed"
-    return f"leased by {job.worker_id}{stage}{until}"
+    host = f", for {job.host}" if job.host else ""
+    return f"leased by {job.worker_id}{stage}{host}{until}"
 
 
 def _waits_for(needs: Sequence[Need]) -> str:
@@ -110,8 +120,10 @@ def _waits_for(needs: Sequence[Need]) -> str:
 
 
 def _delayed(job: Standing) -> str:
-    after = f" after: {job.last_error}" if job.last_error else ""
-    return f"waits until {utc_iso(job.eligible_at)}{after}"
+    """A worker that gave the job back has said why; otherwise the last error is what it waits after."""
+    host = f" for {job.host}" if job.host else ""
+    said = f": {job.given_back}" if job.given_back else f" after: {job.last_error}" if job.last_error else ""
+    return f"waits{host} until {utc_iso(job.eligible_at)}{said}"
 
 
 def _queued(ahead: int) -> str:

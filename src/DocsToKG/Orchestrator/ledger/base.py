@@ -22,8 +22,8 @@ DEFAULT_TENANT = "default"
 DEFAULT_JOB_TYPE = "content.download"
 
 __all__ = [
-    "DEFAULT_JOB_TYPE", "DEFAULT_TENANT", "Enqueued", "Fail", "Finish", "FinishResult", "HistoryRow", "JobRecord",
-    "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Why",
+    "DEFAULT_JOB_TYPE", "DEFAULT_TENANT", "Enqueued", "Fail", "Finish", "FinishResult", "HistoryRow", "JobFilter",
+    "JobRecord", "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Why",
 ]  # fmt: skip
 
 FinishResult = Literal["applied", "already"]
@@ -68,6 +68,10 @@ class Enqueued(NamedTuple):
 class LeasedJob(NamedTuple):
     """A job with its right to be worked on. Every later write names `job_id`, `fence` and `lease_id`.
 
+    `eligible_at` is when the job could first have run: when it was enqueued, freed by the jobs it needs, or given back,
+    or the end of its delay. `leased_at` is when it was leased. Both are ledger time, so that their difference is the
+    wait in the queue, whatever clock the reader has. `trace_context` is what the producer gave.
+
     A tuple, as `Finish` is, because they are made for every job and a frozen dataclass takes many times as long.
     """
 
@@ -91,10 +95,17 @@ class LeasedJob(NamedTuple):
     correlation_id: str | None
     trace_context: str | None
     replay_of: int | None
+    eligible_at: float = 0.0
+    leased_at: float = 0.0
 
     @property
     def payload(self) -> dict[str, Any]:
         return dict(json.loads(self.artifact_json))
+
+    @property
+    def waited_s(self) -> float:
+        """How long it waited although it could have run."""
+        return max(0.0, self.leased_at - self.eligible_at)
 
 
 class Finish(NamedTuple):
@@ -184,6 +195,24 @@ class JobRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class JobFilter:
+    """Which jobs are meant: those that fit everything given. What is left out asks for nothing.
+
+    `states` any of these; `host` the job's `host_key`; `reason` words within `last_error`, whatever the case of their
+    ASCII letters; `since` the earliest last change (`updated_at`), Unix seconds of ledger time; `job_ids` any of these
+    (an empty collection means none).
+    """
+
+    states: Collection[JobState] = ()
+    host: str | None = None
+    reason: str | None = None
+    since: float | None = None
+    tenant: str | None = None
+    job_type: str | None = None
+    job_ids: Collection[int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryRow:
     """One link of a tenant's chain: what happened, when, by whom, and why where that was given."""
 
@@ -241,6 +270,10 @@ class Ledger(Protocol):
 
     def cancel(self, job_id: int, reason: str, *, actor: str = "operator", ticket: str | None = None) -> bool: ...
 
+    def cancel_many(self, wanted: JobFilter, reason: str, *, actor: str = "operator", ticket: str | None = None) -> int:
+        """Call off every job that fits and is not over; how many there were. Page by page, so not all in one step."""
+        ...
+
     def pause(self, *, actor: str = "operator", reason: str | None = None) -> None: ...
 
     def resume(self, *, actor: str = "operator", reason: str | None = None) -> None: ...
@@ -253,7 +286,20 @@ class Ledger(Protocol):
         self, artifact_id: str, *, tenant: str = DEFAULT_TENANT, job_type: str = DEFAULT_JOB_TYPE
     ) -> JobRecord | None: ...
 
-    def list_jobs(self, state: JobState | None = None, limit: int = 100, after_id: int = 0) -> list[JobRecord]: ...
+    def list_jobs(
+        self,
+        state: JobState | None = None,
+        limit: int = 100,
+        after_id: int = 0,
+        *,
+        wanted: JobFilter | None = None,
+    ) -> list[JobRecord]:
+        """Jobs by id after `after_id`, at most 10,000 at once; `state` and `wanted` must both fit."""
+        ...
+
+    def count_jobs(self, wanted: JobFilter) -> int:
+        """How many jobs fit, read from the jobs themselves: for a preview, not for every second."""
+        ...
 
     def stats(self) -> dict[str, int]: ...
 

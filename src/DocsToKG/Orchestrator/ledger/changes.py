@@ -15,13 +15,23 @@ from typing import Any
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost, UnknownJob
 from DocsToKG.Orchestrator.ledger import dependencies
-from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT, Fail, FinishResult, LeasedJob, Progress, Release
+from DocsToKG.Orchestrator.ledger.base import (
+    DEFAULT_TENANT,
+    Fail,
+    FinishResult,
+    JobFilter,
+    LeasedJob,
+    Progress,
+    Release,
+)
 from DocsToKG.Orchestrator.ledger.checks import End, host_name, result_text, short_error
+from DocsToKG.Orchestrator.ledger.choosing import condition
 from DocsToKG.Orchestrator.ledger.transaction import Move, Transaction
 from DocsToKG.Orchestrator.ledger.turns import HostTurns
 
 _LEDGER = "ledger"
 _SWEEP = 1000
+_ATTEMPTS, _TENANT, _JOB_TYPE = (LeasedJob._fields.index(name) for name in ("attempts", "tenant", "job_type"))
 
 
 def lease(
@@ -31,18 +41,19 @@ def lease(
         return []
     expire_leases(tx, worker_id)
     tx.rows("wake_waiting", {"now": tx.now_ms, "limit": _SWEEP + limit})
-    grant = {"until": tx.now_ms + ttl_ms, "token": f"lease_{secrets.token_hex(16)}_"}
-    jobs = list(map(LeasedJob._make, turns.choose(tx, limit, job_type, grant)))
-    if jobs:
+    grant = {"until": tx.now_ms + ttl_ms, "token": f"lease_{secrets.token_hex(16)}_", "now": tx.now_ms}
+    rows = turns.choose(tx, limit, job_type, grant)
+    if rows:
         started = tx.now_ms if begun else None
-        ids = json.dumps([job.job_id for job in jobs])
-        tx.rows("grant", {**grant, "job_ids": ids, "worker": worker_id, "started": started, "now": tx.now_ms})
-        tx.moved_all("leased", [_leased(job, worker_id) for job in jobs])
-    return jobs
+        ids = json.dumps([row[0] for row in rows])
+        tx.rows("grant", {**grant, "job_ids": ids, "worker": worker_id, "started": started})
+        tx.moved_all("leased", [_leased(row, worker_id) for row in rows])
+    return list(map(LeasedJob._make, rows))
 
 
-def _leased(job: LeasedJob, worker_id: str) -> Move:
-    return (job.job_id, job.tenant, job.job_type, "queued", "in_progress", job.fence, job.attempts, worker_id, None)
+def _leased(row: Sequence[Any], worker_id: str) -> Move:
+    """The move of a row that is about to be a `LeasedJob`; by place, as one is made for every job."""
+    return (row[0], row[_TENANT], row[_JOB_TYPE], "queued", "in_progress", row[1], row[_ATTEMPTS], worker_id, None)
 
 
 def expire_leases(tx: Transaction, worker_id: str) -> int:
@@ -73,34 +84,22 @@ def heartbeat(tx: Transaction, worker_id: str, ttl_ms: int) -> set[str]:
     return {lease_id for lease_id, _ in rows}
 
 
-def finish(tx: Transaction, end: End) -> FinishResult:
-    row = tx.row("finish", {**end._asdict(), "now": tx.now_ms})
-    if row is None:
-        return _already(tx, end._asdict(), {end.state})
-    tx.moved("finished", _ended(end, *row))
-    return "applied"
-
-
 def finish_many(tx: Transaction, ends: Sequence[End]) -> list[FinishResult | LeaseLost]:
-    """Each end is fenced by itself: a lost lease among them is an answer and spoils none of the others.
-
-    One look at all the jobs tells who still owns what, which the write lock then keeps true.
-    """
-    ids = json.dumps([end.job_id for end in ends])
-    leases = {(row[0], row[1], row[2]): row for row in tx.rows("leases_among", {"job_ids": ids})}
+    """Each end is fenced by itself: a lost lease among them is an answer and spoils none of the others."""
+    words: dict[tuple[Any, ...], End] = {}
+    for end in ends:
+        words.setdefault(end[:3], end)  # the first word of a lease counts
     now = tx.now_ms
+    rows = tx.write_rows("finish_all", [(*end, now) for end in words.values()])
+    applied = {row[:3]: row[3:] for row in rows}
     moves: list[Move] = []
-    writes: list[tuple[Any, ...]] = []
     late: list[int] = []
     for place, end in enumerate(ends):
-        job_id, fence, lease_id, state, outcome, last_error, result_json = end
-        lease = leases.pop((job_id, fence, lease_id), None)
+        lease = applied.pop(end[:3], None)
         if lease is None:
             late.append(place)
         else:
-            writes.append((state, outcome, last_error, result_json, now, now, job_id, fence, lease_id))
-            moves.append(_ended(end, lease[3], lease[4], lease[5]))
-    tx.run_many("finish_owned", writes)
+            moves.append(_ended(end, *lease))
     tx.moved_all("finished", moves)
     answers: list[FinishResult | LeaseLost] = ["applied"] * len(ends)
     for place in late:
@@ -155,9 +154,12 @@ def release(tx: Transaction, order: Release, delay_ms: int) -> JobState:
     return JobState.QUEUED
 
 
-def progress(tx: Transaction, order: Progress) -> None:
-    if tx.row("progress", {**_named(order), "stage": order.stage[:64], "now": tx.now_ms}) is None:
-        raise LeaseLost(order.job_id, order.fence)
+def progress_many(tx: Transaction, orders: Sequence[Progress]) -> list[LeaseLost | None]:
+    """The last word of each lease is written; a lost lease is an answer and spoils none of the others."""
+    names = [(order.job_id, order.fence, order.lease_id) for order in orders]
+    stages = {name: order.stage[:64] for name, order in zip(names, orders, strict=True)}
+    held = set(tx.write_rows("progress_all", [(*name, stage, tx.now_ms) for name, stage in stages.items()]))
+    return [None if name in held else LeaseLost(name[0], name[1]) for name in names]
 
 
 def cancel(tx: Transaction, job_id: int, reason: str, actor: str, ticket: str | None) -> bool:
@@ -171,6 +173,27 @@ def cancel(tx: Transaction, job_id: int, reason: str, actor: str, ticket: str | 
     move = (job_id, tenant, job_type, before, "canceled", fence, attempts, actor, reason)
     tx.moved("canceled", move, ticket=ticket)
     return True
+
+
+def cancel_page(
+    tx: Transaction, wanted: JobFilter, found: Sequence[int], reason: str, actor: str, ticket: str | None
+) -> int:
+    """Call off those of the jobs found that still fit and are not over; how many there were."""
+    words, values = condition(wanted)
+    page = tx.select(
+        "SELECT id, tenant, job_type, state, fence + 1, attempts FROM jobs"
+        f" WHERE id IN (SELECT value FROM json_each(:found)) AND +state IN ('pending', 'queued', 'in_progress')"
+        f" AND {words}",
+        {**values, "found": json.dumps(found)},
+    )
+    ids = json.dumps([row[0] for row in page])
+    tx.rows("cancel_wanted", {"job_ids": ids, "reason": reason, "now": tx.now_ms})
+    moves: list[Move] = [
+        (job_id, tenant, job_type, state, "canceled", fence, attempts, actor, reason)
+        for job_id, tenant, job_type, state, fence, attempts in page
+    ]
+    tx.moved_all("canceled", moves, ticket=ticket)
+    return len(page)
 
 
 def retry(tx: Transaction, found: Sequence[tuple[int, str]], actor: str, reason: str | None) -> int:
@@ -199,7 +222,7 @@ def is_paused(tx: Transaction) -> bool:
     return bool(tx.value("SELECT value = '1' FROM settings WHERE name = 'paused'"))
 
 
-def _named(order: Fail | Release | Progress) -> dict[str, Any]:
+def _named(order: Fail | Release) -> dict[str, Any]:
     return {"job_id": order.job_id, "fence": order.fence, "lease_id": order.lease_id}
 
 

@@ -115,7 +115,7 @@ def enqueue(tx: Transaction, jobs: Sequence[CheckedJob], actor: str) -> list[Enq
         rows.append((job_id, *job.columns, stored.value, due, eligible, tx.now_ms, tx.now_ms))
         moves.append((job_id, job.key[0], job.key[1], None, stored.value, 0, 0, actor, None))
         answers.append(Enqueued(job_id, job.key[2], True, state))
-    tx.run_many("enqueue", rows)
+    tx.write_rows("enqueue", rows)
     tx.run_many("add_need", needs)
     tx.moved_all("enqueued", moves)
     return answers

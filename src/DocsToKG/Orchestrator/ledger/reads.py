@@ -12,14 +12,16 @@ from typing import Any
 from DocsToKG.Orchestrator.domain.eligibility import AHEAD_CAP, Need
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob, LedgerClosed, UnknownJob
-from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobRecord
+from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobFilter, JobRecord
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
+from DocsToKG.Orchestrator.ledger.choosing import condition
 from DocsToKG.Orchestrator.ledger.schema import translated
 
 _PAGE = 1000
 _STATE_COLUMN = 11
 _AT_COLUMN = 5
+_OPEN = (JobState.PENDING, JobState.QUEUED, JobState.IN_PROGRESS)
 
 
 class Reader:
@@ -60,6 +62,12 @@ class Reader:
         total = sum(stats.values())
         return {**stats, "leased": stats["in_progress"], "total": total}
 
+    def depths(self) -> dict[tuple[str, str], int]:
+        rows = self.fetch(
+            "SELECT job_type, tenant, sum(n) FROM job_counts WHERE state IN ('queued', 'pending') GROUP BY 1, 2"
+        )
+        return {(job_type, tenant): int(waiting) for job_type, tenant, waiting in rows}
+
     def is_paused(self) -> bool:
         return bool(self.fetch("SELECT 1 FROM settings WHERE name = 'paused' AND value = '1'"))
 
@@ -85,6 +93,14 @@ class Reader:
         values = {"priority": job.priority, "job_id": job.job_id, "host_key": job.host_key, "cap": AHEAD_CAP}
         return int(self.fetch(self._sql["ahead"], values)[0][0])
 
+    def said_at_release(self, job_id: int) -> str | None:
+        """What the worker said that gave the job back, if that was the last thing that happened to it."""
+        values = {"job_id": job_id}
+        last = self.fetch(
+            "SELECT event, reason FROM job_history WHERE job_id = :job_id ORDER BY seq DESC LIMIT 1", values
+        )
+        return str(last[0][1]) if last and last[0][0] == "released" and last[0][1] else None
+
     def pause_reason(self) -> str | None:
         found = self.fetch("SELECT reason FROM settings WHERE name = 'paused' AND value = '1'")
         return found[0][0] if found else None
@@ -103,6 +119,16 @@ class Reader:
         """The job that stands for an artifact, if there is one."""
         condition = "WHERE tenant = :tenant AND job_type = :job_type AND artifact_id = :artifact AND replay_of IS NULL"
         return self.jobs(condition, tenant=tenant, job_type=job_type, artifact=artifact_id)
+
+    def open_jobs(self, wanted: JobFilter) -> Iterator[list[int]]:
+        """Pages of the ids of jobs that fit and are not over. A job that moves on meanwhile is met in its next."""
+        words, values = condition(wanted)
+        statement = f"SELECT id FROM jobs WHERE state = :open AND id > :after_id AND {words} ORDER BY id LIMIT :limit"
+        for state in (state for state in _OPEN if not wanted.states or state in wanted.states):
+            page_values = {**values, "open": state.value, "after_id": 0, "limit": _PAGE}
+            while page := [row[0] for row in self.fetch(statement, page_values)]:
+                page_values["after_id"] = page[-1]
+                yield page
 
     def ended_jobs(
         self, states: Collection[JobState], job_type: str | None, job_ids: Collection[int] | None

@@ -28,12 +28,14 @@ from DocsToKG.Orchestrator.ledger.base import (
     Finish,
     FinishResult,
     HistoryRow,
+    JobFilter,
     JobRecord,
     LeasedJob,
     NewJob,
     Progress,
     Release,
 )
+from DocsToKG.Orchestrator.ledger.choosing import ANY, condition
 from DocsToKG.Orchestrator.ledger.enqueue import enqueue
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.reads import Reader
@@ -61,7 +63,7 @@ class SqliteLedger:
         clock: Clock | None = None,
         wal: bool | None = True,
         busy_timeout_s: float = 30.0,
-        linger_s: float = 0.002,
+        linger_s: float = 0.005,
         poll_s: float = 0.025,
         signal: Signal | None = None,
     ) -> None:
@@ -130,7 +132,7 @@ class SqliteLedger:
 
         A lease that ran out while nobody else took the job is still good: the fence proves there was no other owner.
         """
-        return self._writer.submit(_finishing(finish), patient=True)
+        return self._writer.join(changes.finish_many, checks.checked_end(finish), patient=True)
 
     def submit_finishes(self, finishes: Sequence[Finish]) -> Future[list[FinishResult | LeaseLost]]:
         """End many jobs at once, each fenced by itself; a lost lease is an answer in its place."""
@@ -147,10 +149,11 @@ class SqliteLedger:
 
     def submit_progress(self, progress: Progress) -> Future[None]:
         """Say where a running job is. Wait for the first of a lease before work that could end the process."""
-        return self._writer.submit(partial(changes.progress, order=progress), patient=True)
+        return self._writer.join(changes.progress_many, progress, patient=True, early=True)
 
     def finish(self, finish: Finish) -> FinishResult:
-        return self._writer.call(_finishing(finish))
+        answer: FinishResult = self._writer.join_now(changes.finish_many, checks.checked_end(finish))
+        return answer
 
     def fail(self, fail: Fail) -> JobState:
         return self._writer.call(_failing(fail))
@@ -159,7 +162,7 @@ class SqliteLedger:
         return self._writer.call(_releasing(release))
 
     def progress(self, progress: Progress) -> None:
-        self._writer.call(partial(changes.progress, order=progress))
+        self._writer.join_now(changes.progress_many, progress)
 
     def release_worker(self, worker_id: str) -> int:
         """Free all leases of a worker known to be dead; how many there were. Jobs it had begun count an attempt."""
@@ -188,10 +191,15 @@ class SqliteLedger:
 
     def cancel(self, job_id: int, reason: str, *, actor: str = "operator", ticket: str | None = None) -> bool:
         """Call a job off; False when it was over already. Its worker learns at the next heartbeat."""
-        note = checks.short_error(reason.strip())
-        if not note:
-            raise BadJob("a cancel needs a reason")
+        note = _cancel_note(reason)
         return self._writer.call(lambda tx: changes.cancel(tx, job_id, note, actor, ticket), durable=True)
+
+    def cancel_many(self, wanted: JobFilter, reason: str, *, actor: str = "operator", ticket: str | None = None) -> int:
+        """Call off every job that fits and is not over; how many there were. What comes in meanwhile may be missed."""
+        write = partial(changes.cancel_page, wanted=wanted, reason=_cancel_note(reason), actor=actor, ticket=ticket)
+        return sum(
+            self._writer.call(partial(write, found=page), durable=True) for page in self._reader.open_jobs(wanted)
+        )
 
     def pause(self, *, actor: str = "operator", reason: str | None = None) -> None:
         """Stop leasing, everywhere, and nothing else."""
@@ -219,20 +227,38 @@ class SqliteLedger:
         found = self._reader.named(artifact_id, tenant, job_type)
         return found[0] if found else None
 
-    def list_jobs(self, state: JobState | None = None, limit: int = 100, after_id: int = 0) -> list[JobRecord]:
+    def list_jobs(
+        self,
+        state: JobState | None = None,
+        limit: int = 100,
+        after_id: int = 0,
+        *,
+        wanted: JobFilter | None = None,
+    ) -> list[JobRecord]:
         """Jobs by id, after `after_id`: hand in the last id of a page to get the next. A page has at most 10,000."""
         chosen = "" if state is None else "state = :state AND "
         values = {} if state is None else {"state": JobState(state).value}
+        words, asked = condition(wanted or ANY)
         return self._reader.jobs(
-            f"WHERE {chosen}id > :after_id ORDER BY id LIMIT :limit",
+            f"WHERE {chosen}{words} AND id > :after_id ORDER BY id LIMIT :limit",
             after_id=after_id,
             limit=min(max(0, limit), _PAGE_CAP),
             **values,
+            **asked,
         )
+
+    def count_jobs(self, wanted: JobFilter) -> int:
+        """How many jobs fit. Reads the jobs: `stats` is the way to count all of a state."""
+        words, asked = condition(wanted)
+        return int(self._reader.fetch(f"SELECT count(*) FROM jobs WHERE {words}", asked)[0][0])
 
     def stats(self) -> dict[str, int]:
         """How many jobs are in each state; `leased` is another word for `in_progress`."""
         return self._reader.stats()
+
+    def depths(self) -> dict[tuple[str, str], int]:
+        """How many jobs wait, by job type and tenant."""
+        return self._reader.depths()
 
     def next_eligible_at(self) -> float | None:
         """When the next queued job may be leased, by this process's clock; None when there is none."""
@@ -259,6 +285,8 @@ class SqliteLedger:
             finished_at=job.finished_at,
             needs=self._reader.needs(job.job_id) if job.state is JobState.PENDING else (),
             ahead=self._reader.ahead(job) if job.state is JobState.QUEUED else 0,
+            host=job.host_key,
+            given_back=self._reader.said_at_release(job.job_id) if job.state is JobState.QUEUED else None,
         )
 
     def _local_s(self, ledger_s: float) -> float:
@@ -279,8 +307,11 @@ class SqliteLedger:
         return self._waiting.for_work(timeout_s, unless)
 
 
-def _finishing(finish: Finish) -> Callable[[Transaction], FinishResult]:
-    return partial(changes.finish, end=checks.checked_end(finish))
+def _cancel_note(reason: str) -> str:
+    note = checks.short_error(reason.strip())
+    if not note:
+        raise BadJob("a cancel needs a reason")
+    return note
 
 
 def _failing(fail: Fail) -> Callable[[Transaction], JobState]:

@@ -13,7 +13,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from DocsToKG.Orchestrator.domain.states import TERMINAL
-from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, Links, link_hash
+from DocsToKG.Orchestrator.ledger.many_rows import run_rows
 
 _SHARD = 0
 _ENDS = frozenset(state.value for state in TERMINAL)
@@ -46,6 +47,10 @@ class Transaction:
         """Run a named query and give all its rows."""
         return self._connection.execute(self._sql[query], values).fetchall()
 
+    def select(self, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """The rows of a statement whose condition was put together here; its values are bound."""
+        return self._connection.execute(statement, values).fetchall()
+
     def row(self, query: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> tuple[Any, ...] | None:
         found = self.rows(query, values)
         return found[0] if found else None
@@ -53,6 +58,10 @@ class Transaction:
     def run_many(self, query: str, values: Sequence[Sequence[Any]]) -> None:
         """Run a named query that answers nothing for each of the values."""
         self._connection.executemany(self._sql[query], values)
+
+    def write_rows(self, query: str, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+        """Run a named query that has one list of values for many rows at once; what it returns."""
+        return run_rows(self._connection, self._sql[query], rows)
 
     def value(self, statement: str) -> Any:
         """The single value of a short statement."""
@@ -64,24 +73,36 @@ class Transaction:
         self.moved_all(event, [move], ticket=ticket)
 
     def moved_all(self, event: str, moves: Iterable[Move], *, ticket: str | None = None) -> None:
-        """Many jobs did the same. Every change of every job passes here, so this loop is kept lean."""
-        heads, counts, rows, now = self._heads, self._counts, self._rows, self.now_ms
+        """Many jobs did the same. Every change of every job passes here: what neighbours share is done once."""
+        heads, rows = self._heads, self._rows
+        kind: tuple[str, str, str | None, str] | None = None
+        alike: list[int] = []
         for job_id, tenant, job_type, before, after, fence, attempts, actor, reason in moves:
-            if before is not None:
-                counts[tenant, job_type, before] -= 1
-            counts[tenant, job_type, after] += 1
-            if after == "queued":
-                self.lanes.add(job_type)
-            if after in _ENDS or before in _ENDS:
-                self.turned.append(job_id)
-            last, prev_hash = heads.get(tenant) or self._stored_head(tenant)
-            link = last + 1
-            entry: Entry = (
-                tenant, _SHARD, link, job_id, now, event, before, after, fence, attempts, actor, reason, ticket, None,
-            )  # fmt: skip
-            digest = link_hash(entry, prev_hash)
-            heads[tenant] = (link, digest)
-            rows.append((*entry, prev_hash, digest))
+            if kind != (tenant, job_type, before, after):
+                self._count(kind, alike)
+                kind, alike = (tenant, job_type, before, after), []
+                links = Links(tenant, _SHARD, self.now_ms, event, before, after, ticket)
+                last, digest = heads.get(tenant) or self._stored_head(tenant)
+            last += 1
+            row = links.make(last, job_id, fence, attempts, actor, reason, digest)
+            digest = row[-1]
+            heads[tenant] = (last, digest)
+            rows.append(row)
+            alike.append(job_id)
+        self._count(kind, alike)
+
+    def _count(self, kind: tuple[str, str, str | None, str] | None, job_ids: list[int]) -> None:
+        """These jobs went from one state to another."""
+        if kind is None:
+            return
+        tenant, job_type, before, after = kind
+        if before is not None:
+            self._counts[tenant, job_type, before] -= len(job_ids)
+        self._counts[tenant, job_type, after] += len(job_ids)
+        if after == "queued":
+            self.lanes.add(job_type)
+        if after in _ENDS or before in _ENDS:
+            self.turned += job_ids
 
     def note(
         self, tenant: str, *, event: str, actor: str, reason: str | None = None, detail: Mapping[str, Any] | None = None
@@ -98,7 +119,7 @@ class Transaction:
 
     def write_along(self) -> None:
         """Write what was collected. Called once, before the commit."""
-        self._connection.executemany(self._sql["append_history"], self._rows)
+        self.write_rows("append_history", self._rows)
         heads = [(tenant, _SHARD, link, digest) for tenant, (link, digest) in self._heads.items()]
         self._connection.executemany(self._sql["move_head"], heads)
         counts = [(*key, change) for key, change in self._counts.items() if change]

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
@@ -28,17 +29,27 @@ from DocsToKG.Orchestrator.ledger.transaction import Transaction
 from DocsToKG.Orchestrator.signal.base import Signal
 
 T = TypeVar("T")
+Item = TypeVar("Item")
+# Makes many changes at once: one answer for each item, in order; a `LedgerError` among them is a refusal.
+Together = Callable[[Transaction, Sequence[Item]], Sequence[Any]]
 _MAX_BATCH = 512
 _INNER_BUSY_S = 0.05
 
 
 @dataclass(slots=True)
 class _Change:
-    """One change and who waits for it. A durable one survives power loss; a patient one may wait for company."""
+    """One change and who waits for it. A durable one survives power loss; a patient one may wait for company.
 
-    make: Callable[[Transaction], Any]
+    One that has `together` is made with its neighbours of the same kind; an early one goes before all that have come
+    by the time the transaction begins, so that more neighbours are found.
+    """
+
+    make: Callable[[Transaction], Any] | None
     durable: bool
     patient: bool
+    together: Together[Any] | None = None
+    item: Any = None
+    early: bool = False
     future: Future[Any] = field(default_factory=Future)
 
 
@@ -76,7 +87,18 @@ class GroupWriter:
 
     def submit(self, make: Callable[[Transaction], T], *, durable: bool = False, patient: bool = False) -> Future[T]:
         """Have `make` run in the next transaction. `make` may run more than once, but is committed at most once."""
-        change = _Change(make, durable, patient)
+        return self._put(_Change(make, durable, patient))
+
+    def join(self, together: Together[Item], item: Item, *, patient: bool, early: bool = False) -> Future[Any]:
+        """Have `together` make this change along with others of its kind that are there by then."""
+        return self._put(_Change(None, False, patient, together, item, early))
+
+    def join_now(self, together: Together[Item], item: Item) -> Any:
+        """As `join`, and wait for the commit."""
+        self._refuse_own_thread()
+        return self.join(together, item, patient=False).result()
+
+    def _put(self, change: _Change) -> Future[Any]:
         with self._lock:
             if self._closed:
                 raise LedgerClosed(f"{self._path}: the ledger is closed")
@@ -84,15 +106,18 @@ class GroupWriter:
                 self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
                 self._thread.start()
             self._queue.put(change)
-            if not patient:
+            if not change.patient:
                 self._hurry.set()
         return change.future
 
     def call(self, make: Callable[[Transaction], T], *, durable: bool = False) -> T:
         """Submit and wait for the commit."""
+        self._refuse_own_thread()
+        return self.submit(make, durable=durable).result()
+
+    def _refuse_own_thread(self) -> None:
         if threading.current_thread() is self._thread:
             raise LedgerError("a callback of the ledger cannot wait for the ledger; submit the change instead")
-        return self.submit(make, durable=durable).result()
 
     def close(self) -> None:
         """Commit what was submitted, then stop. Safe to call twice."""
@@ -184,7 +209,7 @@ class GroupWriter:
         try:
             (mark,) = connection.execute("SELECT high_water_ms FROM ledger_time").fetchone()
             tx = Transaction(connection, self._sql, self._time.now_ms(mark))
-            answers = [_answer(change, tx) for change in batch]
+            answers = _answers(batch, tx)
             follow(tx)
             tx.write_along()
             connection.execute("UPDATE ledger_time SET high_water_ms = ?", (tx.now_ms,))
@@ -203,8 +228,24 @@ class GroupWriter:
             self._synchronous = level
 
 
+def _answers(batch: Sequence[_Change], tx: Transaction) -> list[Any]:
+    """Make all the changes; one answer for each, in the order of the batch."""
+    answers: list[Any] = [None] * len(batch)
+    order = sorted(range(len(batch)), key=lambda place: not batch[place].early)
+    for together, group in groupby(order, key=lambda place: batch[place].together):
+        places = list(group)
+        if together is None:
+            for place in places:
+                answers[place] = _answer(batch[place], tx)
+            continue
+        for place, answer in zip(places, together(tx, [batch[place].item for place in places]), strict=True):
+            answers[place] = _Refused(answer) if isinstance(answer, LedgerError) else answer
+    return answers
+
+
 def _answer(change: _Change, tx: Transaction) -> Any:
     """The change's result. A refusal comes before any write, so the transaction goes on without it."""
+    assert change.make is not None
     try:
         return change.make(tx)
     except LedgerError as error:

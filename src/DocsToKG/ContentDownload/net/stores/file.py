@@ -31,14 +31,16 @@ class FileBackend:
     def __init__(self, base_path: Path) -> None:
         self._entries = base_path / "entries"
         self._entries.mkdir(parents=True, exist_ok=True)
+        self._root = str(self._entries)
         self._pending = PendingFolder(base_path / "pending")
 
     def new_body(self) -> PendingBody | None:
         return self._pending.new_body()
 
     def heads(self, key: str) -> list[tuple[uuid.UUID, bytes]]:
-        folder = self._folder(key)
-        found = ((name, _read(folder / name)) for name in _names(folder, ".json"))
+        # Most keys have no folder, so it is asked for as cheaply as can be.
+        folder = f"{self._root}/{key[:2]}/{key[2:]}"
+        found = ((name, _read(f"{folder}/{name}")) for name in _names(folder, ".json"))
         return [(_id(name), head) for name, head in found if head is not None]
 
     def body(self, key: str, entry_id: uuid.UUID) -> BinaryIO | None:
@@ -101,7 +103,11 @@ class FileBackend:
 
     def _write(self, entry: Entry) -> None:
         draft = self._pending.new_path()
-        draft.write_bytes(entry.head)
+        file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            os.write(file, entry.head)
+        finally:
+            os.close(file)
         os.replace(draft, self._head_path(entry.key, entry.id))
 
     def _folder(self, key: str) -> Path:
@@ -114,9 +120,9 @@ class FileBackend:
         return self._folder(key) / f"{entry_id.hex}.body"
 
 
-def _read(path: Path) -> bytes | None:
+def _read(path: Path | str) -> bytes | None:
     try:
-        with path.open("rb") as file:
+        with open(path, "rb") as file:
             return file.read(_LARGEST_HEAD)
     except FileNotFoundError:
         return None
@@ -136,7 +142,7 @@ def _id(name: str) -> uuid.UUID:
         return uuid.UUID(int=0)
 
 
-def _names(folder: Path, suffix: str) -> list[str]:
+def _names(folder: Path | str, suffix: str) -> list[str]:
     try:
         return sorted(name for name in os.listdir(folder) if name.endswith(suffix))
     except OSError:

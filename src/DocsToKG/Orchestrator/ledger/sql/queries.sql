@@ -75,6 +75,7 @@ ORDER BY d.job_id LIMIT :limit;
 -- Move a job to where the jobs that it needs put it.
 UPDATE jobs SET
   state = :state, due = (:state = 'queued' AND next_eligible_at <= :now), stage = NULL, updated_at = :now,
+  next_eligible_at = CASE WHEN :state = 'queued' THEN max(next_eligible_at, :now) ELSE next_eligible_at END,
   outcome = CASE WHEN :state = 'canceled' THEN 'dependency_failed' END,
   finished_at = CASE WHEN :state = 'canceled' THEN :now END,
   last_error = CASE WHEN :state = 'canceled' THEN :reason WHEN state = 'canceled' THEN NULL ELSE last_error END
@@ -134,7 +135,7 @@ SELECT 1 FROM jobs INDEXED BY jobs_due_by_host WHERE state = 'queued' AND due = 
 SELECT
   id, fence + 1, :token || id, :until / 1000.0, artifact_id, artifact_json, payload_digest, resolver_hint, host_key,
   priority, attempts, max_attempts, tenant, project, job_type, source, idempotency_key, correlation_id,
-  trace_context, replay_of
+  trace_context, replay_of, next_eligible_at / 1000.0, :now / 1000.0
 FROM jobs INDEXED BY jobs_due
 WHERE state = 'queued' AND due = 1 AND host_key IS NULL AND (:job_type IS NULL OR job_type = :job_type)
 ORDER BY priority DESC, id LIMIT :limit;
@@ -144,7 +145,7 @@ ORDER BY priority DESC, id LIMIT :limit;
 SELECT
   id, fence + 1, :token || id, :until / 1000.0, artifact_id, artifact_json, payload_digest, resolver_hint, host_key,
   priority, attempts, max_attempts, tenant, project, job_type, source, idempotency_key, correlation_id,
-  trace_context, replay_of
+  trace_context, replay_of, next_eligible_at / 1000.0, :now / 1000.0
 FROM jobs WHERE id IN (SELECT value FROM json_each(:job_ids));
 
 -- name: due_level
@@ -208,25 +209,17 @@ WHERE id IN (
 )
 RETURNING lease_id, tenant;
 
--- name: finish
--- End a job, if the lease is still the one that was granted.
+-- name: finish_all
+-- End many jobs, each if the lease is still the one that was granted. The sign keeps SQLite from reading all that are
+-- in progress instead of looking each up by its number.
+WITH ends (job_id, fence, lease_id, state, outcome, last_error, result_json, moment) AS (VALUES (?, ?, ?, ?, ?, ?, ?, ?))
 UPDATE jobs SET
-  state = :state, outcome = :outcome, last_error = :last_error, result_json = :result_json, stage = NULL,
-  lease_until = NULL, worker_id = NULL, finished_at = :now, updated_at = :now
-WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
-RETURNING tenant, job_type, attempts;
-
--- name: leases_among
--- The live leases among these jobs.
-SELECT id, fence, lease_id, tenant, job_type, attempts FROM jobs
-WHERE id IN (SELECT value FROM json_each(:job_ids)) AND state = 'in_progress';
-
--- name: finish_owned
--- End a job whose lease was found good in this transaction.
-UPDATE jobs SET
-  state = ?, outcome = ?, last_error = ?, result_json = ?, stage = NULL, lease_until = NULL, worker_id = NULL,
-  finished_at = ?, updated_at = ?
-WHERE id = ? AND fence = ? AND lease_id = ? AND state = 'in_progress';
+  state = ends.state, outcome = ends.outcome, last_error = ends.last_error, result_json = ends.result_json, stage = NULL,
+  lease_until = NULL, worker_id = NULL, finished_at = ends.moment, updated_at = ends.moment
+FROM ends
+WHERE jobs.id = ends.job_id AND jobs.fence = ends.fence AND jobs.lease_id = ends.lease_id
+  AND +jobs.state = 'in_progress'
+RETURNING id, fence, lease_id, tenant, job_type, attempts;
 
 -- name: fail
 -- Count a failed try and requeue the job, or end it when the tries are used up. Crashes have a cap of their own:
@@ -249,11 +242,15 @@ UPDATE jobs SET
 WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
 RETURNING tenant, job_type, attempts;
 
--- name: progress
--- Say where a running job is; the first word of a lease marks it as begun.
-UPDATE jobs SET stage = :stage, started_at = coalesce(started_at, :now), updated_at = :now
-WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
-RETURNING id;
+-- name: progress_all
+-- Say where running jobs are; the first word of a lease marks its job as begun.
+WITH words (job_id, fence, lease_id, stage, moment) AS (VALUES (?, ?, ?, ?, ?))
+UPDATE jobs SET
+  stage = words.stage, started_at = coalesce(started_at, words.moment), updated_at = words.moment
+FROM words
+WHERE jobs.id = words.job_id AND jobs.fence = words.fence AND jobs.lease_id = words.lease_id
+  AND +jobs.state = 'in_progress'
+RETURNING id, fence, lease_id;
 
 -- name: lease_of
 -- What became of a lease, to tell a repeated answer from a late one.
@@ -267,6 +264,13 @@ UPDATE jobs SET
   worker_id = NULL, finished_at = :now, updated_at = :now
 WHERE id = :job_id AND state IN ('pending', 'queued', 'in_progress')
 RETURNING tenant, job_type, attempts, fence;
+
+-- name: cancel_wanted
+-- Call off the jobs of a page that was chosen in this transaction.
+UPDATE jobs SET
+  state = 'canceled', fence = fence + 1, last_error = :reason, stage = NULL, lease_id = NULL, lease_until = NULL,
+  worker_id = NULL, finished_at = :now, updated_at = :now
+WHERE id IN (SELECT value FROM json_each(:job_ids)) AND state IN ('pending', 'queued', 'in_progress');
 
 -- name: ended_jobs
 -- The next jobs that ended in one of the named states, by id.

@@ -1,0 +1,152 @@
+"""What it costs to watch a run: the processor's time per job with figures, log or spans, against none of them.
+
+A job here is small on purpose: leased, six exchanges told, recorded, acknowledged, with the real orchestrator, ledger
+and record, and no network. The ways take turns, so that what else the machine does hits all of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from bench.facts import report
+from DocsToKG.ContentDownload.api.ports import AttemptSink
+from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Verb, WorkArtifact
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
+from DocsToKG.ContentDownload.pipeline import JobContext
+from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.ContentDownload.telemetry.metrics import Gauges, NoMeters
+from DocsToKG.ContentDownload.telemetry.otel import Tracing
+from DocsToKG.ContentDownload.telemetry.spans import JobEnd, JobWatch, NullWatch, WatchedJobs
+from DocsToKG.ContentDownload.telemetry.traces import JobTraces
+from DocsToKG.ContentDownload.telemetry.watching import Wanted, open_watch
+from DocsToKG.core.clock import SystemClock
+
+EXCHANGES = 6
+_TIERS = ("resolve:direct_oa", "resolve:doi_follow")
+
+
+class ToldPipeline:
+    """Does nothing but tell what a pipeline tells."""
+
+    def __init__(self, sink: AttemptSink) -> None:
+        self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
+        self._sink = sink
+
+    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+        yield from ()
+        for tier in _TIERS:
+            ctx.on_stage(tier)
+        for _ in range(EXCHANGES):
+            self._sink.attempt(_line(artifact.work_id))
+        return DownloadOutcome(True, "success", "x.pdf", "ok", {"sha256": "a" * 64, "tier": "direct_oa"})
+
+
+def _line(work_id: str) -> Attempt:
+    return Attempt(
+        *(0.0, "arxiv", "https://arxiv.org/pdf/1", Verb.GET, AttemptStatus.HTTP_GET, 200, "application/pdf", 40),
+        work_id=work_id,
+        host="arxiv.org",
+    )
+
+
+def cpu_us_per_job(root: Path, watch: JobWatch, jobs: int) -> float:
+    cfg = load_config(None, {}, environ={}, user_file=root / "none")
+    record = RunTelemetry(root, run_id="r", config_hash="c", clock=SystemClock())
+    with WorkQueue(root / "q.sqlite") as queue, record:
+        queue.bulk_import((f"local:{n}", {}, None) for n in range(jobs))
+        pipeline: Any = ToldPipeline(watch.attempts(record))
+        orchestrator = Orchestrator(cfg, queue, pipeline, record, watch=watch)
+        began = time.process_time()
+        orchestrator.start()
+        orchestrator.wait_until_drained()
+        orchestrator.stop()
+        return (time.process_time() - began) / jobs * 1e6
+
+
+@contextmanager
+def _nothing(root: Path) -> Iterator[JobWatch]:
+    yield NullWatch()
+
+
+@contextmanager
+def _figures(root: Path) -> Iterator[JobWatch]:
+    wanted = Wanted(metrics_port=0)
+    with open_watch(wanted, clock=SystemClock(), run_id="r", worker_id="w") as watching:
+        yield watching.watch
+
+
+@contextmanager
+def _log(root: Path) -> Iterator[JobWatch]:
+    wanted = Wanted(log_level="info", log_file=root / "run.log")
+    with open_watch(wanted, clock=SystemClock(), run_id="r", worker_id="w") as watching:
+        yield watching.watch
+
+
+@contextmanager
+def _spans(root: Path) -> Iterator[JobWatch]:
+    """Recorded and dropped: what an exporter costs is its own."""
+    from opentelemetry.sdk.trace import TracerProvider
+
+    provider = TracerProvider(shutdown_on_exit=False)
+    traces, meters = JobTraces(Tracing(provider.get_tracer("bench"))), NoMeters()
+    yield WatchedJobs(meters=meters, gauges=Gauges(meters), clock=SystemClock(), traces=traces)
+    provider.shutdown()
+
+
+WAYS: dict[str, Callable[[Path], Any]] = {"none": _nothing, "figures": _figures, "log": _log, "spans": _spans}
+
+
+def unwatched_us(times: int = 20_000) -> float:
+    """The calls that a job makes to a watch that forgets everything, by themselves."""
+    watch, job = NullWatch(), None
+    began = time.process_time()
+    for _ in range(times):
+        watch.on_job_start(job)  # type: ignore[arg-type]
+        watch.on_stage(job, _TIERS[0])  # type: ignore[arg-type]
+        watch.on_stage(job, _TIERS[1])  # type: ignore[arg-type]
+        watch.on_completing(job, recorded=True)  # type: ignore[arg-type]
+        watch.on_job_end(job, JobEnd.DONE)  # type: ignore[arg-type]
+    return (time.process_time() - began) / times * 1e6
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--jobs", type=int, default=1500)
+    words.add_argument("--rounds", type=int, default=5)
+    words.add_argument("--out", type=Path, help="file for the figures as JSON")
+    given = words.parse_args(arguments)
+    taken: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(given.rounds):
+        for way, opened in WAYS.items():
+            with ExitStack() as stack:
+                root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+                watch = stack.enter_context(opened(root))
+                taken[way].append(cpu_us_per_job(root, watch, given.jobs))
+    base, own_us = statistics.median(taken["none"]), unwatched_us()
+    rows = [
+        {
+            "watched": way,
+            "cpu_us": round(statistics.median(all_us), 1),
+            "ratio": round(statistics.median(us / none for us, none in zip(all_us, taken["none"], strict=True)), 3),
+        }
+        for way, all_us in taken.items()
+    ]
+    rows[0]["calls_us"], rows[0]["calls_share"] = round(own_us, 2), round(own_us / base, 5)
+    report("Watching a run: the processor's time per job", rows, out=given.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The works of a record, each by the line that decides about it.
+
+Knows which of a work's lines that is: its latest success or takedown, else its latest line. Reads only, on a connection
+that it is given. Promises: a page is had without reading the rest; counting a million works reads the table once, in
+its own order, and holds only the numbers of lines that another one has overtaken.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from DocsToKG.ContentDownload.catalog.selection import HOST, LICENCE, STATE, TAKEDOWN_STAGE, Selection, add_functions
+
+GROUPS = ("tier", "resolver", "license", "year", "reason", "host", "version", "state", "run_id")
+COLUMNS = (
+    "doc_id",
+    "state",
+    "title",
+    "year",
+    "license",
+    "license_raw",
+    "oa_status",
+    "version",
+    "is_retracted",
+    "path",
+    "sha256",
+    "size_bytes",
+    "mime",
+    "resolver",
+    "tier",
+    "host",
+    "host_type",
+    "evidence",
+    "is_guess",
+    "url",
+    "canonical_url",
+    "http_status",
+    "doi_seen",
+    "dedupe",
+    "reason",
+    "cause",
+    "explanation",
+    "run_id",
+    "config_hash",
+    "created_at",
+)
+_EXPRESSIONS = {"state": STATE, "host": HOST, "license": LICENCE}
+_SELECTED = ", ".join(
+    f"({STATE}) AS state" if name == "state" else f"({HOST}) AS host" if name == "host" else name for name in COLUMNS
+)
+_OURS = f"(m.status = 'ok' OR m.stage = '{TAKEDOWN_STAGE}')"
+_THEIRS = f"(n.status = 'ok' OR n.stage = '{TAKEDOWN_STAGE}')"
+# A later line overtakes; so does any decisive line one that is not. The ids come from the index alone.
+_OVERTAKEN = f"""EXISTS (SELECT 1 FROM manifests n WHERE n.doc_id = m.doc_id AND n.id <> m.id
+    AND CASE WHEN {_OURS} THEN n.id > m.id AND {_THEIRS} ELSE n.id > m.id OR {_THEIRS} END)"""
+_SEVERAL = "SELECT doc_id FROM manifests GROUP BY doc_id HAVING COUNT(*) > 1"
+_NOTE_OVERTAKEN = f"""
+INSERT OR IGNORE INTO temp.overtaken
+SELECT m.id FROM manifests m JOIN (
+  SELECT n.doc_id AS doc, COALESCE(MAX(CASE WHEN {_THEIRS} THEN n.id END), MAX(n.id)) AS fate
+    FROM ({_SEVERAL}) d JOIN manifests n ON n.doc_id = d.doc_id GROUP BY n.doc_id) ON m.doc_id = doc AND m.id <> fate
+"""
+_FETCH = 1_000
+_COUNTED = ("works", "obtained", "present", "left_out", "skipped_robots", "failed", "bytes")
+_PLACE_OF = {"obtained": 1, "present": 2, "left-out": 3, "taken-down": 3, "robots": 4, "failed": 5}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some works in the order of their lines; `after` asks for the next page, None when this was the last."""
+
+    works: list[dict[str, Any]]
+    after: int | None
+
+
+def page(db: sqlite3.Connection, chosen: Selection, *, after: int = 0, limit: int = 50) -> Page:
+    """The next works behind line `after`."""
+    add_functions(db)
+    where, values = chosen.where()
+    cursor = db.execute(
+        f"SELECT id, {_SELECTED} FROM manifests m WHERE id > ? AND {where} AND NOT {_OVERTAKEN} ORDER BY id LIMIT ?",
+        (after, *values, limit + 1),
+    )
+    rows = cursor.fetchall()
+    works = [_work(row[1:]) for row in rows[:limit]]
+    return Page(works, rows[limit - 1][0] if len(rows) > limit else None)
+
+
+def each(db: sqlite3.Connection, chosen: Selection) -> Iterator[dict[str, Any]]:
+    """Every work, one at a time; `db` serves nothing else meanwhile."""
+    _note_overtaken(db)
+    where, values = chosen.where()
+    sql = f"SELECT {_SELECTED} FROM manifests m WHERE {where} AND id NOT IN (SELECT id FROM temp.overtaken) ORDER BY id"
+    cursor = db.execute(sql, values)
+    while rows := cursor.fetchmany(_FETCH):
+        yield from map(_work, rows)
+
+
+def count(db: sqlite3.Connection, chosen: Selection, group_by: str | None) -> list[dict[str, Any]]:
+    """Works, and what became of them, in all or for each value of `group_by`."""
+    _note_overtaken(db)
+    group = "'all'" if group_by is None else f"CAST({_EXPRESSIONS.get(group_by, group_by)} AS TEXT)"
+    where, values = chosen.where()
+    found = db.execute(
+        f"""SELECT {group}, ({STATE}), COALESCE(size_bytes, 0) FROM manifests
+             WHERE {where} AND id NOT IN (SELECT id FROM temp.overtaken)""",
+        values,
+    )
+    # Counted here: the database would sort all rows before it groups them.
+    rows: dict[str | None, list[int]] = {}
+    for name, state, size in found:
+        row = rows.get(name) or rows.setdefault(name, [0] * len(_COUNTED))
+        row[0] += 1
+        row[_PLACE_OF[state]] += 1
+        if state == "obtained":
+            row[-1] += size
+    counted = [
+        {group_by or "scope": name or "unknown", **dict(zip(_COUNTED, row, strict=True))} for name, row in rows.items()
+    ]
+    return sorted(counted, key=lambda row: (-row["works"], row[group_by or "scope"])) or _nothing(group_by)
+
+
+def _nothing(group_by: str | None) -> list[dict[str, Any]]:
+    return [] if group_by else [{"scope": "all", **dict.fromkeys(_COUNTED, 0)}]
+
+
+def _note_overtaken(db: sqlite3.Connection) -> None:
+    add_functions(db)
+    db.execute("PRAGMA temp_store = MEMORY")
+    db.execute("CREATE TEMP TABLE IF NOT EXISTS overtaken (id INTEGER PRIMARY KEY)")
+    db.execute("DELETE FROM temp.overtaken")
+    db.execute(_NOTE_OVERTAKEN)
+
+
+def _work(row: tuple[Any, ...]) -> dict[str, Any]:
+    work = dict(zip(COLUMNS, row, strict=True))
+    work["host"] = work["host"] or None
+    for flag in ("is_retracted", "is_guess"):
+        work[flag] = None if work[flag] is None else bool(work[flag])
+    return work

@@ -1,0 +1,147 @@
+"""`content catalog export`: the works of a folder in the forms that other programs and archives take."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from contextlib import nullcontext
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.catalog_open import (
+    HostOption,
+    LicenceOption,
+    RunIdOption,
+    RunOption,
+    SinceOption,
+    SourceOption,
+    StateOption,
+    TextOption,
+    TierOption,
+    UntilOption,
+    VersionOption,
+    YearOption,
+    chosen,
+    folder_settings,
+    open_catalog,
+    size_text,
+)
+from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.tables import printable
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.export.copying import Copied
+
+
+class ExportFormat(StrEnum):
+    CSV = "csv"
+    JSONL = "jsonl"
+    PARQUET = "parquet"
+    BAGIT = "bagit"
+    RO_CRATE = "ro-crate"
+
+
+_WITH_FILES = (ExportFormat.BAGIT, ExportFormat.RO_CRATE)
+
+
+def export(
+    run: RunOption = Path("."),
+    format: Annotated[
+        ExportFormat, typer.Option("--format", "-f", help="csv, jsonl, parquet: a table. bagit, ro-crate: with files.")
+    ] = ExportFormat.CSV,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="File, or folder of a package; - is standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    source: SourceOption = None,
+    tier: TierOption = None,
+    host: HostOption = None,
+    year: YearOption = None,
+    licence: LicenceOption = None,
+    version: VersionOption = None,
+    state: StateOption = None,
+    since: SinceOption = None,
+    until: UntilOption = None,
+    text: TextOption = None,
+    run_id: RunIdOption = None,
+) -> None:
+    """Export works with their licence and where they came from. Without --state: those whose file was obtained.
+
+    Examples:
+
+      content catalog export --run my-corpus --format csv > works.csv
+
+      content catalog export --run my-corpus --format parquet --out works.parquet --state obtained,failed
+
+      content catalog export --run my-corpus --format bagit --out my-bag --license cc-by,cc0
+    """
+    from DocsToKG.ContentDownload.catalog.selection import STATES
+    from DocsToKG.ContentDownload.export.rows import rows
+
+    if format in _WITH_FILES and state not in (None, ["obtained"]):
+        raise typer.BadParameter("a package holds files, so --state is obtained here", param_hint="--state")
+    to_stdout = out is None or str(out) == "-"
+    if to_stdout and format not in (ExportFormat.CSV, ExportFormat.JSONL):
+        raise typer.BadParameter(f"{format.value} needs a place; name it with --out", param_hint="--out")
+    states = [*STATES] if state == ["any"] else state or ["obtained"]
+    wanted = chosen(source, tier, host, year, licence, version, states, since, until, text, run_id)
+    with open_catalog(run) as catalog:
+        works = rows(catalog.each(wanted))
+        if format in _WITH_FILES:
+            assert out is not None
+            raise typer.Exit(_package(catalog, works, format, run, out))
+        count = _table(works, format, None if to_stdout else out)
+    typer.echo(f"{count} works exported{'' if to_stdout else f' to {printable(out)}'}.", err=True)
+
+
+def _table(works: Iterable[dict[str, Any]], format: ExportFormat, out: Path | None) -> int:
+    from DocsToKG.ContentDownload.export.tables import need_parquet, write_csv, write_jsonl, write_parquet
+    from DocsToKG.ContentDownload.telemetry.snapshots import replacing
+
+    if format is ExportFormat.PARQUET:
+        need_parquet()
+    writers = {ExportFormat.CSV: write_csv, ExportFormat.JSONL: write_jsonl, ExportFormat.PARQUET: write_parquet}
+    with replacing(out) if out is not None else nullcontext(sys.stdout.buffer) as file:
+        return writers[format](works, file)
+
+
+def _package(catalog: Catalog, works: Iterable[dict[str, Any]], format: ExportFormat, run: Path, out: Path) -> ExitCode:
+    from importlib.metadata import version
+
+    from DocsToKG.ContentDownload.catalog.files import LocalFiles
+    from DocsToKG.ContentDownload.export.bagit import write_bag
+    from DocsToKG.ContentDownload.export.ro_crate import write_crate
+    from DocsToKG.core.clock import utc_iso
+
+    files = LocalFiles(Path(folder_settings(run).storage.root_dir))
+    now, number = utc_iso(time.time()), version("docstokg")
+    if format is ExportFormat.BAGIT:
+        copied = write_bag(works, files, out, day=now[:10], made_by=f"DocsToKG {number}")
+    else:
+        name = f"Papers in {run.resolve().name}"
+        copied = write_crate(
+            works, files, out, now=now, name=name, program="DocsToKG", version=number, runs=catalog.run_times()
+        )
+    return _tell(copied, out)
+
+
+def _tell(copied: Copied, out: Path) -> ExitCode:
+    typer.echo(f"{copied.files} files, {size_text(copied.bytes)}, in {printable(out)}.", err=True)
+    for path, what in copied.spoiled[:20]:
+        typer.echo(f"Left out: {printable(path)} is {what}.", err=True)
+    if copied.spoiled:
+        typer.echo(
+            f"{len(copied.spoiled)} files were left out; content catalog verify --repair fetches them again.", err=True
+        )
+    return ExitCode.INCOMPLETE if copied.spoiled else ExitCode.OK

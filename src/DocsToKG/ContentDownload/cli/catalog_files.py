@@ -1,0 +1,208 @@
+"""`content catalog verify`, `gc` and `dedup-report`: are the stored files whole, and is every one of them needed?"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.catalog_open import JsonOption, RunOption, folder_settings, open_catalog, size_text
+from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+    from DocsToKG.ContentDownload.upkeep.verifying import Findings
+
+_SAY_EVERY_S = 2.0
+_SHOWN = 50
+
+
+def verify(
+    run: RunOption = Path("."),
+    repair: Annotated[bool, typer.Option("--repair", help="Fetch damaged and missing files again.")] = False,
+    afresh: Annotated[bool, typer.Option("--afresh", help="Do not go on with a check that was cut off.")] = False,
+    threads: Annotated[
+        int | None, typer.Option("--threads", min=1, max=64, help="Files read at once.", show_default="one per core")
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Hash every stored file again; name what is damaged, what is missing and what no record names.
+
+    A check that was interrupted goes on where it stopped. Exit code 1 when files are damaged or missing, with --repair
+    3 when some could not be had again.
+
+    Examples:
+
+      content catalog verify --run my-corpus
+
+      content catalog verify --run my-corpus --repair
+    """
+    cfg = folder_settings(run)
+    findings = _check(cfg, run, threads or os.cpu_count() or 2, afresh=afresh, quiet=quiet)
+    lost = _repair(run, findings.works, quiet=quiet) if repair and findings.works else None
+    _show(findings, lost, as_json)
+    if lost is None:
+        raise typer.Exit(ExitCode.OK if findings.is_good else ExitCode.FAILED)
+    raise typer.Exit(ExitCode.INCOMPLETE if lost or findings.unreadable else ExitCode.OK)
+
+
+def gc(
+    run: RunOption = Path("."),
+    delete: Annotated[bool, typer.Option("--delete", help="Remove them; without it they are only shown.")] = False,
+    other_run: Annotated[
+        list[Path] | None,
+        typer.Option("--other-run", metavar="DIR", help="Another run that uses the same store.", show_default=False),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show the objects of the store that no record names, and remove them with --delete.
+
+    Examples:
+
+      content catalog gc --run my-corpus
+
+      content catalog gc --run my-corpus --delete
+    """
+    from DocsToKG.ContentDownload.catalog.files import LocalFiles
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+    from DocsToKG.ContentDownload.upkeep.verifying import unnamed
+
+    cfg = folder_settings(run)
+    root = Path(cfg.storage.root_dir).resolve()
+    if delete and root != run.resolve() and not other_run:
+        raise typer.BadParameter(
+            f"the store {root} is not this run's own: name every other run that uses it with --other-run"
+        )
+    files = LocalFiles(root)
+    # No run may store a file between the look and the removal.
+    with RunFolder(run):
+        found = list(unnamed(files, _named_by([run, *(other_run or ())])))
+        removed = sum(files.delete(file.key) for file in found) if delete else 0
+    total = sum(file.size for file in found)
+    if as_json:
+        listed = [{"key": file.key, "size_bytes": file.size} for file in found]
+        typer.echo(json_text({"unnamed": listed, "bytes": total, "removed": removed}))
+        return
+    for file in found[:_SHOWN]:
+        typer.echo(printable(file.key))
+    more = f" ({len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
+    way_on = f"{removed} removed" if delete else "nothing was removed; --delete removes them"
+    typer.echo(f"Objects that no record names: {len(found)}{more}, {size_text(total)}: {way_on}.", err=True)
+
+
+def dedup_report(
+    run: RunOption = Path("."),
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Files shown.")] = 20,
+    as_json: JsonOption = False,
+) -> None:
+    """Tell which files stand for several works, and what that saves.
+
+    Example: content catalog dedup-report --run my-corpus
+    """
+    with open_catalog(run) as catalog:
+        totals, shared = catalog.duplicates(limit=limit)
+    if as_json:
+        typer.echo(json_text({**totals, "shared": shared}))
+        return
+    columns = ("sha256", "works", "size_bytes", "bytes_saved", "doc_ids")
+    if shared:
+        print_table(columns, [[row["sha256"][:16], *_cells(row)] for row in shared])
+    typer.echo(
+        f"{totals['works']} works, {totals['files']} files; {totals['shared_files']} of them stand for several works. "
+        f"{size_text(totals['bytes_stored'])} stored, {size_text(totals['bytes_saved'])} saved."
+    )
+
+
+def _cells(row: dict[str, Any]) -> list[Any]:
+    shown = ", ".join(row["doc_ids"][:4]) + (" ..." if row["works"] > 4 else "")
+    return [row["works"], row["size_bytes"], row["bytes_saved"], shown]
+
+
+def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool, quiet: bool) -> Findings:
+    from DocsToKG.ContentDownload.catalog.files import LocalFiles
+    from DocsToKG.ContentDownload.upkeep.verifying import Verifier
+
+    with open_catalog(run) as catalog:
+        verifier = Verifier(
+            LocalFiles(Path(cfg.storage.root_dir)),
+            on_record=catalog.files,
+            checkpoint=run / "state" / "verify.json",
+            threads=threads,
+            has_cas=cfg.storage.cas_enabled,
+            progress=_progress(quiet),
+        )
+        return verifier.run(afresh=afresh)
+
+
+def _progress(quiet: bool) -> Callable[[Findings], None]:
+    from DocsToKG.ContentDownload.upkeep.verifying import PARTS
+
+    began = shown = time.monotonic()
+
+    def tell(findings: Findings) -> None:
+        nonlocal shown
+        now = time.monotonic()
+        if not quiet and now - shown >= _SAY_EVERY_S:
+            shown = now
+            share, speed = len(findings.parts) / PARTS, findings.bytes / (now - began)
+            typer.echo(f"{share:.0%}: {findings.files} files, {size_text(speed)}/s", err=True)
+
+    return tell
+
+
+def _repair(run: Path, works: list[str], *, quiet: bool) -> list[str]:
+    """Fetch the works again, as any run would; returns those that could not be had."""
+    from DocsToKG.ContentDownload.cli.launch import PATIENCE_S
+    from DocsToKG.ContentDownload.cli.progress import Progress
+    from DocsToKG.ContentDownload.runner import DownloadRun
+
+    with DownloadRun(folder_settings(run, asking=True)) as download:
+        download.repair(works)
+        download.start()
+        with Progress(quiet=quiet) as watch:
+            download.wait(watch, patience_s=PATIENCE_S)
+        download.stop()
+        download.result()
+        return download.lacking(works)
+
+
+def _show(findings: Findings, lost: list[str] | None, as_json: bool) -> None:
+    if as_json:
+        told = {**findings.to_dict(), "ok": findings.is_good}
+        typer.echo(json_text(told if lost is None else {**told, "not_repaired": lost}))
+        return
+    for what, found in (("damaged", findings.damaged), ("missing", findings.missing)):
+        for file in found:
+            typer.echo(f"{what}: {printable(file['key'])} ({', '.join(file['doc_ids']) or 'of no work'})")
+    for key in findings.unreadable:
+        typer.echo(f"unreadable: {printable(key)}")
+    for key in findings.foreign:
+        typer.echo(f"foreign: {printable(key)}")
+    counts = f"{len(findings.damaged)} damaged, {len(findings.missing)} missing, {len(findings.foreign)} foreign"
+    typer.echo(f"{findings.files} files, {size_text(findings.bytes)} hashed: {counts}.", err=True)
+    if lost is not None:
+        typer.echo(f"{len(findings.works) - len(lost)} works repaired, {len(lost)} not.", err=True)
+    elif findings.works:
+        typer.echo("content catalog verify --repair fetches them again.", err=True)
+
+
+def _named_by(runs: list[Path]) -> Callable[[str], bool]:
+    """Whether any of the records names a digest."""
+    named: set[bytes] = set()
+    for run in runs:
+        with open_catalog(run) as catalog:
+            named.update(bytes.fromhex(file.sha256) for file in catalog.files())
+    return lambda digest: _raw(digest) in named
+
+
+def _raw(digest: str) -> bytes:
+    try:
+        return bytes.fromhex(digest)
+    except ValueError:
+        return b""

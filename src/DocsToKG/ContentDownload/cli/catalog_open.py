@@ -1,0 +1,165 @@
+"""What the commands of the catalog share: the folder they look into, the works they mean, how they print.
+
+Knows how a run's folder leads to its record, its store and its settings. Imports the rest when a command runs.
+"""
+
+from __future__ import annotations
+
+import time
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.selection import Selection
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+
+
+class OutputFormat(StrEnum):
+    TABLE = "table"
+    JSON = "json"
+
+
+RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder of the run.")]
+DbOption = Annotated[
+    Path | None,
+    typer.Option("--db-path", metavar="FILE", help="The record itself, instead of --run.", show_default=False),
+]
+FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="For people or for programs.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
+Words = list[str] | None
+SourceOption = Annotated[
+    Words, typer.Option("--source", metavar="NAME", help="Only files that this source named.", show_default=False)
+]
+TierOption = Annotated[Words, typer.Option("--tier", metavar="NAME", help="Only of this tier.", show_default=False)]
+HostOption = Annotated[
+    Words,
+    typer.Option(
+        "--host", metavar="HOST", help="Only from this host; .example.org is it and all below.", show_default=False
+    ),
+]
+YearOption = Annotated[
+    str | None, typer.Option("--year", metavar="YEARS", help="2018, 2015-2020, 2015- or -2020.", show_default=False)
+]
+LicenceOption = Annotated[
+    Words,
+    typer.Option(
+        "--license",
+        "--licence",
+        metavar="NAME",
+        help="cc-by is the whole family, CC-BY-4.0 that version, none unknown.",
+        show_default=False,
+    ),
+]
+VersionOption = Annotated[
+    Words, typer.Option("--version", metavar="NAME", help="published, accepted or submitted.", show_default=False)
+]
+StateOption = Annotated[
+    Words,
+    typer.Option(
+        "--state",
+        metavar="NAME",
+        help="obtained, present, left-out, robots, failed or taken-down.",
+        show_default=False,
+    ),
+]
+SinceOption = Annotated[
+    str | None,
+    typer.Option("--since", metavar="WHEN", help="Ended since: 2026-03-01, a time, or 7d (ago).", show_default=False),
+]
+UntilOption = Annotated[
+    str | None, typer.Option("--until", metavar="WHEN", help="Ended up to and including.", show_default=False)
+]
+TextOption = Annotated[
+    str | None,
+    typer.Option("--text", "-t", metavar="WORDS", help="All words, in id, title, path or address.", show_default=False),
+]
+RunIdOption = Annotated[
+    str | None, typer.Option("--run-id", metavar="ID", help="Only of this run.", show_default=False)
+]
+
+
+def chosen(
+    source: Words,
+    tier: Words,
+    host: Words,
+    year: str | None,
+    licence: Words,
+    version: Words,
+    state: Words,
+    since: str | None,
+    until: str | None,
+    text: str | None,
+    run_id: str | None = None,
+) -> Selection:
+    """The works that the options of a command mean; each may name several values, also with commas."""
+    from DocsToKG.ContentDownload.catalog.selection import read_selection
+
+    return read_selection(
+        sources=_words(source),
+        tiers=_words(tier),
+        hosts=_words(host),
+        year=year,
+        licences=_words(licence),
+        versions=_words(version),
+        states=_words(state),
+        since=since,
+        until=until,
+        text=text,
+        run_id=run_id,
+        now=time.time(),
+    )
+
+
+def open_catalog(run: Path, db_path: Path | None = None) -> Catalog:
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.run_folder import record_of
+
+    return Catalog(db_path or record_of(run))
+
+
+def folder_settings(run: Path, *, asking: bool = False) -> ContentDownloadConfig:
+    """The settings of the last run in a folder; where it says nothing of them, the folder holds everything. `asking`:
+    services will be asked, so there must be a contact address."""
+    from DocsToKG.ContentDownload.cli.launch import load_settings, option_settings
+    from DocsToKG.ContentDownload.config.loader import load_config
+    from DocsToKG.ContentDownload.config.settle import merge
+    from DocsToKG.ContentDownload.errors import RecordError
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+
+    if not run.is_dir():
+        raise RecordError(f"{run} is not the folder of a run; name the one given to `content pull --out`")
+    file, settings = None, option_settings(run)
+    if (run / "state" / "run.json").exists():
+        saved = RunFolder(run).saved()
+        file, settings = saved.config_file, merge(saved.overrides, settings if saved.movable else {})
+    return load_settings(file, settings) if asking else load_config(file, settings)
+
+
+def names_for(key: str) -> tuple[str, ...]:
+    """What the record may know a work by: its id, whatever the spelling, the preprint whose version it is, and the text
+    as given."""
+    from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
+
+    try:
+        work = to_work(parse_identifier(key))
+    except BadIdentifier:
+        return (key,)
+    preprint = (f"arxiv:{work.arxiv_id}",) if work.arxiv_id else ()
+    return (work.work_id, *preprint, key)
+
+
+def size_text(count: float) -> str:
+    """A number of bytes for people: `4.2 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def _words(values: Words) -> list[str]:
+    return [word.strip() for value in values or () for word in value.split(",") if word.strip()]

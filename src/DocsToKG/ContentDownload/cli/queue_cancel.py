@@ -1,0 +1,108 @@
+"""`queue cancel`: call jobs off, named one by one or chosen by what they have in common.
+
+Knows that a choice may take more than was meant: it shows how many jobs there are and the first of them, and asks.
+Promises: nothing is canceled before it was said what, and a job that is over stays as it ended.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.queue_filter import Chosen, HostOption, SinceOption, TenantOption, TypeOption
+from DocsToKG.ContentDownload.cli.queue_jobs import JobArguments, jobs_are, say
+from DocsToKG.ContentDownload.cli.queue_open import find_jobs, job_state, open_queue, refuse
+from DocsToKG.ContentDownload.cli.tables import printable
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.orchestrator.models import JobState
+    from DocsToKG.Orchestrator.ledger.base import Ledger
+
+_PAGE = 1000
+_SHOWN = 5
+
+
+def cancel(
+    jobs: JobArguments = None,
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.", show_default=False)] = ...,  # type: ignore[assignment]
+    state: Annotated[
+        str | None, typer.Option("--state", "-s", help="All jobs in this state: queued, pending or in_progress.")
+    ] = None,
+    host: HostOption = None,
+    error: Annotated[
+        str | None, typer.Option("--error", metavar="TEXT", help="Only jobs whose last error contains this.")
+    ] = None,
+    since: SinceOption = None,
+    job_type: TypeOption = None,
+    tenant: TenantOption = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a choice is called off.")] = False,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Call jobs off. A running one stops at its next heartbeat.
+
+    Example: contentdownload queue cancel --host www.example.org --reason withdrawn -c corpus.yaml
+    """
+    by_choice = any(word is not None for word in (state, host, error, since, job_type, tenant))
+    if bool(jobs) == by_choice:
+        raise typer.BadParameter("name the jobs, or choose them by --state, --host, --error, --since, --type, --tenant")
+    if not reason.strip():
+        raise typer.BadParameter("--reason needs words; they are kept in the history")
+    words = {"host": host, "error": error, "since": since, "job_type": job_type, "tenant": tenant}
+    chosen = Chosen.of(states=_open_states(state), **words, now=time.time()) if by_choice else None
+    with open_queue(config, must_exist=True) as queue:
+        if chosen is not None:
+            _confirm(queue.ledger, chosen, yes)
+        found = chosen.jobs(queue.ledger, page=_PAGE) if chosen else find_jobs(queue.ledger, jobs or ())
+        canceled, over = _cancel_all(queue.ledger, (job.job_id for job in found), reason)
+    text = f"{jobs_are(canceled)} canceled" + (f", {over} over already" if over else "")
+    say({"canceled": canceled, "over_already": over}, text, as_json)
+
+
+def _open_states(word: str | None) -> tuple[JobState, ...]:
+    """The state that was named, or all that are not over."""
+    from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
+
+    state = job_state(word)
+    if state in TERMINAL:
+        raise typer.BadParameter(f"jobs that are {state} are over; cancel queued, pending or in_progress ones")
+    return tuple(one for one in JobState if one not in TERMINAL) if state is None else (state,)
+
+
+def _confirm(ledger: Ledger, chosen: Chosen, yes: bool) -> None:
+    """Show what would go, and ask a person; where nobody can be asked, only `--yes` goes on."""
+    first: list[str] = []
+    count = 0
+    for job in chosen.jobs(ledger, page=_PAGE) if not yes else ():
+        count += 1
+        if count <= _SHOWN:
+            first.append(f"  {job.job_id}  {job.state.value}  {printable(job.artifact_id)[:100]}")
+    if count == 0:
+        return
+    more = [f"  ... and {count - _SHOWN} more"] if count > _SHOWN else []
+    typer.echo("\n".join([f"This calls off {count} job{'' if count == 1 else 's'}:", *first, *more]), err=True)
+    if not _is_person():
+        raise typer.BadParameter("say --yes where nobody can be asked; nothing was canceled")
+    if not typer.confirm("Go on?", err=True):
+        refuse("nothing was canceled")
+
+
+def _is_person() -> bool:
+    return sys.stdin.isatty()
+
+
+def _cancel_all(ledger: Ledger, ids: Iterator[int], reason: str) -> tuple[int, int]:
+    """How many were called off, and how many were over already."""
+    from DocsToKG.Orchestrator.ledger.base import JobFilter
+
+    canceled = found = 0
+    while page := list(islice(ids, _PAGE)):
+        found += len(page)
+        canceled += ledger.cancel_many(JobFilter(job_ids=page), reason)
+    return canceled, found - canceled

@@ -1,0 +1,125 @@
+"""`content takedown`: remove a work for good and refuse it from then on; list takedowns; undo one.
+
+A command parses, calls, prints. `content takedown ID` is short for `content takedown add ID`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from DocsToKG.ContentDownload.cli.catalog_open import JsonOption, RunOption, folder_settings
+from DocsToKG.ContentDownload.cli.group import CommandGroup, ExitCode
+from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.upkeep.removal import Removal
+
+
+class TakedownGroup(CommandGroup):
+    """What is none of the commands is the work that is meant."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
+            args = ["add", *args]
+        return super().parse_args(ctx, args)
+
+
+takedown_app = typer.Typer(
+    cls=TakedownGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    help="Remove a work for good: content takedown ID --reason TEXT",
+)
+Key = Annotated[str, typer.Argument(metavar="ID", help="A work's id, or the first digits of its file's sha256.")]
+
+
+@takedown_app.command("add")
+def add(
+    key: Key,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the record.")],
+    run: RunOption = Path("."),
+    ticket: Annotated[
+        str | None, typer.Option("--ticket", metavar="TEXT", help="Where it was asked for.", show_default=False)
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Remove the bytes of a work from the store, the readable folders and the cache, and refuse it from then on.
+
+    Bytes that also stand for another work stay, and it is said whose they are. The record keeps a line about it.
+
+    Example: content takedown doi:10.1234/abcd --run my-corpus --reason "asked by the author" --ticket 4711
+    """
+    if not reason.strip():
+        raise typer.BadParameter("it is empty; the record keeps why a work was removed", param_hint="--reason")
+    with _open(run) as removal:
+        before = len(removal.list.entries)
+        entry = removal.take_down(key, reason=_one_line(reason), ticket=_one_line(ticket) if ticket else None)
+        is_new = len(removal.list.entries) > before
+    if as_json:
+        typer.echo(json_text({**asdict(entry), "new": is_new}))
+        return
+    if not is_new:
+        typer.echo(f"{printable(entry.doc_id)} was {printable(entry.sentence)} already.")
+        return
+    typer.echo(f"{printable(entry.doc_id)} is taken down; {len(entry.sha256)} files of it were on record.")
+    typer.echo(f"Refused from now on: {printable(', '.join(entry.identifiers))}")
+    if entry.kept_for:
+        typer.echo(f"The same bytes stay, as they also stand for: {printable(', '.join(entry.kept_for))}", err=True)
+
+
+@takedown_app.command("list")
+def list_takedowns(
+    run: RunOption = Path("."),
+    everything: Annotated[bool, typer.Option("--all", help="Also those that were undone.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List what was taken down here. Example: content takedown list --run my-corpus"""
+    from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
+
+    cfg = folder_settings(run)
+    entries = Takedowns.read(Path(cfg.telemetry.manifest_path).parent).entries
+    shown = [entry for entry in entries if everything or entry.stands]
+    if as_json:
+        typer.echo(json_text([asdict(entry) for entry in shown]))
+        return
+    columns = ("taken_at", "doc_id", "reason", "ticket", "undone_at")
+    print_table(columns, [[getattr(entry, name) for name in columns] for entry in shown])
+
+
+@takedown_app.command("undo")
+def undo(key: Key, run: RunOption = Path("."), as_json: JsonOption = False) -> None:
+    """Let a work be had again; the next pull fetches it.
+
+    Example: content takedown undo doi:10.1234/abcd --run my-corpus
+    """
+    with _open(run) as removal:
+        entry = removal.undo(key)
+    if entry is None:
+        typer.echo(f"Nothing stands against {printable(key)} here.", err=True)
+        raise typer.Exit(ExitCode.FAILED)
+    if as_json:
+        typer.echo(json_text(asdict(entry)))
+    else:
+        typer.echo(f"{printable(entry.doc_id)} may be had again; content pull fetches it.")
+
+
+@contextmanager
+def _open(run: Path) -> Iterator[Removal]:
+    """The folder, held so that no run writes to it meanwhile."""
+    from DocsToKG.ContentDownload.bootstrap import open_removal
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+    from DocsToKG.core.clock import SystemClock
+
+    cfg = folder_settings(run)
+    with RunFolder(Path(cfg.telemetry.manifest_path).parent):
+        yield open_removal(cfg, clock=SystemClock())
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())[:500]

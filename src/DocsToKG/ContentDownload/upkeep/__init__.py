@@ -1,0 +1,1 @@
+"""Looking after a corpus: are the stored files whole, what is nobody's, what may not be kept."""

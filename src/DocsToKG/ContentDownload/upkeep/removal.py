@@ -1,0 +1,247 @@
+"""Take a work down: its bytes leave the store, the readable folders and the cache; a tombstone stays.
+
+Knows the order: first the list, from which the work is refused; then the bytes; then the record; then the list says
+that it is done. Every step may be repeated, so that what was cut off is finished by whoever comes next. Promises: bytes
+that also stand for another work stay, and it is said whose they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.catalog.files import READABLE, StoredFiles
+from DocsToKG.ContentDownload.catalog.selection import GIVEN_BACK, TAKEN_DOWN
+from DocsToKG.ContentDownload.catalog.store import Catalog
+from DocsToKG.ContentDownload.errors import InputError
+from DocsToKG.ContentDownload.net.entries import EntryStore
+from DocsToKG.ContentDownload.storage.cas import cas_key
+from DocsToKG.ContentDownload.upkeep.hashing import digest_of
+from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, named_work, names_of, undone
+from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line, forget_files, last_lines
+from DocsToKG.core.clock import Clock, utc_iso
+from DocsToKG.core.urls import BadUrl, index_url
+
+_TEXT_CHARS = 2_000
+_KNOWN_AS = ". Known as "
+_REASON = re.compile(r"Taken down on [-0-9]+ \((.*)\)\. Known as ")
+_URLS = """SELECT url FROM manifests WHERE doc_id = :doc UNION SELECT canonical_url FROM manifests WHERE doc_id = :doc
+           UNION SELECT url FROM http_events WHERE work_id = :doc AND role = 'artifact'"""
+
+
+class Removal:
+    """Takes works of one folder down. Nothing else may run in the folder meanwhile.
+
+    `known_work` gives a work as it was asked for, with all identifiers; `open_cache` the entries of the HTTP cache.
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        database: Path,
+        files: StoredFiles,
+        sinks: Sequence[str],
+        clock: Clock,
+        run_id: str,
+        known_work: Callable[[str], WorkArtifact | None] = lambda doc_id: None,
+        open_cache: Callable[[], EntryStore | None] = lambda: None,
+    ) -> None:
+        self._root = root
+        self._database = database
+        self._files = files
+        self._sinks = sinks
+        self._clock = clock
+        self._run_id = run_id
+        self._known_work = known_work
+        self._open_cache = open_cache
+        self.list = Takedowns.read(root)
+
+    def take_down(self, text: str, *, reason: str, ticket: str | None = None) -> Takedown:
+        """Take down the work that `text` names, by an identifier or the first digits of its file's digest. A work that
+        was never obtained is refused from now on."""
+        self._settle()
+        work = self._work(text)
+        standing = self.list.standing(names_of(work))
+        if standing is not None:
+            return standing
+        entry = self._entry(work, reason, ticket)
+        self.list.put(entry)
+        return self._carry_out(entry)
+
+    def undo(self, text: str) -> Takedown | None:
+        """Let the work be had again; its files do not come back by themselves. None when nothing stands against it."""
+        self._settle()
+        standing = self.list.standing(names_of(self._work(text)))
+        if standing is None:
+            return None
+        entry = undone(standing, utc_iso(self._clock.now()))
+        self.list.put(entry)
+        return self._carry_out(entry)
+
+    def finish(self) -> list[Takedown]:
+        """Finish what was cut off; returns what that was."""
+        return [self._carry_out(entry) for entry in list(self.list.entries) if entry.pending]
+
+    def uphold(self) -> int:
+        """See to it that no file is on record for what was taken down, and that the list knows what the record tells;
+        returns how many files were on record."""
+        self._recall()
+        return forget_files(self._database, [entry.doc_id for entry in self.list.entries if entry.stands])
+
+    def _settle(self) -> None:
+        self._recall()
+        self.finish()
+
+    def _recall(self) -> None:
+        """Should the list be lost, the lines of the record still say what is refused."""
+        if self.list.path.exists():
+            return
+        for doc_id, sha256, cause, said, taken_at in last_lines(self._database):
+            if cause == TAKEN_DOWN:
+                names = said.rpartition(_KNOWN_AS)[2].removesuffix(".").split(", ") if _KNOWN_AS in said else []
+                known = dict.fromkeys([*names_of(named_work(doc_id)), *names])
+                digests = (sha256,) if sha256 else ()
+                why = _REASON.match(said)
+                reason = why[1] if why else "as the record tells"
+                self.list.put(Takedown(doc_id, tuple(known), reason, taken_at, sha256=digests, pending=False))
+
+    def _carry_out(self, entry: Takedown) -> Takedown:
+        if entry.stands:
+            self._remove_bytes(entry)
+        line = self._tombstone(entry)
+        add_line(self._root, line, database=self._database, sinks=self._sinks, clock=self._clock)
+        done = replace(entry, pending=False)
+        self.list.put(done)
+        return done
+
+    def _work(self, text: str) -> WorkArtifact:
+        """The work as the record knows it; a digest leads to the work whose file it is."""
+        named = named_work(text)
+        if not self._database.is_file():
+            return named
+        with Catalog(self._database) as catalog:
+            names = dict.fromkeys((named.work_id, *names_of(named), text))
+            history = next((found for name in names if (found := catalog.show(name)) is not None), None)
+        if history is not None and len(docs := {line["doc_id"] for line in history.lines}) > 1:
+            raise InputError(f"several works have this file: {', '.join(sorted(docs))}; name the one that is meant")
+        doc_id = history.lines[-1]["doc_id"] if history is not None and history.lines else named.work_id
+        known = self._known_work(doc_id) or named_work(doc_id)
+        work = replace(known.learn(named), work_id=doc_id)
+        seen = (
+            next((line["doi_seen"] for line in reversed(history.lines) if line["doi_seen"]), None) if history else None
+        )
+        return replace(work, doi=seen) if seen and not work.doi else work
+
+    def _entry(self, work: WorkArtifact, reason: str, ticket: str | None) -> Takedown:
+        digests: list[str] = []
+        sizes: set[int] = set()
+        paths: list[str] = []
+        urls: list[str] = []
+        others: set[str] = set()
+        if self._database.is_file():
+            with Catalog(self._database) as catalog:
+                for held in catalog.downloads_of(work.work_id):
+                    digests.append(held.sha256)
+                    sizes |= {held.size_bytes} if held.size_bytes is not None else set()
+                    paths += [held.path] if held.path else []
+                    others |= {other.doc_id for other in catalog.holders(held.sha256)} - {work.work_id}
+            urls = sorted(_urls_of(self._database, work.work_id))
+        return Takedown(
+            doc_id=work.work_id,
+            identifiers=names_of(work),
+            reason=reason,
+            taken_at=utc_iso(self._clock.now()),
+            ticket=ticket,
+            sha256=tuple(dict.fromkeys(digests)),
+            sizes=tuple(sorted(sizes)),
+            paths=tuple(dict.fromkeys(paths)),
+            urls=tuple(urls),
+            kept_for=tuple(sorted(others)),
+        )
+
+    def _remove_bytes(self, entry: Takedown) -> None:
+        kept, named = self._still_named(entry)
+        gone = set(entry.sha256) - kept
+        for path in entry.paths:
+            if path not in named:
+                self._files.delete(path)
+        for digest in gone:
+            self._files.delete(cas_key(digest))
+        self._remove_copies(gone, entry.sizes, named)
+        self._forget_cached(entry, gone)
+
+    def _still_named(self, entry: Takedown) -> tuple[set[str], set[str]]:
+        """Digests and paths that other works have."""
+        kept: set[str] = set()
+        named: set[str] = set()
+        if self._database.is_file():
+            with Catalog(self._database) as catalog:
+                for digest in entry.sha256:
+                    others = [held for held in catalog.holders(digest) if held.doc_id != entry.doc_id]
+                    kept |= {digest} if others else set()
+                    named |= {held.path for held in others if held.path}
+        return kept, named
+
+    def _remove_copies(self, gone: Collection[str], sizes: Collection[int], named: Collection[str]) -> None:
+        """Names that no record knows may hold the same bytes."""
+        if not gone:
+            return
+        for folder in READABLE:
+            for file in list(self._files.list(folder)):
+                if file.size in sizes and file.key not in named:
+                    found = digest_of(self._files, file.key)
+                    if found is not None and found[0] in gone:
+                        self._files.delete(file.key)
+
+    def _forget_cached(self, entry: Takedown, gone: Collection[str]) -> None:
+        entries = self._open_cache()
+        if entries is None:
+            return
+        try:
+            keys = {_cache_key(url) for url in entry.urls}
+            keys |= {
+                _cache_key(answer.url) for answer in entries.walk() if answer is not None and answer.sha256 in gone
+            }
+            for key in keys - {None}:
+                for answer in entries.find(key or ""):
+                    entries.remove(key or "", answer.id)
+        finally:
+            entries.close()
+
+    def _tombstone(self, entry: Takedown) -> Tombstone:
+        word = TAKEN_DOWN if entry.stands else GIVEN_BACK
+        said = entry.sentence if entry.stands else f"{entry.sentence}; this was undone on {str(entry.undone_at)[:10]}"
+        return Tombstone(
+            doc_id=entry.doc_id,
+            run_id=self._run_id,
+            cause=word,
+            explanation=f"{said[:1].upper()}{said[1:]}{_KNOWN_AS}{', '.join(entry.identifiers)}."[:_TEXT_CHARS],
+            sha256=entry.sha256[0] if entry.sha256 else None,
+            lease_id=f"{word}-{entry.taken_at}",
+            gone=entry.stands,
+        )
+
+
+def _urls_of(database: Path, doc_id: str) -> Iterator[str]:
+    db = sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
+    try:
+        yield from (url for (url,) in db.execute(_URLS, {"doc": doc_id}) if url)
+        for (hops,) in db.execute("SELECT hops FROM manifests WHERE doc_id = ?", (doc_id,)):
+            yield from (str(hop["url"]) for hop in json.loads(hops or "[]") if isinstance(hop, dict) and hop.get("url"))
+    finally:
+        db.close()
+
+
+def _cache_key(url: str) -> str | None:
+    """What the cache files an address under; None for what is no address."""
+    try:
+        return hashlib.sha256(index_url(url).encode()).hexdigest()
+    except (BadUrl, ValueError):
+        return None

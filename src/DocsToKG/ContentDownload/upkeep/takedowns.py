@@ -1,0 +1,146 @@
+"""Works that may not be had: who they are, why, and since when.
+
+Knows `takedowns.json` beside the manifest and how a work is recognised: by any of its identifiers, and its file by the
+digest. Does not remove anything. Promises: what is on the list is refused from the moment it was written, also when
+the removal was cut off; a list that cannot be read stops the run instead of letting works through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
+from DocsToKG.ContentDownload.telemetry.snapshots import replacing
+
+LIST = "takedowns.json"
+_SCHEMES = {"doi": "doi", "arxiv_id": "arxiv", "pmcid": "pmcid", "pmid": "pmid", "openalex_id": "openalex"}
+
+
+@dataclass(frozen=True, slots=True)
+class Takedown:
+    """One work that was taken down. `kept_for` are works whose file has the same bytes and stays; `pending` until all
+    traces are gone; `undone_at` when it may be had again."""
+
+    doc_id: str
+    identifiers: tuple[str, ...]
+    reason: str
+    taken_at: str
+    ticket: str | None = None
+    sha256: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    paths: tuple[str, ...] = ()
+    urls: tuple[str, ...] = ()
+    kept_for: tuple[str, ...] = ()
+    pending: bool = True
+    undone_at: str | None = None
+
+    @property
+    def stands(self) -> bool:
+        return self.undone_at is None
+
+    @property
+    def sentence(self) -> str:
+        """Why the work is refused."""
+        ticket = f", ticket {self.ticket}" if self.ticket else ""
+        return f"taken down on {self.taken_at[:10]} ({self.reason}{ticket})"
+
+    @classmethod
+    def from_dict(cls, entry: dict[str, Any]) -> Takedown:
+        lists = {name: tuple(map(str, entry[name])) for name in ("identifiers", "sha256", "paths", "urls", "kept_for")}
+        return cls(**{**entry, **lists, "sizes": tuple(map(int, entry.get("sizes", ())))})
+
+
+class Takedowns:
+    """The list of one folder. Read it once per run; writing puts the whole list in place at once."""
+
+    def __init__(self, root: Path, entries: Iterable[Takedown] = ()) -> None:
+        self.path = root / LIST
+        self.entries = list(entries)
+        self._by_id: dict[str, Takedown] = {}
+        self._by_digest: dict[str, list[Takedown]] = {}
+        self._index()
+
+    @classmethod
+    def read(cls, root: Path) -> Takedowns:
+        path = root / LIST
+        try:
+            return cls(root, [Takedown.from_dict(entry) for entry in json.loads(path.read_bytes())["takedowns"]])
+        except FileNotFoundError:
+            return cls(root)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise RecordError(
+                f"{path} cannot be read ({error}): put a copy of it back; it says what is refused"
+            ) from error
+
+    def refuses(self, work: WorkArtifact) -> str | None:
+        """Why the work may not be had; None when it may."""
+        if not self._by_id:
+            return None
+        found = next((self._by_id[name] for name in names_of(work) if name in self._by_id), None)
+        return found.sentence if found is not None else None
+
+    def refuses_bytes(self, sha256: str, work_id: str) -> str | None:
+        """Why these bytes may not be kept for this work."""
+        for entry in self._by_digest.get(sha256, ()):
+            if work_id not in entry.kept_for:
+                return f"the file of {entry.doc_id}, {entry.sentence}"
+        return None
+
+    def standing(self, names: Iterable[str]) -> Takedown | None:
+        """The takedown that stands against any of these names."""
+        return next((self._by_id[name] for name in names if name in self._by_id), None)
+
+    def put(self, entry: Takedown) -> None:
+        """Add the entry, or replace the one of the same work and moment; on disk when this returns."""
+        same = (entry.doc_id, entry.taken_at)
+        self.entries = [old for old in self.entries if (old.doc_id, old.taken_at) != same] + [entry]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(self.path) as file:
+            file.write(json.dumps({"takedowns": [asdict(old) for old in self.entries]}, indent=1).encode())
+        self._index()
+
+    def _index(self) -> None:
+        standing = [entry for entry in self.entries if entry.stands]
+        self._by_id = {name: entry for entry in standing for name in entry.identifiers}
+        self._by_digest = {}
+        for entry in standing:
+            for digest in entry.sha256:
+                self._by_digest.setdefault(digest, []).append(entry)
+
+    def __bool__(self) -> bool:
+        return bool(self.entries)
+
+
+def names_of(work: WorkArtifact) -> tuple[str, ...]:
+    """Every identifier of a work, each with its scheme, in the spelling that is compared."""
+    names = [work.work_id]
+    names += [f"{scheme}:{value}" for field, scheme in _SCHEMES.items() if (value := getattr(work, field))]
+    for name in tuple(names):
+        # One identifier may contain another: the DOI of a preprint names its arXiv number.
+        known = _known(name)
+        if known is not None:
+            names += [known.work_id]
+            names += [f"{scheme}:{value}" for field, scheme in _SCHEMES.items() if (value := getattr(known, field))]
+    return tuple(dict.fromkeys(name.lower() for name in names))
+
+
+def named_work(text: str) -> WorkArtifact:
+    """The work that a user's text means; an unknown text is its own name."""
+    return _known(text) or WorkArtifact(text)
+
+
+def undone(entry: Takedown, at: str) -> Takedown:
+    return replace(entry, undone_at=at, pending=True)
+
+
+def _known(text: str) -> WorkArtifact | None:
+    try:
+        return to_work(parse_identifier(text))
+    except BadIdentifier:
+        return None

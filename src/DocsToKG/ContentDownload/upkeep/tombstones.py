@@ -1,0 +1,97 @@
+"""One more line in a record that no run is writing: a work was taken down, or may be had again.
+
+Knows the order of a record: database first, in one transaction; then the text files. Promises: the same line is never
+added twice, and the files catch up at the next opening should this be cut off.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.telemetry.closing import refresh_snapshots
+from DocsToKG.ContentDownload.telemetry.folder import followers, locked, newest_id, translating
+from DocsToKG.ContentDownload.telemetry.projections import Position
+from DocsToKG.ContentDownload.telemetry.schema import open_database, transaction
+from DocsToKG.ContentDownload.telemetry.writer import RecordWriter
+from DocsToKG.core.clock import Clock, utc_iso
+
+_COLUMNS = ("doc_id", "run_id", "stage", "cause", "explanation", "sha256", "lease_id", "created_at")
+_INSERT = f"""
+INSERT INTO manifests ({", ".join(_COLUMNS)}, status, outcome, reason, role, attempt, config_hash, worker_id, cache_hit,
+                       is_guess, fallback_chain, hops, candidates)
+VALUES ({", ".join(f":{name}" for name in _COLUMNS)}, 'skipped', 'skip', 'filtered', 'artifact', 1, '', '', 0, 0,
+        '[]', '[]', '[]')
+ON CONFLICT (doc_id, lease_id) WHERE lease_id IS NOT NULL DO NOTHING
+"""
+_POSITION = "SELECT first_id, base_bytes, last_id, end_bytes FROM projections WHERE name = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A line about a takedown; `lease_id` makes it one of a kind. `gone`: no file stands for the work any more."""
+
+    doc_id: str
+    run_id: str
+    cause: str
+    explanation: str
+    sha256: str | None
+    lease_id: str
+    gone: bool
+
+
+def add_line(root: Path, line: Tombstone, *, database: Path, sinks: Sequence[str], clock: Clock) -> None:
+    """Append the line. Needs the folder to be free."""
+    root.mkdir(parents=True, exist_ok=True)
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with translating(root), contextlib.ExitStack() as held:
+        for folder in {root.resolve(), database.parent.resolve()}:
+            held.enter_context(locked(folder))
+        db = held.enter_context(contextlib.closing(open_database(database)))
+        with transaction(db):
+            last = db.execute("SELECT MAX(created_at) FROM manifests WHERE id > (SELECT MAX(id) - 1 FROM manifests)")
+            stamp = max(str(last.fetchone()[0] or ""), utc_iso(clock.now()))
+            db.execute(_INSERT, {**asdict(line), "stage": TAKEDOWN_STAGE, "created_at": stamp})
+            if line.gone:
+                db.execute("DELETE FROM downloads WHERE doc_id = ?", (line.doc_id,))
+        _follow(db, root, sinks, clock, held)
+
+
+def forget_files(database: Path, doc_ids: Sequence[str]) -> int:
+    """No file stands for these works, whatever else brought them back (a database filled anew from the text files)."""
+    if not doc_ids or not database.is_file():
+        return 0
+    with contextlib.closing(open_database(database)) as db, transaction(db):
+        return sum(db.execute("DELETE FROM downloads WHERE doc_id = ?", (doc_id,)).rowcount for doc_id in doc_ids)
+
+
+def last_lines(database: Path) -> list[tuple[str, str | None, str, str, str]]:
+    """The latest line about the takedown of each work: doc_id, sha256, cause, explanation, created_at."""
+    if not database.is_file():
+        return []
+    with contextlib.closing(open_database(database)) as db:
+        return db.execute(
+            "SELECT doc_id, sha256, cause, explanation, created_at FROM manifests WHERE id IN "
+            "(SELECT MAX(id) FROM manifests WHERE stage = 'takedown' GROUP BY doc_id) ORDER BY id"
+        ).fetchall()
+
+
+def _follow(db: sqlite3.Connection, root: Path, sinks: Sequence[str], clock: Clock, held: contextlib.ExitStack) -> None:
+    tables = followers(db, root, sinks)
+    writer = RecordWriter(db, followers=tables, clock=clock)
+    for table, files in tables.items():
+        for projection in files:
+            held.callback(projection.close)
+            row = db.execute(_POSITION, (projection.name,)).fetchone()
+            projection.catch_up(
+                Position(*row) if row else None,
+                newest_id=newest_id(db, table),
+                save=partial(writer.save_position, projection.name),
+            )
+    writer.save_positions()
+    refresh_snapshots(db, root, last="csv" in sinks)

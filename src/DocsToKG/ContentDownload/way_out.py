@@ -1,0 +1,288 @@
+"""The way out, built from the configuration: limits, clients, cache, breakers, robots.
+
+Knows which setting goes into which part of the network. Does not know works, files or records. One cache transport and
+one shared client per process, one `RateRetryClient` per source.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from DocsToKG.ContentDownload.api.ports import AttemptSink, Client
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.config.rules import (
+    HostRules,
+    SourceRules,
+    all_source_rules,
+    group_rules,
+    host_rules,
+    user_agent,
+)
+from DocsToKG.ContentDownload.config.sources import BucketConfig
+from DocsToKG.ContentDownload.errors import ConfigError
+from DocsToKG.ContentDownload.net.breakers import Breakers
+from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
+from DocsToKG.ContentDownload.net.cache import CachedTransport, CacheSettings, open_entries
+from DocsToKG.ContentDownload.net.client import RateRetryClient
+from DocsToKG.ContentDownload.net.connections import Connections
+from DocsToKG.ContentDownload.net.entries import EntryStore
+from DocsToKG.ContentDownload.net.learned import Adaptive
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.pace import BucketSpec
+from DocsToKG.ContentDownload.net.pauses import ARCHIVES, Pauses
+from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
+from DocsToKG.ContentDownload.net.refusals import Refusals
+from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, default_store_path, open_limit_store, space_of
+from DocsToKG.ContentDownload.resolvers import registry
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.ContentDownload.storage.local import LocalStore
+from DocsToKG.core.breaker import BreakerSettings
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.urls import host_key
+from DocsToKG.transport.client import silence_request_log
+from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.http1 import LeanTransport
+from DocsToKG.transport.names import StaticNames, SystemNames
+from DocsToKG.transport.proxy import Proxies
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """The way out: who may ask what, and the client of each source."""
+
+    limits: Limits
+    clients: Mapping[str, Client]
+    breakers: Breakers | None = None  # None: switched off
+    cache: CachedTransport | None = None  # None: switched off
+    robots: Robots | None = None  # None: switched off
+    refusals: Refusals | None = None  # None: nobody counts them
+
+
+@contextmanager
+def open_cache(cfg: ContentDownloadConfig) -> Iterator[EntryStore]:
+    """The entries of the cache alone, to be counted or cleared."""
+    with closing(open_entries(cache_settings(cfg), open_cas=lambda sha256: None)) as entries:
+        yield entries
+
+
+@contextmanager
+def open_network(
+    cfg: ContentDownloadConfig, *, store: LocalStore, attempts: AttemptSink, clock: Clock, limits: Limits
+) -> Iterator[Network]:
+    rules = all_source_rules(cfg)
+    breakers = _breakers(cfg, attempts, clock)
+    credentials = _credentials(rules)
+    refusals = _refusals(cfg)
+    agent = user_agent(cfg)
+    silence_request_log()
+    url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
+    shared: dict[str, Any] = {
+        "connections": Connections(cfg.http.max_connections),
+        "pauses": _pauses(cfg),
+        "breakers": breakers,
+    }
+    with closing(_http_stack(cfg, agent, credentials, store, clock)) as stack:
+        robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock, shared) if cfg.robots.enabled else None
+        clients = {
+            name: RateRetryClient(
+                name,
+                http=stack.http,
+                cache=stack.cache,
+                gate=limits,
+                limits=limits,
+                robots=robots,
+                url_policy=url_policy,
+                policy=source_policy(cfg, rule, agent),
+                attempts=attempts,
+                clock=clock,
+                random=random.random,
+                max_redirects=cfg.http.max_redirects,
+                refusals=refusals,
+                **shared,
+            )
+            for name, rule in rules.items()
+        }
+        yield Network(limits, clients, breakers, stack.cache, robots, refusals)
+
+
+def _robots(
+    cfg: ContentDownloadConfig,
+    http: Any,
+    limits: Limits,
+    url_policy: UrlPolicy,
+    attempts: AttemptSink,
+    clock: Clock,
+    shared: Mapping[str, Any],
+) -> Robots:
+    return Robots(
+        http=http,
+        limits=limits,
+        url_policy=url_policy,
+        attempts=attempts,
+        clock=clock,
+        random=random.random,
+        keep_s=cfg.robots.ttl_seconds,
+        deny_s=cfg.robots.unreachable_seconds,
+        exempt=cfg.robots.exempt,
+        **shared,
+    )
+
+
+def _pauses(cfg: ContentDownloadConfig) -> Pauses:
+    default, hosts = host_rules(cfg)
+    mirror = cfg.resolvers.wayback.base_url
+    return Pauses(
+        {host: rule.pause_on_429_s for host, rule in hosts.items()},
+        default_s=default.pause_on_429_s,
+        archives=[*ARCHIVES, *([host_key(mirror)] if mirror else [])],
+    )
+
+
+def _refusals(cfg: ContentDownloadConfig) -> Refusals:
+    default, hosts = host_rules(cfg)
+    return Refusals([host for host, rule in hosts.items() if rule.stop_on_403], others=default.stop_on_403)
+
+
+def _breakers(cfg: ContentDownloadConfig, attempts: AttemptSink, clock: Clock) -> Breakers | None:
+    knobs = cfg.breakers
+    if not knobs.enabled:
+        return None
+    settings = BreakerSettings(
+        threshold=knobs.failure_threshold,
+        window_s=knobs.window_seconds,
+        min_samples=knobs.minimum_samples,
+        open_s=knobs.open_seconds,
+        longest_open_s=knobs.max_open_seconds,
+        test_count=knobs.half_open_tests,
+    )
+    return Breakers(clock=clock, settings=settings, sink=attempts)
+
+
+def _http_stack(
+    cfg: ContentDownloadConfig, agent: str, credentials: Mapping[str, HostCredentials], store: LocalStore, clock: Clock
+) -> HttpStack:
+    http = cfg.http
+    wire = LeanTransport(
+        guard=AddressGuard(allow_hosts=http.allow_private_hosts),
+        names=StaticNames(http.names, fallback=SystemNames()) if http.names else SystemNames(),
+        connect_to=_connect_to(http.connect_to),
+        proxies=Proxies(http.proxy.mapping()),
+        max_idle=http.max_keepalive,
+        max_open=http.max_connections,
+        clock=clock,
+    )
+    return build_http_stack(
+        wire,
+        user_agent=agent,
+        timeout_connect_s=http.timeout_connect_s,
+        timeout_read_s=http.timeout_read_s,
+        credentials=credentials,
+        cache=cache_settings(cfg),
+        open_cas=store.open,
+        clock=clock,
+    )
+
+
+def _connect_to(rules: Mapping[str, str]) -> ConnectTo | None:
+    try:
+        return ConnectTo(rules) if rules else None
+    except ValueError as error:
+        raise ConfigError(f"http.connect_to: {error}") from error
+
+
+def cache_settings(cfg: ContentDownloadConfig) -> CacheSettings:
+    knobs = cfg.hishel
+    return CacheSettings(
+        base_path=Path(knobs.base_path),
+        enabled=knobs.enabled,
+        backend=knobs.backend,
+        ttl_seconds=knobs.ttl_seconds,
+        check_ttl_every_seconds=knobs.check_ttl_every_seconds,
+        force_cache=knobs.force_cache,
+        allow_heuristics=knobs.allow_heuristics,
+        allow_stale=knobs.allow_stale,
+        always_revalidate=knobs.always_revalidate,
+        cache_private=knobs.cache_private,
+        cacheable_methods=knobs.cacheable_methods,
+        sqlite_path=Path(knobs.sqlite_path),
+        redis_url=knobs.redis_url.get_secret_value() if knobs.redis_url is not None else None,
+        s3_bucket=knobs.s3_bucket,
+        s3_prefix=knobs.s3_prefix,
+    )
+
+
+def open_limits(cfg: ContentDownloadConfig, clock: Clock) -> Limits:
+    default, hosts = host_rules(cfg)
+    knobs, rules = cfg.limits, all_source_rules(cfg)
+    store, note = _limit_store(cfg, clock)
+    return Limits(
+        clock=clock,
+        default_host=_host_limit(default),
+        hosts={host: _host_limit(rule) for host, rule in hosts.items()},
+        groups={pattern: _host_limit(rule) for pattern, rule in group_rules(cfg).items()},
+        resolver_rates={name: _pace(rule.pace) for name, rule in rules.items()},
+        resolver_slots=cfg.orchestrator.max_per_resolver,
+        default_resolver_slots=cfg.orchestrator.per_resolver,
+        rate_factor=knobs.rate_factor,
+        adaptive=Adaptive(**knobs.adaptive.model_dump()),
+        store=store,
+        notes=[note] if note else [],
+    )
+
+
+def _limit_store(cfg: ContentDownloadConfig, clock: Clock) -> tuple[LimitStore, str | None]:
+    """Where limits are counted, and what a reader of the summary must know about it."""
+    if not cfg.limits.shared:
+        return MemoryStore(), "limits held for this process only: limits.shared is off"
+    given = cfg.limits.store_path
+    path = Path(given).expanduser() if given else default_store_path(os.environ)
+    return open_limit_store(path, clock=clock, space=space_of(cfg.http.connect_to))
+
+
+def _host_limit(rule: HostRules) -> HostLimit:
+    return HostLimit(rule.max_concurrent, rule.rates, rule.burst)
+
+
+def _pace(pace: Rate | BucketConfig) -> Rate | BucketSpec:
+    return pace if isinstance(pace, Rate) else BucketSpec(pace.capacity, pace.refill_per_sec, pace.burst)
+
+
+def source_policy(cfg: ContentDownloadConfig, rule: SourceRules, agent: str) -> SourcePolicy:
+    return SourcePolicy(
+        name=rule.name,
+        timeout_s=rule.timeout_s,
+        retry=rule.retry,
+        obey_robots=rule.obey_robots,
+        headers={"User-Agent": agent, **rule.headers},
+        inline_cap_s=cfg.http.retry_after_cap_s,
+        deadline_s=cfg.http.timeout_total_s,
+        trickle_s=cfg.http.timeout_stall_s,
+        chunk_bytes=cfg.download.chunk_size_bytes,
+        wait_s=_wait_s(cfg, rule),
+    )
+
+
+def _wait_s(cfg: ContentDownloadConfig, rule: SourceRules) -> float:
+    """The longest single wait: a source's own timeout wins over the general one."""
+    has_own = "timeout_s" in cfg.policies[rule.long_name].model_fields_set
+    return rule.timeout_s if has_own else min(rule.timeout_s, cfg.http.timeout_read_s)
+
+
+def resolver_settings(rules: Mapping[str, SourceRules]) -> dict[str, ResolverSettings]:
+    return {
+        name: ResolverSettings(base_url=rule.base_url, email=rule.email, api_key=rule.api_key, options=rule.options)
+        for name, rule in rules.items()
+    }
+
+
+def _credentials(rules: Mapping[str, SourceRules]) -> dict[str, HostCredentials]:
+    return registry.credentials(resolver_settings(rules))
