@@ -1,8 +1,8 @@
-"""Real servers on loopback for the storages of the cache.
+"""Real servers on loopback for the storages of the cache and for ledgers.
 
-`TEST_REDIS_URL` (redis://...) and `TEST_S3_URL` (http://key:secret@host:port/bucket) name servers that run already, for
-tests only: entries of ours on them are dropped. Otherwise Valkey, moto and Swift come from their wheels; what cannot be
-had is skipped aloud.
+`TEST_REDIS_URL` (redis://...), `TEST_S3_URL` (http://key:secret@host:port/bucket) and `TEST_POSTGRES_URL`
+(postgresql://...) name servers that run already, for tests only: entries of ours on them are dropped. Otherwise Valkey,
+moto, Swift and PostgreSQL come from their wheels; what cannot be had is skipped aloud.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from tests.conformance.postgres_server import NoPostgres, PostgresServer
 
 PASSWORD = "planted-password"
 BUCKET = "docstokg-test"
@@ -283,3 +284,17 @@ def _objects(bucket: str, prefix: str) -> dict[str, bytes]:
     kinds = {".json": "head", ".body": "body"}
     paths = [str(meta["path"]) for batch in obstore.list(store) for meta in batch]
     return {f"{kinds.get(path[-5:], 'rest')} {path}": bytes(obstore.get(store, path).bytes()) for path in paths}
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A PostgreSQL server for the whole session; each test has a schema of its own."""
+    if named := os.environ.get("TEST_POSTGRES_URL"):
+        yield named
+        return
+    try:
+        server = PostgresServer()
+    except NoPostgres as error:
+        pytest.skip(str(error))
+    yield server.url
+    server.close()

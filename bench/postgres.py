@@ -1,0 +1,257 @@
+"""The ledger on PostgreSQL: against raw SQL, one job at a time, by pages beside a held snapshot, and node by node.
+
+The server is the one that --url or TEST_POSTGRES_URL names, else one that is started for the measurement (fsync off, so
+the disk is out of the picture for every side). Ledger and floor take turns on one schema.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+
+from bench.facts import report
+from bench.ledger import FLOOR, LEDGER, Cost, _raw_job, _row
+from bench.postgres_floor import Floor
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.ledger.base import Finish, LeasedJob, NewJob
+from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+
+_LEASE_S = 600.0
+_FILL = 100_000
+
+
+class Bench:
+    """One schema that is kept at a given size while both sides work on it."""
+
+    def __init__(self, url: str, *, jobs: int, batch: int) -> None:
+        self.url = url
+        self.schema = f"bench_{uuid4().hex[:12]}"
+        self._jobs = jobs
+        self._batch = batch
+        self._number = itertools.count()
+        self.open().close()
+
+    def open(self) -> PostgresLedger:
+        return PostgresLedger(self.url, schema_name=self.schema)
+
+    def drop(self) -> None:
+        self.sql(f"DROP SCHEMA {self.schema} CASCADE")
+
+    def sql(self, statement: str) -> list[Any]:
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            cursor = connection.execute(statement)
+            while cursor.nextset():
+                pass
+            return cursor.fetchall() if cursor.description is not None else []
+
+    def fill(self, rows: int, *, finished: bool) -> None:
+        with Floor(self.url, self.schema) as floor:
+            for start in range(0, rows, _FILL):
+                floor.enqueue(self._raw(min(_FILL, rows - start)))
+            if finished:
+                floor.end_all()
+        self.sql(f"VACUUM ANALYZE {self.schema}.jobs")
+
+    def enqueue(self, side: str) -> Cost:
+        if side == FLOOR:
+            raw = self._raw(self._jobs)
+            with Floor(self.url, self.schema) as floor:
+                return self._timed(lambda: floor.enqueue(raw))
+        new = [NewJob(name, json.loads(payload)) for name, payload, _ in self._raw(self._jobs)]
+        with self.open() as ledger:
+            return self._timed(lambda: ledger.enqueue_many(new))
+
+    def work_off(self, side: str) -> Cost:
+        if side == FLOOR:
+            with Floor(self.url, self.schema) as floor:
+                return self._timed(lambda: floor.work_off(self._jobs, batch=self._batch))
+        with self.open() as ledger:
+            return self._timed(lambda: self._lease_and_finish(ledger))
+
+    def _lease_and_finish(self, ledger: PostgresLedger) -> None:
+        """One batch is finished while the next is leased, as the orchestrator does it."""
+        pending: Any = None
+        done = 0
+        while done < self._jobs:
+            jobs = ledger.lease("bench", min(self._batch, self._jobs - done), _LEASE_S)
+            if not jobs:
+                raise RuntimeError("the ledger ran out of jobs")
+            if pending is not None:
+                pending.result()
+            pending = ledger.submit_finishes([ended(job) for job in jobs])
+            done += len(jobs)
+        pending.result()
+
+    def _timed(self, action: Callable[[], object]) -> Cost:
+        began, cpu_s = time.perf_counter(), time.process_time()
+        action()
+        return Cost((time.perf_counter() - began) / self._jobs, (time.process_time() - cpu_s) / self._jobs)
+
+    def _raw(self, count: int) -> list[tuple[str, str, str]]:
+        return [_raw_job(number) for number in itertools.islice(self._number, count)]
+
+
+def ended(job: LeasedJob) -> Finish:
+    return Finish(job.job_id, job.fence, job.lease_id, JobState.DONE, result={"x": 1}, outcome="success")
+
+
+def against_floor(url: str, rows: int, *, finished: bool, jobs: int, batch: int, rounds: int) -> list[dict[str, Any]]:
+    bench = Bench(url, jobs=jobs, batch=batch)
+    bench.fill(rows, finished=finished)
+    costs: dict[tuple[str, str], list[Cost]] = {}
+    for turn in range(rounds):
+        for side in (LEDGER, FLOOR) if turn % 2 else (FLOOR, LEDGER):
+            costs.setdefault(("enqueue", side), []).append(bench.enqueue(side))
+            costs.setdefault(("lease and finish", side), []).append(bench.work_off(side))
+    bench.drop()
+    return [
+        _row(what, rows, finished, costs[what, LEDGER], costs[what, FLOOR]) for what in ("lease and finish", "enqueue")
+    ]
+
+
+_ONE_BY_ONE = """
+import sys, time
+from bench.postgres import ended
+from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+url, schema, slots, wait_s = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+from concurrent.futures import ThreadPoolExecutor
+def work(name):
+    done = 0
+    while jobs := ledger.lease(name, 1, 600):
+        time.sleep(wait_s)
+        ledger.finish(ended(jobs[0]))
+        done += 1
+    return done
+with PostgresLedger(url, schema_name=schema) as ledger:
+    print("ready", flush=True); sys.stdin.readline()
+    with ThreadPoolExecutor(slots) as pool:
+        print(sum(pool.map(work, [f"{schema}-{sys.argv[5]}-{n}" for n in range(slots)])))
+"""
+
+
+def nodes(url: str, *, count: int, slots: int, wait_s: float, jobs: int) -> dict[str, Any]:
+    """So many processes with so many slots each, that take one job at a time; jobs a second."""
+    bench = Bench(url, jobs=jobs, batch=1)
+    bench.enqueue(LEDGER)
+    words = [sys.executable, "-c", _ONE_BY_ONE, url, bench.schema, str(slots), str(wait_s)]
+    processes = [
+        subprocess.Popen([*words, str(n)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for n in range(count)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        process.stdout.readline()
+    began = time.perf_counter()
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    done = sum(int(process.communicate()[0]) for process in processes)
+    took_s = time.perf_counter() - began
+    bench.drop()
+    return {"nodes": count, "slots": slots, "wait_s": wait_s, "jobs": done, "jobs_per_s": round(done / took_s)}
+
+
+def pages(url: str, *, rows: int, batch: int) -> list[dict[str, Any]]:
+    """Pages that a lease touches: alone, beside finished rows, and after a held snapshot kept what leases leave."""
+    bench = Bench(url, jobs=rows, batch=batch)
+    bench.fill(20_000, finished=False)
+    found = [{"beside": "nothing", "pages": _pages(bench, batch)}]
+    with Floor(url, bench.schema) as floor:
+        for start in range(0, rows, _FILL):
+            floor.enqueue(bench._raw(min(_FILL, rows - start)))
+        floor.end_all()
+    bench.fill(20_000, finished=False)
+    found.append({"beside": f"{rows} finished", "pages": _pages(bench, batch)})
+    with psycopg.connect(url) as reader, bench.open() as ledger:
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reader.execute(f"SELECT count(*) FROM {bench.schema}.settings")
+        for _ in range(15_000 // batch):
+            ledger.submit_finishes([ended(job) for job in ledger.lease("bench", batch, _LEASE_S)]).result()
+        begin = ledger._writer._turns._begin
+        found.append({"beside": "a held snapshot, 15000 jobs later", "pages": _pages(bench, batch, begin)})
+        found.append({"beside": "the same, from the first entry", "pages": _pages(bench, batch)})
+    bench.drop()
+    return found
+
+
+def _pages(bench: Bench, batch: int, after: tuple[int, int] = (-(2**31), 0)) -> int:
+    words = (
+        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {bench.schema}.lease_v1("
+        f"1, 2, NULL, NULL, ARRAY['w'], ARRAY[{batch}], ARRAY['t'], false, {after[0]}, {after[1]}, '', false)"
+    )
+    plans = [bench.sql(f"BEGIN; SET LOCAL enable_seqscan = off; {words}")[0][0][0]["Plan"] for _ in range(3)]
+    return min(int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]) for plan in plans)
+
+
+@contextlib.contextmanager
+def server(url: str | None) -> Iterator[str]:
+    if url is not None:
+        yield url
+        return
+    from tests.conformance.postgres_server import running_postgres
+
+    with running_postgres(autovacuum_naptime="60s") as running:
+        yield running.url
+
+
+def peers(python: Path | None, url: str, jobs: int, batch: int) -> list[dict[str, Any]]:
+    """Other queues on PostgreSQL, in an environment of their own; what is missing there is said and left out."""
+    if python is None or not python.exists():
+        print("peers: left out, no environment for them (--peers)", file=sys.stderr)
+        return []
+    script = Path(__file__).with_name("postgres_peers.py")
+    words = [str(python), str(script), url, str(jobs), str(batch)]
+    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        print("peers: left out, their script failed", file=sys.stderr)
+        return []
+    return [dict(json.loads(line)) for line in done.stdout.splitlines()]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("--url", default=os.environ.get("TEST_POSTGRES_URL"), help="a server that runs already")
+    words.add_argument("--rows", default="10000", help="rows waiting or finished beside the measured jobs")
+    words.add_argument("--jobs", type=int, default=10_000, help="jobs measured in each round")
+    words.add_argument("--batch", type=int, default=50, help="jobs leased and finished at once")
+    words.add_argument("--rounds", type=int, default=5)
+    words.add_argument("--finished", type=int, default=100_000, help="finished rows beside which pages are counted")
+    words.add_argument("--waits", type=int, default=400, help="jobs that only wait, for the nodes")
+    words.add_argument("--peers", type=Path, help="python of an environment with procrastinate and pgqueuer")
+    words.add_argument("--out", type=Path, help="file for the figures as JSON")
+    given = words.parse_args(arguments)
+    shape = {"jobs": given.jobs, "batch": given.batch, "rounds": given.rounds}
+    with server(given.url) as url:
+        sizes = [int(word) for word in given.rows.split(",")]
+        rows = [
+            row for size in sizes for done in (False, True) for row in against_floor(url, size, finished=done, **shape)
+        ]
+        singly = nodes(url, count=8, slots=1, wait_s=0, jobs=given.jobs // 4)
+        one = nodes(url, count=1, slots=8, wait_s=0.2, jobs=given.waits)
+        four = nodes(url, count=4, slots=8, wait_s=0.2, jobs=given.waits * 4)
+        touched = pages(url, rows=given.finished, batch=given.batch)
+        others = peers(given.peers, url, min(given.jobs, 5000), given.batch)
+    more = {"nodes": [singly, one, four], "pages": touched, "peers": others}
+    report("The ledger on PostgreSQL against raw SQL that writes the same rows", rows, out=given.out, **more)
+    report("Processes that take one job at a time", [singly, one, four], out=None)
+    report(f"Pages that a lease of {given.batch} touches", touched, out=None)
+    if others:
+        report("Other queues on PostgreSQL", others, out=None)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

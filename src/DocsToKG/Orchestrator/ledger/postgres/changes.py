@@ -1,0 +1,81 @@
+"""The changes beside leasing and settling, each as a function of the open transaction.
+
+A change that is refused raises before it has written anything, so that others in the same transaction stand.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from DocsToKG.Orchestrator.domain.dependencies import wanted_state
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import UnknownJob
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
+from DocsToKG.Orchestrator.ledger.postgres.transaction import Move, Transaction
+
+
+def release_worker(tx: Transaction, worker_id: str) -> int:
+    rows = tx.rows("free_worker", {"now": tx.now_ms, "worker": worker_id})
+    moves: list[Move] = [
+        (job_id, tenant, job_type, "in_progress", state, fence, attempts, "ledger", last_error)
+        for job_id, tenant, job_type, state, fence, attempts, last_error in rows
+    ]
+    tx.moved_all("worker_lost", moves)
+    return len(rows)
+
+
+def heartbeat(tx: Transaction, worker_id: str, ttl_ms: int) -> set[str]:
+    rows = tx.rows("heartbeat", {"worker": worker_id, "now": tx.now_ms, "until": tx.now_ms + ttl_ms})
+    for tenant, n in sorted(Counter(tenant for _, tenant in rows).items()):
+        tx.note(tenant, event="renewed", actor=worker_id, detail={"leases": n})
+    return {lease_id for lease_id, _ in rows}
+
+
+def cancel(tx: Transaction, job_id: int, reason: str, actor: str, ticket: str | None) -> bool:
+    if tx.row("state_for_change", {"job_id": job_id}) is None:
+        raise UnknownJob(job_id)
+    return cancel_page(tx, "true", {}, [job_id], reason, actor, ticket) == 1
+
+
+def cancel_page(
+    tx: Transaction,
+    wanted: str,
+    values: Mapping[str, Any],
+    found: Sequence[int],
+    reason: str,
+    actor: str,
+    ticket: str | None,
+) -> int:
+    """Call off those of the jobs found that still fit and are not over; how many there were."""
+    rows = tx.select("cancel", wanted, {**values, "job_ids": list(found), "reason": reason, "now": tx.now_ms})
+    moves: list[Move] = [
+        (job_id, tenant, job_type, before, "canceled", fence, attempts, actor, reason)
+        for job_id, tenant, job_type, before, fence, attempts in sorted(rows)
+    ]
+    tx.moved_all("canceled", moves, ticket=ticket)
+    return len(rows)
+
+
+def retry(tx: Transaction, found: Sequence[tuple[int, str]], actor: str, reason: str | None) -> int:
+    """A job whose need has failed stays as it is: the need must come back first, and brings the job along."""
+    count = 0
+    for job_id, state in found:
+        needs = [JobState(need) for (need,) in tx.rows("need_states", {"job_id": job_id})]
+        after = wanted_state(needs)
+        values = {"job_id": job_id, "state": state, "after": after.value, "now": tx.now_ms}
+        row = tx.row("retry", values) if after is not JobState.CANCELED else None
+        if row is not None:
+            tenant, job_type, fence = row
+            tx.moved("retried", (job_id, tenant, job_type, state, after.value, fence, 0, actor, reason))
+            count += 1
+    return count
+
+
+def set_paused(tx: Transaction, paused: bool, actor: str, reason: str | None) -> None:
+    values = {"name": "paused", "value": "1" if paused else "0", "actor": actor, "reason": reason, "now": tx.now_ms}
+    if tx.row("set_switch", values) is not None:
+        tx.note(DEFAULT_TENANT, event="paused" if paused else "resumed", actor=actor, reason=reason)
+    if not paused:
+        tx.lanes.add("")

@@ -1,0 +1,141 @@
+"""Putting jobs on the ledger, many in one step: look up what is known, then write the rest in one go.
+
+Another process may add the same job between the look and the write. The unique index then refuses the whole
+transaction, which is run again and finds the job. What new jobs need is held as it is until they are written, so that
+the end of a need cannot pass unseen. Promises: a refusal comes before anything is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from DocsToKG.Orchestrator.domain.dependencies import wanted_state
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
+from DocsToKG.Orchestrator.ledger.base import Enqueued
+from DocsToKG.Orchestrator.ledger.checks import CheckedJob
+from DocsToKG.Orchestrator.ledger.postgres.transaction import Move, Transaction, as_json
+
+_Found = tuple[int, str, JobState]
+
+
+class _Known:
+    """The jobs that the new ones may be, repeat or need: by artifact, by idempotency key and by id."""
+
+    def __init__(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
+        self.by_artifact: dict[tuple[str, str, str], _Found] = {}
+        self.by_key: dict[tuple[str, str], _Found] = {}
+        self.states: dict[int, JobState] = {}
+        self._read_artifacts(tx, jobs)
+        self._read_keys(tx, jobs)
+        self._read_needs(tx, jobs)
+
+    def _read_artifacts(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
+        wanted = {job.key for job in jobs if job.replay_of is None}
+        wanted |= {(*job.key[:2], need) for job in jobs for need in job.needs if isinstance(need, str)}
+        values = {"wanted": as_json("tka", wanted)}
+        for job_id, tenant, job_type, artifact_id, state in tx.rows("known_artifacts", values) if wanted else ():
+            self.by_artifact[tenant, job_type, artifact_id] = (job_id, artifact_id, JobState(state))
+
+    def _read_keys(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
+        wanted = [(job.key[0], job.idempotency_key) for job in jobs if job.idempotency_key is not None]
+        values = {"tenants": [tenant for tenant, _ in wanted], "keys": [key for _, key in wanted]}
+        for job_id, tenant, key, artifact_id, state in tx.rows("known_keys", values) if wanted else ():
+            self.by_key[tenant, key] = (job_id, artifact_id, JobState(state))
+
+    def _read_needs(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
+        asked = {need for job in jobs for need in job.needs if isinstance(need, int)}
+        asked |= {job.replay_of for job in jobs if job.replay_of is not None}
+        named = {(*job.key[:2], need) for job in jobs for need in job.needs if isinstance(need, str)}
+        wanted = asked | {self.by_artifact[key][0] for key in named if key in self.by_artifact}
+        if wanted:
+            rows = tx.rows("states_of", {"job_ids": sorted(wanted)})
+            self.states = {job_id: JobState(state) for job_id, state in rows}
+        for missing in sorted(asked - self.states.keys())[:1]:
+            raise UnknownJob(missing)
+
+    def same(self, job: CheckedJob) -> _Found | None:
+        """The job that already stands for this one. A replay may share its artifact, never its key."""
+        found = self.by_artifact.get(job.key) if job.replay_of is None else None
+        if found is None and job.idempotency_key is not None:
+            found = self.by_key.get((job.key[0], job.idempotency_key))
+        return found
+
+    def add(self, job: CheckedJob, job_id: int, state: JobState) -> None:
+        found = (job_id, job.key[2], state)
+        if job.replay_of is None:
+            self.by_artifact[job.key] = found
+        if job.idempotency_key is not None:
+            self.by_key[job.key[0], job.idempotency_key] = found
+
+    def needs(self, job: CheckedJob) -> dict[int, JobState]:
+        """The ids and states of what the job needs."""
+        found: dict[int, JobState] = {}
+        for need in job.needs:
+            if isinstance(need, int):
+                found[need] = self.states[need]
+            else:
+                entry = self.by_artifact.get((job.key[0], job.key[1], need))
+                if entry is None:
+                    raise BadJob(f"{job.key[2][:80]} depends on {need[:80]}, which is not on this ledger")
+                found[entry[0]] = self.states.get(entry[0], entry[2])
+        return found
+
+
+def enqueue(tx: Transaction, jobs: Sequence[CheckedJob], actor: str) -> list[Enqueued]:
+    """One answer per job, in order. Needs come before their dependents, here or on the ledger."""
+    known = _Known(tx, jobs)
+    new = _distinct(known, jobs)
+    ids = iter([row[0] for row in tx.rows("new_ids", {"count": new})] if new else [])
+    answers: list[Enqueued] = []
+    rows: list[tuple[Any, ...]] = []
+    moves: list[Move] = []
+    needs: list[tuple[int, int]] = []
+    for job in jobs:
+        found = known.same(job)
+        if found is not None:
+            answers.append(Enqueued(found[0], found[1], False, found[2]))
+            continue
+        job_id = next(ids)
+        state, stored = JobState.QUEUED, JobState.QUEUED
+        if job.needs:
+            wanted = known.needs(job)
+            state = wanted_state(wanted.values())
+            stored = JobState.PENDING if state is JobState.CANCELED else state
+            needs += [(job_id, need) for need in wanted]
+            if state is JobState.CANCELED:
+                tx.turned += wanted  # those that failed then cancel the newcomer, as they do any other dependent
+        known.add(job, job_id, state)
+        rows.append((job_id, *job.columns, stored.value, job.delay_ms == 0, tx.now_ms + job.delay_ms))
+        moves.append((job_id, job.key[0], job.key[1], None, stored.value, 0, 0, actor, None))
+        answers.append(Enqueued(job_id, job.key[2], True, state))
+    _write(tx, rows, needs)
+    tx.moved_all("enqueued", moves)
+    return answers
+
+
+def _distinct(known: _Known, jobs: Sequence[CheckedJob]) -> int:
+    """How many ids are needed: of jobs that are one and the same, only the first is new."""
+    artifacts, keys, count = set[tuple[str, str, str]](), set[tuple[str, str]](), 0
+    for job in jobs:
+        key = None if job.idempotency_key is None else (job.key[0], job.idempotency_key)
+        repeated = (job.replay_of is None and job.key in artifacts) or (key is not None and key in keys)
+        if repeated or known.same(job) is not None:
+            continue
+        count += 1
+        if job.replay_of is None:
+            artifacts.add(job.key)
+        if key is not None:
+            keys.add(key)
+    return count
+
+
+def _write(tx: Transaction, rows: Sequence[tuple[Any, ...]], needs: Sequence[tuple[int, int]]) -> None:
+    if rows:
+        # In the order of the unique index, so that two who add the same jobs do not wait for each other in a circle.
+        ordered = sorted(rows, key=lambda row: (row[4], row[6], row[1]))
+        tx.rows("enqueue", {"jobs": as_json("abcdefghijklmnopqrs", ordered), "now": tx.now_ms})
+    if needs:
+        job_ids, wanted = zip(*needs, strict=True)
+        tx.rows("add_needs", {"job_ids": list(job_ids), "needs": list(wanted)})

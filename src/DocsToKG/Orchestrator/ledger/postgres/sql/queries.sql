@@ -1,0 +1,303 @@
+-- name: begin
+SELECT * FROM orchestrator.begin_v1(%(tenants)s::text[], %(lock_timeout)s, %(idle_timeout)s)
+
+-- name: lock_heads
+-- For each tenant the first chain that nobody writes to at this moment.
+SELECT t.tenant, h.shard, h.link, encode(h.hash, 'hex'), h.at
+FROM unnest(%(tenants)s::text[]) AS t (tenant)
+CROSS JOIN LATERAL (
+  SELECT shard, link, hash, at FROM orchestrator.history_heads AS c
+  WHERE c.tenant = t.tenant ORDER BY shard LIMIT 1 FOR UPDATE SKIP LOCKED
+) AS h
+
+-- name: new_head
+INSERT INTO orchestrator.history_heads (tenant, shard, link, hash)
+SELECT
+  %(tenant)s,
+  CASE
+    WHEN EXISTS (SELECT FROM orchestrator.history_heads WHERE tenant = %(tenant)s)
+    THEN nextval('orchestrator.history_shards') ELSE 0
+  END,
+  0, %(hash)b
+ON CONFLICT DO NOTHING
+RETURNING shard
+
+-- name: write
+SELECT orchestrator.write_v1(%(history)s, %(heads)s, %(counts)s, %(turned)s::bigint[], %(time)s)
+
+-- name: push_time
+UPDATE orchestrator.ledger_time SET high_water_ms = %(now)s
+WHERE only_row IN (
+  SELECT only_row FROM orchestrator.ledger_time WHERE high_water_ms < %(now)s FOR UPDATE SKIP LOCKED
+)
+
+-- name: begin_dependency_changes
+-- Remember the jobs among these that others wait for; their dependents are looked at from the first.
+INSERT INTO orchestrator.dependency_changes (needs_job_id, after_job_id)
+SELECT DISTINCT v.id, 0 FROM unnest(%(turned)s::bigint[]) AS v (id)
+WHERE EXISTS (SELECT FROM orchestrator.job_dependencies AS d WHERE d.needs_job_id = v.id)
+ON CONFLICT (needs_job_id) DO UPDATE SET after_job_id = 0
+RETURNING needs_job_id
+
+-- name: lease
+SELECT * FROM orchestrator.lease_v1(
+  %(now)s, %(until)s, %(started)s, %(job_type)s, %(workers)s::text[], %(limits)s::integer[], %(tokens)s::text[],
+  %(sweep)s, %(after_rank)s, %(after_id)s, %(after_host)s, %(spare)s
+)
+
+-- name: free_worker
+-- Take back every lease of a worker that is known to be dead. Only jobs it had begun count an attempt.
+UPDATE orchestrator.jobs AS j SET
+  attempts = attempts + (started_at IS NOT NULL)::integer,
+  crashes = crashes + (started_at IS NOT NULL)::integer,
+  last_error = CASE WHEN started_at IS NOT NULL THEN 'worker_lost: the worker process ended' ELSE last_error END,
+  state = CASE WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN 'error' ELSE 'queued' END,
+  finished_at = CASE WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN %(now)s END,
+  due = true, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = %(now)s,
+  updated_at = %(now)s
+WHERE state = 'in_progress' AND worker_id = %(worker)s
+RETURNING id, tenant, job_type, state, fence, attempts, last_error
+
+-- name: heartbeat
+-- Extend the live leases of one worker; an expired lease stays expired.
+UPDATE orchestrator.jobs SET lease_until = greatest(lease_until, %(until)s), updated_at = %(now)s
+WHERE state = 'in_progress' AND worker_id = %(worker)s AND lease_until > %(now)s
+RETURNING lease_id, tenant
+
+-- name: finish
+SELECT * FROM orchestrator.finish_v1(%(ends)s, %(now)s)
+
+-- name: fail
+-- Count failed tries and requeue the jobs, or end them when the tries are used up. Crashes have a cap of their own:
+-- a process that was killed says little about the job, and must not use up the tries that a real fault needs.
+UPDATE orchestrator.jobs AS j SET
+  attempts = j.attempts + 1, max_attempts = v.max_attempts, last_error = v.last_error, result_json = v.result_json,
+  state = CASE WHEN j.attempts - j.crashes + 1 < v.max_attempts THEN 'queued' ELSE 'error' END,
+  finished_at = CASE WHEN j.attempts - j.crashes + 1 < v.max_attempts THEN NULL ELSE %(now)s::bigint END,
+  stage = CASE WHEN j.attempts - j.crashes + 1 < v.max_attempts THEN 'backoff' END,
+  due = v.delay = 0, next_eligible_at = %(now)s + v.delay, lease_until = NULL, worker_id = NULL, updated_at = %(now)s
+FROM unnest(
+  %(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(caps)s::integer[], %(errors)s::text[],
+  %(results)s::text[], %(delays)s::bigint[]
+) AS v (id, fence, lease_id, max_attempts, last_error, result_json, delay)
+WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state || '' = 'in_progress'
+RETURNING j.id, j.tenant, j.job_type, j.attempts, j.state
+
+-- name: release
+-- Give leases back. A counted release still requeues: only failures and crashes end a job.
+UPDATE orchestrator.jobs AS j SET
+  state = 'queued', attempts = j.attempts + v.counted, host_key = coalesce(v.host_key, j.host_key),
+  stage = CASE WHEN v.delay > 0 THEN 'backoff' END, due = v.delay = 0, next_eligible_at = %(now)s + v.delay,
+  lease_id = NULL, lease_until = NULL, worker_id = NULL, updated_at = %(now)s
+FROM unnest(
+  %(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(counted)s::integer[], %(hosts)s::text[],
+  %(delays)s::bigint[]
+) AS v (id, fence, lease_id, counted, host_key, delay)
+WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state || '' = 'in_progress'
+RETURNING j.id, j.tenant, j.job_type, j.attempts
+
+-- name: progress
+-- Say where running jobs are; the first word of a lease marks it as begun.
+UPDATE orchestrator.jobs AS j SET stage = v.stage, started_at = coalesce(j.started_at, %(now)s), updated_at = %(now)s
+FROM unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(stages)s::text[])
+  AS v (id, fence, lease_id, stage)
+WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state || '' = 'in_progress'
+RETURNING j.id
+
+-- name: leases_of
+-- What became of leases, to tell a repeated answer from a late one.
+SELECT j.id, j.fence, j.lease_id, j.state, j.last_error, j.result_json
+FROM unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[]) AS v (id, fence, lease_id)
+JOIN orchestrator.jobs AS j ON j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id
+
+-- name: state_for_change
+SELECT state FROM orchestrator.jobs WHERE id = %(job_id)s FOR UPDATE
+
+-- name: cancel
+-- Call off jobs that are not over. The fence moves on, so that a running worker is refused from now on.
+UPDATE orchestrator.jobs AS j SET
+  state = 'canceled', fence = j.fence + 1, last_error = %(reason)s, stage = NULL, lease_id = NULL, lease_until = NULL,
+  worker_id = NULL, finished_at = %(now)s, updated_at = %(now)s
+FROM (
+  SELECT id, state FROM orchestrator.jobs
+  WHERE id = ANY (%(job_ids)s::bigint[]) AND state IN ('pending', 'queued', 'in_progress') AND {wanted}
+  ORDER BY id FOR UPDATE
+) AS s
+WHERE j.id = s.id
+RETURNING j.id, j.tenant, j.job_type, s.state, j.fence, j.attempts
+
+-- name: ended_jobs
+-- The next jobs that ended in one of the named states, by id.
+SELECT id, state FROM orchestrator.jobs
+WHERE state = ANY (%(states)s::text[]) AND id > %(after_id)s
+  AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
+  AND (%(job_ids)s::bigint[] IS NULL OR id = ANY (%(job_ids)s))
+ORDER BY id LIMIT %(limit)s
+
+-- name: retry
+-- Bring an ended job back with its attempts reset.
+UPDATE orchestrator.jobs SET
+  state = %(after)s, due = (%(after)s = 'queued'), attempts = 0, crashes = 0, stage = NULL, outcome = NULL,
+  lease_id = NULL, next_eligible_at = %(now)s, started_at = NULL, finished_at = NULL, updated_at = %(now)s
+WHERE id = %(job_id)s AND state = %(state)s
+RETURNING tenant, job_type, fence
+
+-- name: need_states
+-- The states of the jobs that one job needs, which stay as they are until this transaction is over.
+SELECT need.state FROM orchestrator.job_dependencies AS d JOIN orchestrator.jobs AS need ON need.id = d.needs_job_id
+WHERE d.job_id = %(job_id)s ORDER BY need.id FOR SHARE OF need
+
+-- name: states_of
+SELECT id, state FROM orchestrator.jobs WHERE id = ANY (%(job_ids)s::bigint[]) ORDER BY id FOR SHARE
+
+-- name: known_artifacts
+-- The jobs that already stand for some of these artifacts.
+SELECT j.id, j.tenant, j.job_type, j.artifact_id, j.state
+FROM json_to_recordset(%(wanted)s) AS v (t text, k text, a text)
+JOIN orchestrator.jobs AS j ON j.tenant = v.t AND j.job_type = v.k AND j.artifact_id = v.a AND j.replay_of IS NULL
+
+-- name: known_keys
+-- The jobs that were enqueued with some of these idempotency keys.
+SELECT j.id, j.tenant, j.idempotency_key, j.artifact_id, j.state
+FROM unnest(%(tenants)s::text[], %(keys)s::text[]) AS v (tenant, idempotency_key)
+JOIN orchestrator.jobs AS j ON j.tenant = v.tenant AND j.idempotency_key = v.idempotency_key
+
+-- name: new_ids
+SELECT nextval(pg_get_serial_sequence('orchestrator.jobs', 'id')) FROM generate_series(1, %(count)s)
+
+-- name: enqueue
+INSERT INTO orchestrator.jobs (
+  id, artifact_id, artifact_json, payload_digest, tenant, project, job_type, source, resolver_hint, host_key, priority,
+  max_attempts, idempotency_key, correlation_id, trace_context, replay_of, state, due, next_eligible_at, created_at,
+  updated_at
+)
+SELECT
+  a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, %(now)s, %(now)s
+FROM json_to_recordset(%(jobs)s) AS v (
+  a bigint, b text, c text, d text, e text, f text, g text, h text, i text, j text, k integer, l integer, m text,
+  n text, o text, p bigint, q text, r boolean, s bigint
+)
+
+-- name: add_needs
+INSERT INTO orchestrator.job_dependencies (job_id, needs_job_id)
+SELECT * FROM unnest(%(job_ids)s::bigint[], %(needs)s::bigint[])
+
+-- name: next_dependency_change
+SELECT needs_job_id, after_job_id FROM orchestrator.dependency_changes ORDER BY needs_job_id LIMIT 1
+
+-- name: advance_dependency_change
+UPDATE orchestrator.dependency_changes SET after_job_id = %(after)s WHERE needs_job_id = %(need)s
+
+-- name: end_dependency_change
+DELETE FROM orchestrator.dependency_changes WHERE needs_job_id = %(need)s
+
+-- name: dependents
+-- The next jobs that wait for one, each with the states of all that it needs and the first need that failed.
+SELECT
+  j.id, j.tenant, j.job_type, j.state, j.outcome, j.fence, j.attempts,
+  (
+    SELECT string_agg(DISTINCT need.state, ',') FROM orchestrator.job_dependencies AS n
+    JOIN orchestrator.jobs AS need ON need.id = n.needs_job_id WHERE n.job_id = j.id
+  ),
+  (
+    SELECT min(need.id) FROM orchestrator.job_dependencies AS n
+    JOIN orchestrator.jobs AS need ON need.id = n.needs_job_id
+    WHERE n.job_id = j.id AND need.state IN ('error', 'canceled', 'timed_out')
+  )
+FROM orchestrator.job_dependencies AS d JOIN orchestrator.jobs AS j ON j.id = d.job_id
+WHERE d.needs_job_id = %(need)s AND d.job_id > %(after)s
+ORDER BY d.job_id LIMIT %(limit)s
+
+-- name: follow
+-- Move a job to where the jobs that it needs put it, unless somebody else has moved it meanwhile.
+UPDATE orchestrator.jobs SET
+  state = %(state)s, due = (%(state)s = 'queued' AND next_eligible_at <= %(now)s), stage = NULL, updated_at = %(now)s,
+  next_eligible_at = CASE
+    WHEN %(state)s = 'queued' THEN greatest(next_eligible_at, %(now)s) ELSE next_eligible_at
+  END,
+  outcome = CASE WHEN %(state)s = 'canceled' THEN 'dependency_failed' END,
+  finished_at = CASE WHEN %(state)s = 'canceled' THEN %(now)s::bigint END,
+  last_error = CASE
+    WHEN %(state)s = 'canceled' THEN %(reason)s WHEN state = 'canceled' THEN NULL ELSE last_error
+  END
+WHERE id = %(job_id)s AND state = %(before)s
+RETURNING fence
+
+-- name: name_and_state
+SELECT artifact_id, state FROM orchestrator.jobs WHERE id = %(job_id)s
+
+-- name: set_switch
+INSERT INTO orchestrator.settings AS s (name, value, actor, reason, updated_at)
+VALUES (%(name)s, %(value)s, %(actor)s, %(reason)s, %(now)s)
+ON CONFLICT (name) DO UPDATE SET
+  value = excluded.value, actor = excluded.actor, reason = excluded.reason, updated_at = excluded.updated_at
+WHERE s.value <> excluded.value
+RETURNING name
+
+-- name: fold_counts
+-- Move gathered changes into the counts. Whoever folds beside us takes other rows.
+WITH gone AS (
+  DELETE FROM orchestrator.count_changes WHERE id IN (
+    SELECT id FROM orchestrator.count_changes ORDER BY id LIMIT %(limit)s FOR UPDATE SKIP LOCKED
+  )
+  RETURNING tenant, job_type, state, n
+)
+INSERT INTO orchestrator.job_counts AS c (tenant, job_type, state, n)
+SELECT tenant, job_type, state, sum(n) FROM gone GROUP BY tenant, job_type, state ORDER BY tenant, job_type, state
+ON CONFLICT (tenant, job_type, state) DO UPDATE SET n = c.n + excluded.n
+
+-- name: stats
+SELECT state, sum(n)::bigint FROM (
+  SELECT state, n FROM orchestrator.job_counts UNION ALL SELECT state, n FROM orchestrator.count_changes
+) AS counted GROUP BY state
+
+-- name: jobs
+-- Whole job rows, as JobRecord has them.
+SELECT
+  id, artifact_id, artifact_json, payload_digest, tenant, project, job_type, source, resolver_hint, host_key,
+  priority, state, stage, attempts, max_attempts, crashes, fence, lease_id, lease_until / 1000.0::float8, worker_id,
+  next_eligible_at / 1000.0::float8, last_error, result_json, outcome, idempotency_key, correlation_id, trace_context,
+  replay_of, created_at / 1000.0::float8, updated_at / 1000.0::float8, started_at / 1000.0::float8,
+  finished_at / 1000.0::float8
+FROM orchestrator.jobs
+
+-- name: history
+-- Whole history rows, as HistoryRow has them.
+SELECT
+  seq, tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket,
+  detail_json, prev_hash, hash
+FROM orchestrator.job_history
+
+-- name: next_moments
+-- Whether a job is due, when the next one will be, when the next lease runs out, and the time.
+SELECT
+  EXISTS (SELECT FROM orchestrator.jobs WHERE state = 'queued' AND due AND host_key IS NULL)
+  OR EXISTS (SELECT FROM orchestrator.jobs WHERE state = 'queued' AND due AND host_key IS NOT NULL),
+  (
+    SELECT next_eligible_at FROM orchestrator.jobs WHERE state = 'queued' AND NOT due ORDER BY next_eligible_at LIMIT 1
+  ),
+  (SELECT lease_until FROM orchestrator.jobs WHERE state = 'in_progress' ORDER BY lease_until LIMIT 1),
+  EXISTS (SELECT FROM orchestrator.settings WHERE name = 'paused' AND value = '1'),
+  (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+
+-- name: needs_of
+-- The jobs that one job needs, those that are not over first.
+SELECT need.id, need.artifact_id, need.state
+FROM orchestrator.job_dependencies AS d JOIN orchestrator.jobs AS need ON need.id = d.needs_job_id
+WHERE d.job_id = %(job_id)s
+ORDER BY need.state IN ('done', 'skipped'), need.id LIMIT 1000
+
+-- name: ahead
+-- How many due jobs come before one of this priority and id, counted up to a cap.
+SELECT count(*) FROM (
+  SELECT 1 FROM orchestrator.jobs
+  WHERE state = 'queued' AND due AND host_key IS NULL AND (-priority, id) < (%(rank)s, %(job_id)s)
+  UNION ALL
+  SELECT 1 FROM orchestrator.jobs
+  WHERE state = 'queued' AND due AND host_key IS NOT NULL AND -priority < %(rank)s
+  UNION ALL
+  SELECT 1 FROM orchestrator.jobs
+  WHERE state = 'queued' AND due AND host_key IS NOT NULL AND -priority = %(rank)s
+    AND host_key = %(host_key)s::text COLLATE "C" AND id < %(job_id)s
+  LIMIT %(cap)s
+) AS ahead

@@ -1,0 +1,152 @@
+"""One write transaction on PostgreSQL as the changes see it: statements, the time, and what must be written along.
+
+Writers run beside each other, so each takes for every tenant a chain of the history that nobody else writes to at that
+moment. History rows and count changes are collected while the changes run and written before the commit, so that a
+state change, its history row and its count are one transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from DocsToKG.Orchestrator.domain.states import TERMINAL
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
+from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
+
+_ENDS = frozenset(state.value for state in TERMINAL)
+
+# A job's change of state, as the history keeps it: job id, tenant, job type, state before, state after, fence,
+# attempts, actor, reason.
+Move = tuple[int, str, str, str | None, str, int, int, str, str | None]
+
+
+class Head:
+    """The end of a chain that this transaction has locked."""
+
+    __slots__ = ("at", "hash", "link", "moved", "shard")
+
+    def __init__(self, shard: int, link: int, digest: bytes, at: int) -> None:
+        self.shard = shard
+        self.link = link
+        self.hash = digest
+        self.at = at
+        self.moved = False
+
+
+class Transaction:
+    """Lives from BEGIN to COMMIT.
+
+    `lanes` gathers the job types that may have work afterwards, and `turned` the jobs that ended or came back.
+    """
+
+    def __init__(self, connection: Connection, sql: Mapping[str, str], now_ms: int, heads: dict[str, Head]) -> None:
+        self.now_ms = now_ms
+        self.lanes: set[str] = set()
+        self.turned: list[int] = []
+        self.heads = heads
+        self._connection = connection
+        self._sql = sql
+        self._rows: list[tuple[Any, ...]] = []
+        self._counts: Counter[tuple[str, str, str]] = Counter()
+
+    def rows(self, query: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """Run a named query and give all its rows."""
+        return run(self._connection, self._sql[query], values)
+
+    def row(self, query: str, values: Mapping[str, Any] | None = None) -> tuple[Any, ...] | None:
+        found = self.rows(query, values)
+        return found[0] if found else None
+
+    def select(self, query: str, wanted: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+        """Run a named query with a condition of this package's own making; its values are bound."""
+        return run(self._connection, self._sql[query].replace("{wanted}", wanted), values)
+
+    def moved(self, event: str, move: Move, *, ticket: str | None = None) -> None:
+        """A job changed its state: count it and write it down."""
+        self.moved_all(event, [move], ticket=ticket)
+
+    def moved_all(self, event: str, moves: Iterable[Move], *, ticket: str | None = None) -> None:
+        """Many jobs did the same. Every change of every job passes here, so this loop is kept lean."""
+        counts, rows = self._counts, self._rows
+        for job_id, tenant, job_type, before, after, fence, attempts, actor, reason in moves:
+            if before is not None:
+                counts[tenant, job_type, before] -= 1
+            counts[tenant, job_type, after] += 1
+            if after == "queued":
+                self.lanes.add(job_type)
+            if after in _ENDS or before in _ENDS:
+                self.turned.append(job_id)
+            head = self.heads.get(tenant) or self._head(tenant)
+            head.link += 1
+            entry: Entry = (
+                tenant, head.shard, head.link, job_id, head.at, event, before, after, fence, attempts, actor, reason,
+                ticket, None,
+            )  # fmt: skip
+            digest = link_hash(entry, head.hash)
+            rows.append((*entry, head.hash.hex(), digest.hex()))
+            head.hash, head.moved = digest, True
+
+    def note(
+        self, tenant: str, *, event: str, actor: str, reason: str | None = None, detail: Mapping[str, Any] | None = None
+    ) -> None:
+        """Add a link that speaks of no single job."""
+        text = None if detail is None else json.dumps(detail, sort_keys=True)
+        head = self.heads.get(tenant) or self._head(tenant)
+        head.link += 1
+        entry: Entry = (
+            tenant, head.shard, head.link, None, head.at, event, None, None, None, None, actor, reason, None, text,
+        )  # fmt: skip
+        digest = link_hash(entry, head.hash)
+        self._rows.append((*entry, head.hash.hex(), digest.hex()))
+        head.hash, head.moved = digest, True
+
+    def written(self) -> dict[str, Any]:
+        """What is to be written along, as the values of the query `write`. Asked once, before the commit."""
+        moved = [(t, h.shard, h.link, h.hash.hex(), h.at) for t, h in self.heads.items() if h.moved]
+        counts = [(*key, change) for key, change in sorted(self._counts.items()) if change]
+        return {
+            "history": as_json("tsljmebafnwrkdph", self._rows),
+            "heads": as_json("tslhm", moved),
+            "counts": as_json("tjsn", counts),
+            "turned": sorted(set(self.turned)) or None,
+        }
+
+    def proof(self) -> tuple[str, int, int, bytes] | None:
+        """A link that is there if, and only if, this transaction was committed."""
+        for tenant, head in self.heads.items():
+            if head.moved:
+                return tenant, head.shard, head.link, head.hash
+        return None
+
+    def _head(self, tenant: str) -> Head:
+        found = self.lock_heads([tenant])
+        while tenant not in found:
+            added = self.row("new_head", {"tenant": tenant, "hash": NO_HASH})
+            if added is not None:
+                found[tenant] = Head(int(added[0]), 0, NO_HASH, self.now_ms)
+        self.heads.update(found)
+        return found[tenant]
+
+    def lock_heads(self, tenants: Sequence[str]) -> dict[str, Head]:
+        return heads_of(self.rows("lock_heads", {"tenants": list(tenants)}), self.now_ms)
+
+
+def heads_of(rows: Iterable[tuple[Any, ...]], now_ms: int) -> dict[str, Head]:
+    """Rows of `lock_heads`. Time within a chain never steps back, whatever the writers' order was."""
+    return {
+        tenant: Head(shard, link, bytes.fromhex(digest), max(at, now_ms)) for tenant, shard, link, digest, at in rows
+    }
+
+
+def as_json(names: str, rows: Iterable[Sequence[Any]]) -> str | None:
+    """Rows as a JSON array of objects with names of one letter, or None without rows.
+
+    A text is written and read many times faster than the arrays of columns that the driver would make.
+    """
+    made = [dict(zip(names, row, strict=True)) for row in rows]
+    return orjson.dumps(made).decode() if made else None
