@@ -1,8 +1,9 @@
 """Real servers on loopback for the storages of the cache and for ledgers.
 
-`TEST_REDIS_URL` (redis://...), `TEST_S3_URL` (http://key:secret@host:port/bucket) and `TEST_POSTGRES_URL`
-(postgresql://...) name servers that run already, for tests only: entries of ours on them are dropped. Otherwise Valkey,
-moto, Swift and PostgreSQL come from their wheels; what cannot be had is skipped aloud.
+`TEST_REDIS_URL` (redis://...), `TEST_S3_URL` (http://key:secret@host:port/bucket), `TEST_POSTGRES_URL`
+(postgresql://...) and `TEST_NATS_URL` (nats://..., with JetStream) name servers that run already, for tests only:
+entries of ours on them are dropped. Otherwise Valkey, moto, Swift and PostgreSQL come from their wheels and NATS from
+`./dev servers` or the PATH; what cannot be had is skipped aloud.
 """
 
 from __future__ import annotations
@@ -109,6 +110,29 @@ def running_valkey() -> Iterator[Server]:
 
 def valkey_url(server: Server) -> str:
     return f"redis://:{PASSWORD}@127.0.0.1:{server.port}/0"
+
+
+def nats_program() -> str:
+    tools = Path(os.environ.get("DOCSTOKG_TOOLS") or Path(__file__).resolve().parents[2] / ".tools")
+    unpacked = tools / "debian" / "usr" / "sbin" / "nats-server"
+    found = str(unpacked) if unpacked.is_file() else shutil.which("nats-server")
+    if found is None:
+        pytest.skip("no nats-server: fetch it with ./dev servers, or set TEST_NATS_URL")
+    return found
+
+
+@contextlib.contextmanager
+def running_nats(*, jetstream: bool = True) -> Iterator[Server]:
+    program = nats_program()
+    with tempfile.TemporaryDirectory(prefix="nats") as folder, running(
+        lambda port: [program, "-a", "127.0.0.1", "-p", str(port), "--user", "docstokg", "--pass", PASSWORD,
+                      *(["-js", "-sd", folder] if jetstream else [])]
+    ) as server:  # fmt: skip
+        yield server
+
+
+def nats_url(server: Server) -> str:
+    return f"nats://docstokg:{PASSWORD}@127.0.0.1:{server.port}"
 
 
 @contextlib.contextmanager

@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.cli.app import queue_app
 from DocsToKG.ContentDownload.cli.queue_filter import since_time
 from DocsToKG.ContentDownload.cli.tables import span_text
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
-from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger.base import NewJob, Progress
 from DocsToKG.Orchestrator.services.presence import Presence
 
 DOI = "doi:10.1371/journal.pone.0000001"
@@ -236,6 +236,22 @@ def test_why_says_who_holds_a_job_where_and_until_when(run, path):
     assert f"cdw-here, process {os.getpid()}" in shown
     assert "parked before its first request" in shown
     assert "in 10 min" in shown or "in 9 min" in shown
+
+
+def test_a_running_job_shows_its_stage_and_the_host_it_waits_for(run, path):
+    """QUE-15: also when an earlier try of it failed."""
+    fill(path, "local:1")
+    with WorkQueue(path) as queue:
+        [first] = queue.lease("cdw-1", 1, 60)
+        queue.fail_and_retry(first["id"], 0, 3, "timeout")
+        [job] = queue.ledger.lease("cdw-2", 1, 600)
+        names = (job.job_id, job.fence, job.lease_id)
+        queue.ledger.progress(Progress(*names, "fetch", begun=False, host_key="pub.org"))
+    assert " fetch" in run("list").stdout
+    assert json.loads(run("show", "1", "--json").stdout)["stage"] == "fetch"
+    why = run("why", "1").stdout
+    assert "pub.org" in why
+    assert "fetch (parked before its first request)" in why
 
 
 @pytest.mark.parametrize("worker", ["gone", "../../etc/passwd", "x" * 200])

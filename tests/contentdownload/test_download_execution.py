@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
+import queue
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -16,7 +17,8 @@ from pathlib import Path
 import pikepdf
 import pytest
 
-from DocsToKG.ContentDownload.api.ports import Call, Client
+from DocsToKG.ContentDownload.api.ports import Call, Client, WithLimits
+from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -29,6 +31,7 @@ from DocsToKG.ContentDownload.api.types import (
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules, _request_headers
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
+from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.build import build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
@@ -117,10 +120,12 @@ class Desk:
         claim: Callable[[], bool] = lambda: True,
         cancel: CancelToken | None = None,
         client: Client | None = None,
+        stages: WorkStages | None = None,
+        with_limits: WithLimits | None = None,
         **plan: object,
     ) -> StoredCopy | None:
         download = CandidateDownload(self.store, rules or DownloadRules(), SystemClock(), self)
-        call = Call(work.work_id, cancel or CancelToken())
+        call = Call(work.work_id, cancel or CancelToken(), stages=stages, with_limits=with_limits)
         steps = download(DownloadPlan(url, "unpaywall", **plan), work, client or self.client, call, claim)  # type: ignore[arg-type]
         return drive(steps, gate=self.gate, clock=SystemClock(), cancel=CancelToken())
 
@@ -492,6 +497,87 @@ def test_head_is_left_out_where_requests_are_dear(desk: Desk) -> None:
     assert [method for method, _, _ in desk.origin.asked] == ["GET"]
     assert desk.get(desk.lay("/b.pdf", paper()), rules=HEAD, client=Paced(desk.client, 1.0)) is not None
     assert [method for method, _, _ in desk.origin.asked] == ["GET", "HEAD", "GET"]
+
+
+def test_a_download_says_where_it_is_and_when_it_is_over(desk: Desk) -> None:
+    """QUE-15: with the address, and back at its tier however it ended."""
+    seen: list[tuple[str, str | None]] = []
+    stages = WorkStages(lambda stage, url: seen.append((stage, url)))
+    stages.tier("direct_oa")
+    url = desk.lay("/a.pdf", paper())
+    assert desk.get(url, rules=HEAD, stages=stages) is not None
+    tier = ("resolve:direct_oa", None)
+    steps = [(stage, url) for stage in ("head_check", "fetch", "verify", "store")]
+    assert seen == [tier, *steps, tier]
+    seen.clear()
+    bad = desk.lay("/b.pdf", paper("10.5555/another", title="Another paper altogether"))
+    desk.refused(bad, stages=stages)
+    assert seen == [("fetch", bad), ("verify", bad), tier]
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_the_callers_places_are_held_while_bytes_flow_and_at_no_other_time(desk: Desk, good: bool) -> None:
+    """LIM-05, ORC-13: not while the file is proved, and on every way out they are free; HEAD has its own."""
+    events: list[str] = []
+
+    @contextlib.contextmanager
+    def places(resolver: str, url: str) -> Iterator[None]:
+        events.append(f"take {resolver}")
+        try:
+            yield
+        finally:
+            events.append("free")
+
+    def claim() -> bool:
+        events.append("claim")
+        return True
+
+    desk.origin.halfway = staticmethod(lambda: events.append("halfway"))
+    url = desk.lay("/a.pdf", paper() if good else b"<!DOCTYPE html><html><body>Sign in</body></html>" * 300)
+    if good:
+        assert desk.get(url, rules=HEAD, claim=claim, with_limits=places) is not None
+    else:
+        desk.refused(url, rules=HEAD, claim=claim, with_limits=places)
+    heads, gets = events[: events.index("halfway")], events[events.index("halfway") :]
+    assert heads[-1] == "take unpaywall"
+    held = 0
+    for event in events:
+        held += {"take unpaywall": 1, "free": -1}.get(event, 0)
+        assert held == (1 if event in ("take unpaywall", "halfway") else 0), events
+    assert held == 0
+    assert gets.count("claim") == int(good)
+
+
+def test_a_body_that_ends_early_leaves_a_line_and_no_file(desk: Desk) -> None:
+    """TEST-08: half a megabyte is announced, a fifth of it comes."""
+    lines: list[Attempt] = []
+    desk.client._attempts.attempt = lines.append  # type: ignore[method-assign]
+    url = desk.lay("/a.pdf", paper(size=100_000), Content_Length="500000", Connection="close")
+    with pytest.raises(TransientFailure) as caught:
+        desk.get(url)
+    assert caught.value.reason == Reason.SIZE_MISMATCH
+    assert [line.status for line in lines][-1] == AttemptStatus.SIZE_MISMATCH
+    assert desk.files() == []
+
+
+def test_files_of_one_host_come_over_its_connection_whatever_their_order(desk: Desk) -> None:
+    """EXT-05: works stand in a line per host, and who leaves the host hands its connection to the next in that line."""
+    opened: list[object] = []
+    desk.origin.setup = lambda self: (opened.append(self), BaseHTTPRequestHandler.setup(self))  # type: ignore[method-assign]
+    hosts = [f"h{n}.org" for n in range(3)]
+    for host in hosts:
+        desk.gate.resize_host(host, 1)
+    download = CandidateDownload(desk.store, DownloadRules(), SystemClock(), desk)
+    ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
+    with Frontier(gate=desk.gate, clock=SystemClock(), threads=6) as frontier:
+        for n in range(24):
+            desk.lay(f"/{n}.pdf", paper())
+            plan = DownloadPlan(f"https://{hosts[n % 3]}/{n}.pdf", "unpaywall")
+            steps = download(plan, WORK, desk.client, Call(WORK.work_id), lambda: True)
+            frontier.submit(steps, cancel=CancelToken(), on_done=lambda end: ended.put(end.error))
+        assert [ended.get(timeout=10) for _ in range(24)] == [None] * 24
+    assert len(desk.origin.asked) == 24
+    assert len(opened) == len(hosts)
 
 
 def test_a_rival_that_was_first_leaves_nothing_to_store(desk: Desk) -> None:

@@ -24,6 +24,7 @@ from DocsToKG.ContentDownload.api.types import (
     Verb,
     WorkArtifact,
 )
+from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
@@ -31,6 +32,7 @@ from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.frontier.task import Ended
 from DocsToKG.ContentDownload.storage.cas import cas_path
 from DocsToKG.ContentDownload.storage.local import LocalStore
+from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
@@ -220,9 +222,28 @@ def test_a_body_served_from_the_store_leaves_its_line(bench: Bench) -> None:
     assert bench.told == []
     bench.submit("doi:10.1234/two")
     bench.wait(2)
-    [line] = bench.told
-    assert (line.verb, line.status, line.reason) == (Verb.GET, AttemptStatus.CACHE_HIT, Reason.OK)
-    assert (line.work_id, line.url, line.host, line.from_cache) == ("doi:10.1234/two", URL, "a.org", True)
+    assert [(line.verb, line.status, line.reason) for line in bench.told] == [
+        (Verb.GET, AttemptStatus.HTTP_GET, None),
+        (Verb.GET, AttemptStatus.CACHE_HIT, Reason.OK),
+    ]
+    for line in bench.told:
+        assert (line.work_id, line.url, line.host, line.from_cache) == ("doi:10.1234/two", URL, "a.org", True)
+
+
+def test_a_body_served_from_the_store_is_no_request_and_one_answer_of_the_cache(bench: Bench, tmp_path: Path) -> None:
+    """SLO-05: whatever share of a run is served this way, its requests are those that were sent."""
+    bench.origin.held.set()
+    for number in range(4):
+        bench.submit("doi:10.1234/one")
+        bench.wait(number + 1)
+    with RunTelemetry(tmp_path / "run", run_id="r", config_hash="c", clock=SystemClock()) as record:
+        for line in bench.told:
+            record.attempt(line)
+        record.flush()
+        assert record.counts().requests == 0
+    with Catalog(tmp_path / "run" / "manifest.sqlite") as catalog:
+        told = catalog.figures()
+    assert (told.requests, told.cache_hits, told.cache_hit_ratio) == (0, 3, 1.0)
 
 
 def test_a_work_called_off_while_it_waits_leaves_and_one_called_off_while_it_fetches_makes_room(bench: Bench) -> None:

@@ -22,7 +22,7 @@ from DocsToKG.core.clock import ManualClock, SystemClock
 
 
 def test_tiers_are_asked_in_order_and_the_search_stops_at_the_first_success() -> None:
-    """RES-02, RES-04, RES-28."""
+    """TEST-11, RES-02, RES-04, RES-28."""
     a, b, c = Source("a"), Source("b", ("https://b.org/1",)), Source("c", ("https://c.org/1",))
     outcome = bench(a, b, c, good="https://b.org/1 https://c.org/1").run()
     assert outcome.ok
@@ -58,7 +58,7 @@ def test_the_loser_of_a_race_is_cut() -> None:
 
 
 def test_exhausted_tiers_name_each_reason() -> None:
-    """RES-23, RES-25."""
+    """TEST-11, RES-23, RES-25."""
     passed = Source("c", why_not="missing_key"), Source("d", why_not="not_mine")
     run = bench(Source("a", ("https://a.org/1",)), Source("b"), *passed)
     outcome = run.run()

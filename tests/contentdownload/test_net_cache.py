@@ -21,6 +21,7 @@ from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, PENDING, UNCACHED, CacheSettings, build_cache_transport
 from DocsToKG.ContentDownload.net.policy import HostCredentials
+from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
 from DocsToKG.core.clock import ManualClock
 
 URL = "https://a.org/w?x=1"
@@ -561,3 +562,79 @@ def test_a_first_answer_is_kept_by_the_same_rules_as_any_other(
         seen.append((first.content, dict(first.headers), from_cache(first), len(caches.files())))
         stack.close()
     assert seen[0] == seen[1]
+
+
+def about(work_id: str) -> dict[str, str]:
+    return {ABOUT_WORK: work_id}
+
+
+def test_an_index_that_says_nothing_is_not_asked_twice_about_a_work_whose_file_is_known(caches: Caches) -> None:
+    """SLO-05: kept for the time that is set, for whoever is named, and for nobody else."""
+    caches.origin.answer = lambda request: body(b"record", {"content-type": "application/json"})
+    stack = caches.open(metadata_ttl_seconds=3600)
+    assert stack.cache is not None
+    stack.cache.reuse_for(lambda work_id: work_id == "doi:known")
+    ask(stack, **about("doi:known"))
+    caches.clock.advance(3500)
+    assert from_cache(ask(stack, **about("doi:known"))) == (True, False)
+    assert caches.origin.asked == 1
+    # A work that was missed asks anew, and so does a request that is about no work; both bring a newer answer.
+    assert from_cache(ask(stack, **about("doi:missed"))) == (False, False)
+    assert from_cache(ask(stack)) == (False, False)
+    assert caches.origin.asked == 3
+    caches.clock.advance(3700)
+    assert from_cache(ask(stack, **about("doi:known"))) == (False, False)
+
+
+def test_until_somebody_is_named_guessed_answers_are_given_to_nobody(caches: Caches) -> None:
+    caches.origin.answer = lambda request: body(b"record", {})
+    stack = caches.open(metadata_ttl_seconds=3600)
+    for _ in range(3):
+        ask(stack, **about("doi:known"))
+    assert caches.origin.asked == 3
+    assert stack.cache is not None
+    assert stack.cache.peek(httpx2.Request("GET", URL, extensions=about("doi:known"))) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "sent"),
+    [
+        ({"cache-control": "no-store"}, 200, {}),
+        ({"cache-control": "no-cache"}, 200, {}),
+        ({"cache-control": "private"}, 200, {}),
+        ({"cache-control": "max-age=0"}, 200, {}),
+        ({"expires": "0"}, 200, {}),
+        ({"pragma": "no-cache"}, 200, {}),
+        ({"vary": "*"}, 200, {}),
+        ({"set-cookie": "a=b"}, 200, {}),
+        ({"etag": '"1"'}, 200, {}),
+        ({"last-modified": "Tue, 01 Jan 2030 00:00:00 GMT"}, 200, {}),
+        ({}, 200, {"authorization": "Bearer x"}),
+        ({}, 404, {}),
+        ({}, 410, {}),
+        ({}, 503, {}),
+        ({"location": "https://b.org/"}, 302, {}),
+        ({"location": "https://b.org/"}, 301, {}),
+    ],
+)
+def test_what_an_answer_says_of_itself_comes_before_any_guess(
+    caches: Caches, headers: dict[str, str], status: int, sent: dict[str, str]
+) -> None:
+    """CACHE-08, CACHE-11, CACHE-15: asked again, at least whether it still holds."""
+    caches.origin.answer = lambda request: body(b"record", headers, status)
+    stack = caches.open(metadata_ttl_seconds=3600)
+    assert stack.cache is not None
+    stack.cache.reuse_for(lambda work_id: True)
+    for _ in range(2):
+        ask(stack, headers=sent, **about("doi:known"))
+    assert caches.origin.asked == 2
+
+
+def test_switched_off_nothing_is_guessed_and_what_was_kept_before_is_left_alone(caches: Caches) -> None:
+    caches.origin.answer = lambda request: body(b"record", {})
+    for ttl in (3600, 0, 0):
+        stack = caches.open(metadata_ttl_seconds=ttl)
+        assert stack.cache is not None
+        stack.cache.reuse_for(lambda work_id: True)
+        ask(stack, **about("doi:known"))
+    assert caches.origin.asked == 3

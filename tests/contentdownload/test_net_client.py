@@ -192,7 +192,7 @@ def in_turn(*answers: Callable[[], Answer]) -> Site:
 
 
 def test_three_runs_leave_the_promised_lines(rig: Rig) -> None:
-    """TEL-06, CACHE-01..04: fetched, then a hit without network, then revalidated."""
+    """TEST-06, TEL-06, CACHE-01..04: fetched, then a hit without network, then revalidated."""
 
     def site(request: httpx2.Request) -> httpx2.Response:
         if request.headers.get("if-none-match") == '"v1"':
@@ -438,6 +438,16 @@ def test_retry_after_is_waited_for_in_full_and_holds_the_host(rig: Rig, form: st
     assert rig.clock.monotonic() - began >= 30
     assert rig.tokens() == [("retry", 429, "retry-after"), ("http-get", 200, None), ("http-200", 200, None)]
     assert rig.limits._hosts["cdn.publisher.org"].hold_until == pytest.approx(began + 30)
+
+
+def test_a_host_that_asks_for_a_second_gets_it_and_one_line_says_so(rig: Rig) -> None:
+    """TEST-07"""
+    rig.site = in_turn(lambda: httpx2.Response(429, headers={"retry-after": "1"}), pdf)
+    began = rig.clock.monotonic()
+    assert rig.download(rig.client()) == PDF
+    assert 1.0 <= rig.clock.monotonic() - began < 1.2
+    [retry] = [line for line in rig.attempts if line.status == "retry"]
+    assert (retry.reason, retry.retry_after_s, retry.http_status) == ("retry-after", 1.0, 429)
 
 
 def test_a_long_retry_after_goes_back_to_the_ledger(rig: Rig) -> None:
@@ -710,7 +720,7 @@ def test_the_slot_is_held_until_the_body_is_closed(rig: Rig) -> None:
 
 
 def test_a_body_shorter_than_announced_is_a_size_mismatch(rig: Rig) -> None:
-    """TEL-02: and it leaves a line of its own."""
+    """TEST-08, TEL-02: and it leaves a line of its own."""
     rig.site = lambda request: pdf(content_length="500000")
     with pytest.raises(TransientFailure) as caught:
         rig.download(rig.client())

@@ -221,6 +221,7 @@ def test_a_callback_may_ask_again_at_once(clock: ManualClock) -> None:
 
 
 def test_a_host_may_be_given_more_slots_while_it_is_asked(clock: ManualClock) -> None:
+    """EXT-04"""
     limits = limits_with(clock, slots=1)
     granted(limits.ask(gate()))
     refused(limits.ask(gate()))

@@ -119,6 +119,7 @@ def test_an_announced_rate_holds_at_once_and_only_downwards(clock: ManualClock) 
 
 
 def test_an_announced_number_at_once_holds_at_once_and_only_downwards(clock: ManualClock) -> None:
+    """EXT-04"""
     limits = limits_at(clock, "1000000/second", slots=2)
     limits.heard("a.org", 200, {"x-concurrency-limit": "1"}, 0.1)
     limits.heard("b.org", 200, {"x-concurrency-limit": "50"}, 0.1)
@@ -150,6 +151,7 @@ def test_a_host_with_nothing_left_is_left_alone_until_it_has(clock: ManualClock)
 
 @pytest.mark.parametrize("status", [429, 503])
 def test_an_overwhelmed_host_is_asked_half_as_often_down_to_a_floor(clock: ManualClock, status: int) -> None:
+    """EXT-04"""
     limits = limits_at(clock)
     shares = []
     for _ in range(5):
@@ -161,6 +163,32 @@ def test_an_overwhelmed_host_is_asked_half_as_often_down_to_a_floor(clock: Manua
     assert wait_s(limits, clock, "b.org") == pytest.approx(0.1)
 
 
+def test_an_overwhelmed_host_gets_fewer_connections_and_has_them_back_later(clock: ManualClock) -> None:
+    """EXT-04: the concurrency drops with the rate, to one at least, and recovers with good answers."""
+    limits = limits_at(clock, "1000000/second", slots=4)
+
+    def at_once() -> int:
+        answers = []
+        for _ in range(6):
+            clock.advance(0.1)
+            answers.append(limits.ask(gate("a.org")))
+        permits = [answer for answer in answers if isinstance(answer, HostPermit)]
+        for permit in permits:
+            permit.release()
+        return len(permits)
+
+    seen = [at_once()]
+    for _ in range(4):
+        clock.advance(2)
+        limits.heard("a.org", 429, {}, 0.1)
+        seen.append(at_once())
+    assert seen == [4, 2, 1, 1, 1]
+    for _ in range(600):
+        clock.advance(1)
+        limits.heard("a.org", 200, {}, 0.1)
+    assert at_once() == 4
+
+
 def test_requests_refused_together_count_once(clock: ManualClock) -> None:
     limits = limits_at(clock)
     for _ in range(8):
@@ -169,6 +197,7 @@ def test_requests_refused_together_count_once(clock: ManualClock) -> None:
 
 
 def test_the_rate_comes_back_in_small_steps_with_good_answers(clock: ManualClock) -> None:
+    """EXT-04"""
     limits = limits_at(clock)
     limits.heard("a.org", 429, {}, 0.1)
     for _ in range(19):

@@ -178,7 +178,7 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 
 def test_fetch_hit_and_revalidation_over_real_sockets(world: World) -> None:
-    """TEL-06, TEL-07: the origin's own log agrees."""
+    """TEST-11, TEL-06, TEL-07: the origin's own log agrees."""
     client = world.client()
     assert world.download(client, "https://pub.org/a.pdf") == PDF
     assert world.tokens() == ["robots-fetch", "http-get", "http-200"]
@@ -263,7 +263,7 @@ def test_the_longest_single_wait_ends_a_silent_transfer(world: World) -> None:
 
 
 def test_the_server_sees_no_gap_shorter_than_the_interval(world: World) -> None:
-    """LIM-14, counted by the server, with more threads than the rate can feed."""
+    """TEST-11, LIM-14, counted by the server, with more threads than the rate can feed."""
     client = world.client(rate=Rate(4, 1.0))
     threads = [
         threading.Thread(target=world.download, args=(client, f"https://pub.org/{number}.pdf")) for number in range(5)

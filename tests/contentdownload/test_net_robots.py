@@ -112,7 +112,7 @@ def test_rules_are_fetched_once_a_day_per_origin_and_leave_a_line(scene: Scene) 
     ],
 )
 def test_wildcards_anchors_and_the_longest_match_decide(scene: Scene, path: str, allowed: bool) -> None:
-    """ROB-09"""
+    """TEST-10, ROB-09"""
     scene.answer = lambda request: rules(
         b"User-agent: otherbot\nDisallow: /\n\nUser-agent: *\nDisallow: /*.pdf$\nAllow: /open/*.pdf$\n"
         b"Disallow: /private\nAllow: /private/open\nAllow: /tie\nDisallow: /tie\n"
@@ -210,7 +210,7 @@ def test_only_the_first_500_kib_are_read(scene: Scene) -> None:
 
 
 def test_crawl_delay_reaches_the_limiter(scene: Scene) -> None:
-    """ROB-05"""
+    """TEST-10, ROB-05"""
     scene.answer = lambda request: rules(b"User-agent: *\nCrawl-delay: 2.5")
     assert scene.check().crawl_delay_s == 2.5
     waiting = scene.limits.ask(Gate(PAGE, "r", "landing"))

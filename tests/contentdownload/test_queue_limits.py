@@ -67,7 +67,7 @@ def test_a_waiting_thread_goes_on_when_a_place_is_freed():
 
 
 def test_a_raised_limit_lets_a_waiting_thread_in():
-    """A changed limit holds for live keys."""
+    """EXT-04: a changed limit holds for live keys."""
     limiter = KeyedLimiter(1)
     limiter.acquire("a")
     answers: list[bool] = []
@@ -79,6 +79,7 @@ def test_a_raised_limit_lets_a_waiting_thread_in():
 
 
 def test_a_lowered_limit_holds_as_soon_as_places_are_freed():
+    """EXT-04"""
     limiter = KeyedLimiter(3)
     for _ in range(3):
         limiter.acquire("a")

@@ -168,7 +168,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_the_file_is_exactly_these_bytes(made: Path, name: str) -> None:
-    """CAT-01, CAT-05, CAT-15, CAT-16, TEL-01."""
+    """TEST-09, CAT-01, CAT-05, CAT-15, CAT-16, TEL-01."""
     assert (made / name).read_text() == (GOLDEN / name).read_text()
 
 
@@ -211,7 +211,7 @@ def test_the_text_files_alone_tell_what_is_finished() -> None:
 
 
 def test_the_tokens_show_what_the_cache_did() -> None:
-    """TEL-06, TEST-14: a first fetch, a hit, a confirmation, as dashboards see them."""
+    """TEST-09, TEL-06, TEST-14: a first fetch, a hit, a confirmation, as dashboards see them."""
     with (GOLDEN / "attempts.csv").open(newline="", encoding="utf-8") as file:
         rows = [row for row in csv.DictReader(file) if row["reason"] not in ("retry-after", "robots")]
     told = {run: [row["status"] for row in rows if row["run_id"] == run] for run in RUNS}

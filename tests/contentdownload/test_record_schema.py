@@ -304,7 +304,7 @@ def _is(value: Any, name: str) -> bool:
 
 
 def test_manifest_lines_validate_against_the_published_schema(tmp_path: Path) -> None:
-    """CAT-07, CAT-08."""
+    """TEST-10, CAT-07, CAT-08."""
     schema = json.loads(SHIPPED.joinpath("manifest.schema.json").read_text())
     full = ManifestRecord(
         doc_id="openalex:W12345",

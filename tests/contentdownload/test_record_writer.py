@@ -67,7 +67,7 @@ def rows_of(root: Path, sql: str) -> list[tuple[Any, ...]]:
 
 
 def test_attempts_csv_has_the_twelve_columns_and_exactly_these_bytes(tmp_path: Path) -> None:
-    """TEL-01, TEL-05, TEL-06: the first run of the worked example, to the byte."""
+    """TEST-09, TEL-01, TEL-05, TEL-06: the first run of the worked example, to the byte."""
     with record_in(tmp_path) as record:
         known = {"http_status": 200, "content_type": "application/pdf", "url": "https://cdn.p.org/a,b.pdf"}
         record.attempt(fetched(verb=Verb.HEAD, status=AttemptStatus.HTTP_HEAD, elapsed_ms=92, **known))
@@ -84,7 +84,7 @@ def test_attempts_csv_has_the_twelve_columns_and_exactly_these_bytes(tmp_path: P
 
 
 def test_a_manifest_line_is_exactly_these_bytes(tmp_path: Path) -> None:
-    """CAT-05, CAT-06."""
+    """TEST-09, CAT-05, CAT-06."""
     with record_in(tmp_path) as record:
         record.finish(
             obtained(
@@ -181,7 +181,7 @@ def test_a_lease_is_recorded_once_and_its_callback_still_runs(tmp_path: Path) ->
 
 
 def test_many_threads_lose_no_row_and_tear_no_line(tmp_path: Path) -> None:
-    """CAT-09, CAT-22: with a buffer far smaller than the load, so that producers wait."""
+    """TEST-11, CAT-09, CAT-22: with a buffer far smaller than the load, so that producers wait."""
     acknowledged: list[str] = []
 
     def work(record: RunTelemetry, name: int) -> None:
@@ -220,6 +220,7 @@ def test_lines_stand_in_time_order_when_the_clock_steps_back(tmp_path: Path) -> 
 
 
 def test_a_reader_sees_committed_rows_while_the_run_goes_on(tmp_path: Path) -> None:
+    """TEST-11"""
     with record_in(tmp_path) as record:
         reader = sqlite3.connect(tmp_path / "manifest.sqlite")
         reader.execute("BEGIN")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -175,6 +176,28 @@ def test_what_robots_forbid_is_skipped_and_not_failed_everywhere(
     assert not result.complete
     print_outcome(result, Figures())
     assert "skipped, as robots.txt forbids them" in capsys.readouterr().out
+
+
+def test_every_skip_is_worded_as_what_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reasons = (
+        "robots: robots.txt of a.org forbids the file.",
+        "filtered: Taken down on 2026-03-04 (asked by the author, ticket 7).",
+        "filtered: Of 2 copies, 1 left out by your filters (the file of doi:10.1/q, taken down on 2026-03-04 (x)).",
+        "filtered: Left out by your filters: licence unknown.",
+        "already-present",
+        "not-modified",
+        "a-new-word: whatever",
+    )
+    rows = [ResultRow(at, f"10.1/{at}", f"doi:10.1/{at}", "skip", None, why) for at, why in enumerate(reasons, 1)]
+    print_outcome(counted(rows, (), tmp_path, tmp_path), Figures())
+    shown = {tuple(re.split(r"\s*│\s*|\s{2,}", line.strip(" │"))) for line in capsys.readouterr().out.splitlines()}
+    told = dict(line for line in shown if len(line) == 2)
+    assert told["skipped, as robots.txt forbids them"] == "1"
+    assert told["refused, as they were taken down here"] == "2"
+    assert told["left out by your filters"] == "1"
+    assert told["skipped, as their files were there already"] == "1"
+    assert told["skipped, as their files have not changed"] == "1"
+    assert told["skipped (a-new-word)"] == "1"
 
 
 def test_numbers_that_are_none_are_null_for_programs(tmp_path: Path) -> None:

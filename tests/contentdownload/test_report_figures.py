@@ -85,7 +85,7 @@ def test_the_cache_is_judged_by_the_run_that_obtained_works_again(tmp_path: Path
     rerun(tmp_path, answers + [(pages, AttemptStatus.HTTP_GET)] * 6)
     result = told(tmp_path)
     assert (result.rerun_id, result.rerun_works) == ("r2", 12)
-    assert (result.rerun_cache_hit_ratio, result.rerun_cache_hit_ratio_all) == (0.5, 0.2)
+    assert (result.rerun_cache_hit_ratio_files, result.rerun_cache_hit_ratio) == (0.5, 0.2)
     assert told(tmp_path, run_id="r2").rerun_works == 12
     assert told(tmp_path, run_id="r1").rerun_id is None
 

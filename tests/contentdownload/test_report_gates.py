@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
-from DocsToKG.ContentDownload.catalog.gates import Targets, gates
+from DocsToKG.ContentDownload.catalog.gates import Targets, gates, judge_by
 from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.cli.report import report
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, SloConfig
@@ -39,9 +39,11 @@ def levels(*arguments: str | Path) -> dict[str, dict[str, Any]]:
     return {gate["gate"]: gate for gate in told["gates"]}
 
 
-def filled(root: Path, *, works: int = 20, failed: int = 0, requests: int = 0, http_429: int = 0) -> Path:
+def filled(
+    root: Path, *, works: int = 20, failed: int = 0, requests: int = 0, http_429: int = 0, **options: Any
+) -> Path:
     clock = ManualClock()
-    with RunTelemetry(root, run_id="r1", config_hash="c", clock=clock) as record:
+    with RunTelemetry(root, run_id="r1", config_hash="c", clock=clock, **options) as record:
         for number in range(works):
             fields: dict[str, Any] = {"outcome": "success", "sha256": f"{number:064x}", "path": "p", "ttfp_ms": 500}
             if number < failed:
@@ -192,3 +194,27 @@ def test_the_report_can_begin_at_a_moment(tmp_path: Path) -> None:
     assert (everything["attempted"], everything["obtained"]) == (21, 21)
     wrong = run("--run", tmp_path, "--since", "yesterday")
     assert "is not a time" in str(wrong.exception)
+
+
+def test_the_summary_is_judged_by_the_settings_of_its_run(tmp_path: Path) -> None:
+    """The same levels, the same number of jobs at once and the same verdicts as `content report` shows for it."""
+    slo = SloConfig(yield_min=0.95, throughput_works_needed=10, works_per_worker_hour_min=None)
+    filled(tmp_path / "run", works=20, failed=2, judge=judge_by(slo, workers=8))
+    filled(tmp_path / "usual", works=20, failed=2)
+    found = {
+        name: {gate["gate"]: gate for gate in json.loads((tmp_path / name / "summary.json").read_text())["gates"]}
+        for name in ("run", "usual")
+    }
+    assert (found["run"]["yield"]["target"], found["run"]["yield"]["verdict"]) == (">= 0.95", "missed")
+    assert (found["usual"]["yield"]["target"], found["usual"]["yield"]["ok"]) == (">= 0.85", True)
+    assert found["run"]["works_per_worker_hour"]["target"] == "off"
+    settings = tmp_path / "slo.json"
+    settings.write_text(json.dumps({"slo": slo.model_dump(), "orchestrator": {"max_workers": 8}}))
+    assert levels("--run", tmp_path / "run", "--config", settings) == found["run"]
+
+
+def test_jobs_at_once_are_those_of_all_processes(tmp_path: Path) -> None:
+    judged = judge_by(SloConfig(throughput_works_needed=1), workers=6)(
+        Figures(attempted=100, first_tier_share=1.0, works_per_hour=6000.0)
+    )
+    assert {gate.name: gate.value for gate in judged}["works_per_worker_hour"] == 1000.0

@@ -44,7 +44,7 @@ def written(root: Path, seed: int, count: int = 60) -> frozenset[str]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_three_lookups_agree(tmp_path: Path, seed: int) -> None:
-    """CAT-18."""
+    """TEST-10, CAT-18."""
     finished = written(tmp_path, seed)
     assert 0 < len(finished) < 20
     assert SqliteResumeLookup(tmp_path / "manifest.sqlite").completed_ids() == finished

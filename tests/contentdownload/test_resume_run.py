@@ -109,7 +109,7 @@ def test_one_of_the_three_records_alone_is_enough(
 def test_a_record_cut_anywhere_ends_with_the_same_catalog(
     finished: Path, calm_sandbox: SandboxServer, make_config: MakeConfig, asked: list[str], tmp_path: Path
 ) -> None:
-    """CAT-21: one record is left, and it was cut; what it lost is obtained again, and nothing else."""
+    """TEST-11, CAT-21: one record is left, and it was cut; what it lost is obtained again, and nothing else."""
     for name in RECORDS:
         whole = (finished / name).read_bytes()
         for share in (0.0, 0.35, 0.8):

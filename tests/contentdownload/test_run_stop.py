@@ -45,7 +45,7 @@ def wait_until(true: Callable[[], bool]) -> None:
 def test_a_stopped_run_gives_waiting_works_back(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
-    """CLI-21, ORC-11: works that stood before a gate are waiting again, not failed."""
+    """TEST-11, CLI-21, ORC-11: works that stood before a gate are waiting again, not failed."""
     urls = file_urls(calm_sandbox, 25)
     slow = make_config(calm_sandbox, tmp_path, limits={"rate_factor": 1.0})
     with DownloadRun(slow) as run:

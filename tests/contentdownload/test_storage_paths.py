@@ -123,7 +123,7 @@ def test_a_sibling_keeps_the_extension_and_no_work_has_its_name():
 
 
 def test_the_place_of_bytes_depends_on_the_digest_alone():
-    """STO-02."""
+    """TEST-10, STO-02."""
     digest = "ab" + "0" * 62
     assert cas_path(ROOT, digest) == ROOT / "cas" / "sha256" / "ab" / ("0" * 62)
     assert cas_key(digest) == "cas/sha256/ab/" + "0" * 62

@@ -101,6 +101,7 @@ def test_files_obtained_again_come_from_the_cache(
     assert (before.exit_code, shown.exit_code) == (0, 0), shown.stderr
     assert gates["rerun_cache_hit"]["verdict"] == "kept"
     assert figures["rerun_cache_hit_ratio"] >= 0.4
+    assert figures["rerun_cache_hit_ratio_files"] >= 0.4
     assert figures["rerun_works"] >= 0.85 * WORKS
 
 

@@ -50,7 +50,7 @@ def test_both_forms_are_idempotent(url: str) -> None:
     ],
 )
 def test_request_form(given_url: str, wanted: str) -> None:
-    """URL-02, URL-03, URL-04: the request keeps its order."""
+    """TEST-10, URL-02, URL-03, URL-04: the request keeps its order."""
     assert request_url(given_url) == wanted
 
 
@@ -64,7 +64,7 @@ def test_request_form(given_url: str, wanted: str) -> None:
     ],
 )
 def test_index_form_sorts_and_drops_trackers_only(given_url: str, wanted: str) -> None:
-    """URL-04, URL-05."""
+    """TEST-10, URL-04, URL-05."""
     assert index_url(given_url) == wanted
 
 

@@ -75,6 +75,7 @@ def test_a_higher_priority_goes_first_whatever_the_host(ledger):
 
 
 def test_a_release_that_names_a_host_puts_the_job_in_that_hosts_line(ledger):
+    """EXT-05: jobs for one host stand together."""
     enqueue(ledger, none=4)
     for job in ledger.lease("w", 3, 60):
         ledger.release(Release(job.job_id, job.fence, job.lease_id, host_key="slow.example"))

@@ -280,6 +280,18 @@ def test_stats_has_every_state_the_alias_and_the_total(ledger, enqueue):
     }  # fmt: skip
 
 
+def test_depths_count_the_waiting_by_type_and_tenant(ledger):
+    jobs = [NewJob("a", {}), NewJob("b", {}, tenant="lab"), NewJob("c", {}, tenant="lab", depends_on=["b"])]
+    ledger.enqueue_many([*jobs, NewJob("d", {}, job_type="x.y")])
+    assert ledger.depths() == {
+        ("content.download", "default"): 1,
+        ("content.download", "lab"): 2,
+        ("x.y", "default"): 1,
+    }
+    ledger.lease("w", 9, 60)
+    assert {key: n for key, n in ledger.depths().items() if n} == {("content.download", "lab"): 1}
+
+
 def test_leasing_reads_no_delayed_job(enqueue, sql):
     """A hundred thousand delayed retries must not slow the lease: waiting jobs are not in its index."""
     enqueue(3, delay_s=100)
@@ -312,7 +324,7 @@ def test_the_hot_statements_use_their_index_and_sort_nothing(query, index, ledge
 
 
 @pytest.mark.parametrize("rows", [1, 8, 64])
-@pytest.mark.parametrize("query", ["finish_all", "progress_all"])
+@pytest.mark.parametrize("query", ["finish_all", "progress_all", "progress_hosts"])
 def test_many_rows_are_looked_up_by_number_each(query, rows, ledger, enqueue, path):
     """Not by reading all that are in progress, however many those are."""
     enqueue(200)

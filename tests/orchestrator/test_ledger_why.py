@@ -7,6 +7,7 @@ import pytest
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.domain import eligibility
 from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress
 
 
@@ -64,6 +65,43 @@ def test_a_lease_shows_its_holder_and_its_end(ledger, clock, lease_one):
     assert ledger.why(job.job_id).detail == f"leased by cdw-1 (fetch) until {utc_iso(until)}, unless renewed"
     clock.advance(61)
     assert "has run out" in ledger.why(job.job_id).detail
+
+
+def test_a_job_that_waits_in_a_process_names_its_host_and_has_not_begun(ledger, lease_one):
+    """QUE-15: a word that says so marks the job as begun, and one without a host keeps the host that is known."""
+    job = lease_one("cdw-1")
+    names = (job.job_id, job.fence, job.lease_id)
+    ledger.progress(Progress(*names, "fetch", begun=False, host_key="pub.org"))
+    why, row = ledger.why(job.job_id), ledger.job(job.job_id)
+    assert (why.host, row.stage, row.started_at) == ("pub.org", "fetch", None)
+    assert why.detail.startswith("leased by cdw-1 (fetch), for pub.org until")
+    ledger.progress(Progress(*names, "verify"))
+    row = ledger.job(job.job_id)
+    assert (row.host_key, row.stage, row.started_at is not None) == ("pub.org", "verify", True)
+
+
+def test_words_of_one_lease_that_are_written_together_lose_neither_host_nor_beginning(ledger, lease_one):
+    job = lease_one()
+    names = (job.job_id, job.fence, job.lease_id)
+    words = [Progress(*names, "fetch", begun=False, host_key="pub.org"), Progress(*names, "fetch")]
+    words += [
+        Progress(*names, "store", begun=False),
+        Progress(job.job_id, job.fence + 1, job.lease_id, "x", begun=False),
+    ]
+    *kept, lost = [ledger.submit_progress(word) for word in words]
+    assert [future.result(5) for future in kept] == [None] * 3
+    assert isinstance(lost.exception(5), LeaseLost)
+    row = ledger.job(job.job_id)
+    assert (row.host_key, row.stage, row.started_at is not None) == ("pub.org", "store", True)
+
+
+def test_a_host_that_no_ledger_can_keep_spoils_no_others_word(ledger, lease_one):
+    job = lease_one()
+    names = (job.job_id, job.fence, job.lease_id)
+    good = ledger.submit_progress(Progress(*names, "fetch"))
+    with pytest.raises(BadJob):
+        ledger.submit_progress(Progress(*names, "fetch", host_key="h" * 9000))
+    assert good.result(5) is None
 
 
 def test_a_waiting_job_names_what_it_waits_for(ledger):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import http.client
+import os
+import signal
+import sys
 import threading
 import time
 
 import pytest
 
+from DocsToKG.Sandbox import Faults, SandboxServer
 from DocsToKG.Sandbox.exchange import parse_head
 from DocsToKG.Sandbox.limits import HostLimit, Limits, RobotsRules, robots_for
 from DocsToKG.Sandbox.politeness import Politeness
@@ -198,3 +202,26 @@ def test_polite_traffic_leaves_no_violation(troubled, ask):
         thread.join()
     assert len(done) == 40
     assert sandbox.violations() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says when the last data came")
+def test_a_server_that_was_kept_from_running_does_not_blame_its_clients():
+    """What counts is when a request arrived, not when the machine let the server look at it."""
+    with SandboxServer(works=5, faults=Faults.none()) as sandbox:  # 20 times the published rates: 0.15 s apart
+        connection = http.client.HTTPConnection("127.0.0.1", sandbox.port, timeout=20)
+        headers = {"Host": "export.arxiv.org", "User-Agent": "me (mailto:me@university.edu)"}
+        connection.request("GET", "/abs/2104.00001", headers=headers)
+        connection.getresponse().read()
+        time.sleep(0.16)
+        os.kill(sandbox.pid, signal.SIGSTOP)
+        try:
+            connection.request("GET", "/abs/2104.00002", headers=headers)
+            time.sleep(0.16)
+        finally:
+            os.kill(sandbox.pid, signal.SIGCONT)
+        connection.getresponse().read()
+        connection.request("GET", "/abs/2104.00003", headers=headers)
+        connection.getresponse().read()
+        connection.close()
+        assert sandbox.violations() == []
+        assert 0.14 <= sandbox.counters()["hosts"]["export.arxiv.org"]["min_gap_s"] < 0.3

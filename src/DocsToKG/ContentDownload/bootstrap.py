@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from DocsToKG.ContentDownload.api.ports import AttemptSink, NullSink
 from DocsToKG.ContentDownload.api.types import DownloadPlan, SourceAttempt, WorkArtifact
 from DocsToKG.ContentDownload.catalog.files import LocalFiles
+from DocsToKG.ContentDownload.catalog.gates import judge_by
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, config_hash
@@ -129,6 +130,7 @@ def open_parts(
                 worker_id=worker_id,
                 notes=[*_notes(cfg), *limits.notes],
                 share=share,
+                judge=judge_by(cfg.slo, workers=cfg.orchestrator.max_workers * cfg.orchestrator.processes),
             )
         )
         catalog = stack.enter_context(Catalog(database))
@@ -141,6 +143,8 @@ def open_parts(
         network = stack.enter_context(open_network(cfg, store=store, attempts=attempts, clock=clock, limits=limits))
         stack.callback(_tell_network, network, telemetry, watching)
         refetch: set[str] = set()
+        if network.cache is not None:
+            network.cache.reuse_for(lambda name: name in refetch and catalog.find_download(name) is not None)
         pipeline = _pipeline(
             cfg,
             network,

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
+from DocsToKG.ContentDownload.api.stages import FETCH, HEAD_CHECK, STORE, VERIFY
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
@@ -35,6 +38,8 @@ from DocsToKG.ContentDownload.storage.local import LocalStore, TempFile
 from DocsToKG.ContentDownload.storage.paths import human_path
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
+
+T = TypeVar("T")
 
 MAX_BYTES = 128 * 1024 * 1024
 Barred = Callable[[str, str], str | None]  # digest and work: why these bytes may not be kept for it
@@ -79,23 +84,41 @@ class CandidateDownload:
         """Fetch, prove and store one candidate; None when a rival has claimed the work in the meantime."""
         plan = prepare_candidate_download(plan, formats=self.rules.formats)
         max_bytes = plan.max_bytes_override or self.rules.max_bytes
-        if self.rules.head_enabled and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
-            yield from probe_candidate(plan, client, call, max_bytes)
+        try:
+            if self.rules.head_enabled and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
+                call.at(HEAD_CHECK, plan.url)
+                with ExitStack() as places:
+                    yield from _holding(probe_candidate(plan, client, call, max_bytes), places, plan, call)
+            return (yield from self._fetch(plan, work, client, call, claim, max_bytes))
+        finally:
+            call.leave()
+
+    def _fetch(
+        self,
+        plan: DownloadPlan,
+        work: WorkArtifact,
+        client: Client,
+        call: Call,
+        claim: Callable[[], bool],
+        max_bytes: int,
+    ) -> Steps[StoredCopy | None]:
         for asks_left in range(_STALE_COPIES, -1, -1):
-            body = yield from client.open(
-                plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes
-            )
-            try:
-                return self._take(body, plan, work, call, claim, max_bytes)
-            except (CandidateRejected, TransientFailure) as problem:
-                # What we kept is damaged, which says nothing about what the server has.
-                if not (body.from_cache and problem.reason in _DAMAGED and asks_left):
-                    raise
+            call.at(FETCH, plan.url)
+            with ExitStack() as places:
+                asking = client.open(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes)
+                body = yield from _holding(asking, places, plan, call)
+                try:
+                    return self._take(body, places, plan, work, call, claim, max_bytes)
+                except (CandidateRejected, TransientFailure) as problem:
+                    # What we kept is damaged, which says nothing about what the server has.
+                    if not (body.from_cache and problem.reason in _DAMAGED and asks_left):
+                        raise
         raise AssertionError("the last try returns or raises")
 
     def _take(
         self,
         body: OpenBody,
+        places: ExitStack,
         plan: DownloadPlan,
         work: WorkArtifact,
         call: Call,
@@ -107,6 +130,8 @@ class CandidateDownload:
             try:
                 streamed = stream_candidate_payload(body, temp, form=form_of(plan))
                 body.close()  # the host's slot is free again; proving costs it nothing
+                places.close()
+                call.at(VERIFY)
                 return finalize_candidate_download(
                     plan,
                     work,
@@ -230,6 +255,7 @@ def finalize_candidate_download(
         call.cancel.raise_if_cancelled()
         if not claim():
             return None
+        call.at(STORE)
         stored = store.store(file, human=human_path(work, kind=form.name))
     # The cache would answer with the stored file, under headers that speak of the wrapped one.
     if inner is None:
@@ -244,6 +270,34 @@ def finalize_candidate_download(
         link=stored.link,
         facts=facts.record() | {"doi_seen": doi_in(facts, work), "unwrapped": None if inner is None else "gzip"},
     )
+
+
+def _holding(steps: Steps[T], places: ExitStack, plan: DownloadPlan, call: Call) -> Steps[T]:
+    """The same steps; while they run, `places` holds those that the caller wants taken, and at the end it keeps them.
+
+    None is held while the steps wait before a gate: whoever blocks for a place waits for a thread that is at work.
+    """
+    if call.with_limits is None:
+        return (yield from steps)
+    answer: Any = None
+    error: BaseException | None = None
+    try:
+        while True:
+            places.enter_context(call.with_limits(plan.resolver_name, plan.url))
+            try:
+                step = steps.throw(error) if error is not None else steps.send(answer)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]  # typed by the generator itself
+            places.close()
+            answer, error = None, None
+            try:
+                answer = yield step
+            except GeneratorExit:
+                raise
+            except BaseException as thrown:
+                error = thrown
+    finally:
+        steps.close()
 
 
 def _check_digests(plan: DownloadPlan, came: Came, inner: Came | None) -> None:

@@ -8,12 +8,14 @@ Does not know jobs, queues or HTTP.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.api.licences import spdx
-from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.ports import Call, Limiter
+from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.steps import Gatekeeper, Steps
 from DocsToKG.ContentDownload.api.types import (
     DownloadOutcome,
@@ -30,7 +32,8 @@ from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.urls import index_url, mask_url
+from DocsToKG.core.turns import giving_way
+from DocsToKG.core.urls import host_key, index_url, mask_url
 
 T = TypeVar("T")
 
@@ -43,6 +46,7 @@ class JobContext:
 
     cancel: CancelToken = field(default_factory=CancelToken)
     on_stage: Callable[[str], None] = lambda stage: None
+    on_address: Callable[[str | None], None] = lambda url: None  # told before a stage: the file's address it is for
     on_begin: Callable[[], None] = lambda: None  # told once, when the first exchange with the network is over
     is_first: bool = False  # nobody has worked on it before, so nobody has stored a file without saying so
 
@@ -65,7 +69,11 @@ class HeldFile:
 
 class ResolverPipeline:
     """Drives works through the tiers. `already` looks for a file that an earlier run obtained, `starts_empty`: there
-    was none; `refuse` says why a work is not wanted at all, or None."""
+    was none; `refuse` says why a work is not wanted at all, or None.
+
+    `resolver_limiter` and `host_limiter` are the caller's own caps, held while the bytes of a file flow. They block a
+    thread; the limits of the configuration do not, and hold with or without them.
+    """
 
     def __init__(
         self,
@@ -78,7 +86,11 @@ class ResolverPipeline:
         starts_empty: bool = False,
         refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
         threads: int = 3,
+        resolver_limiter: Limiter | None = None,
+        host_limiter: Limiter | None = None,
     ) -> None:
+        self._resolver_limiter = resolver_limiter
+        self._host_limiter = host_limiter
         self._fallback = fallback
         self._gate = gate
         self._clock = clock
@@ -120,9 +132,8 @@ class ResolverPipeline:
             return _left_out(artifact, why_not)
         began = self._clock.monotonic()
         trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id))
-        found = yield from self._fallback.search(
-            trail, self._call(artifact, ctx), on_tier=lambda tier: ctx.on_stage(f"resolve:{tier}")
-        )
+        stages = _told_to(ctx)
+        found = yield from self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
         ctx.cancel.raise_if_cancelled()
         elapsed_s = self._clock.monotonic() - began
         self._remember(trail, is_over=found is not None or trail.refused is not None or not trail.transient)
@@ -169,9 +180,16 @@ class ResolverPipeline:
         else:
             self._memory.keep(trail.work.work_id, trail.past())
 
-    def _call(self, artifact: WorkArtifact, ctx: JobContext) -> Call:
+    @contextmanager
+    def with_limits(self, resolver_name: str, url: str) -> Iterator[None]:
+        """A place of the resolver, then one of the address's host, for the length of the body (LIM-04)."""
+        with _place(self._resolver_limiter, resolver_name), _place(self._host_limiter, host_key(url)):
+            yield
+
+    def _call(self, artifact: WorkArtifact, ctx: JobContext, stages: WorkStages | None = None) -> Call:
         budget = WorkBudget(total_s=self._limits.total_s, attempts=self._limits.attempts, on_begin=ctx.on_begin)
-        return Call(artifact.work_id, ctx.cancel, budget)
+        is_capped = self._resolver_limiter is not None or self._host_limiter is not None
+        return Call(artifact.work_id, ctx.cancel, budget, stages, self.with_limits if is_capped else None)
 
     def _own_frontier(self) -> Frontier:
         with self._starting:
@@ -181,6 +199,27 @@ class ResolverPipeline:
                 self._frontier = Frontier(gate=self._gate, clock=self._clock, threads=self._threads, name="pipeline")
                 self._frontier.start()
             return self._frontier
+
+
+def _told_to(ctx: JobContext) -> WorkStages:
+    def tell(stage: str, url: str | None) -> None:
+        ctx.on_address(url)
+        ctx.on_stage(stage)
+
+    return WorkStages(tell)
+
+
+@contextmanager
+def _place(limiter: Limiter | None, key: str) -> Iterator[None]:
+    if limiter is None:
+        yield
+        return
+    with giving_way():
+        limiter.acquire(key)
+    try:
+        yield
+    finally:
+        limiter.release(key)
 
 
 def _already_there(work: WorkArtifact, held: HeldFile) -> DownloadOutcome:

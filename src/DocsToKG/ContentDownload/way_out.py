@@ -209,6 +209,7 @@ def cache_settings(cfg: ContentDownloadConfig) -> CacheSettings:
         check_ttl_every_seconds=knobs.check_ttl_every_seconds,
         force_cache=knobs.force_cache,
         allow_heuristics=knobs.allow_heuristics,
+        metadata_ttl_seconds=knobs.metadata_ttl_seconds,
         allow_stale=knobs.allow_stale,
         always_revalidate=knobs.always_revalidate,
         cache_private=knobs.cache_private,

@@ -12,6 +12,7 @@ import contextlib
 import select
 import socket
 import struct
+import sys
 from collections.abc import Callable
 
 from DocsToKG.Sandbox.exchange import (
@@ -30,6 +31,9 @@ from DocsToKG.Sandbox.switchboard import Switchboard, Visit
 IDLE_S = 75.0
 SLOW_PIECES = 20
 _HANGUP = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+# In Linux's struct tcp_info: the milliseconds since the last data came.
+_TCP_INFO = getattr(socket, "TCP_INFO", 0) if sys.platform == "linux" else 0
+_LAST_DATA_AT, _TCP_INFO_BYTES = 52, 56
 
 
 class Connection(asyncio.Protocol):
@@ -89,6 +93,13 @@ class Connection(asyncio.Protocol):
         poll.register(self._transport.get_extra_info("socket").fileno(), _HANGUP)
         return bool(poll.poll(0))
 
+    def _late_s(self) -> float:
+        """How long the request lay in the kernel: a busy machine must not look like a client in haste."""
+        if not _TCP_INFO or self._transport is None:
+            return 0.0
+        info = self._transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_BYTES)
+        return int.from_bytes(info[_LAST_DATA_AT:_TCP_INFO_BYTES], sys.byteorder) / 1000
+
     def abandon(self) -> None:
         self._finish(whole=False)
         self.close()
@@ -124,7 +135,7 @@ class Connection(asyncio.Protocol):
         return _with_body(request, body) if body else request
 
     def _answer(self, request: Request) -> None:
-        visit = self.visit = self._server.visit(request)
+        visit = self.visit = self._server.visit(request, late_s=self._late_s())
         self._written = 0
         if visit.reply.later is None and visit.reply.delivery.mode == "whole":
             self._send_whole(visit)
@@ -239,8 +250,8 @@ class Server:
         if self._listener:
             await self._listener.wait_closed()
 
-    def visit(self, request: Request) -> Visit:
-        return self.board.visit(request, own_address=f"127.0.0.1:{self.port}", settle=self._settle)
+    def visit(self, request: Request, *, late_s: float) -> Visit:
+        return self.board.visit(request, own_address=f"127.0.0.1:{self.port}", settle=self._settle, late_s=late_s)
 
     def time(self) -> float:
         return asyncio.get_running_loop().time()

@@ -43,12 +43,13 @@ class Switchboard:
         self._control = Control(self._web, counters=self.counters, violations=self.violations, reset=self.reset)
         self._by_host: dict[str, Service] = {host: each for each in all_services(self._web) for host in each.hosts}
 
-    def visit(self, request: Request, *, own_address: str, settle: Callable[[str], None]) -> Visit:
-        """Answer a request. `own_address` is where we listen; asked for by that name, the control pages answer."""
+    def visit(self, request: Request, *, own_address: str, settle: Callable[[str], None], late_s: float = 0.0) -> Visit:
+        """Answer a request that came `late_s` ago. `own_address` is where we listen; asked for by that name, the
+        control pages answer."""
         if request.host in (*self._control.hosts, own_address, own_address.replace("127.0.0.1", "localhost")):
             return Visit(request, self._control.answer(request), None)
         service = self._by_host.get(request.host)
-        lane = self._politeness.begin(request, self._clock.monotonic(), settle=settle)
+        lane = self._politeness.begin(request, self._clock.monotonic() - late_s, settle=settle)
         self._counters.begun(host=request.host, service=service.name if service else "unknown")
         try:
             reply = self._answer(service, request)

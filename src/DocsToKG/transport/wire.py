@@ -130,6 +130,17 @@ class Wire:
         except (OSError, ValueError) as error:
             raise _tls_failure(patience, host, error) from error
 
+    def rest(self, seconds: float) -> None:
+        """Send nothing for a while, as far as the patience allows. A connection that breaks meanwhile is told of."""
+        patience = self._used_by()
+        try:
+            self._await(0, patience.wait(seconds))
+        except TimeoutError:
+            patience.check()
+        else:
+            patience.check()
+            raise httpx2.WriteError("the connection broke while it waited")
+
     def send(self, data: bytes) -> None:
         patience = self._used_by()
         rest = memoryview(data)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypedDict, Unpack
 
+from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
 from DocsToKG.core.cancel import CancelToken
@@ -51,13 +53,38 @@ class NullSink:
         return None
 
 
+class Limiter(Protocol):
+    """Places per key, for callers who may block."""
+
+    def acquire(self, key: str) -> object: ...
+
+    def release(self, key: str) -> object: ...
+
+
+# The caller's own places for one exchange of a source (by its name) with the host of an address.
+WithLimits = Callable[[str, str], AbstractContextManager[None]]
+
+
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What every request of one work carries: whose it is, how to call it off, how long it may take."""
+    """What every request of one work carries: whose it is, how to call it off, how long it may take, who wants to know
+    where it is, and the places that the caller wants taken while bytes flow."""
 
     work_id: str
     cancel: CancelToken = field(default_factory=CancelToken)
     budget: Budget | None = None
+    stages: WorkStages | None = None
+    with_limits: WithLimits | None = None
+
+    def at(self, stage: str, url: str | None = None) -> None:
+        """The download of this branch has come to a stage."""
+        if self.stages is not None:
+            self.stages.at(self.cancel, stage, url)
+
+    def leave(self) -> None:
+        """The download of this branch is over."""
+        if self.stages is not None:
+            self.stages.leave(self.cancel)
 
 
 class Budget(Protocol):

@@ -6,8 +6,8 @@ Promises: every level is one-sided, better than its target passes; with too litt
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,6 +32,11 @@ class Targets:
     requests_needed: int = 100
     throughput_works_needed: int = 200
 
+    @classmethod
+    def of(cls, settings: object) -> Targets:
+        """The levels as an operator has set them, under the same names."""
+        return cls(**{each.name: getattr(settings, each.name) for each in fields(cls)})
+
 
 @dataclass(frozen=True, slots=True)
 class Gate:
@@ -52,6 +57,12 @@ class Gate:
 def gates(result: Figures, targets: Targets | None = None, *, workers: int | None = None) -> list[Gate]:
     """The service levels, judged. `workers` is how many jobs ran at once; the processes are counted when not told."""
     return list(_judged(result, targets or Targets(), workers or result.processes))
+
+
+def judge_by(settings: object, *, workers: int) -> Callable[[Figures], list[Gate]]:
+    """The judge of a run that goes by these settings, with so many jobs at once."""
+    targets = Targets.of(settings)
+    return lambda result: gates(result, targets, workers=workers)
 
 
 def _judged(result: Figures, to: Targets, workers: int) -> Iterator[Gate]:

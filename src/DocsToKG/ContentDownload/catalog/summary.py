@@ -98,8 +98,8 @@ class Figures:
     cache_hit_ratio: float | None = None
     rerun_id: str | None = None  # the latest run that obtained works again
     rerun_works: int = 0
-    rerun_cache_hit_ratio: float | None = None  # of the answers to requests for files
-    rerun_cache_hit_ratio_all: float | None = None  # of all answers, those of indexes that may not be kept among them
+    rerun_cache_hit_ratio: float | None = None  # of all answers, those of indexes among them
+    rerun_cache_hit_ratio_files: float | None = None  # of the answers to requests for files
     breaker_opens: int = 0
     duplicates: int = 0
     dedupe_saved_bytes: int = 0
@@ -283,8 +283,9 @@ def _fill_exchanges(result: Figures, hosts: dict[str, _HostSums]) -> None:
     result.cache_hits = sum(sums.cache_hits for sums in hosts.values())
     result.revalidated = sum(sums.revalidated for sums in hosts.values())
     result.ratio_429 = _ratio(result.http_429, result.requests)
-    answers = sum(sums.answers for sums in hosts.values())
-    result.cache_hit_ratio = _ratio(result.cache_hits + result.revalidated, answers)
+    hits, answers = result.cache_hits + result.revalidated, sum(sums.answers for sums in hosts.values())
+    # A record that was cut off can hold a line of the cache without the one it belongs to.
+    result.cache_hit_ratio = _ratio(hits, max(hits, answers))
 
 
 def _count_waits(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
@@ -330,10 +331,8 @@ def _count_rerun(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
                      FROM http_events WHERE run_id = ?)""",
         (result.rerun_id,),
     ).fetchone()
-    result.rerun_cache_hit_ratio, result.rerun_cache_hit_ratio_all = (
-        _ratio(file_hits, file_answers),
-        _ratio(hits, answers),
-    )
+    result.rerun_cache_hit_ratio = _ratio(hits, max(hits, answers))
+    result.rerun_cache_hit_ratio_files = _ratio(file_hits, max(file_hits, file_answers))
 
 
 def _place_sources(result: Figures, delivered: Delivered) -> None:

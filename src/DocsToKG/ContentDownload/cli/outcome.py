@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 _MOST_SHOWN = 10
 _MOST_CHARS = 160
+_SKIPS = {
+    "robots": "skipped, as robots.txt forbids them",
+    "filtered": "left out by your filters",
+    "already-present": "skipped, as their files were there already",
+    "not-modified": "skipped, as their files have not changed",
+}
+_TAKEN_DOWN = re.compile(r"\btaken down on \d{4}-\d\d-\d\d\b", re.IGNORECASE)
 
 
 def print_outcome(result: RunResult, figures: Figures) -> None:
@@ -46,10 +53,8 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
         ("obtained", f"{result.successful} ({result.already} were there already)"),
         ("not obtained", str(result.failed)),
     ]
-    if result.skipped:
-        facts.append(("skipped, as robots.txt forbids them", str(result.skipped)))
-    if result.left_out:
-        facts.append(("left out by your filters", str(result.left_out)))
+    skips = Counter(_skip_words(row.reason or "") for row in result.rows if row.outcome == "skip")
+    facts += [(words, str(count)) for words, count in skips.most_common()]
     if result.pending:
         facts.append(("not finished", str(result.pending)))
     if result.invalid:
@@ -81,8 +86,18 @@ def _print_missing(result: RunResult) -> None:
         typer.echo(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")
 
 
+def _skip_words(reason: str) -> str:
+    """Why a work was not tried or its file not taken, in words; one that was taken down comes before any filter."""
+    word = reason.partition(":")[0]
+    if word == "filtered" and _TAKEN_DOWN.search(reason):
+        return "refused, as they were taken down here"
+    return _SKIPS.get(word, f"skipped ({word or 'unknown'})")
+
+
 def _which_filter(reason: str) -> str:
-    """The filter that left a work out; of several that left out its copies, one that says more than `unknown`."""
+    """What left a work out; of several filters that left out its copies, one that says more than `unknown`."""
+    if _TAKEN_DOWN.search(reason):
+        return "taken down"
     named = [work or copy for work, copy in re.findall(r"your filters(?:: (.+?)\.?$| \(([^()]+)\))", reason)]
     return next((why for why in named if not why.endswith(" unknown")), named[0] if named else reason)
 

@@ -127,7 +127,8 @@ def retry(
 
 
 def _row(job: JobRecord, now: float) -> tuple[str, ...]:
-    note = job.last_error or job.outcome or job.stage or ""
+    where = job.stage if job.worker_id is not None else None  # what went wrong before is not what it does now
+    note = where or job.last_error or job.outcome or job.stage or ""
     changed = f"{span_text(now - job.updated_at)} ago"
     return str(job.job_id), job.state.value, str(job.attempts), changed, job.artifact_id, note
 

@@ -84,9 +84,7 @@ def report(
 
 
 def _read(catalog: Catalog, run: Path, *, run_id: str | None, since: str | None, config: str | None) -> Report:
-    from dataclasses import asdict
-
-    from DocsToKG.ContentDownload.catalog.gates import Targets, gates
+    from DocsToKG.ContentDownload.catalog.gates import judge_by
     from DocsToKG.ContentDownload.catalog.selection import read_selection
     from DocsToKG.ContentDownload.report.sections import Report
     from DocsToKG.core.clock import SystemClock, utc_iso
@@ -95,13 +93,12 @@ def _read(catalog: Catalog, run: Path, *, run_id: str | None, since: str | None,
     chosen = read_selection(states=("failed", "robots"), since=since, run_id=run_id, now=now)
     figures = catalog.figures(run_id, since=chosen.since)
     settings = _settings(run, config)
-    targets = Targets(**{name: getattr(settings.slo, name) for name in asdict(Targets())})
     workers = settings.orchestrator.max_workers * settings.orchestrator.processes
     missed = figures.failed + figures.skipped_robots
     return Report(
         name=run.resolve().name or "corpus",
         figures=figures,
-        gates=gates(figures, targets, workers=workers),
+        gates=judge_by(settings.slo, workers=workers)(figures),
         missed=catalog.page(chosen, limit=_MOST_MISSED).works if missed else [],
         written_at=f"{utc_iso(now)[:16].replace('T', ' ')} UTC",
     )

@@ -117,6 +117,12 @@ class HishelConfig(Section):
     check_ttl_every_seconds: int = Field(default=600, ge=1, description="How often old entries are swept.")
     force_cache: bool = Field(default=False, description="Cache also what the server asks not to cache.")
     allow_heuristics: bool = Field(default=False, description="Guess a freshness where the server gives none.")
+    metadata_ttl_seconds: int = Field(
+        default=3600,
+        ge=0,
+        le=604_800,
+        description="How long an index's answer without a lifetime or a tag is good, for works whose file is known.",
+    )
     allow_stale: bool = Field(default=False, description="Serve a stale entry at once, without asking.")
     always_revalidate: bool = Field(default=False, description="Ask the server before every use of an entry.")
     cache_private: bool = Field(default=True, description="Act as a private cache: entries marked private are kept.")

@@ -10,7 +10,7 @@ source costs one source.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -220,7 +220,7 @@ class FallbackOrchestrator:
         self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, cancel: CancelToken
     ) -> Steps[Found | None]:
         tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
-        own = call if cancel is call.cancel else Call(call.work_id, cancel, call.budget)
+        own = call if cancel is call.cancel else replace(call, cancel=cancel)
         steps = self._try_source(tier, name, place, race, trail, own, tell)
         race.enter(name)
         try:
@@ -333,7 +333,7 @@ class FallbackOrchestrator:
     def _resolve(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult]:
         share_s = self._source_s.get(name)
         if share_s is not None and call.budget is not None:
-            call = Call(call.work_id, call.cancel, SourceShare(call.budget, seconds=share_s))
+            call = replace(call, budget=SourceShare(call.budget, seconds=share_s))
         result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], call)
         if result.work is not None:
             trail.learn(result.work)

@@ -88,8 +88,13 @@ class SharedDownload:
             lambda: self._fetched.get(key),
             self._open_stored,
             forget=lambda: self._forget(key),
-            tell=lambda body, call: self._attempts.attempt(_served_line(plan, body, call, self._clock)),
+            tell=lambda body, call: self._tell(plan, body, call),
         )
+
+    def _tell(self, plan: DownloadPlan, body: StoredBody, call: Call) -> None:
+        """The same two lines as for an answer from the cache: what was asked, and that nothing was sent for it."""
+        for status in (AttemptStatus.HTTP_GET, AttemptStatus.CACHE_HIT):
+            self._attempts.attempt(_served_line(plan, body, call, self._clock, status))
 
     def _take(self, key: str) -> bool:
         with self._lock:
@@ -191,16 +196,16 @@ class StoredBody:
         self._forget()
 
 
-def _served_line(plan: DownloadPlan, body: StoredBody, call: Call, clock: Clock) -> Attempt:
+def _served_line(plan: DownloadPlan, body: StoredBody, call: Call, clock: Clock, status: AttemptStatus) -> Attempt:
     return Attempt(
         ts=clock.now(),
         resolver=plan.resolver_name,
         url=mask_url(plan.url),
         verb=Verb.GET,
-        status=AttemptStatus.CACHE_HIT,
+        status=status,
         http_status=body.status,
         content_type=body.headers.get("content-type"),
-        reason=Reason.OK,
+        reason=Reason.OK if status is AttemptStatus.CACHE_HIT else None,
         work_id=call.work_id,
         host=host_key(plan.url),
         role=Role.ARTIFACT,

@@ -22,7 +22,7 @@ from hishel.httpx2 import CacheTransport
 
 from DocsToKG.ContentDownload.net.entries import EntryStore, HeaderLists, StoredAnswer
 from DocsToKG.ContentDownload.net.pending import PendingBody
-from DocsToKG.ContentDownload.net.rewording import FORBID, PEEK, WIRE_URL, BelowCache, WouldSend
+from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK, FORBID, GUESSED, PEEK, WIRE_URL, BelowCache, WouldSend
 from DocsToKG.ContentDownload.net.stores.choice import open_backend
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.urls import index_url, mask_url
@@ -35,7 +35,11 @@ FORGET = "forget_entry"
 
 @dataclass(frozen=True, slots=True)
 class CacheSettings:
-    """The knobs of the cache; `ttl_seconds` is housekeeping and has nothing to do with freshness."""
+    """The knobs of the cache; `ttl_seconds` is housekeeping and has nothing to do with freshness.
+
+    `metadata_ttl_seconds` is how long the answer of an index is good whose server says nothing about that (RFC 9111
+    section 4.2.2), for works that may be given it (`CachedTransport.reuse_for`); 0 keeps none.
+    """
 
     base_path: Path
     enabled: bool = True
@@ -44,6 +48,7 @@ class CacheSettings:
     check_ttl_every_seconds: float = 600.0
     force_cache: bool = False
     allow_heuristics: bool = False
+    metadata_ttl_seconds: float = 0.0
     allow_stale: bool = False
     always_revalidate: bool = False
     cache_private: bool = True
@@ -101,9 +106,17 @@ class PendingEntry:
 class ExchangeView(BaseStorage):
     """One exchange's view of the entries, in the shape hishel asks for."""
 
-    def __init__(self, entries: EntryStore, *, artifact: bool, request: httpx2.Request | None = None) -> None:
+    def __init__(
+        self,
+        entries: EntryStore,
+        *,
+        artifact: bool,
+        request: httpx2.Request | None = None,
+        takes_guessed: bool = False,
+    ) -> None:
         super().__init__()
         self._entries = entries
+        self._takes_guessed = takes_guessed
         self._artifact = artifact
         self._sent = request.headers if request is not None else httpx2.Headers()
         self._keys: dict[uuid.UUID, str] = {}
@@ -156,6 +169,8 @@ class ExchangeView(BaseStorage):
     def _entry(self, key: str, answer: StoredAnswer) -> Entry | None:
         if answer.varying != _varying(answer.headers.get("vary", []), self._sent, key):
             return None
+        if not self._takes_guessed and any(GUESSED in line for line in answer.headers.get("cache-control", ())):
+            return None
         opened = self._entries.open_body(key, answer)
         if opened is None:
             return None
@@ -173,7 +188,13 @@ class CachedTransport(httpx2.BaseTransport):
     def __init__(
         self, next_transport: httpx2.BaseTransport, *, settings: CacheSettings, entries: EntryStore, clock: Clock
     ) -> None:
-        self._below = BelowCache(next_transport, allow_heuristics=settings.allow_heuristics, clock=clock)
+        self._below = BelowCache(
+            next_transport,
+            allow_heuristics=settings.allow_heuristics,
+            clock=clock,
+            index_ttl_s=settings.metadata_ttl_seconds,
+        )
+        self._may_reuse: Callable[[str], bool] = lambda work_id: False
         self._settings = settings
         self._entries = entries
         rfc = CacheOptions(
@@ -191,6 +212,11 @@ class CachedTransport(httpx2.BaseTransport):
     def troubles(self) -> Counter[str]:
         """How often the place of the entries failed, by what was asked of it. Each was a miss."""
         return self._entries.troubles
+
+    def reuse_for(self, is_known: Callable[[str], bool]) -> None:
+        """Answers of indexes whose lifetime is a guess are given to the works that `is_known` names, and to no other: a
+        work that was missed must be asked for anew, as what an index knows may have changed since."""
+        self._may_reuse = is_known
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         # hishel reads neither of the two wishes that a request can have (RFC 9111 section 5.2.1).
@@ -261,7 +287,12 @@ class CachedTransport(httpx2.BaseTransport):
                 response.stream = _KeptStream(kept.stream, response.stream)
 
     def _through(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
-        view = ExchangeView(self._entries, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
+        view = ExchangeView(
+            self._entries,
+            artifact=bool(request.extensions.get(ARTIFACT)),
+            request=request,
+            takes_guessed=self._takes_guessed(request),
+        )
         try:
             response = self._hishel.handle_request(self._disguised(request, view, key, url))
         except BaseException:
@@ -274,6 +305,12 @@ class CachedTransport(httpx2.BaseTransport):
         # Without validators hishel calls a plain second answer revalidated; only a 304 is that.
         from_cache = bool(status["from_cache"])
         return _flagged(response, from_cache=from_cache, revalidated=from_cache and bool(status["revalidated"]))
+
+    def _takes_guessed(self, request: httpx2.Request) -> bool:
+        if self._settings.force_cache:
+            return True
+        work_id = request.extensions.get(ABOUT_WORK)
+        return bool(self._settings.metadata_ttl_seconds and work_id) and self._may_reuse(str(work_id))
 
     def _disguised(self, request: httpx2.Request, view: ExchangeView, key: str, url: str) -> httpx2.Request:
         headers = httpx2.Headers(request.headers)

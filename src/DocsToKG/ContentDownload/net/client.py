@@ -41,6 +41,7 @@ from DocsToKG.ContentDownload.net.policy import (
 )
 from DocsToKG.ContentDownload.net.refusals import Refusals
 from DocsToKG.ContentDownload.net.retries import Retries
+from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
@@ -306,6 +307,8 @@ class RateRetryClient:
 
     def _request(self, journey: Journey, url: str) -> httpx2.Request:
         extensions = {"timeout": self._timeouts(), "cancel": journey.call.cancel, ARTIFACT: journey.artifact}
+        if journey.role is Role.METADATA:
+            extensions[ABOUT_WORK] = journey.call.work_id
         try:
             request = httpx2.Request(journey.method, url, headers=journey.headers, extensions=extensions)
         except WIRE_ERRORS as error:
@@ -358,6 +361,7 @@ class RateRetryClient:
         allowed_s, left_s = self._allowed_s(journey), call.budget.seconds_left() if call.budget else math.inf
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
         request.extensions["deadline"] = time.monotonic() + min(allowed_s, left_s)
+        request.extensions["goes_out"] = permit.goes_out
         request.extensions["sent"] = permit.is_sent
         try:
             response = self._exchanged(request)

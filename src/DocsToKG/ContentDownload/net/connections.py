@@ -54,6 +54,10 @@ class ConnectionPermit:
         self._permit = permit
         self._give_back: Callable[[], None] | None = give_back
 
+    def goes_out(self) -> float:
+        """Right before the first byte: how long it must still wait."""
+        return self._permit.goes_out() if isinstance(self._permit, HostPermit) else 0.0
+
     def is_sent(self) -> None:
         """The request is on the wire."""
         if isinstance(self._permit, HostPermit):

@@ -20,7 +20,7 @@ _CRAWL = "s:crawl"
 # One who waits for a slot of another process asks again within this time, or has gone.
 _WISH_S = 0.2
 # Who takes longer than this to connect is not waited for.
-_CONNECTING_S = 5.0
+CONNECTING_S = 5.0
 _WORTH_S = 0.02
 # A shorter distance than this is lost in the time that sending takes.
 _FELT_S = 0.001
@@ -126,8 +126,10 @@ class Lane:
             yield Rule(self.key, at, f"{self.kind} of {self.name}", self.kind)
 
     def slots_for(self, kept: Kept, now: float) -> int:
-        told = int(kept.told_slots[0]) if kept.told_slots and now < kept.told_slots[1] else self.slots
-        return max(1, min(self.slots, told))
+        """Fewer after the host was overwhelmed, as its rate is; never more than it has announced."""
+        own = math.ceil(self.slots * kept.scale)
+        told = int(kept.told_slots[0]) if kept.told_slots and now < kept.told_slots[1] else own
+        return max(1, min(own, told))
 
     def is_free(self, kept: Kept, me: str, now: float, is_gone: Callable[[str], bool]) -> bool:
         """A slot is free, and is not another process's turn."""
@@ -202,7 +204,7 @@ class Lane:
 
     def is_sending(self, role: str, now: float) -> bool:
         """Must one wait until another's request is on the wire? Only then is it known from when to keep distance."""
-        self._on_their_way = [at for at in self._on_their_way if now - at < _CONNECTING_S]
+        self._on_their_way = [at for at in self._on_their_way if now - at < CONNECTING_S]
         return bool(self._on_their_way) and any(_is_strict(pace) for pace in self._sending(role))
 
     def set_out(self, now: float) -> None:

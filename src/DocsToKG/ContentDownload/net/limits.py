@@ -16,7 +16,7 @@ from typing import NamedTuple
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Permit
 from DocsToKG.ContentDownload.net.delays import HOLD, INTERVAL, RATE, Delays, TimedGate
 from DocsToKG.ContentDownload.net.domains import Domains, HostLimit
-from DocsToKG.ContentDownload.net.lanes import Kept, Lane, Rule
+from DocsToKG.ContentDownload.net.lanes import CONNECTING_S, Kept, Lane, Rule
 from DocsToKG.ContentDownload.net.learned import BELIEVED_S, Adaptive, Announced, Pulse, announced
 from DocsToKG.ContentDownload.net.pace import BucketSpec, Pace, Taken
 from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, StoreAway
@@ -69,6 +69,13 @@ class HostPermit:
         So the spacing is kept a second time, over the moments of sending.
         """
         return self._limits._start(self)
+
+    def goes_out(self) -> float:
+        """Right before the first byte: 0.0, or the seconds for which it must still wait.
+
+        Who takes long to connect is not waited for, and by other processes not at all, so others may have gone ahead.
+        """
+        return self._limits._goes_out(self)
 
     def is_sent(self) -> None:
         """The request is on the wire: from now on others keep their distance."""
@@ -277,11 +284,34 @@ class Limits:
                 delay_s = self._regrant(permit, now)
             if delay_s > 0:
                 return delay_s
-            permit.sent += [(lane, lane.sending(permit.role, now)) for lane in lanes]
-            permit.started_at = now
-            for lane in lanes:
-                lane.set_out(now)
+            self._set_out(permit, lanes, now)
             return 0.0
+
+    def _goes_out(self, permit: HostPermit) -> float:
+        now, started_at = self._clock.monotonic(), permit.started_at
+        if started_at is None or now - started_at < _LATE_S:
+            return 0.0
+        with self._lock:
+            lanes, took_s = permit.lanes[:-1], now - started_at
+            was_passed = took_s >= CONNECTING_S
+            interval_s = max(lane.interval_s(permit.role) for lane in lanes)
+            if not was_passed and not (self._store.shared and 0.0 < interval_s <= took_s):
+                return 0.0
+            if was_passed and any(lane.is_sending(permit.role, now) for lane in lanes):
+                return _SENDING_S
+            delay_s = max(lane.sending_delay_s(permit.role, now) for lane in lanes) if was_passed else 0.0
+            if delay_s <= 0 and self._is_late(permit, permit.lanes, now):
+                delay_s = self._regrant(permit, now)
+            if delay_s <= 0:
+                self._arrive(permit)
+                self._set_out(permit, lanes, now)
+            return max(0.0, delay_s)
+
+    def _set_out(self, permit: HostPermit, lanes: Sequence[Lane], now: float) -> None:
+        permit.sent += [(lane, lane.sending(permit.role, now)) for lane in lanes]
+        permit.started_at = now
+        for lane in lanes:
+            lane.set_out(now)
 
     def _is_sent(self, permit: HostPermit) -> None:
         with self._lock:
@@ -416,7 +446,7 @@ class Limits:
                 kept.scale = rule.raised(kept.scale)
             elif now - kept.slowed_at >= _ONE_REFUSAL_S:
                 kept.scale, kept.slowed_at = rule.lowered(kept.scale), now
-            lane.scale = kept.scale
+            lane.scale, lane.room = kept.scale, lane.slots_for(kept, now)
             return None, True
 
         self._store.post([lane.key], change)

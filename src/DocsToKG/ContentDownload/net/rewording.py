@@ -15,7 +15,12 @@ from DocsToKG.core.urls import mask_text, mask_url
 
 # Keys of a request's extensions between the two shims.
 WIRE_URL, PEEK, FORBID = "wire_url", "peek", "forbid_storing"
+# Of a request to an index: the work it is about.
+ABOUT_WORK = "about_work"
+# Our own word in an answer's Cache-Control: its lifetime is ours, since its server says nothing.
+GUESSED = "docstokg-guessed"
 _FRESHNESS = ("max-age", "s-maxage", "no-cache", "no-store")
+_SAYINGS = ("cache-control", "expires", "pragma", "etag", "last-modified", "set-cookie")
 
 
 class WouldSend(Exception):
@@ -25,9 +30,12 @@ class WouldSend(Exception):
 class BelowCache(httpx2.BaseTransport):
     """Asks for the real URL, and words the answer so that hishel keeps what we want kept."""
 
-    def __init__(self, next_transport: httpx2.BaseTransport, *, allow_heuristics: bool, clock: Clock) -> None:
+    def __init__(
+        self, next_transport: httpx2.BaseTransport, *, allow_heuristics: bool, clock: Clock, index_ttl_s: float = 0.0
+    ) -> None:
         self._next = next_transport
         self._allow_heuristics = allow_heuristics
+        self._index_ttl_s = int(index_ttl_s)
         self._clock = clock
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -56,6 +64,8 @@ class BelowCache(httpx2.BaseTransport):
         if response.status_code >= 400 or _must_not_be_kept(request, response):
             headers["cache-control"] = "no-store"
             request.extensions.get(FORBID, lambda: None)()
+        elif self._index_ttl_s and ABOUT_WORK in request.extensions and _says_nothing(request, response):
+            headers["cache-control"] = f"max-age={self._index_ttl_s}, {GUESSED}"
         elif not self._allow_heuristics and not _is_explicit(headers):
             headers["cache-control"] = ", ".join(filter(None, (headers.get("cache-control"), "no-cache")))
 
@@ -63,6 +73,12 @@ class BelowCache(httpx2.BaseTransport):
 def _is_explicit(headers: httpx2.Headers) -> bool:
     control = headers.get("cache-control", "").lower()
     return "expires" in headers or any(word in control for word in _FRESHNESS)
+
+
+def _says_nothing(request: httpx2.Request, response: httpx2.Response) -> bool:
+    """Whether an answer tells neither how long it holds nor how to ask whether it still does, and is for anybody."""
+    silent = not any(name in response.headers for name in _SAYINGS)
+    return silent and response.status_code == 200 and "authorization" not in request.headers
 
 
 def _must_not_be_kept(request: httpx2.Request, response: httpx2.Response) -> bool:

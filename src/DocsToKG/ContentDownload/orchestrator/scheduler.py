@@ -28,6 +28,7 @@ from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 
+_STAGES_S = 1.0  # how often the ledger is told where jobs are that stay at a stage
 _POLL_S = 1.0  # how long a wake-up from another process may go unnoticed
 # How often to see whether there is room for more. To be told of every job that begins or ends would cost each of them a
 # change of threads; the fresh ones that are held bridge the time. While nothing moves, looks become rarer.
@@ -197,14 +198,22 @@ class Orchestrator:
                 self._ledger.wait_for_work(_POLL_S, unless=self._stopping.is_set)
 
     def _beat(self) -> None:
-        while not self._over.wait(self._heartbeat_s):
-            with self._lock:
-                held = dict(self._held)  # before the question: what is leased while it is answered is not lost
-            still_ours = self._ledger.heartbeat(self.worker_id, self._ttl_s)
-            self._watch.on_heartbeat(len(still_ours))
-            lost = [ours for lease, ours in held.items() if lease not in still_ours]
-            for ours in lost:
-                ours.token.cancel()
+        rest_s, rested_s = min(_STAGES_S, self._heartbeat_s), 0.0
+        while not self._over.wait(rest_s):
+            self._worker.write_stages()
+            rested_s += rest_s
+            if rested_s >= self._heartbeat_s:
+                rested_s = 0.0
+                self._renew_leases()
+
+    def _renew_leases(self) -> None:
+        with self._lock:
+            held = dict(self._held)  # before the question: what is leased while it is answered is not lost
+        still_ours = self._ledger.heartbeat(self.worker_id, self._ttl_s)
+        self._watch.on_heartbeat(len(still_ours))
+        lost = [ours for lease, ours in held.items() if lease not in still_ours]
+        for ours in lost:
+            ours.token.cancel()
 
     def _make_room(self) -> None:
         """Threads are idle while everything we may hold waits: part with those at the end of the longest queues.

@@ -15,11 +15,13 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
 
+from DocsToKG.ContentDownload.api.stages import INDEX
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.frontier.task import Crowded, Ended
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
+from DocsToKG.ContentDownload.orchestrator.stages import JobStages
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
@@ -29,7 +31,7 @@ from DocsToKG.core.urls import mask_text
 from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S, job_backoff_s
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
-from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Ledger, Progress, Release
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Ledger, Release
 
 # A job that made room for others comes back in time for its turn, by what is known of the queue it stood in.
 _SHORTEST_RETURN_S = 0.5
@@ -79,6 +81,12 @@ class Worker:
         self._monotonic = monotonic
         self._watch = watch or NullWatch()
         self._works: dict[str, WorkArtifact] = {}  # by the leases under which they are worked on
+        self._stages = JobStages(
+            submit=lambda progress, then: ledger.submit_progress(progress).add_done_callback(
+                lambda done: self._settle(done, then)
+            ),
+            monotonic=monotonic,
+        )
 
     def steps(
         self, job: LeasedJob, cancel: CancelToken, on_begin: Callable[[], None] = lambda: None
@@ -93,7 +101,7 @@ class Worker:
         the job was given back."""
         self._watch.on_job_start(job)
         try:
-            ended = Ended(value=self._pipeline.process(_artifact(job), self._context(job, CancelToken())))
+            ended = Ended(value=self._pipeline.process(_artifact(job), self._context(job, CancelToken(), at_once=True)))
             self._watch.on_work_end(job, ended.value)
         except Exception as error:
             ended = Ended(error=error)
@@ -102,25 +110,38 @@ class Worker:
             raise ended.error
         return ended.value if ended.error is None else None
 
-    def _context(self, job: LeasedJob, cancel: CancelToken, told: Callable[[], None] = lambda: None) -> JobContext:
+    def write_stages(self) -> None:
+        """Tell the ledger where the jobs are that have stayed at one stage for a while; to be called every second."""
+        self._stages.write()
+
+    def _context(
+        self,
+        job: LeasedJob,
+        cancel: CancelToken,
+        told: Callable[[], None] = lambda: None,
+        *,
+        at_once: bool = False,
+    ) -> JobContext:
         """A job counts as begun once it has met the network: one that only stood before a gate when its process died
-        is no suspect. Until then its stage is not worth a write."""
-        stage, begun = "scheduled", False
+        is no suspect."""
+        place = self._stages.enter(job, at_once=at_once)
 
         def on_stage(name: str) -> None:
-            nonlocal stage
-            stage = name
-            self._watch.on_stage(job, name)
-            if begun:
-                self._progress(job, name)
+            if place.is_new_tier(name):
+                self._watch.on_stage(job, name)
+            place.come_to(name)
 
         def on_begin() -> None:
-            nonlocal begun
-            begun = True
             told()
-            self._progress(job, stage)
+            place.begin()
 
-        return JobContext(cancel, on_stage=on_stage, on_begin=on_begin, is_first=job.fence == 1)
+        return JobContext(
+            cancel,
+            on_stage=on_stage,
+            on_address=place.heads_for,
+            on_begin=on_begin,
+            is_first=job.fence == 1,
+        )
 
     def close_job(
         self,
@@ -136,6 +157,7 @@ class Worker:
         if error is None:
             self._record(job, work, ended, then)
         elif isinstance(error, Cancelled | RunError):
+            self._stages.leave(job)
             release = _given_back(job, error, crowded)
             answer = tell_end(self._watch, job, release, self._ledger.submit_release(release))
             answer.add_done_callback(lambda done: self._settle(done, then))
@@ -153,6 +175,7 @@ class Worker:
             path=self._relative_path(outcome.path),
         )
         began = self._monotonic()
+        self._stages.come_to(job, INDEX)
 
         def recorded() -> None:
             self._pressure.took("the record", self._monotonic() - began)
@@ -164,6 +187,7 @@ class Worker:
         self, job: LeasedJob, outcome: DownloadOutcome, shut_host: str | None, then: Callable[[], None]
     ) -> None:
         """The record is committed; now the ledger may know."""
+        self._stages.leave(job)
         retryable = outcome.classification == OutcomeClass.ERROR and outcome.meta.get("retryable")
         if retryable and outcome.meta.get("only_waited"):
             # Our own gates sent it away before anything was asked: that is no try of the paper.
@@ -212,10 +236,6 @@ class Worker:
             last_error=_error_text(outcome),
             result=_result(outcome),
         )
-
-    def _progress(self, job: LeasedJob, stage: str) -> None:
-        future = self._ledger.submit_progress(Progress(job.job_id, job.fence, job.lease_id, stage))
-        future.add_done_callback(lambda done: self._settle(done, lambda: None))
 
 
 def _artifact(job: LeasedJob) -> WorkArtifact:

@@ -115,7 +115,7 @@ def _rerun(figures: Figures) -> list[tuple[str, str]]:
         return []
     return [
         (f"from the cache, {count(figures.rerun_works)} works obtained again", percent(figures.rerun_cache_hit_ratio)),
-        ("the same, all answers", percent(figures.rerun_cache_hit_ratio_all)),
+        ("the same, files alone", percent(figures.rerun_cache_hit_ratio_files)),
     ]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from DocsToKG.ContentDownload.catalog.summary import Figures, figures, gates, percentile
+from DocsToKG.ContentDownload.catalog.gates import Gate, gates
+from DocsToKG.ContentDownload.catalog.summary import Figures, figures, percentile
 from DocsToKG.ContentDownload.telemetry.folder import INDEX, LAST, SUMMARY
 from DocsToKG.ContentDownload.telemetry.schema import SCHEMA_VERSION, newest_id, transaction
 from DocsToKG.ContentDownload.telemetry.snapshots import write_index, write_json, write_last
@@ -33,6 +34,7 @@ _SUMMARY = """
 INSERT INTO summaries (run_id, created_at, payload) VALUES (?, ?, ?)
 ON CONFLICT (run_id) DO UPDATE SET created_at = excluded.created_at, payload = excluded.payload
 """
+Judge = Callable[[Figures], list[Gate]]
 
 
 def begin_run(db: sqlite3.Connection, *, run_id: str, started_at: str, config_hash: str) -> None:
@@ -48,13 +50,17 @@ def finish_run(
     config_hash: str,
     commit_ms: Iterable[float],
     notes: Sequence[str] = (),
+    judge: Judge = gates,
 ) -> None:
-    """Close the run's books. A later call for the same run replaces what an earlier one wrote."""
+    """Close the run's books; `judge` says which service levels it kept.
+
+    A later call for the same run replaces what an earlier one wrote.
+    """
     with transaction(db):
         times = "UPDATE run_summary SET finished_at = ?, catalog_write_p95_ms = ? WHERE run_id = ?"
         db.execute(times, (finished_at, percentile(sorted(commit_ms), 0.95), run_id))
         result = figures(db, run_id)
-        payload = summary_payload(result, config_hash) | {"notes": list(notes)}
+        payload = summary_payload(result, config_hash, judge(result)) | {"notes": list(notes)}
         db.execute(_FINISH, _parameters(result))
         db.execute(_SUMMARY, (run_id, finished_at, orjson.dumps(payload).decode()))
     write_json(payload, root / SUMMARY)
@@ -70,15 +76,13 @@ def refresh_snapshots(db: sqlite3.Connection, root: Path, *, last: bool) -> None
             db.execute("INSERT OR REPLACE INTO projections (name, last_id) VALUES (?, ?)", (path.name, newest))
 
 
-def summary_payload(result: Figures, config_hash: str) -> dict[str, Any]:
+def summary_payload(result: Figures, config_hash: str, judged: Iterable[Gate]) -> dict[str, Any]:
     """What `summary.json` holds."""
     return {
         "schema_version": SCHEMA_VERSION,
         "config_hash": config_hash,
         **result.to_dict(),
-        "gates": [
-            {"gate": gate.name, "value": gate.value, "target": gate.target, "ok": gate.ok} for gate in gates(result)
-        ],
+        "gates": [gate.to_dict() for gate in judged],
     }
 
 

@@ -19,10 +19,11 @@ from typing import Any, Literal, Unpack
 
 from DocsToKG.ContentDownload.api.ports import Change, Whose
 from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
+from DocsToKG.ContentDownload.catalog.gates import gates
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake
-from DocsToKG.ContentDownload.telemetry.closing import begin_run, finish_run, refresh_snapshots
+from DocsToKG.ContentDownload.telemetry.closing import Judge, begin_run, finish_run, refresh_snapshots
 from DocsToKG.ContentDownload.telemetry.folder import (
     DATABASE,
     MANIFEST,
@@ -47,8 +48,8 @@ class RunTelemetry:
     """Takes every row of a run, from any thread. Use as a context manager.
 
     `sinks` choose the files; without `sqlite` the database is a private one that vanishes with the run. `database`
-    moves it out of the folder; `notes` are sentences that the summary of the run carries. `repairs` says what was put
-    right when the record was opened.
+    moves it out of the folder; `notes` are sentences that the summary of the run carries; `judge` says which service
+    levels it kept. `repairs` says what was put right when the record was opened.
 
     Several processes keep one record so: one of them is the `host`, holds the folder and writes the text files and the
     summary; the others are `guest`s, who write to the database alone and may die at any time.
@@ -66,6 +67,7 @@ class RunTelemetry:
         database: Path | None = None,
         notes: Sequence[str] = (),
         share: Literal["host", "guest"] | None = None,
+        judge: Judge = gates,
         capacity: int = 2_000,
         batch_window_s: float = 0.005,
         patience_s: float = 0.25,
@@ -81,6 +83,7 @@ class RunTelemetry:
         self._known = ((AT["run_id"], run_id), (AT["config_hash"], config_hash), (AT["worker_id"], worker_id))
         self._notes = list(notes)
         self._share = share
+        self._judge = judge
         self._clock = clock
         self._sinks = tuple(sinks)
         self._database = (database or root / DATABASE) if "sqlite" in sinks else None
@@ -279,6 +282,7 @@ class RunTelemetry:
             config_hash=self._config_hash,
             commit_ms=self._writer.commit_ms,
             notes=self._notes,
+            judge=self._judge,
         )
         refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
 

@@ -26,8 +26,6 @@ from DocsToKG.ContentDownload.telemetry.waits import SlotWaits
 from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import (
-    DEFAULT_JOB_TYPE,
-    DEFAULT_TENANT,
     Fail,
     Finish,
     LeasedJob,
@@ -354,16 +352,8 @@ def view_of(
         oldest = ledger.list_jobs(JobState.QUEUED, limit=1)
         return clock.now() - oldest[0].created_at if oldest else None
 
-    def depths() -> Mapping[tuple[str, str], int]:
-        # A ledger that counts by type and tenant says so; otherwise all jobs are of the one type and tenant there is.
-        told = getattr(ledger, "depths", None)
-        if told is not None:
-            return dict(told())
-        stats = ledger.stats()
-        return {(DEFAULT_JOB_TYPE, DEFAULT_TENANT): stats["queued"] + stats["pending"]}
-
     path = str(getattr(ledger, "path", id(ledger)))
-    return QueueView(path, ledger.stats, oldest_s, held, active, depths, processes)
+    return QueueView(path, ledger.stats, oldest_s, held, active, ledger.depths, processes)
 
 
 def tell_end(watch: JobWatch, job: LeasedJob, order: Finish | Fail | Release, answer: Future[Any]) -> Future[Any]:

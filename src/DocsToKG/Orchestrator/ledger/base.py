@@ -148,12 +148,17 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where the running job is. The first one of a lease marks the job as started."""
+    """Where the running job is. The first one of a lease that has `begun` marks the job as started.
+
+    `host_key` is the host that the job asks there; without one the ledger keeps what it knows.
+    """
 
     job_id: int
     fence: int
     lease_id: str
     stage: str
+    begun: bool = True
+    host_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,6 +307,10 @@ class Ledger(Protocol):
         ...
 
     def stats(self) -> dict[str, int]: ...
+
+    def depths(self) -> dict[tuple[str, str], int]:
+        """How many jobs wait, by job type and tenant; those of which none waits may be left out."""
+        ...
 
     def next_eligible_at(self) -> float | None: ...
 

@@ -156,9 +156,16 @@ def release(tx: Transaction, order: Release, delay_ms: int) -> JobState:
 
 def progress_many(tx: Transaction, orders: Sequence[Progress]) -> list[LeaseLost | None]:
     """The last word of each lease is written; a lost lease is an answer and spoils none of the others."""
-    names = [(order.job_id, order.fence, order.lease_id) for order in orders]
-    stages = {name: order.stage[:64] for name, order in zip(names, orders, strict=True)}
-    held = set(tx.write_rows("progress_all", [(*name, stage, tx.now_ms) for name, stage in stages.items()]))
+    words: dict[tuple[int, int, str], tuple[str, bool, str | None]] = {}
+    for order in orders:
+        name = (order.job_id, order.fence, order.lease_id)
+        _, begun, host = words.get(name, ("", False, None))
+        words[name] = (order.stage[:64], begun or order.begun, host_name(order.host_key) or host)
+    # Nearly all say no more than that the job has begun, and write no more than that.
+    short = [(*name, word[0], tx.now_ms) for name, word in words.items() if word[1:] == (True, None)]
+    full = [(*name, *word, tx.now_ms) for name, word in words.items() if word[1:] != (True, None)]
+    held = {*tx.write_rows("progress_all", short), *tx.write_rows("progress_hosts", full)}
+    names = ((order.job_id, order.fence, order.lease_id) for order in orders)
     return [None if name in held else LeaseLost(name[0], name[1]) for name in names]
 
 

@@ -149,6 +149,7 @@ class SqliteLedger:
 
     def submit_progress(self, progress: Progress) -> Future[None]:
         """Say where a running job is. Wait for the first of a lease before work that could end the process."""
+        checks.host_name(progress.host_key)  # refused here, where it spoils no other's word
         return self._writer.join(changes.progress_many, progress, patient=True, early=True)
 
     def finish(self, finish: Finish) -> FinishResult:
@@ -162,6 +163,7 @@ class SqliteLedger:
         return self._writer.call(_releasing(release))
 
     def progress(self, progress: Progress) -> None:
+        checks.host_name(progress.host_key)
         self._writer.join_now(changes.progress_many, progress)
 
     def release_worker(self, worker_id: str) -> int:

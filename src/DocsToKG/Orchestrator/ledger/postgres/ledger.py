@@ -269,6 +269,10 @@ class PostgresLedger:
         """How many jobs are in each state; `leased` is another word for `in_progress`."""
         return self._reader.stats()
 
+    def depths(self) -> dict[tuple[str, str], int]:
+        """How many jobs wait, by job type and tenant."""
+        return self._reader.depths()
+
     def next_eligible_at(self) -> float | None:
         """When the next queued job may be leased, by this process's clock; None when there is none."""
         return self._waiting.next_eligible_at()

@@ -46,6 +46,10 @@ class Reader:
         stats = {state.value: int(counted.get(state.value, 0)) for state in JobState}
         return {**stats, "leased": stats["in_progress"], "total": sum(stats.values())}
 
+    def depths(self) -> dict[tuple[str, str], int]:
+        rows = self._database.fetch(self._sql["depths"])
+        return {(job_type, tenant): int(waiting) for job_type, tenant, waiting in rows}
+
     def is_paused(self) -> bool:
         return bool(self.fetch("SELECT 1 FROM orchestrator.settings WHERE name = 'paused' AND value = '1'"))
 

@@ -50,6 +50,8 @@ class Progressing(NamedTuple):
     fence: int
     lease_id: str
     stage: str
+    begun: bool
+    host_key: str | None
 
 
 Order = End | Failing | Releasing | Progressing
@@ -68,7 +70,8 @@ def releasing(release: Release) -> Releasing:
 
 
 def progressing(progress: Progress) -> Progressing:
-    return Progressing(progress.job_id, progress.fence, progress.lease_id, plain(progress.stage[:64]) or "")
+    names, stage = (progress.job_id, progress.fence, progress.lease_id), plain(progress.stage[:64]) or ""
+    return Progressing(*names, stage, progress.begun, host_name(progress.host_key))
 
 
 def ending(end: End) -> End:
@@ -163,7 +166,13 @@ def _release(tx: Transaction, releases: Sequence[Releasing]) -> list[Answer]:
 
 
 def _progress(tx: Transaction, words: Sequence[Progressing]) -> list[Answer]:
-    values = {**_names(words), "stages": [word.stage for word in words], "now": tx.now_ms}
+    values = {
+        **_names(words),
+        "stages": [word.stage for word in words],
+        "begun": [word.begun for word in words],
+        "hosts": [word.host_key for word in words],
+        "now": tx.now_ms,
+    }
     owned = {row[0] for row in tx.rows("progress", values)}
     return [None if word.job_id in owned else LeaseLost(word.job_id, word.fence) for word in words]
 

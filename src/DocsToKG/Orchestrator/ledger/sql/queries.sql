@@ -252,6 +252,17 @@ WHERE jobs.id = words.job_id AND jobs.fence = words.fence AND jobs.lease_id = wo
   AND +jobs.state = 'in_progress'
 RETURNING id, fence, lease_id;
 
+-- name: progress_hosts
+-- The same with the host that is asked, and for jobs that wait before their first request.
+WITH words (job_id, fence, lease_id, stage, begun, host_key, moment) AS (VALUES (?, ?, ?, ?, ?, ?, ?))
+UPDATE jobs SET
+  stage = words.stage, host_key = coalesce(words.host_key, jobs.host_key), updated_at = words.moment,
+  started_at = coalesce(started_at, CASE WHEN words.begun THEN words.moment END)
+FROM words
+WHERE jobs.id = words.job_id AND jobs.fence = words.fence AND jobs.lease_id = words.lease_id
+  AND +jobs.state = 'in_progress'
+RETURNING id, fence, lease_id;
+
 -- name: lease_of
 -- What became of a lease, to tell a repeated answer from a late one.
 SELECT state, last_error, result_json FROM jobs

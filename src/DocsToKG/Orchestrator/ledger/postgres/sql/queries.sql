@@ -97,10 +97,14 @@ WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state 
 RETURNING j.id, j.tenant, j.job_type, j.attempts
 
 -- name: progress
--- Say where running jobs are; the first word of a lease marks it as begun.
-UPDATE orchestrator.jobs AS j SET stage = v.stage, started_at = coalesce(j.started_at, %(now)s), updated_at = %(now)s
-FROM unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(stages)s::text[])
-  AS v (id, fence, lease_id, stage)
+-- Say where running jobs are; the first word of a lease that says so marks it as begun.
+UPDATE orchestrator.jobs AS j SET
+  stage = v.stage, host_key = coalesce(v.host_key, j.host_key), updated_at = %(now)s,
+  started_at = coalesce(j.started_at, CASE WHEN v.begun THEN %(now)s::bigint END)
+FROM unnest(
+  %(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(stages)s::text[], %(begun)s::boolean[],
+  %(hosts)s::text[]
+) AS v (id, fence, lease_id, stage, begun, host_key)
 WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state || '' = 'in_progress'
 RETURNING j.id
 
@@ -250,6 +254,12 @@ ON CONFLICT (tenant, job_type, state) DO UPDATE SET n = c.n + excluded.n
 SELECT state, sum(n)::bigint FROM (
   SELECT state, n FROM orchestrator.job_counts UNION ALL SELECT state, n FROM orchestrator.count_changes
 ) AS counted GROUP BY state
+
+-- name: depths
+SELECT job_type, tenant, sum(n)::bigint FROM (
+  SELECT job_type, tenant, state, n FROM orchestrator.job_counts
+  UNION ALL SELECT job_type, tenant, state, n FROM orchestrator.count_changes
+) AS counted WHERE state IN ('queued', 'pending') GROUP BY job_type, tenant
 
 -- name: jobs
 -- Whole job rows, as JobRecord has them.

@@ -1,0 +1,66 @@
+"""Where a work is while it is worked on.
+
+A work may ask several sources at once; it is where the furthest of its downloads is, and at its tier while there is
+none. Knows the order of the stages, not who asks. Promises to tell only what has changed, one change after the other.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+SCHEDULED: Final = "scheduled"
+HEAD_CHECK: Final = "head_check"
+FETCH: Final = "fetch"
+VERIFY: Final = "verify"
+STORE: Final = "store"
+INDEX: Final = "index"
+
+_FURTHER = {HEAD_CHECK: 1, FETCH: 2, VERIFY: 3, STORE: 4, INDEX: 5}
+
+
+def resolving(tier: str) -> str:
+    return f"resolve:{tier}"
+
+
+class WorkStages:
+    """The stages of one work. `tell` hears the stage, and the address that is asked there if it is one of a file."""
+
+    __slots__ = ("_branches", "_lock", "_tell", "_tier", "_told")
+
+    def __init__(self, tell: Callable[[str, str | None], None]) -> None:
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._tier = SCHEDULED
+        self._told: tuple[str, str | None] = (SCHEDULED, None)
+        self._branches: dict[object, tuple[str, str | None]] = {}
+
+    def tier(self, name: str) -> None:
+        """The sources of this tier are asked from now on."""
+        with self._lock:
+            self._tier = resolving(name)
+            self._show()
+
+    def at(self, branch: object, stage: str, url: str | None = None) -> None:
+        """A download has come to a stage; without `url` its address stays the same."""
+        with self._lock:
+            known = self._branches.get(branch)
+            self._branches[branch] = (stage, url if url is not None or known is None else known[1])
+            self._show()
+
+    def leave(self, branch: object) -> None:
+        """A download is over, however it ended."""
+        with self._lock:
+            if self._branches.pop(branch, None) is not None:
+                self._show()
+
+    def _show(self) -> None:
+        where = max(self._branches.values(), key=_how_far, default=(self._tier, None))
+        if where != self._told:
+            self._told = where
+            self._tell(*where)
+
+
+def _how_far(where: tuple[str, str | None]) -> int:
+    return _FURTHER[where[0]]

@@ -1,0 +1,1 @@
+"""What the machines of a fleet must know of each other, on one Redis or Valkey server."""

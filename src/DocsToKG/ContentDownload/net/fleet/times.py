@@ -1,0 +1,138 @@
+"""The server's time in terms of this machine's monotonic clock, and records written in it.
+
+Every answer of the server carries its time; the answer that came fastest tells the distance between the two clocks
+best. This machine's wall clock plays no part. Promises: a time that nobody changed is written back as it was read, to
+the microsecond, and is read back as it was written.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from DocsToKG.ContentDownload.net.lanes import Kept
+from DocsToKG.ContentDownload.net.pace import Memory
+
+# Two clocks of good machines drift apart by less than this, in seconds per second.
+_DRIFT = 0.0005
+# A larger leap than this was made by somebody who set the server's clock.
+_LEAP_S = 0.25
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+
+
+class ServerTime:
+    """How far the server's clock is ahead of our monotonic one."""
+
+    def __init__(self) -> None:
+        self._offset_s = self._doubt_s = self._at = math.nan
+
+    @property
+    def offset_s(self) -> float:
+        return self._offset_s
+
+    def heard(self, server_s: float, asked_at: float, answered_at: float) -> bool:
+        """Learn from one answer; False when the server's clock has been set since the last one."""
+        offset_s, doubt_s = server_s - (asked_at + answered_at) / 2, (answered_at - asked_at) / 2
+        grown_s = self._doubt_s + _DRIFT * max(0.0, answered_at - self._at)
+        leapt = abs(offset_s - self._offset_s) > doubt_s + grown_s + _LEAP_S
+        if leapt or math.isnan(self._offset_s) or doubt_s <= grown_s:
+            self._offset_s, self._doubt_s, self._at = offset_s, doubt_s, answered_at
+        return not leapt
+
+
+class Spelling:
+    """The times of one record as they were read or written last: microseconds of the server to our own seconds."""
+
+    __slots__ = ("_ours", "_theirs")
+
+    def __init__(self) -> None:
+        self._ours: dict[int, float] = {}
+        self._theirs: dict[float, int] = {}
+
+    def decode(self, text: str, offset_s: float) -> Kept:
+        theirs: dict[int, float] = {}
+
+        def ours(value: int | None) -> float:
+            if value is None:
+                return -math.inf
+            theirs[value] = self._ours.get(value, value / 1e6 - offset_s)
+            return theirs[value]
+
+        kept = _each_time(Kept(*json.loads(text)), ours)
+        self._know(theirs)
+        return kept
+
+    def encode(self, kept: Kept, offset_s: float) -> str:
+        written: dict[int, float] = {}
+
+        def theirs(value: float) -> int | None:
+            if value == -math.inf:
+                return None
+            micros = self._theirs.get(value, round((value + offset_s) * 1e6))
+            written[micros] = value
+            return micros
+
+        fields = _each_time(kept, theirs)
+        self._know(written)
+        return _ENCODER.encode([getattr(fields, name) for name in Kept.__slots__])
+
+    def _know(self, times: dict[int, float]) -> None:
+        self._ours, self._theirs = times, {ours: theirs for theirs, ours in times.items()}
+
+
+def _each_time(kept: Kept, moved: Callable[[Any], Any]) -> Kept:
+    """The same record with every time in it replaced."""
+    return Kept(
+        busy=dict(kept.busy),
+        hold_until=moved(kept.hold_until),
+        hold_why=kept.hold_why,
+        crawl_delay_s=kept.crawl_delay_s,
+        last_grant=moved(kept.last_grant),
+        paces={name: list(_each_of_pace(name, memory, moved)) for name, memory in kept.paces.items()},
+        scale=kept.scale,
+        slowed_at=moved(kept.slowed_at),
+        told_rate=[*kept.told_rate[:2], *map(moved, kept.told_rate[2:])],
+        told_slots=[*kept.told_slots[:1], *map(moved, kept.told_slots[1:])],
+        wisher=kept.wisher,
+        wished_at=moved(kept.wished_at),
+    )
+
+
+def _each_of_pace(name: str, memory: Memory, moved: Callable[[Any], Any]) -> Iterator[Any]:
+    """A spacing remembers a time; a quota first, last and count; a bucket tokens and a time."""
+    for at, value in enumerate(memory):
+        is_time = {"s": True, "q": at % 3 != 2, "b": at == 1}[name[0]]
+        yield moved(value) if is_time else value
+
+
+def merged(mine: Kept, theirs: Kept) -> Kept:
+    """What two know of one key, the stricter of each. Who runs is not ours to say for others."""
+    paces = {**mine.paces, **theirs.paces}
+    for name in mine.paces.keys() & theirs.paces.keys():
+        paces[name] = _stricter(name, mine.paces[name], theirs.paces[name])
+    longer = mine if mine.hold_until > theirs.hold_until else theirs
+    return Kept(
+        busy=dict(theirs.busy),
+        hold_until=longer.hold_until,
+        hold_why=longer.hold_why,
+        crawl_delay_s=max(mine.crawl_delay_s, theirs.crawl_delay_s),
+        last_grant=max(mine.last_grant, theirs.last_grant),
+        paces=paces,
+        scale=min(mine.scale, theirs.scale),
+        slowed_at=max(mine.slowed_at, theirs.slowed_at),
+        told_rate=max(mine.told_rate, theirs.told_rate, key=lambda told: told[2:]),
+        told_slots=max(mine.told_slots, theirs.told_slots, key=lambda told: told[1:]),
+        wisher=theirs.wisher,
+        wished_at=theirs.wished_at,
+    )
+
+
+def _stricter(name: str, one: Memory, other: Memory) -> Memory:
+    if not one or not other:
+        return one or other
+    if name[0] == "q":
+        return max(one, other, key=lambda runs: sum(runs[2::3]))
+    # A bucket with fewer tokens, or counted later, gives less; a spacing with the later arrival does.
+    return min(one, other, key=lambda memory: (memory[0], -memory[1])) if name[0] == "b" else max(one, other)

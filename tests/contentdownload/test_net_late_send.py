@@ -1,0 +1,124 @@
+"""Who took long to connect asks once more, right before the first byte, whether others have gone ahead."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from DocsToKG.ContentDownload.api.steps import Gate
+from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
+from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Sandbox import Faults, SandboxServer
+from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.http1 import LeanTransport
+from DocsToKG.transport.names import StaticNames
+
+INTERVAL_S = 3.0
+
+
+def limits_of(clock: ManualClock, store: SharedStore | None = None) -> Limits:
+    return Limits(clock=clock, default_host=HostLimit(2, {"*": (Rate(1, INTERVAL_S),)}), store=store)
+
+
+def begun(limits: Limits) -> HostPermit:
+    permit = limits.ask(Gate("https://a.org/x", "s", Role.METADATA))
+    assert isinstance(permit, HostPermit), permit
+    assert permit.start() == 0.0
+    return permit
+
+
+def test_one_that_was_overtaken_while_it_connected_keeps_its_distance() -> None:
+    clock = ManualClock()
+    limits = limits_of(clock)
+    slow = begun(limits)
+    clock.advance(5.4)
+    quick = begun(limits)
+    assert slow.goes_out() > 0, "another's request is not on the wire yet"
+    assert quick.goes_out() == 0.0
+    quick.is_sent()
+    clock.advance(0.4)
+    assert slow.goes_out() == pytest.approx(INTERVAL_S - 0.4)
+    clock.advance(INTERVAL_S - 0.4)
+    assert slow.goes_out() == 0.0
+    slow.is_sent()
+    quick.release()
+    clock.advance(0.1)
+    third = limits.ask(Gate("https://a.org/x", "s", Role.METADATA))
+    assert not isinstance(third, HostPermit) or third.start() > INTERVAL_S - 0.2
+
+
+@pytest.mark.parametrize("took_s", [0.0, 0.5, 4.9, 60.0])
+def test_one_that_nobody_overtook_goes_at_once(took_s: float) -> None:
+    clock = ManualClock()
+    permit = begun(limits_of(clock))
+    clock.advance(took_s)
+    assert permit.goes_out() == 0.0
+    permit.is_sent()
+    assert permit.goes_out() == 0.0, "sent again on a fresh connection"
+
+
+def test_another_process_is_not_met_at_the_server(tmp_path: Path) -> None:
+    """It cannot know that we still connect, and is granted when our interval is over."""
+    clock = ManualClock()
+    ours, theirs = (limits_of(clock, SharedStore(tmp_path / "l.sqlite", clock=clock, boot_id="b")) for _ in range(2))
+    slow = begun(ours)
+    clock.advance(INTERVAL_S + 0.1)
+    quick = begun(theirs)
+    assert quick.goes_out() == 0.0
+    quick.is_sent()
+    clock.advance(0.4)
+    assert slow.goes_out() == pytest.approx(INTERVAL_S - 0.4)
+    clock.advance(INTERVAL_S - 0.4)
+    assert slow.goes_out() == 0.0
+    slow.is_sent()
+    for limits in (ours, theirs):
+        limits.close()
+
+
+@pytest.fixture
+def transport() -> Iterator[tuple[LeanTransport, SandboxServer]]:
+    with SandboxServer(works=2, faults=Faults.none(), thread=True) as server:
+        lean = LeanTransport(
+            guard=AddressGuard(),
+            names=StaticNames({"*": ["93.184.216.34"]}),
+            connect_to=ConnectTo({"*": f"plain://127.0.0.1:{server.port}"}),
+        )
+        yield lean, server
+        lean.close()
+
+
+def request(**extensions: object) -> httpx2.Request:
+    return httpx2.Request("GET", "http://a.org/", headers={"User-Agent": "t"}, extensions=extensions)
+
+
+def test_the_transport_rests_before_the_first_byte(transport: tuple[LeanTransport, SandboxServer]) -> None:
+    lean, _ = transport
+    left = [0.15, 0.05, 0.0]
+    told: list[float] = []
+    began = time.monotonic()
+    asked = request(goes_out=lambda: left.pop(0), sent=lambda: told.append(time.monotonic()))
+    lean.handle_request(asked).read()
+    assert not left
+    assert told[0] - began >= 0.2
+
+
+def test_a_rest_can_be_called_off_and_ends_with_the_deadline(transport: tuple[LeanTransport, SandboxServer]) -> None:
+    lean, _ = transport
+    cancel = CancelToken()
+    threading.Timer(0.1, cancel.cancel).start()
+    began = time.monotonic()
+    with pytest.raises(Cancelled):
+        lean.handle_request(request(goes_out=lambda: 30.0, cancel=cancel))
+    with pytest.raises(httpx2.TransportError):
+        lean.handle_request(request(goes_out=lambda: 30.0, deadline=time.monotonic() + 0.1))
+    assert time.monotonic() - began < 5
