@@ -56,7 +56,16 @@ def catalog(record: RunTelemetry) -> Iterator[Catalog]:
 
 
 def test_stats_count_each_work_once(catalog: Catalog) -> None:
-    counts = {"works": 6, "obtained": 3, "present": 1, "left_out": 0, "skipped_robots": 0, "failed": 2, "bytes": 25}
+    counts = {
+        "works": 6,
+        "obtained": 3,
+        "present": 1,
+        "left_out": 0,
+        "taken_down": 0,
+        "skipped_robots": 0,
+        "failed": 2,
+        "bytes": 25,
+    }
     assert catalog.stats() == [{"scope": "all", **counts}]
 
 

@@ -89,6 +89,7 @@ def test_requests_are_those_that_went_out(result: Figures) -> None:
     assert (result.requests, result.http_429) == (7, 1)
     assert result.ratio_429 == pytest.approx(1 / 7, abs=1e-6)
     assert result.cache_hit_ratio == pytest.approx(2 / 6, abs=1e-6)
+    assert (result.cache_hits, result.revalidated) == (2, 1), "what was confirmed came from the cache as well"
     assert result.by_host == {
         "a.org": {"requests": 5, "http_429": 0, "bytes": 500, "cache_hits": 2, "waited_s": 5.05},
         "b.org": {"requests": 2, "http_429": 1, "bytes": 0, "cache_hits": 0, "waited_s": 0.0},

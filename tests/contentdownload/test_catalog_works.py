@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -195,3 +197,41 @@ def test_a_first_page_does_not_read_the_record_to_its_end(tmp_path: Path) -> Non
             assert len(catalog.page(Selection(), limit=50).works) == 50
             steps.append(count)
     assert steps[1] < 2 * steps[0]
+
+
+def test_a_miss_is_found_by_the_hosts_of_its_copies(tmp_path: Path) -> None:
+    """CLI-11: a work without a file has no address; its copies have, and the one that decided names the host."""
+
+    def copy(url: str, reason: str) -> dict[str, Any]:
+        return {"url": url, "source": "core", "reason": reason}
+
+    walls = [copy("https://a.example.org/1", "http-status"), copy("https://B.other.example:8443/1", "login-wall")]
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock(NOW)) as record:
+        record.finish(line("doi:1", "error", reason="all_tiers_exhausted", cause="login-wall", candidates=walls))
+        record.finish(line("doi:2", "error", reason="all_tiers_exhausted", cause="odd", candidates=walls[:1]))
+        record.finish(line("doi:3", "error", reason="all_tiers_exhausted"))
+        record.finish(line("doi:4", canonical_url="https://example.org/4.pdf", candidates=walls[1:]))
+    with Catalog(tmp_path / "manifest.sqlite") as catalog:
+        assert found(catalog, states=["failed"], hosts=[".example.org"]) == ["1", "2"]
+        assert found(catalog, hosts=["b.other.example"]) == ["1"], "a file that was had stands where it came from"
+        assert found(catalog, hosts=["b.other.example:8443"]) == ["1"]
+        assert found(catalog, hosts=["ample.org", "other.example"]) == []
+        assert {work["doc_id"]: work["host"] for work in catalog.each(Selection())} == {
+            "doi:1": "b.other.example:8443",
+            "doi:2": "a.example.org",
+            "doi:3": None,
+            "doi:4": "example.org",
+        }
+        by_host = {row["host"]: row["failed"] for row in catalog.stats("host")}
+        assert by_host == {"b.other.example:8443": 1, "a.example.org": 1, "unknown": 1, "example.org": 0}
+
+
+@pytest.mark.parametrize("candidates", ["", "[", "{}", "[1]", '["x"]', '[{"url": 5}]', '[{"reason": "x"}]'])
+def test_copies_that_somebody_else_wrote_are_no_hosts(tmp_path: Path, candidates: str) -> None:
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock(NOW)) as record:
+        record.finish(line("doi:1", "error", reason="timeout"))
+    with closing(sqlite3.connect(tmp_path / "manifest.sqlite")) as db, db:
+        db.execute("UPDATE manifests SET candidates = ?", (candidates,))
+    with Catalog(tmp_path / "manifest.sqlite") as catalog:
+        assert found(catalog, hosts=["x"]) == []
+        assert [work["host"] for work in catalog.each(Selection())] == [None]

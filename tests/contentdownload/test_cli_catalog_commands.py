@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import content_app
 from DocsToKG.ContentDownload.run_folder import RunFolder
+from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 
 A, B, C = "doi:10.1/a", "doi:10.1/b", "arxiv:2001.00001"
 BODIES = {A: b"%PDF-1.4 one", B: b"%PDF-1.4 two", C: b"%PDF-1.4 two"}
@@ -65,6 +66,12 @@ def test_filters_are_taken_with_commas_and_repeated(corpus: Corpus) -> None:
         ("query", "--state", "nice"),
         ("query", "--year", "soon"),
         ("query", "--since", "once"),
+        ("query", "--since", "2999-01-01"),
+        ("query", "--year", "2020-2010"),
+        ("query", "--sql", "SELECT nothing"),
+        ("query", "--sql", "SELECT 1; SELECT 2"),
+        ("export", "--out", "works.xyz"),
+        ("export", "--out", "my-bag"),
         ("query", "--sql", "SELECT 1", "--state", "failed"),
         ("query", "--limit", "0"),
         ("export", "--format", "parquet"),
@@ -112,7 +119,7 @@ def test_duplicates_are_told(corpus: Corpus) -> None:
 def test_verify_names_and_counts(corpus: Corpus) -> None:
     good = run("catalog", "verify", "--run", corpus.root)
     assert good.exit_code == 0
-    assert "2 files, 24 B hashed: 0 damaged" in good.stderr
+    assert "2 files, 24 B hashed: 0 damaged" in good.stdout
     corpus.damage(A)
     bad = run("catalog", "verify", "--run", corpus.root)
     assert bad.exit_code == 1
@@ -120,6 +127,7 @@ def test_verify_names_and_counts(corpus: Corpus) -> None:
     assert A in bad.stdout
     told = json.loads(run("catalog", "verify", "--run", corpus.root, "--json").stdout)
     assert told["ok"] is False
+    assert "parts" not in told
     assert not (corpus.root / "state" / "verify.json").exists()
 
 
@@ -242,3 +250,103 @@ def test_a_command_that_is_not_run_costs_nothing() -> None:
     code = f"import sys, {modules}; sys.exit(', '.join(name for name in {heavy!r} if name in sys.modules) or 0)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_folder_that_holds_no_run_is_refused_and_stays_empty(tmp_path: Path) -> None:
+    for words in (("takedown", A, "--reason", "x"), ("takedown", "undo", A), ("takedown", "list"), ("catalog", "gc")):
+        done = run(*words, "--run", tmp_path)
+        assert (done.exit_code, done.stdout) == (1, ""), words
+        assert "holds no record" in done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("text", ["nonsense", "abcdef123456", "123456", "x y"])
+def test_what_names_no_work_is_not_taken_down(corpus: Corpus, text: str) -> None:
+    done = run("takedown", text, "--reason", "x", "--run", corpus.root)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "names no work" in done.stderr
+    assert not (corpus.root / "takedowns.json").exists()
+
+
+def test_a_work_nobody_knows_is_refused_in_advance_with_a_warning(corpus: Corpus) -> None:
+    done = run("takedown", "10.9/never", "--reason", "x", "--run", corpus.root)
+    assert done.exit_code == 3
+    assert "Warning: this folder knows no such work, so nothing was removed" in done.stderr
+    assert run("takedown", "10.9/never", "--reason", "x", "--run", corpus.root).exit_code == 0, "it stands already"
+    told = run("takedown", "10.9/other", "--reason", "x", "--run", corpus.root, "--json")
+    assert (told.exit_code, json.loads(told.stdout)["known"]) == (3, False)
+
+
+def test_the_help_of_takedown_has_the_options_of_its_short_form() -> None:
+    shown = run("takedown", "--help").stdout
+    assert all(option in shown for option in ("--reason", "--run", "--ticket", "--json"))
+
+
+def test_the_results_tell_of_a_takedown_at_once(corpus: Corpus) -> None:
+    results = corpus.root / "results.csv"
+    others = [ResultRow(2, "b, too", B, "success", "PDF/b.pdf", None, "-"), ResultRow(4, "?", None, "invalid")]
+    rows = [ResultRow(1, "a", A, "success", "PDF/a.pdf"), ResultRow(3, "A", A, "duplicate", "PDF/a.pdf", "same")]
+    write_results(results, [rows[0], others[0], rows[1], others[1]])
+
+    def told() -> list[tuple[str, str, str]]:
+        with results.open(newline="") as file:
+            return [(row["outcome"], row["path"], row["reason"]) for row in csv.DictReader(file)]
+
+    assert run("takedown", A, "--reason", "asked", "--run", corpus.root).exit_code == 0
+    first, *rest = told()
+    assert first[:2] == ("skip", "")
+    assert first[2].startswith("taken-down: Taken down on 2")
+    assert rest == [("success", "PDF/b.pdf", ""), ("duplicate", "", "same"), ("invalid", "", "")]
+    assert run("takedown", "undo", A, "--run", corpus.root).exit_code == 0
+    assert told()[0] == ("pending", "", "may be had again; `content pull` fetches it")
+    results.write_text("my,own\ntable,here\n")
+    assert run("takedown", A, "--reason", "asked", "--run", corpus.root).exit_code == 3
+    assert results.read_text() == "my,own\ntable,here\n"
+
+
+def test_takedowns_are_counted_apart_from_filters(corpus: Corpus) -> None:
+    run("takedown", A, "--reason", "asked", "--run", corpus.root)
+    [told] = json.loads(run("catalog", "stats", "--run", corpus.root, "--json").stdout)
+    assert (told["taken_down"], told["left_out"], told["obtained"]) == (1, 0, 2)
+    [line] = json.loads(run("catalog", "show", A, "--run", corpus.root, "--json").stdout)["lines"][-1:]
+    assert (line["reason"], line["cause"]) == ("taken-down", "taken-down")
+
+
+def test_the_name_of_the_file_decides_on_the_form(corpus: Corpus, tmp_path: Path) -> None:
+    for name in ("w.parquet", "w.jsonl", "w.csv"):
+        assert run("catalog", "export", "--run", corpus.root, "--out", tmp_path / name).exit_code == 0
+    assert pyarrow.parquet.read_table(tmp_path / "w.parquet").num_rows == 3
+    assert len([json.loads(line) for line in (tmp_path / "w.jsonl").read_text().splitlines()]) == 3
+    assert run("catalog", "export", "--run", corpus.root, "--out", tmp_path / "w", "-f", "csv").exit_code == 0
+    assert (tmp_path / "w").read_bytes() == (tmp_path / "w.csv").read_bytes()
+
+
+def test_nothing_is_printed_of_a_record_that_is_not_there(tmp_path: Path) -> None:
+    done = run("catalog", "export", "--run", tmp_path / "nodir")
+    assert (done.exit_code, done.stdout) == (1, "")
+
+
+def test_lists_and_flags_are_shown_as_the_manifest_has_them(corpus: Corpus) -> None:
+    [told] = json.loads(run("catalog", "show", A, "--run", corpus.root, "--json").stdout)["lines"]
+    [line] = [
+        json.loads(text) for text in (corpus.root / "manifest.jsonl").read_text().splitlines() if f'"{A}"' in text
+    ]
+    names = ("fallback_chain", "hops", "candidates", "cache_hit", "is_guess")
+    assert {name: told[name] for name in names} == {name: line[name] for name in names}
+    assert isinstance(told["hops"], list)
+    assert told["cache_hit"] is False
+
+
+def test_a_table_for_a_pipe_breaks_no_word(corpus: Corpus) -> None:
+    program = [str(Path(sys.executable).parent / "content"), "catalog", "show", A, "--run", str(corpus.root)]
+    shown = subprocess.run(program, capture_output=True, text=True, timeout=60, env={"COLUMNS": "20"}).stdout
+    assert A in shown
+    assert corpus.digests[A] in shown
+
+
+@pytest.mark.parametrize("command", ["query", "stats", "export"])
+def test_a_name_that_no_work_carries_is_told(corpus: Corpus, command: str) -> None:
+    done = run("catalog", command, "--run", corpus.root, "--tier", "nosuch", "--source", "neither")
+    assert done.exit_code == 0
+    assert "--tier nosuch: none here; there are " in done.stderr
+    assert "--source neither: none here; there are " in done.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -97,8 +98,9 @@ def test_a_well_closed_record_needs_no_repair(folder: Path) -> None:
 def test_a_file_that_is_gone_is_made_again(folder: Path, name: str) -> None:
     before = contents(folder)
     (folder / name).unlink()
-    with record_in(folder):
-        pass
+    with record_in(folder) as record:
+        told = [str(repair) for repair in record.repairs]
+    assert told == [f"{name}: 8 missing lines added, the file was gone"]
     assert contents(folder) == before
 
 
@@ -218,3 +220,40 @@ def test_stale_snapshots_are_renewed_at_the_start(tmp_path: Path) -> None:
     record.finish(ManifestRecord(doc_id="doi:10.1/b", **success))
     record.close()
     assert "doi:10.1/b" in (copy / "index.json").read_text()
+
+
+SNAPSHOTS = ("last.csv", "index.json", "summary.json")
+
+
+@pytest.mark.parametrize("name", SNAPSHOTS)
+@pytest.mark.parametrize("kept", [None, 0, 0.5, 0.99])
+def test_a_snapshot_that_was_lost_or_cut_is_made_anew_and_told(tmp_path: Path, name: str, kept: float | None) -> None:
+    root = tmp_path / "run"
+    with record_in(root) as record:
+        for number in range(20):
+            file = {"sha256": f"{number:064x}", "path": f"{number}.pdf", "canonical_url": f"https://a.org/{number}"}
+            record.finish(ManifestRecord(doc_id=f"doi:10.1/{number}", outcome="success", **file))
+    whole = (root / name).read_bytes()
+    (root / name).unlink() if kept is None else (root / name).write_bytes(whole[: int(kept * len(whole))])
+    record = record_in(root)
+    record.open()
+    try:
+        how = "gone" if kept is None else "cut short or changed"
+        assert [str(repair) for repair in record.repairs] == [f"{name}: it was {how} and is written anew"]
+        assert (root / name).read_bytes() == whole
+    finally:
+        record.close()
+    with record_in(root) as record:
+        assert record.repairs == ()
+
+
+def test_snapshots_of_an_earlier_program_are_no_news(tmp_path: Path) -> None:
+    """It did not write down how long they are."""
+    with record_in(tmp_path) as record:
+        fill(record, range(2))
+    db = sqlite3.connect(tmp_path / "manifest.sqlite")
+    db.execute("UPDATE projections SET end_bytes = 0 WHERE name IN ('last.csv', 'index.json')")
+    db.commit()
+    db.close()
+    with record_in(tmp_path) as record:
+        assert record.repairs == ()

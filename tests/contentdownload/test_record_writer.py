@@ -667,3 +667,20 @@ def test_any_number_of_rows_goes_in_once_and_in_order(tmp_path: Path, count: int
     assert rows_of(tmp_path, held) == sorted((i,) for i in ids)
     urls = [row[0] for row in rows_of(tmp_path, "SELECT url FROM http_events ORDER BY id")]
     assert urls == [f"https://a.org/{number}" for number in range(count)]
+
+
+def test_tries_are_counted_on_when_a_work_is_done_again(tmp_path: Path) -> None:
+    """A job that is repeated counts its tries from one; the record tells which try of the work it was."""
+
+    def tries(run_id: str, *told: int) -> list[int]:
+        with RunTelemetry(tmp_path, run_id=run_id, config_hash="c", clock=ManualClock(TS)) as record:
+            for number in told:
+                record.finish(ManifestRecord(doc_id="doi:10.1/a", outcome="error", reason="timeout", attempt=number))
+                record.flush()
+        lines = [json.loads(line) for line in (tmp_path / "manifest.jsonl").read_text().splitlines()]
+        return [line["attempt"] for line in lines if line["run_id"] == run_id]
+
+    assert tries("r1", 1, 2) == [1, 2]
+    assert tries("r2", 3) == [3]  # the same job goes on
+    assert tries("r3", 1, 2) == [4, 5]  # it was queued anew
+    assert tries("r4", 1) == [6]

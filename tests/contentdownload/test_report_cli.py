@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.cli.catalog import catalog_app
 from DocsToKG.ContentDownload.cli.outcome import print_outcome, result_json
 from DocsToKG.ContentDownload.cli.report import report
-from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.errors import InputError, RecordError
 from DocsToKG.ContentDownload.runner.status import counted
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.results import ResultRow
@@ -105,7 +105,16 @@ def test_catalog_stats_are_grouped_for_people_and_programs(tmp_path: Path) -> No
     """CLI-11."""
     filled(tmp_path, failed=1)
     told = json.loads(run("catalog", "stats", "--run", tmp_path, "--format", "json", "--group-by", "tier").stdout)
-    counts = {"works": 10, "obtained": 9, "present": 0, "left_out": 0, "skipped_robots": 0, "failed": 1, "bytes": 0}
+    counts = {
+        "works": 10,
+        "obtained": 9,
+        "present": 0,
+        "left_out": 0,
+        "taken_down": 0,
+        "skipped_robots": 0,
+        "failed": 1,
+        "bytes": 0,
+    }
     assert told == [{"tier": "direct_oa", **counts}]
     by_path = run("catalog", "stats", "--db-path", tmp_path / "manifest.sqlite")
     assert by_path.exit_code == 0
@@ -128,7 +137,7 @@ def test_catalog_query_answers_and_says_when_it_cut(tmp_path: Path) -> None:
 def test_catalog_query_refuses_to_write(tmp_path: Path) -> None:
     shown = run("catalog", "query", "--run", filled(tmp_path, failed=1), "--sql", "DELETE FROM manifests")
     assert shown.exit_code == 1
-    assert isinstance(shown.exception, RecordError | SystemExit)
+    assert isinstance(shown.exception, InputError | SystemExit)
 
 
 def test_catalog_show_tells_of_one_work(tmp_path: Path) -> None:
@@ -183,17 +192,21 @@ def test_every_skip_is_worded_as_what_it_is(tmp_path: Path, capsys: pytest.Captu
         "robots: robots.txt of a.org forbids the file.",
         "filtered: Taken down on 2026-03-04 (asked by the author, ticket 7).",
         "filtered: Of 2 copies, 1 left out by your filters (the file of doi:10.1/q, taken down on 2026-03-04 (x)).",
+        "taken-down: Taken down on 2026-03-05 (asked).",
         "filtered: Left out by your filters: licence unknown.",
         "already-present",
         "not-modified",
         "a-new-word: whatever",
     )
     rows = [ResultRow(at, f"10.1/{at}", f"doi:10.1/{at}", "skip", None, why) for at, why in enumerate(reasons, 1)]
-    print_outcome(counted(rows, (), tmp_path, tmp_path), Figures())
+    result = counted(rows, (), tmp_path, tmp_path)
+    assert (result.left_out, result.taken_down, result.skipped) == (1, 3, 4)
+    assert result_json(result)["taken_down"] == 3
+    print_outcome(result, Figures())
     shown = {tuple(re.split(r"\s*│\s*|\s{2,}", line.strip(" │"))) for line in capsys.readouterr().out.splitlines()}
     told = dict(line for line in shown if len(line) == 2)
     assert told["skipped, as robots.txt forbids them"] == "1"
-    assert told["refused, as they were taken down here"] == "2"
+    assert told["refused, as they were taken down here"] == "3"
     assert told["left out by your filters"] == "1"
     assert told["skipped, as their files were there already"] == "1"
     assert told["skipped, as their files have not changed"] == "1"
@@ -344,3 +357,21 @@ def test_the_commands_import_nothing_heavy(module: str) -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert ran.stdout.strip() == "[]"
+
+
+def test_the_form_is_as_the_file_ends_or_as_it_is_told(tmp_path: Path) -> None:
+    root = filled(tmp_path / "run", failed=0)
+    assert json.loads(run("report", "--run", root, "--json").stdout)["obtained"] == 10
+    for words in (("--out", tmp_path / "r.xyz"), ("--out", tmp_path / "r"), ("--json", "--format", "md")):
+        assert run("report", "--run", root, *words).exit_code == 2, words
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run"]
+    made = run("report", "--run", root, "--out", tmp_path / "new" / "r.json")
+    assert json.loads((tmp_path / "new" / "r.json").read_text())["obtained"] == 10
+    assert "a folder that was made for it" in made.stderr
+
+
+def test_a_time_in_which_nothing_ended_is_told(tmp_path: Path) -> None:
+    filled(tmp_path, failed=0)
+    assert isinstance(run("report", "--run", tmp_path, "--since", "2999-01-01").exception, InputError)
+    told = run("report", "--run", tmp_path, "--since", "1h", "--no-gates")
+    assert "Nothing has ended here since 1h." in told.stderr

@@ -192,3 +192,12 @@ def test_a_work_that_was_taken_down_is_neither_obtained_nor_missed(tmp_path: Pat
         record.finish(ManifestRecord(doc_id="doi:1", outcome="skip", stage="takedown", cause="taken-down"))
     result = told(tmp_path)
     assert (result.attempted, result.obtained, result.taken_down) == (1, 1, 1)
+
+
+def test_a_work_that_was_tried_again_ends_once_in_the_course(tmp_path: Path) -> None:
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        for number in range(5):
+            record.finish(ManifestRecord(doc_id=f"doi:{number}", outcome="error", reason="x"))
+        for number in range(3):
+            record.finish(stored(f"doi:{number}"))
+    assert told(tmp_path).progress[-1][1] == 5

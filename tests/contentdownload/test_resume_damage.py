@@ -248,3 +248,16 @@ def test_a_database_that_turns_out_damaged_names_the_way_out(tmp_path: Path) -> 
     path.unlink()
     with record_in(tmp_path) as record:
         assert record.restored == 400
+
+
+def test_a_row_whose_end_is_lost_stands_as_far_as_it_is_known(closed: Path, tmp_path: Path) -> None:
+    """A long title goes on in another page; a file that is named before it was obtained all the same."""
+    whole = (closed / "manifest.sqlite").read_bytes()
+    for cut in range(len(whole) // 2 + 1, len(whole), PAGE * 2 + 300):
+        root = tmp_path / str(cut)
+        root.mkdir()
+        (root / "manifest.sqlite").write_bytes(whole[:cut])
+        before = ResumeController(root).completed_ids
+        with record_in(root):
+            pass
+        assert before <= obtained(root) <= TRUTH

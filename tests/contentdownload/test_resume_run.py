@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-from DocsToKG.ContentDownload.errors import InputError
+from DocsToKG.ContentDownload.errors import InputError, RecordError
+from DocsToKG.ContentDownload.run_folder import RunFolder
 from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.status import counted
@@ -47,6 +48,15 @@ def finished(
 def obtain(server: SandboxServer, make_config: MakeConfig, root: Path, works: list[str], **how: Any) -> RunResult:
     with DownloadRun(make_config(server, root)) as run:
         return run.process_artifacts(works, **how)
+
+
+def taken_up(server: SandboxServer, make_config: MakeConfig, root: Path) -> RunResult:
+    with DownloadRun(make_config(server, root)) as run:
+        run.take_up()
+        run.start()
+        run.wait()
+        run.stop()
+        return run.result()
 
 
 def catalog(root: Path) -> dict[str, list[tuple[Any, ...]]]:
@@ -142,6 +152,69 @@ def test_a_damaged_database_beside_its_ledger_costs_no_request(
     assert (result.successful, result.already) == (7, 7)
     assert calm_sandbox.counters()["requests"] == requests
     assert catalog(root) == catalog(finished)
+
+
+def test_a_lost_ledger_learns_from_the_record_how_works_ended(
+    finished: Path, calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    """What was obtained is held, what failed stays failed, and nobody is asked."""
+    root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    before, requests = (root / "results.csv").read_text(), calm_sandbox.counters()["requests"]
+    (root / "state" / "ledger.sqlite").unlink()
+    result = taken_up(calm_sandbox, make_config, root)
+    assert (result.successful, result.already, result.failed, result.pending) == (7, 7, 1, 0)
+    assert calm_sandbox.counters()["requests"] == requests
+    assert (root / "results.csv").read_text() == before
+
+
+def test_works_that_no_record_knows_are_obtained_again(
+    finished: Path, calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    before, stored = (root / "results.csv").read_text(), files(root)
+    for name in RECORDS:
+        (root / name).unlink()
+    result = taken_up(calm_sandbox, make_config, root)
+    assert (result.successful, result.already, result.failed) == (7, 0, 1)
+    assert (root / "results.csv").read_text() == before
+    assert files(root) == stored
+
+
+def test_what_failed_stays_failed_without_the_state_folder(
+    finished: Path, calm_sandbox: SandboxServer, make_config: MakeConfig, asked: list[str], tmp_path: Path
+) -> None:
+    """And is tried again when that is wanted."""
+    root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    requests = calm_sandbox.counters()["requests"]
+    shutil.rmtree(root / "state")
+    result = obtain(calm_sandbox, make_config, root, asked, retry_failed=False)
+    assert (result.successful, result.failed, calm_sandbox.counters()["requests"]) == (7, 1, requests)
+    result = obtain(calm_sandbox, make_config, root, asked)
+    assert (result.successful, result.failed) == (7, 1)
+    assert calm_sandbox.counters()["requests"] > requests
+
+
+def test_a_miss_that_was_temporary_is_tried_again_also_without_the_ledger(
+    finished: Path, calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    (root / "state" / "ledger.sqlite").unlink()
+    db = sqlite3.connect(root / "manifest.sqlite")
+    db.execute("UPDATE manifests SET explanation = 'Temporary: x could not be reached' WHERE status = 'error'")
+    db.commit()
+    db.close()
+    requests = calm_sandbox.counters()["requests"]
+    assert taken_up(calm_sandbox, make_config, root).failed == 1
+    assert calm_sandbox.counters()["requests"] > requests
+
+
+def test_a_folder_that_lost_its_state_names_the_way_on(finished: Path, tmp_path: Path) -> None:
+    root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    shutil.rmtree(root / "state")
+    with pytest.raises(RecordError, match="run the original `content pull` again"):
+        RunFolder(root).saved()
+    with pytest.raises(RecordError, match="is not the folder of a run"):
+        RunFolder(tmp_path).saved()
 
 
 def test_chosen_works_are_done_again(

@@ -15,6 +15,7 @@ from DocsToKG.ContentDownload.errors import DiskFull
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -103,6 +104,42 @@ def test_a_full_disk_ends_the_run_and_keeps_the_jobs(
     assert states(tmp_path) == {"queued": 6}
     with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
         assert run.process_artifacts(urls).complete
+
+
+def test_a_ledger_that_was_full_holds_nobody_up_afterwards(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FAIL-11: what could not be given back is free when there is room again, not when its lease runs out."""
+    urls = file_urls(calm_sandbox, 6)
+
+    def no_room(*_: object, **__: object) -> None:
+        raise LedgerError("database or disk is full")
+
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        run.enqueue(coerce_works(urls))
+        run._queue.ledger.lease(run._worker_id, len(urls), 600.0)
+        monkeypatch.setattr(run._queue.ledger.__class__, "release_worker", no_room)
+    monkeypatch.undo()
+    assert states(tmp_path) == {"in_progress": 6}
+    began = time.monotonic()
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        assert run.process_artifacts(urls).complete
+    assert time.monotonic() - began < 60  # a lease is longer
+
+
+def test_works_that_another_process_has_are_named_and_not_waited_for_beyond_patience(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    urls = file_urls(calm_sandbox, 3)
+    seen: list[str] = []
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+        run.enqueue(coerce_works(urls))
+        run._queue.ledger.lease("elsewhere", 2, 600.0)
+        run.start()
+        run.wait(lambda status: seen.extend(status.waits), patience_s=0.3, every_s=0.05)
+        run.stop()
+        assert run.result().pending == 2
+    assert any(words.startswith("another process that may have them until 20") for words in seen)
 
 
 class Busy(http.server.BaseHTTPRequestHandler):

@@ -291,7 +291,7 @@ def test_a_lost_list_is_made_anew_from_the_record(corpus: Corpus) -> None:
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"takedowns": [{"doc_id": 1}]}', '{"takedowns": 3}'])
 def test_a_list_that_cannot_be_read_lets_nothing_through(tmp_path: Path, text: str) -> None:
     (tmp_path / LIST).write_text(text)
-    with pytest.raises(RecordError, match="cannot be read"):
+    with pytest.raises(RecordError, match=r"cannot be read .* or move it away: the next run makes it anew"):
         Takedowns.read(tmp_path)
 
 
@@ -304,3 +304,12 @@ def test_a_record_of_before_learns_the_new_view(corpus: Corpus) -> None:
     with corpus.catalog() as catalog:
         rows = catalog.query("SELECT doc_id FROM catalog_entries WHERE status = 'ok' ORDER BY 1").rows
     assert rows == [(C,), (B,)]
+
+
+def test_each_address_of_a_work_is_listed_once(tmp_path: Path) -> None:
+    corpus = make_corpus(tmp_path, {A: BODIES[A]})
+    url = "https://host0.example.org/0.pdf"
+    with sqlite3.connect(corpus.database) as db:
+        db.execute("UPDATE manifests SET hops = ?", (json.dumps([{"url": url}, {"url": url}]),))
+    db.close()
+    assert removal_of(corpus).take_down(A, reason="asked").urls.count(url) == 1

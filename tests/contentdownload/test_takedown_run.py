@@ -67,11 +67,20 @@ def test_a_work_that_was_taken_down_stays_away(pulled: Command, tmp_path: Path) 
     by_address = pulled("pull", first["canonical_url"], "-c", config, "--out", "run", "--quiet", "--json")
     told = json.loads(by_address.stdout)
     assert [row["path"] for row in told["results"]] == [None], told
+    assert "your filters" not in told["results"][0]["reason"]
+    assert (told["taken_down"], told["left_out"]) == (1, 0)
     assert not list((tmp_path / "run" / "cas").rglob(first["sha256"][2:]))
     assert (tmp_path / "run" / second["path"]).exists()
     assert pulled("takedown", "undo", first["doc_id"], "--run", "run").returncode == 0
     assert pulled("pull", "ids.txt", "-c", config, "--out", "run", "--quiet").returncode == 0
     assert path.exists()
+
+
+@pytest.mark.slow
+def test_a_filter_that_fits_no_work_is_told(pulled: Command) -> None:
+    done = pulled("resume", "--run", "run", "--force", "--filter", "tier=nosuch", "--quiet")
+    assert "Works to be done again: 0" in done.stderr
+    assert "--tier nosuch: none here; there are " in done.stderr
 
 
 @pytest.mark.slow
@@ -95,7 +104,7 @@ def test_what_verify_finds_is_fetched_again(pulled: Command, tmp_path: Path) -> 
     assert json.loads(repaired.stdout)["not_repaired"] == []
     after = pulled("catalog", "verify", "--run", "run")
     assert after.returncode == 0, after.stdout
-    assert "0 damaged, 0 missing, 0 foreign" in after.stderr
+    assert "0 damaged, 0 missing, 0 foreign" in after.stdout
     now = {work["doc_id"]: work["path"] for work in works(pulled)}
     assert now == {work["doc_id"]: work["path"] for work in (first, second, third, fourth)}
 
@@ -119,7 +128,8 @@ def test_a_refused_work_costs_no_request(
         assert run.figures().requests == 0
     [row] = result.rows
     assert row.path is None
-    assert "Taken down on 2026-01-01 (asked)" in (row.reason or "")
+    assert row.reason == "taken-down: Taken down on 2026-01-01 (asked)."
+    assert (result.taken_down, result.left_out, result.complete) == (1, 0, True)
 
 
 def test_a_work_is_refused_when_another_name_of_it_is_learned(

@@ -70,3 +70,28 @@ def test_a_failed_freeing_leaves_the_file_for_the_next(path, ledger):
     assert (folder / "dead.lock").exists()
     assert free_dead(ledger) == 0
     assert not (folder / "dead.lock").exists()
+
+
+def test_leases_that_cannot_be_given_back_leave_the_file_behind(path, ledger, lease_one):
+    class Full:
+        def __init__(self) -> None:
+            self.path = path
+
+        def release_worker(self, worker_id: str) -> int:
+            raise LedgerError("disk full")
+
+    with Presence(path, "leaving") as here:
+        lease_one("leaving")
+        here.give_back(Full())
+    assert here.path.exists()
+    assert free_dead(ledger) == 1
+    assert ledger.stats()["queued"] == 1
+    assert not here.path.exists()
+
+
+def test_leases_that_are_given_back_leave_nothing(path, ledger, lease_one):
+    with Presence(path, "leaving") as here:
+        lease_one("leaving")
+        here.give_back(ledger)
+    assert ledger.stats()["queued"] == 1
+    assert not here.path.exists()

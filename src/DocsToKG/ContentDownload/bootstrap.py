@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, NullSink
 from DocsToKG.ContentDownload.api.types import DownloadPlan, SourceAttempt, WorkArtifact
-from DocsToKG.ContentDownload.catalog.files import LocalFiles
+from DocsToKG.ContentDownload.catalog.files import LocalFiles, StoredFiles
 from DocsToKG.ContentDownload.catalog.gates import judge_by
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.filters import Filters
@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.config.rules import (
     tier_plan,
 )
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
-from DocsToKG.ContentDownload.errors import ConfigError
+from DocsToKG.ContentDownload.errors import ConfigError, StorageError, TransientFailure
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
 from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
 from DocsToKG.ContentDownload.net.cache import open_entries
@@ -57,6 +57,7 @@ __all__ = [
     "build_pipeline_from_config",
     "database_path",
     "open_cache",
+    "open_files",
     "open_parts",
     "open_planning",
     "open_queue",
@@ -67,6 +68,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import RunResult
+    from DocsToKG.ContentDownload.storage.bucket import Bucket
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +93,11 @@ class Parts:
         found = self.catalog.find_download(work_id)
         if found is None:
             return None
-        path = self.store.at(found.path)
-        return path.is_file() and path.stat().st_size == (found.size_bytes or path.stat().st_size)
+        try:
+            size = self.store.size_of(found.path)
+        except TransientFailure as away:  # outside of a job there is nobody to come back later
+            raise StorageError(away.detail) from None
+        return size is not None and size == (found.size_bytes or size)
 
     def recorded_path(self, path: str | None) -> str | None:
         """A stored file as records name it: below the storage root."""
@@ -164,7 +169,7 @@ def open_parts(
 def open_planning(cfg: ContentDownloadConfig) -> Iterator[tuple[ResolverPipeline, Network]]:
     """A pipeline that only looks, and its way out: nothing is stored and nothing recorded."""
     clock = SystemClock()
-    store = LocalStore(Path(cfg.storage.root_dir), cas_enabled=cfg.storage.cas_enabled)
+    store = _new_store(cfg)
     with (
         closing(open_limits(cfg, clock)) as limits,
         open_network(cfg, store=store, attempts=NullSink(), clock=clock, limits=limits) as network,
@@ -251,9 +256,7 @@ def database_path(cfg: ContentDownloadConfig) -> Path:
 def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:
     """A backend that is configured and cannot be had stops the run; it is never silently replaced."""
     for key, chosen, available in (
-        ("storage.backend", cfg.storage.backend, "fs"),
         ("catalog.backend", cfg.catalog.backend, "sqlite"),
-        ("rate_limit.backend", cfg.rate_limit.backend, "local"),
         ("storage.layout", cfg.storage.layout, "policy_path"),
     ):
         if chosen != available:
@@ -269,6 +272,8 @@ def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Ite
         max_attempts=cfg.orchestrator.max_job_attempts,
         url=cfg.queue.url,
         listen_url=cfg.queue.listen_url,
+        signal=cfg.queue.signal,
+        signal_url=cfg.queue.signal_address,
     )
     try:
         yield queue
@@ -277,11 +282,39 @@ def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Ite
 
 
 def open_store(cfg: ContentDownloadConfig) -> LocalStore:
-    store = LocalStore(
-        Path(cfg.storage.root_dir), cas_enabled=cfg.storage.cas_enabled, min_free_bytes=cfg.storage.min_free_bytes
-    )
+    store = _new_store(cfg)
     store.prepare()
     return store
+
+
+def _new_store(cfg: ContentDownloadConfig) -> LocalStore:
+    folder, knobs = Path(cfg.storage.root_dir), cfg.storage
+    if knobs.backend == "fs":
+        return LocalStore(folder, cas_enabled=knobs.cas_enabled, min_free_bytes=knobs.min_free_bytes)
+    from DocsToKG.ContentDownload.storage.s3 import BucketStore
+
+    return BucketStore(
+        _bucket(cfg),
+        staging=folder,
+        staging_bytes=knobs.staging_bytes,
+        largest=2 * cfg.download.max_bytes,  # a file and what was wrapped in it
+        min_free_bytes=knobs.min_free_bytes,
+    )
+
+
+def open_files(cfg: ContentDownloadConfig, *, settled_s: float = 0.0) -> StoredFiles:
+    """The stored files, wherever they are; in a bucket only those that are at least `settled_s` old are listed."""
+    if cfg.storage.backend == "fs":
+        return LocalFiles(Path(cfg.storage.root_dir))
+    from DocsToKG.ContentDownload.upkeep.bucket_files import BucketFiles
+
+    return BucketFiles(_bucket(cfg), settled_s=settled_s)
+
+
+def _bucket(cfg: ContentDownloadConfig) -> Bucket:
+    from DocsToKG.ContentDownload.storage.bucket import Bucket
+
+    return Bucket(cfg.storage.s3_bucket or "", prefix=cfg.storage.s3_prefix)
 
 
 def open_removal(cfg: ContentDownloadConfig, *, clock: Clock) -> Removal:
@@ -299,7 +332,7 @@ def open_removal(cfg: ContentDownloadConfig, *, clock: Clock) -> Removal:
     return Removal(
         Path(cfg.telemetry.manifest_path).parent,
         database=database_path(cfg),
-        files=LocalFiles(Path(cfg.storage.root_dir)),
+        files=open_files(cfg),
         sinks=(*cfg.telemetry.sinks, "sqlite"),
         clock=clock,
         run_id=new_run_id(),
@@ -377,10 +410,14 @@ def _already(catalog: Catalog, store: LocalStore, work: WorkArtifact) -> HeldFil
     """A file that was stored and recorded, though the ledger was not told: adopted instead of fetched again."""
     found = catalog.find_download(work.work_id)
     if found is None:
+        damaged = catalog.find_damaged(work.work_id)
+        if damaged is not None:
+            store.drop_damaged(damaged.sha256, damaged.path)  # what is fetched can have its name
         return None
-    path = store.at(found.path)
-    if path.is_file() and path.stat().st_size != found.size_bytes:
+    size = store.size_of(found.path)
+    if size is not None and size != found.size_bytes:
         store.drop_damaged(found.sha256, found.path)
-    if not path.exists() and store.adopt(found.sha256, found.path) is None:
+        size = store.size_of(found.path)
+    if size is None and store.adopt(found.sha256, found.path) is None:
         return None
     return HeldFile(found.sha256, found.size_bytes or 0)

@@ -250,7 +250,7 @@ def finalize_candidate_download(
         _check_digests(plan, came, None if inner is None else proved)
         form = actual_form(form_of(plan), proved.file, formats=formats)
         if (why := barred(file.sha256, work.work_id)) is not None:
-            raise CandidateRejected(Reason.FILTERED, why, url=plan.url)
+            raise CandidateRejected(Reason.TAKEN_DOWN, why, url=plan.url)
         facts = prove(form, plan, work, proved, min_pdf_bytes=min_bytes)
         call.cancel.raise_if_cancelled()
         if not claim():

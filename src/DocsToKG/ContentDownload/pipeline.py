@@ -37,7 +37,7 @@ from DocsToKG.core.urls import host_key, index_url, mask_url
 
 T = TypeVar("T")
 
-_UNWANTED = frozenset({Reason.ROBOTS, Reason.FILTERED})
+_UNWANTED = frozenset({Reason.ROBOTS, Reason.FILTERED, Reason.TAKEN_DOWN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,9 +228,11 @@ def _already_there(work: WorkArtifact, held: HeldFile) -> DownloadOutcome:
 
 
 def _left_out(work: WorkArtifact, why: str) -> DownloadOutcome:
-    said = f"{why[:1].upper()}{why[1:]}." if why.startswith("taken down") else f"Left out by your filters: {why}."
-    meta = _work_meta(work) | {"cause": Reason.FILTERED, "explanation": said}
-    return DownloadOutcome(False, OutcomeClass.SKIP, reason=Reason.FILTERED, meta=meta)
+    is_taken_down = why.startswith("taken down")
+    reason = Reason.TAKEN_DOWN if is_taken_down else Reason.FILTERED
+    said = f"{why[:1].upper()}{why[1:]}." if is_taken_down else f"Left out by your filters: {why}."
+    meta = _work_meta(work) | {"cause": reason, "explanation": said}
+    return DownloadOutcome(False, OutcomeClass.SKIP, reason=reason, meta=meta)
 
 
 def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:

@@ -17,6 +17,7 @@ from typing import IO, Any, Self
 
 from DocsToKG.ContentDownload.errors import FolderInUse, RecordError, StorageError
 from DocsToKG.ContentDownload.inputs import InputLine
+from DocsToKG.ContentDownload.telemetry.folder import DATABASE, LAST, MANIFEST
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 
 _TEXT_CHARS = 500  # of an input line, enough to recognise it
@@ -122,6 +123,11 @@ class RunFolder:
         try:
             return SavedRun(**json.loads(self._settings.read_bytes()))
         except FileNotFoundError:
+            if any((self.root / name).is_file() for name in (DATABASE, MANIFEST, LAST)):
+                raise RecordError(
+                    f"{self._settings} is gone, and with it what was asked for and how: run the original "
+                    "`content pull` again; what it had obtained is known from the record and not fetched again"
+                ) from None
             raise RecordError(
                 f"{self.root} is not the folder of a run: it has no state/run.json; start one with `content pull --out`"
             ) from None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,12 +38,12 @@ from DocsToKG.ContentDownload.net.pace import BucketSpec
 from DocsToKG.ContentDownload.net.pauses import ARCHIVES, Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
 from DocsToKG.ContentDownload.net.refusals import Refusals
-from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.robots import Robots, Shelf
 from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, default_store_path, open_limit_store, space_of
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore
-from DocsToKG.core.breaker import BreakerSettings
+from DocsToKG.core.breaker import Breaker, BreakerSettings
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key
@@ -79,19 +79,24 @@ def open_network(
     cfg: ContentDownloadConfig, *, store: LocalStore, attempts: AttemptSink, clock: Clock, limits: Limits
 ) -> Iterator[Network]:
     rules = all_source_rules(cfg)
-    breakers = _breakers(cfg, attempts, clock)
     credentials = _credentials(rules)
     refusals = _refusals(cfg)
     agent = user_agent(cfg)
     silence_request_log()
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
-    shared: dict[str, Any] = {
-        "connections": Connections(cfg.http.max_connections),
-        "pauses": _pauses(cfg),
-        "breakers": breakers,
-    }
-    with closing(_http_stack(cfg, agent, credentials, store, clock)) as stack:
-        robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock, shared) if cfg.robots.enabled else None
+    with (
+        closing(_http_stack(cfg, agent, credentials, store, clock)) as stack,
+        _together(cfg, clock) as (make_breaker, shelf),
+    ):
+        breakers = _breakers(cfg, attempts, clock, make_breaker)
+        shared: dict[str, Any] = {
+            "connections": Connections(cfg.http.max_connections),
+            "pauses": _pauses(cfg),
+            "breakers": breakers,
+        }
+        robots = None
+        if cfg.robots.enabled:
+            robots = _robots(cfg, stack.http, limits, url_policy, attempts, clock, shelf, shared)
         clients = {
             name: RateRetryClient(
                 name,
@@ -114,6 +119,20 @@ def open_network(
         yield Network(limits, clients, breakers, stack.cache, robots, refusals)
 
 
+@contextmanager
+def _together(cfg: ContentDownloadConfig, clock: Clock) -> Iterator[tuple[Callable[..., Breaker], Shelf | None]]:
+    """How breakers are made and where robots.txt is kept: for this process, or for a fleet."""
+    if cfg.rate_limit.redis_url is None or cfg.rate_limit.backend != "redis":
+        yield Breaker, None
+        return
+    from DocsToKG.ContentDownload.net.fleet.breakers import FleetBreakers
+    from DocsToKG.ContentDownload.net.fleet.robots import FleetShelf
+
+    url, space = cfg.rate_limit.redis_url.get_secret_value(), space_of(cfg.http.connect_to)
+    with closing(FleetBreakers(url, clock=clock, space=space)) as fleet, closing(FleetShelf(url, space=space)) as shelf:
+        yield fleet.make, shelf
+
+
 def _robots(
     cfg: ContentDownloadConfig,
     http: Any,
@@ -121,6 +140,7 @@ def _robots(
     url_policy: UrlPolicy,
     attempts: AttemptSink,
     clock: Clock,
+    shelf: Shelf | None,
     shared: Mapping[str, Any],
 ) -> Robots:
     return Robots(
@@ -133,6 +153,7 @@ def _robots(
         keep_s=cfg.robots.ttl_seconds,
         deny_s=cfg.robots.unreachable_seconds,
         exempt=cfg.robots.exempt,
+        shelf=shelf,
         **shared,
     )
 
@@ -152,7 +173,9 @@ def _refusals(cfg: ContentDownloadConfig) -> Refusals:
     return Refusals([host for host, rule in hosts.items() if rule.stop_on_403], others=default.stop_on_403)
 
 
-def _breakers(cfg: ContentDownloadConfig, attempts: AttemptSink, clock: Clock) -> Breakers | None:
+def _breakers(
+    cfg: ContentDownloadConfig, attempts: AttemptSink, clock: Clock, make: Callable[..., Breaker]
+) -> Breakers | None:
     knobs = cfg.breakers
     if not knobs.enabled:
         return None
@@ -164,7 +187,7 @@ def _breakers(cfg: ContentDownloadConfig, attempts: AttemptSink, clock: Clock) -
         longest_open_s=knobs.max_open_seconds,
         test_count=knobs.half_open_tests,
     )
-    return Breakers(clock=clock, settings=settings, sink=attempts)
+    return Breakers(clock=clock, settings=settings, sink=attempts, make=make)
 
 
 def _http_stack(
@@ -242,11 +265,28 @@ def open_limits(cfg: ContentDownloadConfig, clock: Clock) -> Limits:
 
 def _limit_store(cfg: ContentDownloadConfig, clock: Clock) -> tuple[LimitStore, str | None]:
     """Where limits are counted, and what a reader of the summary must know about it."""
+    if cfg.rate_limit.backend == "redis" and cfg.rate_limit.redis_url is not None:
+        return _fleet_store(cfg, clock, cfg.rate_limit.redis_url.get_secret_value()), None
     if not cfg.limits.shared:
         return MemoryStore(), "limits held for this process only: limits.shared is off"
     given = cfg.limits.store_path
     path = Path(given).expanduser() if given else default_store_path(os.environ)
     return open_limit_store(path, clock=clock, space=space_of(cfg.http.connect_to))
+
+
+def _fleet_store(cfg: ContentDownloadConfig, clock: Clock, url: str) -> LimitStore:
+    from DocsToKG.ContentDownload.net.fleet.intervals import quiet_times
+    from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
+
+    default, hosts = host_rules(cfg)
+    quiet_s = quiet_times(
+        default_host=_host_limit(default),
+        hosts={host: _host_limit(rule) for host, rule in hosts.items()},
+        groups={pattern: _host_limit(rule) for pattern, rule in group_rules(cfg).items()},
+        sources={name: _pace(rule.pace) for name, rule in all_source_rules(cfg).items()},
+        factor=cfg.limits.rate_factor,
+    )
+    return FleetStore(url, clock=clock, space=space_of(cfg.http.connect_to), interval_s=quiet_s)
 
 
 def _host_limit(rule: HostRules) -> HostLimit:

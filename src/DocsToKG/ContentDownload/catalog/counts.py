@@ -220,8 +220,12 @@ def rerun(db: sqlite3.Connection, scope: Scope) -> tuple[str, int] | None:
     return (str(found[0]), int(found[1])) if found else None
 
 
+_PASSED = "SELECT COUNT(*) FROM temp.passed WHERE id > ? AND id <= ?"
+
+
 def progress(db: sqlite3.Connection, scope: Scope) -> list[tuple[str, int]]:
-    """When how many lines had been written: some moments from first to last. Lines stand in the order of time."""
+    """When how many works had ended: some moments from first to last. Lines stand in the order of time; a work counts
+    with the line that decides about it. After `note_overtaken`."""
     # One end at a time: both at once would read the whole index.
     where = scope.where("created_at")
     first, last = (
@@ -238,9 +242,13 @@ def progress(db: sqlite3.Connection, scope: Scope) -> list[tuple[str, int]]:
         return []
     places = sorted({first + (last - first) * step // _POINTS for step in range(_POINTS + 1)})
     found = []
+    passed, before = 0, first - 1
     for place in places:
         row = db.execute("SELECT created_at FROM manifests WHERE id >= ? ORDER BY id LIMIT 1", (place,)).fetchone()
-        found.append((str(row[0]), 1 + round((place - first) / max(1, last - first) * (count - 1))))
+        lines = 1 + round((place - first) / max(1, last - first) * (count - 1))
+        passed += int(db.execute(_PASSED, (before, place)).fetchone()[0])
+        before = place
+        found.append((str(row[0]), max(0, lines - passed)))
     return found
 
 

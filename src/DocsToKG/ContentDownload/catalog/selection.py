@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from DocsToKG.ContentDownload.api.licences import family, spdx
 from DocsToKG.ContentDownload.config.filters import VERSIONS, year_range
 from DocsToKG.ContentDownload.errors import InputError
@@ -28,10 +30,15 @@ STATE = f"""CASE WHEN stage = '{TAKEDOWN_STAGE}' AND cause = '{TAKEN_DOWN}' THEN
      WHEN status = 'ok' THEN 'obtained'
      WHEN status = 'skipped' AND reason IN ('already-present', 'not-modified') THEN 'present'
      WHEN status = 'skipped' AND reason = 'filtered' THEN 'left-out'
+     WHEN status = 'skipped' AND reason = 'taken-down' THEN 'taken-down'
      WHEN status = 'skipped' AND reason = 'robots' THEN 'robots' ELSE 'failed' END"""
-_PLACE = "COALESCE(canonical_url, url)"
-_REST = f"SUBSTR({_PLACE}, INSTR({_PLACE}, '://') + 3)"
-HOST = f"LOWER(SUBSTR({_REST}, 1, INSTR({_REST} || '/', '/') - 1))"
+_ADDRESS = "COALESCE(canonical_url, url)"
+_REST = f"SUBSTR({_ADDRESS}, INSTR({_ADDRESS}, '://') + 3)"
+_FILE_HOST = f"LOWER(SUBSTR({_REST}, 1, INSTR({_REST} || '/', '/') - 1))"
+# A miss has no address of its own; its copies have. Needs the functions of `add_functions`.
+HOST = f"CASE WHEN {_ADDRESS} IS NULL THEN host_of_copies(candidates, cause) ELSE {_FILE_HOST} END"
+_AT_HOST = f"""CASE WHEN {_ADDRESS} IS NULL THEN copies_at(?, candidates)
+     ELSE {_FILE_HOST} = ? OR {_FILE_HOST} LIKE ? ESCAPE '\\' END"""
 LICENCE = "COALESCE(license, license_raw)"
 _DAY = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")
@@ -70,8 +77,7 @@ class Selection:
             yield _one_of(f"({STATE})", self.states), list(self.states)
         if self.hosts:
             # `.example.org` stands for the host and everything below it.
-            tests = [f"{HOST} = ? OR {HOST} LIKE ? ESCAPE '\\'" for _ in self.hosts]
-            yield " OR ".join(tests), [value for host in self.hosts for value in _host_values(host)]
+            yield " OR ".join([_AT_HOST] * len(self.hosts)), [v for host in self.hosts for v in _host_values(host)]
         if self.licences:
             yield " OR ".join(["licence_fits(?, " + LICENCE + ")"] * len(self.licences)), list(self.licences)
         if self.years is not None:
@@ -108,6 +114,9 @@ def read_selection(
         years = year_range(year) if year is not None else None
     except ValueError as error:
         raise InputError(str(error)) from None
+    begin = _moment(since, now, after=False) if since else None
+    if begin is not None and now > 0 and begin > utc_iso(now):
+        raise InputError(f"{str(since)[:40]!r} has not come yet; name a time that is past")
     return Selection(
         sources=tuple(sources),
         tiers=tuple(tiers),
@@ -116,7 +125,7 @@ def read_selection(
         licences=tuple(licences),
         versions=tuple(_version(name) for name in versions),
         states=tuple(_state(name) for name in states),
-        since=_moment(since, now, after=False) if since else None,
+        since=begin,
         until=_moment(until, now, after=True) if until else None,
         text=text or None,
         run_id=run_id,
@@ -126,6 +135,35 @@ def read_selection(
 def add_functions(db: sqlite3.Connection) -> None:
     """What SQL alone cannot judge."""
     db.create_function("licence_fits", 2, _fits, deterministic=True)
+    db.create_function("host_of_copies", 2, _host_of_copies, deterministic=True)
+    db.create_function("copies_at", 2, _copies_at, deterministic=True)
+
+
+def _host_of_copies(candidates: str | None, cause: str | None) -> str | None:
+    """Where the copy stands that decided about a miss: the first that failed for this cause, else the first."""
+    copies = _copies(candidates)
+    return next((host for host, reason in copies if reason == cause), copies[0][0] if copies else None)
+
+
+def _copies_at(wanted: str, candidates: str | None) -> bool:
+    """Whether a copy of a work that was missed stands at the host."""
+    hosts = [host for host, _ in _copies(candidates)]
+    if wanted.startswith("."):
+        return any(f".{host}".endswith(wanted) for host in hosts)
+    return any(host == wanted or host.startswith(f"{wanted}:") for host in hosts)
+
+
+def _copies(candidates: str | None) -> list[tuple[str, str | None]]:
+    """Host and reason of every copy that was no good."""
+    try:
+        found = orjson.loads(candidates or "[]")
+        return [(_host(copy["url"]), copy.get("reason")) for copy in found if copy.get("url")]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return []  # a line that somebody else wrote
+
+
+def _host(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].lower()
 
 
 @lru_cache(maxsize=4096)
@@ -143,10 +181,10 @@ def _one_of(column: str, words: tuple[str, ...]) -> str:
     return f"{column} IN ({', '.join('?' * len(words))})"
 
 
-def _host_values(host: str) -> tuple[str, str]:
+def _host_values(host: str) -> tuple[str, str, str]:
     if host.startswith("."):
-        return host[1:], f"%{_escaped(host)}"
-    return host, f"{_escaped(host)}:%"  # with any port
+        return host, host[1:], f"%{_escaped(host)}"
+    return host, host, f"{_escaped(host)}:%"  # with any port
 
 
 def _escaped(text: str) -> str:

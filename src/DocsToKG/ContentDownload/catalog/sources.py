@@ -18,7 +18,7 @@ from DocsToKG.ContentDownload.catalog.counts import Scope, in_parts
 _TRIED = "source, outcome, stage, http_status, reason, COUNT(*)"
 _FAILED = frozenset({"retryable", "timeout", "error", "nonretryable"})
 # The owner's rule and our own budget are no fault of a source.
-_NO_FAULT = frozenset({"robots", "budget_exhausted", "filtered"})
+_NO_FAULT = frozenset({"robots", "budget_exhausted", "filtered", "taken-down"})
 _LACKS = ("missing_key", "missing_email")
 _STATUS = re.compile(r"\b[45]\d\d\b")
 _FEWEST_ERRORS = 3

@@ -7,6 +7,7 @@ Promises: nothing asked here can change the record, and no question runs without
 from __future__ import annotations
 
 import contextlib
+import json
 import sqlite3
 import threading
 import time
@@ -30,6 +31,13 @@ _VALUE_CAP = 16 << 20
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE},
 )
+_ENDS = """
+SELECT doc_id, outcome, reason, cause, explanation FROM manifests m
+ WHERE id IN (SELECT MAX(id) FROM manifests WHERE doc_id IN (SELECT value FROM json_each(?)) GROUP BY doc_id)
+   AND status IN ('error', 'skipped') AND stage <> 'takedown'
+   AND reason NOT IN ('already-present', 'not-modified', 'worker-exception')
+   AND NOT EXISTS (SELECT 1 FROM downloads d WHERE d.doc_id = m.doc_id)
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +137,23 @@ class Catalog:
                 raise RecordError(f"{self.db_path} cannot be read: {error}") from error
 
     def files(self, prefix: str = "") -> Iterator[Download]:
-        """The files on record, in the order of their digests; `prefix` is how the digests begin."""
+        """The files that stand for works, in the order of their digests; `prefix` is how the digests begin."""
+        wanted = f"sha256 >= ? AND sha256 < ? AND {sharing.STANDS} ORDER BY sha256, doc_id"
+        return self._each_file(wanted, (prefix, f"{prefix}g"))
+
+    def earlier_names(self, doc_id: str | None = None) -> list[tuple[str, str]]:
+        """Digest and readable name of files that stood for a work and do so no more; of one work, or of all."""
+        with self._reading() as db:
+            return list(sharing.earlier_names(db, doc_id))
+
+    def damaged(self) -> Iterator[Download]:
+        """The files that stand for works and were found damaged or missing."""
+        return self._each_file(f"corrupt AND {sharing.STANDS} ORDER BY +sha256, doc_id")
+
+    def _each_file(self, wanted: str, values: Sequence[Any] = ()) -> Iterator[Download]:
         with contextlib.closing(self._open()) as db:
             try:
-                cursor = db.execute(
-                    f"SELECT {_DOWNLOAD} FROM downloads WHERE sha256 >= ? AND sha256 < ? ORDER BY sha256, doc_id",
-                    (prefix, f"{prefix}g"),
-                )
+                cursor = db.execute(f"SELECT {_DOWNLOAD} FROM downloads WHERE {wanted}", values)
                 while rows := cursor.fetchmany(_FETCH):
                     yield from (Download(*row) for row in rows)
             except sqlite3.Error as error:
@@ -156,9 +174,14 @@ class Catalog:
         rows = self._ask("SELECT run_id, started_at, finished_at FROM run_summary")
         return {row["run_id"]: (row["started_at"], row["finished_at"]) for row in rows}
 
+    def ends_without_file(self, doc_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """The last line of each of these works that ended without a file and has none from before."""
+        return self._ask(_ENDS, (json.dumps(doc_ids),))
+
     def holders(self, sha256: str) -> list[Download]:
         """The works that a file stands for."""
-        found = self._ask(f"SELECT {_DOWNLOAD} FROM downloads WHERE sha256 = ? ORDER BY doc_id", (sha256,))
+        wanted = f"sha256 = ? AND {sharing.STANDS} ORDER BY doc_id"
+        found = self._ask(f"SELECT {_DOWNLOAD} FROM downloads WHERE {wanted}", (sha256,))
         return [Download(**row) for row in found]
 
     def duplicates(self, *, limit: int = 50) -> tuple[dict[str, int], list[dict[str, Any]]]:
@@ -205,12 +228,22 @@ class Catalog:
         )
 
     def find_download(self, doc_id: str) -> Download | None:
-        """The latest file of a work that is not known to be corrupt."""
-        found = self._ask(
-            f"SELECT {_DOWNLOAD} FROM downloads WHERE doc_id = ? AND NOT corrupt ORDER BY manifest_id DESC LIMIT 1",
-            (doc_id,),
-        )
-        return Download(**found[0]) if found else None
+        """The file that stands for a work, unless it is known to be damaged or missing."""
+        found = self._standing(doc_id)
+        return found[0] if found is not None and not found[1] else None
+
+    def find_damaged(self, doc_id: str) -> Download | None:
+        """The file that stands for a work, when it is known to be damaged or missing."""
+        found = self._standing(doc_id)
+        return found[0] if found is not None and found[1] else None
+
+    def _standing(self, doc_id: str) -> tuple[Download, bool] | None:
+        latest = "WHERE doc_id = ? ORDER BY manifest_id DESC LIMIT 1"
+        found = self._ask(f"SELECT {_DOWNLOAD}, corrupt FROM downloads {latest}", (doc_id,))
+        if not found:
+            return None
+        is_damaged = bool(found[0].pop("corrupt"))
+        return Download(**found[0]), is_damaged
 
     def has_download(self, doc_id: str) -> bool:
         return self.find_download(doc_id) is not None

@@ -19,6 +19,7 @@ from typing import Any
 from DocsToKG.ContentDownload.catalog import counts
 from DocsToKG.ContentDownload.catalog.counts import Scope
 from DocsToKG.ContentDownload.catalog.gates import Gate, gates
+from DocsToKG.ContentDownload.catalog.sharing import STANDS
 from DocsToKG.ContentDownload.catalog.sources import (
     SourceFigures,
     count_files,
@@ -48,7 +49,8 @@ SELECT run_id, started_at, finished_at,
   FROM run_summary s WHERE (:run_id IS NULL OR run_id = :run_id)
    AND (:since IS NULL OR COALESCE(finished_at, '9') >= :since) ORDER BY started_at
 """
-_CORRUPT = "SELECT COUNT(*) FROM downloads WHERE corrupt AND (:run_id IS NULL OR run_id = :run_id)"
+_CORRUPT = f"""SELECT COUNT(DISTINCT sha256) FROM downloads
+  WHERE corrupt AND (:run_id IS NULL OR run_id = :run_id) AND {STANDS}"""
 _MOST_RUNS = 50
 
 
@@ -93,7 +95,7 @@ class Figures:
     ratio_429: float | None = None
     retry_after: int = 0  # answers that said when to come back
     retry_after_broken: int = 0  # requests that went out before that moment
-    cache_hits: int = 0
+    cache_hits: int = 0  # those that a host confirmed among them
     revalidated: int = 0
     cache_hit_ratio: float | None = None
     rerun_id: str | None = None  # the latest run that obtained works again
@@ -280,10 +282,10 @@ def _fill_exchanges(result: Figures, hosts: dict[str, _HostSums]) -> None:
         result.by_host[host] = {**seen, "cache_hits": hits, "waited_s": 0.0}
     result.requests = sum(sums.requests for sums in hosts.values())
     result.http_429 = sum(sums.http_429 for sums in hosts.values())
-    result.cache_hits = sum(sums.cache_hits for sums in hosts.values())
     result.revalidated = sum(sums.revalidated for sums in hosts.values())
+    result.cache_hits = sum(sums.cache_hits for sums in hosts.values()) + result.revalidated
     result.ratio_429 = _ratio(result.http_429, result.requests)
-    hits, answers = result.cache_hits + result.revalidated, sum(sums.answers for sums in hosts.values())
+    hits, answers = result.cache_hits, sum(sums.answers for sums in hosts.values())
     # A record that was cut off can hold a line of the cache without the one it belongs to.
     result.cache_hit_ratio = _ratio(hits, max(hits, answers))
 

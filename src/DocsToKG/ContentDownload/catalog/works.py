@@ -64,8 +64,8 @@ SELECT m.id FROM manifests m JOIN (
     FROM ({_SEVERAL}) d JOIN manifests n ON n.doc_id = d.doc_id GROUP BY n.doc_id) ON m.doc_id = doc AND m.id <> fate
 """
 _FETCH = 1_000
-_COUNTED = ("works", "obtained", "present", "left_out", "skipped_robots", "failed", "bytes")
-_PLACE_OF = {"obtained": 1, "present": 2, "left-out": 3, "taken-down": 3, "robots": 4, "failed": 5}
+_COUNTED = ("works", "obtained", "present", "left_out", "taken_down", "skipped_robots", "failed", "bytes")
+_PLACE_OF = {"obtained": 1, "present": 2, "left-out": 3, "taken-down": 4, "robots": 5, "failed": 6}
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ A command parses, calls, prints. Machine output goes to standard output, message
 
 from __future__ import annotations
 
+import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -33,6 +34,8 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     folder_settings,
     names_for,
     open_catalog,
+    place_of_files,
+    tell_unknown,
 )
 from DocsToKG.ContentDownload.cli.group import CommandGroup
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
@@ -89,6 +92,8 @@ def stats(
     wanted = chosen(source, tier, host, year, licence, version, state, since, until, text, run_id)
     with open_catalog(run, db_path) as catalog:
         rows = catalog.stats(group_by.value if group_by else None, wanted)
+        if not any(row["works"] for row in rows):
+            tell_unknown(catalog, wanted)
     if as_json or format is OutputFormat.JSON:
         typer.echo(json_text(rows))
     else:
@@ -143,7 +148,10 @@ def query(
         _ask(run, db_path, sql, limit or 1_000, wants_json)
         return
     with open_catalog(run, db_path) as catalog:
-        page = catalog.page(chosen(*given), after=after, limit=limit or 50)
+        wanted = chosen(*given)
+        page = catalog.page(wanted, after=after, limit=limit or 50)
+        if not page.works:
+            tell_unknown(catalog, wanted)
     if wants_json:
         typer.echo(json_text({"works": page.works, "after": page.after}))
         return
@@ -154,8 +162,14 @@ def query(
 
 
 def _ask(run: Path, db_path: Path | None, sql: str, limit: int, as_json: bool) -> None:
+    from DocsToKG.ContentDownload.errors import InputError, RecordError
+
     with open_catalog(run, db_path) as catalog:
-        result = catalog.query(sql, max_rows=limit)
+        catalog.runs()  # a record that cannot be read is no fault of the question
+        try:
+            result = catalog.query(sql, max_rows=limit)
+        except RecordError as error:
+            raise InputError(str(error)) from error
     if as_json:
         typer.echo(json_text([dict(zip(result.columns, row, strict=True)) for row in result.rows]))
     else:
@@ -180,7 +194,7 @@ def show(
         raise typer.Exit(1)
     parts = {name: getattr(history, name) for name in ("lines", "downloads", "sources", "attempts")}
     if as_json or format is OutputFormat.JSON:
-        typer.echo(json_text(parts))
+        typer.echo(json_text({name: [_plain(row) for row in rows] for name, rows in parts.items()}))
         return
     for name, (columns, below) in _SHOWN.items():
         rows = parts[name]
@@ -204,13 +218,16 @@ def where(
     """
     with open_catalog(run) as catalog:
         found = next((files for name in names_for(key) if (files := catalog.find_files(name))), [])
-    root = Path(folder_settings(run).storage.root_dir).resolve()
+    from DocsToKG.ContentDownload.bootstrap import open_files
+
+    cfg = folder_settings(run)
+    root, store = place_of_files(cfg), open_files(cfg)
     places = [
         {
             "doc_id": file.doc_id,
-            "path": str(root / file.path),
+            "path": f"{root}/{file.path}",
             "sha256": file.sha256,
-            "exists": (root / file.path).is_file(),
+            "exists": store.exists(file.path),
         }
         for file in found
     ]
@@ -223,6 +240,8 @@ def where(
     raise typer.Exit(0 if places and all(place["exists"] for place in places) else 1)
 
 
+_FLAGS = frozenset({"cache_hit", "is_guess", "is_retracted", "from_cache", "revalidated", "corrupt"})
+_LISTS = frozenset({"fallback_chain", "hops", "candidates"})
 # What is shown of each part, and the column that is too long for a table.
 _SHOWN: dict[str, tuple[tuple[str, ...], str | None]] = {
     "lines": (("created_at", "doc_id", "status", "reason", "resolver", "tier", "path"), "path"),
@@ -230,6 +249,22 @@ _SHOWN: dict[str, tuple[tuple[str, ...], str | None]] = {
     "sources": (("ts", "tier", "source", "outcome", "reason", "elapsed_ms"), None),
     "attempts": (("ts", "resolver", "verb", "status", "http_status", "reason", "url"), "url"),
 }
+
+
+def _plain(row: dict[str, Any]) -> dict[str, Any]:
+    """A row of the database with lists and flags as `manifest.jsonl` has them."""
+    return {name: _value(name, value) for name, value in row.items()}
+
+
+def _value(name: str, value: Any) -> Any:
+    if name in _FLAGS and isinstance(value, int):
+        return bool(value)
+    if name not in _LISTS or not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value  # somebody edited the record
 
 
 def _cell(column: str, value: Any) -> Any:

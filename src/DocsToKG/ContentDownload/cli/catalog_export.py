@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from enum import StrEnum
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +30,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     folder_settings,
     open_catalog,
     size_text,
+    tell_unknown,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.tables import printable
@@ -46,14 +48,26 @@ class ExportFormat(StrEnum):
     RO_CRATE = "ro-crate"
 
 
+_ENDINGS = {
+    ".csv": ExportFormat.CSV,
+    ".jsonl": ExportFormat.JSONL,
+    ".ndjson": ExportFormat.JSONL,
+    ".parquet": ExportFormat.PARQUET,
+}
 _WITH_FILES = (ExportFormat.BAGIT, ExportFormat.RO_CRATE)
 
 
 def export(
     run: RunOption = Path("."),
     format: Annotated[
-        ExportFormat, typer.Option("--format", "-f", help="csv, jsonl, parquet: a table. bagit, ro-crate: with files.")
-    ] = ExportFormat.CSV,
+        ExportFormat | None,
+        typer.Option(
+            "--format",
+            "-f",
+            help="csv, jsonl, parquet: a table. bagit, ro-crate: with files. Default: as --out ends, else csv.",
+            show_default=False,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -89,20 +103,41 @@ def export(
     from DocsToKG.ContentDownload.catalog.selection import STATES
     from DocsToKG.ContentDownload.export.rows import rows
 
+    to_stdout = out is None or str(out) == "-"
+    format = format or (ExportFormat.CSV if to_stdout or out is None else _ending(out))
     if format in _WITH_FILES and state not in (None, ["obtained"]):
         raise typer.BadParameter("a package holds files, so --state is obtained here", param_hint="--state")
-    to_stdout = out is None or str(out) == "-"
     if to_stdout and format not in (ExportFormat.CSV, ExportFormat.JSONL):
         raise typer.BadParameter(f"{format.value} needs a place; name it with --out", param_hint="--out")
     states = [*STATES] if state == ["any"] else state or ["obtained"]
     wanted = chosen(source, tier, host, year, licence, version, states, since, until, text, run_id)
     with open_catalog(run) as catalog:
-        works = rows(catalog.each(wanted))
+        works = _begun(rows(catalog.each(wanted)))
         if format in _WITH_FILES:
             assert out is not None
             raise typer.Exit(_package(catalog, works, format, run, out))
         count = _table(works, format, None if to_stdout else out)
+        if not count:
+            tell_unknown(catalog, wanted)
     typer.echo(f"{count} works exported{'' if to_stdout else f' to {printable(out)}'}.", err=True)
+
+
+def _ending(out: Path) -> ExportFormat:
+    """The form that the name of a file asks for."""
+    found = _ENDINGS.get(out.suffix.lower())
+    if found is None:
+        names = ", ".join(_ENDINGS)
+        raise typer.BadParameter(
+            f"{printable(out)} does not say which form is meant (by {names}); name it with --format",
+            param_hint="--out",
+        )
+    return found
+
+
+def _begun(works: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """The same works, after the first was had: a record that cannot be read is told before anything is written."""
+    first = list(islice(works, 1))
+    return chain(first, works)
 
 
 def _table(works: Iterable[dict[str, Any]], format: ExportFormat, out: Path | None) -> int:
@@ -119,12 +154,12 @@ def _table(works: Iterable[dict[str, Any]], format: ExportFormat, out: Path | No
 def _package(catalog: Catalog, works: Iterable[dict[str, Any]], format: ExportFormat, run: Path, out: Path) -> ExitCode:
     from importlib.metadata import version
 
-    from DocsToKG.ContentDownload.catalog.files import LocalFiles
+    from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.export.bagit import write_bag
     from DocsToKG.ContentDownload.export.ro_crate import write_crate
     from DocsToKG.core.clock import utc_iso
 
-    files = LocalFiles(Path(folder_settings(run).storage.root_dir))
+    files = open_files(folder_settings(run))
     now, number = utc_iso(time.time()), version("docstokg")
     if format is ExportFormat.BAGIT:
         copied = write_bag(works, files, out, day=now[:10], made_by=f"DocsToKG {number}")

@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_open import JsonOption, RunOption, folder_settings, open_catalog, size_text
+from DocsToKG.ContentDownload.cli.catalog_open import (
+    JsonOption,
+    RunOption,
+    folder_settings,
+    open_catalog,
+    place_of_files,
+    size_text,
+)
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
@@ -20,6 +27,7 @@ if TYPE_CHECKING:
 
 _SAY_EVERY_S = 2.0
 _SHOWN = 50
+_SETTLED_S = 3600.0
 
 
 def verify(
@@ -45,6 +53,7 @@ def verify(
     """
     cfg = folder_settings(run)
     findings = _check(cfg, run, threads or os.cpu_count() or 2, afresh=afresh, quiet=quiet)
+    _note(run, findings)
     lost = _repair(run, findings.works, quiet=quiet) if repair and findings.works else None
     _show(findings, lost, as_json)
     if lost is None:
@@ -63,26 +72,31 @@ def gc(
 ) -> None:
     """Show the objects of the store that no record names, and remove them with --delete.
 
+    A file whose work was obtained again with other bytes is one of them.
+
     Examples:
 
       content catalog gc --run my-corpus
 
       content catalog gc --run my-corpus --delete
     """
-    from DocsToKG.ContentDownload.catalog.files import LocalFiles
+    from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.run_folder import RunFolder
-    from DocsToKG.ContentDownload.upkeep.verifying import unnamed
+    from DocsToKG.ContentDownload.upkeep.verifying import superseded_names, unnamed
 
     cfg = folder_settings(run)
-    root = Path(cfg.storage.root_dir).resolve()
-    if delete and root != run.resolve() and not other_run:
+    is_own = cfg.storage.backend == "fs" and Path(cfg.storage.root_dir).resolve() == run.resolve()
+    if delete and not is_own and not other_run:
         raise typer.BadParameter(
-            f"the store {root} is not this run's own: name every other run that uses it with --other-run"
+            f"the store {place_of_files(cfg)} is not this run's own: name every other run that uses it with --other-run"
+            " (this run again when there is none)"
         )
-    files = LocalFiles(root)
+    # In a bucket a young object may be another machine's that is about to record it.
+    files = open_files(cfg, settled_s=_SETTLED_S)
     # No run may store a file between the look and the removal.
+    runs = [run, *(other_run or ())]
     with RunFolder(run):
-        found = list(unnamed(files, _named_by([run, *(other_run or ())])))
+        found = [*unnamed(files, _named_by(runs)), *superseded_names(files, [open_catalog(one) for one in runs])]
         removed = sum(files.delete(file.key) for file in found) if delete else 0
     total = sum(file.size for file in found)
     if as_json:
@@ -125,12 +139,12 @@ def _cells(row: dict[str, Any]) -> list[Any]:
 
 
 def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool, quiet: bool) -> Findings:
-    from DocsToKG.ContentDownload.catalog.files import LocalFiles
+    from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.upkeep.verifying import Verifier
 
     with open_catalog(run) as catalog:
         verifier = Verifier(
-            LocalFiles(Path(cfg.storage.root_dir)),
+            open_files(cfg),
             on_record=catalog.files,
             checkpoint=run / "state" / "verify.json",
             threads=threads,
@@ -138,6 +152,16 @@ def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool,
             progress=_progress(quiet),
         )
         return verifier.run(afresh=afresh)
+
+
+def _note(run: Path, findings: Findings) -> None:
+    """Tell the record, so that the report counts what was found and the next run mends it."""
+    from DocsToKG.ContentDownload.run_folder import record_of
+    from DocsToKG.ContentDownload.upkeep.marking import mark
+    from DocsToKG.core.clock import SystemClock
+
+    if not mark(record_of(run), findings, clock=SystemClock()):
+        typer.echo("The record cannot be written: a report will not count what was found.", err=True)
 
 
 def _progress(quiet: bool) -> Callable[[Findings], None]:
@@ -174,7 +198,9 @@ def _repair(run: Path, works: list[str], *, quiet: bool) -> list[str]:
 
 def _show(findings: Findings, lost: list[str] | None, as_json: bool) -> None:
     if as_json:
-        told = {**findings.to_dict(), "ok": findings.is_good}
+        # How far the check has come is the business of the next one, should this be cut off.
+        listed = {key: value for key, value in findings.to_dict().items() if key != "parts"}
+        told = {"ok": findings.is_good, **listed}
         typer.echo(json_text(told if lost is None else {**told, "not_repaired": lost}))
         return
     for what, found in (("damaged", findings.damaged), ("missing", findings.missing)):
@@ -185,7 +211,7 @@ def _show(findings: Findings, lost: list[str] | None, as_json: bool) -> None:
     for key in findings.foreign:
         typer.echo(f"foreign: {printable(key)}")
     counts = f"{len(findings.damaged)} damaged, {len(findings.missing)} missing, {len(findings.foreign)} foreign"
-    typer.echo(f"{findings.files} files, {size_text(findings.bytes)} hashed: {counts}.", err=True)
+    typer.echo(f"{findings.files} files, {size_text(findings.bytes)} hashed: {counts}.")
     if lost is not None:
         typer.echo(f"{len(findings.works) - len(lost)} works repaired, {len(lost)} not.", err=True)
     elif findings.works:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from DocsToKG.ContentDownload.cli.tables import printable
+
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.selection import Selection
     from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -114,6 +116,22 @@ def chosen(
     )
 
 
+def tell_unknown(catalog: Catalog, wanted: Selection) -> None:
+    """Nothing was found: say which of the names that were given no work of the record carries."""
+    for column, names in (("tier", wanted.tiers), ("resolver", wanted.sources), ("run_id", (wanted.run_id,))):
+        given = [name for name in names if name]
+        if not given:
+            continue
+        there = [
+            str(row[0]) for row in catalog.query(f"SELECT DISTINCT {column} FROM manifests ORDER BY 1").rows if row[0]
+        ]
+        for name in (name for name in given if name not in there):
+            option = {"resolver": "--source", "run_id": "--run-id"}.get(column, f"--{column}")
+            typer.echo(
+                f"{option} {printable(name)}: none here; there are {', '.join(there) or 'none at all'}.", err=True
+            )
+
+
 def open_catalog(run: Path, db_path: Path | None = None) -> Catalog:
     from DocsToKG.ContentDownload.catalog.store import Catalog
     from DocsToKG.ContentDownload.run_folder import record_of
@@ -132,11 +150,26 @@ def folder_settings(run: Path, *, asking: bool = False) -> ContentDownloadConfig
 
     if not run.is_dir():
         raise RecordError(f"{run} is not the folder of a run; name the one given to `content pull --out`")
+    if not is_run_folder(run):
+        raise RecordError(f"{run} is not the folder of a run: it holds no record; name the right one with --run")
     file, settings = None, option_settings(run)
     if (run / "state" / "run.json").exists():
         saved = RunFolder(run).saved()
         file, settings = saved.config_file, merge(saved.overrides, settings if saved.movable else {})
     return load_settings(file, settings) if asking else load_config(file, settings)
+
+
+def is_run_folder(run: Path) -> bool:
+    """Whether anything in a folder tells of a run; nothing may be written into one that is none."""
+    names = ("state/run.json", "manifest.jsonl", "manifest.sqlite", "last.csv", "takedowns.json")
+    return any((run / name).exists() for name in names)
+
+
+def place_of_files(cfg: ContentDownloadConfig) -> str:
+    """The folder or the bucket of the stored files, as people name it."""
+    if cfg.storage.backend == "s3":
+        return f"s3://{cfg.storage.s3_bucket}/{cfg.storage.s3_prefix.strip('/')}".rstrip("/")
+    return str(Path(cfg.storage.root_dir).resolve())
 
 
 def names_for(key: str) -> tuple[str, ...]:

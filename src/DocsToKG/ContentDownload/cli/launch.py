@@ -115,7 +115,7 @@ def drive(
 
     tell_address(run)
     for repair in run.repairs:
-        typer.echo(f"Mended after an earlier crash: {repair}", err=True)
+        typer.echo(f"Mended in the record: {repair}", err=True)
     interrupted = False
     with _terminate_like_interrupt():
         try:

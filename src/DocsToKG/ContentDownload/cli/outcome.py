@@ -22,10 +22,10 @@ _MOST_CHARS = 160
 _SKIPS = {
     "robots": "skipped, as robots.txt forbids them",
     "filtered": "left out by your filters",
+    "taken-down": "refused, as they were taken down here",
     "already-present": "skipped, as their files were there already",
     "not-modified": "skipped, as their files have not changed",
 }
-_TAKEN_DOWN = re.compile(r"\btaken down on \d{4}-\d\d-\d\d\b", re.IGNORECASE)
 
 
 def print_outcome(result: RunResult, figures: Figures) -> None:
@@ -33,12 +33,14 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
     print_table(("", ""), _facts(result, figures), title="Result")
     _print_missing(result)
     folders = [name for name in ("PDF", "XML", "HTML") if (result.files / name).is_dir()] or ["PDF"]
+    if str(result.files).startswith("s3://"):
+        folders = ["cas"]
     typer.echo(f"Files: {', '.join(str(result.files / name) for name in folders)}")
     typer.echo(f"Every line's result: {result.folder / 'results.csv'}")
 
 
 def result_json(result: RunResult) -> dict[str, Any]:
-    counted = ("successful", "already", "left_out", "pending", "invalid", "failed", "skipped")
+    counted = ("successful", "already", "left_out", "taken_down", "pending", "invalid", "failed", "skipped")
     return {
         **{name: getattr(result, name) for name in counted},
         "folder": str(result.folder),
@@ -47,13 +49,13 @@ def result_json(result: RunResult) -> dict[str, Any]:
 
 
 def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
-    works = result.total_processed + result.left_out + result.pending
+    works = result.total_processed + result.left_out + result.taken_down + result.pending
     facts = [
         ("papers asked for", str(works)),
         ("obtained", f"{result.successful} ({result.already} were there already)"),
         ("not obtained", str(result.failed)),
     ]
-    skips = Counter(_skip_words(row.reason or "") for row in result.rows if row.outcome == "skip")
+    skips = Counter(_skip_words(row) for row in result.rows if row.outcome == "skip")
     facts += [(words, str(count)) for words, count in skips.most_common()]
     if result.pending:
         facts.append(("not finished", str(result.pending)))
@@ -70,12 +72,16 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
 
 
 def _print_missing(result: RunResult) -> None:
-    from DocsToKG.ContentDownload.runner.status import is_left_out
+    from DocsToKG.ContentDownload.runner.status import is_left_out, is_taken_down
 
+    taken_down = [row for row in result.rows if is_taken_down(row)]
+    for row in taken_down[:_MOST_SHOWN]:
+        typer.echo(f"Taken down: line {row.line}: {_cut(row.input)} - {_cut((row.reason or '').partition(': ')[2])}")
     left_out = Counter(_which_filter(row.reason or "") for row in result.rows if is_left_out(row))
     if left_out:
         typer.echo("Left out: " + ", ".join(f"{printable(why)} {count}" for why, count in left_out.most_common(5)))
-    missing = [row for row in result.rows if row.outcome in ("error", "skip", "invalid") and not is_left_out(row)]
+    wanted = [row for row in result.rows if not is_left_out(row) and not is_taken_down(row)]
+    missing = [row for row in wanted if row.outcome in ("error", "skip", "invalid")]
     if not missing:
         return
     reasons = Counter(_short_reason(row) for row in missing)
@@ -86,18 +92,16 @@ def _print_missing(result: RunResult) -> None:
         typer.echo(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")
 
 
-def _skip_words(reason: str) -> str:
+def _skip_words(row: ResultRow) -> str:
     """Why a work was not tried or its file not taken, in words; one that was taken down comes before any filter."""
-    word = reason.partition(":")[0]
-    if word == "filtered" and _TAKEN_DOWN.search(reason):
-        return "refused, as they were taken down here"
+    from DocsToKG.ContentDownload.runner.status import is_taken_down
+
+    word = "taken-down" if is_taken_down(row) else (row.reason or "").partition(":")[0]
     return _SKIPS.get(word, f"skipped ({word or 'unknown'})")
 
 
 def _which_filter(reason: str) -> str:
     """What left a work out; of several filters that left out its copies, one that says more than `unknown`."""
-    if _TAKEN_DOWN.search(reason):
-        return "taken down"
     named = [work or copy for work, copy in re.findall(r"your filters(?:: (.+?)\.?$| \(([^()]+)\))", reason)]
     return next((why for why in named if not why.endswith(" unknown")), named[0] if named else reason)
 

@@ -240,6 +240,8 @@ def _why_none(trail: Trail) -> str:
     from DocsToKG.ContentDownload.fallback.verdict import verdict
 
     if trail.refused is not None:
+        if trail.refused.startswith("taken down"):
+            return f"{trail.refused[:1].upper()}{trail.refused[1:]}."
         return f"Left out by your filters: {trail.refused}."
     return verdict(trail, now=time.time()).sentence
 

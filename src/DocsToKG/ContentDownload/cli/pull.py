@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from DocsToKG.ContentDownload.cli.catalog_open import open_catalog, tell_unknown
 from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, opened, option_settings
 from DocsToKG.ContentDownload.cli.observing import (
     LogFile,
@@ -235,6 +236,9 @@ def resume(
         download.take_up(verify=verify, again=again)
         if again is not None:
             typer.echo(f"Works to be done again: {download.repeated}", err=True)
+            if again.chosen is not None and not download.repeated:
+                with open_catalog(run) as catalog:
+                    tell_unknown(catalog, again.chosen)
         code = drive(download, None, patience_s=patience, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)
 

@@ -43,6 +43,8 @@ def open_queue(config: str | None, *, must_exist: bool = False) -> Iterator[Work
         max_attempts=cfg.orchestrator.max_job_attempts,
         url=cfg.queue.url,
         listen_url=cfg.queue.listen_url,
+        signal=cfg.queue.signal,
+        signal_url=cfg.queue.signal_address,
     ) as queue:
         yield queue
 

@@ -35,6 +35,7 @@ class ReportFormat(StrEnum):
 
 
 _ENDINGS = {".html": ReportFormat.HTML, ".htm": ReportFormat.HTML, ".md": ReportFormat.MD, ".json": ReportFormat.JSON}
+_ENDINGS[".txt"] = ReportFormat.TABLE
 
 
 def report(
@@ -59,6 +60,7 @@ def report(
     ] = None,
     config: ConfigOption = None,
     no_gates: Annotated[bool, typer.Option("--no-gates", help="Exit 0 also when a service level is missed.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="For programs: the same as --format json.")] = False,
 ) -> None:
     """Show what the runs in a folder obtained, and whether the service levels were kept.
 
@@ -70,17 +72,36 @@ def report(
     from DocsToKG.ContentDownload.run_folder import record_of
 
     check_config_file(config)
+    chosen = _form(format, out, as_json)
     with Catalog(record_of(run)) as catalog:
         told = _read(catalog, run, run_id=_chosen(catalog.runs(), run_id), since=since, config=config)
-    chosen = format or (_ENDINGS.get(out.suffix.lower()) if out else None) or ReportFormat.TABLE
+    is_new = out is not None and not out.parent.is_dir()
     with _output(out):
         _PRINTERS[chosen](told)
     if out is not None:
-        typer.echo(f"The report is in {out}.", err=True)
+        typer.echo(f"The report is in {out}{', a folder that was made for it' if is_new else ''}.", err=True)
+    if since is not None and not (told.figures.runs or told.figures.attempted):
+        typer.echo(f"Nothing has ended here since {printable(since)}.", err=True)
     if told.broken and not no_gates:
         broken = ", ".join(f"{gate.name} {gate.value:.4g} (wanted {gate.target})" for gate in told.broken)
         typer.echo(f"Service level missed: {broken}", err=True)
         raise typer.Exit(ExitCode.GATES)
+
+
+def _form(format: ReportFormat | None, out: Path | None, as_json: bool) -> ReportFormat:
+    """The form that was named, or that the name of the file asks for."""
+    if as_json and format not in (None, ReportFormat.JSON):
+        raise typer.BadParameter(f"--json is another form than --format {format.value if format else ''}")
+    if as_json or format is not None or out is None:
+        return format or (ReportFormat.JSON if as_json else ReportFormat.TABLE)
+    found = _ENDINGS.get(out.suffix.lower())
+    if found is None:
+        names = ", ".join(_ENDINGS)
+        raise typer.BadParameter(
+            f"{printable(out)} does not say which form is meant (by {names}); name it with --format",
+            param_hint="--out",
+        )
+    return found
 
 
 def _read(catalog: Catalog, run: Path, *, run_id: str | None, since: str | None, config: str | None) -> Report:

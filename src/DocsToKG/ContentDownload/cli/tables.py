@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+_UNBOUNDED = 100_000  # characters; a table takes only what it needs
+
 
 def printable(value: Any) -> str:
     """The value in one printable line; None is empty, bytes are counted."""
@@ -67,7 +69,9 @@ def _console() -> Console:
             # The library would exit with a code of its own.
             raise BrokenPipeError
 
-    return Piped()
+    console = Piped()
+    # Whoever reads from a pipe wants whole words to search and to copy, whatever the width of the screen.
+    return console if console.is_terminal else Piped(width=_UNBOUNDED)
 
 
 def new_table(

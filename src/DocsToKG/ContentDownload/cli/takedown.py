@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printabl
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.upkeep.removal import Removal
+    from DocsToKG.ContentDownload.upkeep.takedowns import Takedown
 
 
 class TakedownGroup(CommandGroup):
@@ -28,6 +29,13 @@ class TakedownGroup(CommandGroup):
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = ["add", *args]
         return super().parse_args(ctx, args)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        super().format_options(ctx, formatter)
+        short = self.commands["add"]
+        told = [record for param in short.get_params(ctx) if (record := param.get_help_record(ctx)) is not None]
+        with formatter.section("Options of content takedown ID"):
+            formatter.write_dl([record for record in told if "--help" not in record[0]])
 
 
 takedown_app = typer.Typer(
@@ -51,7 +59,8 @@ def add(
 ) -> None:
     """Remove the bytes of a work from the store, the readable folders and the cache, and refuse it from then on.
 
-    Bytes that also stand for another work stay, and it is said whose they are. The record keeps a line about it.
+    Bytes that also stand for another work stay, and it is said whose they are. The record keeps a line about it. An
+    identifier that the record does not know may be refused in advance; exit code 3 says that no file was on record.
 
     Example: content takedown doi:10.1234/abcd --run my-corpus --reason "asked by the author" --ticket 4711
     """
@@ -59,15 +68,25 @@ def add(
         raise typer.BadParameter("it is empty; the record keeps why a work was removed", param_hint="--reason")
     with _open(run) as removal:
         before = len(removal.list.entries)
+        is_known = removal.knows(key)
         entry = removal.take_down(key, reason=_one_line(reason), ticket=_one_line(ticket) if ticket else None)
         is_new = len(removal.list.entries) > before
     if as_json:
-        typer.echo(json_text({**asdict(entry), "new": is_new}))
-        return
-    if not is_new:
+        typer.echo(json_text({**asdict(entry), "new": is_new, "known": is_known}))
+    elif is_new:
+        _tell(entry)
+    else:
         typer.echo(f"{printable(entry.doc_id)} was {printable(entry.sentence)} already.")
-        return
-    typer.echo(f"{printable(entry.doc_id)} is taken down; {len(entry.sha256)} files of it were on record.")
+    if is_new and not entry.sha256:
+        what = "no file of it was on record" if is_known else "this folder knows no such work"
+        typer.echo(f"Warning: {what}, so nothing was removed. Did you mean another work, or another --run?", err=True)
+        raise typer.Exit(ExitCode.INCOMPLETE)
+
+
+def _tell(entry: Takedown) -> None:
+    count = len(entry.sha256)
+    had = f"is taken down; files of it on record: {count}." if count else "is refused in advance."
+    typer.echo(f"{printable(entry.doc_id)} {had}")
     typer.echo(f"Refused from now on: {printable(', '.join(entry.identifiers))}")
     if entry.kept_for:
         typer.echo(f"The same bytes stay, as they also stand for: {printable(', '.join(entry.kept_for))}", err=True)

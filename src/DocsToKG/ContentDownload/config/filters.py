@@ -67,9 +67,7 @@ class FiltersConfig(Section):
         if value is None or isinstance(value, bool) or not isinstance(value, int | str):
             return value
         text = str(value).strip()
-        first, last = year_range(text)
-        if first is not None and last is not None and first > last:
-            raise ValueError(f"{text} ends before it begins")
+        year_range(text)
         return text
 
 
@@ -79,6 +77,8 @@ def year_range(text: str) -> tuple[int | None, int | None]:
     if match is None or not (match["first"] or match["last"]) or (match["last"] and not match["dash"]):
         raise ValueError(f"{text[:40]!r} is not a range of years; write 2018, 2015-2020, 2015- or -2020")
     first, last = (int(match[name]) if match[name] else None for name in ("first", "last"))
+    if first is not None and last is not None and first > last:
+        raise ValueError(f"{text[:40]!r} ends before it begins; write {last}-{first}")
     return first, last if match["dash"] else first
 
 

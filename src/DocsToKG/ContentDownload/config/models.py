@@ -135,6 +135,14 @@ class QueueConfig(Section):
     listen_connection_string: Secret | None = Field(
         default=None, description="The server itself, to listen for wake-ups, when connection_string is a pooler's."
     )
+    signal: Literal["local", "pg_notify", "redis", "nats"] | None = Field(
+        default=None,
+        description="How processes wake each other when work comes; without, they find it by asking. "
+        "local: within one process; default: pg_notify with postgres, else local.",
+    )
+    signal_url: Secret | None = Field(
+        default=None, description="Server of the redis or nats signal: redis://host:6379/0, or nats://host:4222."
+    )
 
     @property
     def url(self) -> str | None:
@@ -144,6 +152,11 @@ class QueueConfig(Section):
     @property
     def listen_url(self) -> str | None:
         return _shown(self.listen_connection_string)
+
+    @property
+    def signal_address(self) -> str | None:
+        """Where the wake-ups go through."""
+        return _shown(self.connection_string if self.signal == "pg_notify" else self.signal_url)
 
 
 class OrchestratorConfig(Section):
@@ -196,7 +209,9 @@ class StorageConfig(Section):
 
     backend: Literal["fs", "s3"] = Field(default="fs", description="fs: local disk; s3: an object store.")
     root_dir: str = Field(
-        default="data/docs", min_length=1, description="Folder of the files (of the temporary ones with s3)."
+        default="data/docs",
+        min_length=1,
+        description="Folder of the files (of the temporary ones with s3), or s3://bucket/prefix.",
     )
     cas_enabled: bool = Field(default=True, description="Keep each content once, under its SHA-256.")
     layout: Literal["policy_path", "cas"] = Field(
@@ -205,11 +220,20 @@ class StorageConfig(Section):
     min_free_bytes: int = Field(default=536_870_912, ge=0, description="A run does not start with less free space.")
     s3_bucket: str | None = Field(default=None, description="Bucket of the s3 backend.")
     s3_prefix: str = Field(default="", description="Key prefix of the s3 backend.")
+    staging_bytes: int = Field(
+        default=4_294_967_296,
+        ge=16_777_216,
+        description="Most bytes on the local disk on their way to s3; what would go over it waits.",
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> StorageConfig:
         if self.backend == "s3" and not self.s3_bucket:
             raise ValueError("the s3 backend needs s3_bucket (or artifacts.root: s3://bucket/prefix)")
+        if self.root_dir.startswith("s3://"):
+            raise ValueError("root_dir is the local folder here; name the bucket with backend: s3 and s3_bucket")
+        if self.backend == "s3" and not self.cas_enabled:
+            raise ValueError("the s3 backend needs cas_enabled: true, since keys are made of the content")
         if self.layout == "cas" and not self.cas_enabled:
             raise ValueError("layout cas needs cas_enabled: true")
         return self
@@ -281,6 +305,9 @@ class ContentDownloadConfig(Section):
             (self.hishel.backend, "s3", self.hishel.s3_bucket, "hishel.s3_bucket"),
             (self.rate_limit.backend, "redis", self.rate_limit.redis_url, "rate_limit.redis_url"),
             (self.queue.backend, "postgres", self.queue.connection_string, "queue.connection_string"),
+            (self.queue.signal, "pg_notify", self.queue.connection_string, "queue.connection_string"),
+            (self.queue.signal, "redis", self.queue.signal_url, "queue.signal_url"),
+            (self.queue.signal, "nats", self.queue.signal_url, "queue.signal_url"),
             (self.catalog.backend, "postgres", self.catalog.connection_string, "catalog.connection_string"),
         ):
             if backend == wanted and address is None:

@@ -24,6 +24,7 @@ def translate(layer: Mapping[str, Any]) -> dict[str, Any]:
     nested: dict[str, Any] = {key: dict(value) if isinstance(value, Mapping) else value for key, value in given.items()}
     # The database leaves `storage.backend` before the file store of the same layer moves in.
     _database(nested)
+    _bucket(nested)
     _artifacts(nested)
     _workers(nested)
     _http(nested)
@@ -45,6 +46,21 @@ def _workers(nested: dict[str, Any]) -> None:
         _put(nested, "workers", nested.pop("workers"), "orchestrator", "max_workers")
 
 
+def _bucket(nested: dict[str, Any]) -> None:
+    storage = nested.get("storage")
+    root = storage.get("root_dir") if isinstance(storage, dict) else None
+    if isinstance(storage, dict) and isinstance(root, str) and root.startswith("s3://"):
+        del storage["root_dir"]
+        _put_bucket(nested, "storage.root_dir", root)
+
+
+def _put_bucket(nested: dict[str, Any], spelling: str, root: str) -> None:
+    bucket, _, prefix = root.removeprefix("s3://").partition("/")
+    _put(nested, spelling, "s3", "storage", "backend")
+    _put(nested, spelling, bucket, "storage", "s3_bucket")
+    _put(nested, spelling, prefix, "storage", "s3_prefix")
+
+
 def _artifacts(nested: dict[str, Any]) -> None:
     artifacts = nested.get("artifacts")
     if not isinstance(artifacts, Mapping):
@@ -52,10 +68,7 @@ def _artifacts(nested: dict[str, Any]) -> None:
     del nested["artifacts"]
     root = artifacts.get("root")
     if isinstance(root, str) and root.startswith("s3://"):
-        bucket, _, prefix = root.removeprefix("s3://").partition("/")
-        _put(nested, "artifacts.root", "s3", "storage", "backend")
-        _put(nested, "artifacts.root", bucket, "storage", "s3_bucket")
-        _put(nested, "artifacts.root", prefix, "storage", "s3_prefix")
+        _put_bucket(nested, "artifacts.root", root)
     elif root is not None:
         _put(nested, "artifacts.root", "fs", "storage", "backend")
         _put(nested, "artifacts.root", root, "storage", "root_dir")

@@ -328,7 +328,8 @@ class FallbackOrchestrator:
     def _refuse_unwanted(self, plan: DownloadPlan, work: WorkArtifact) -> None:
         why = self._allow(plan, work)
         if why is not None:
-            raise CandidateRejected(Reason.FILTERED, why, url=plan.url)
+            reason = Reason.TAKEN_DOWN if why.startswith("taken down") else Reason.FILTERED
+            raise CandidateRejected(reason, why, url=plan.url)
 
     def _resolve(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult]:
         share_s = self._source_s.get(name)

@@ -30,6 +30,7 @@ _NOT_TO_LOOK_UP = frozenset(
         Reason.SECURITY_POLICY,
         Reason.BAD_URL,
         Reason.FILTERED,
+        Reason.TAKEN_DOWN,
         Reason.WRONG_ARTICLE,
         Reason.SUPPLEMENT,
         Reason.BUDGET_EXHAUSTED,

@@ -52,6 +52,7 @@ _WORDS: dict[str, str] = {
     Reason.TIMEOUT: "too slow at {host}",
     Reason.BAD_URL: "under an unusable address",
     Reason.FILTERED: "left out by your filters",
+    Reason.TAKEN_DOWN: "taken down here",
     Reason.BUDGET_EXHAUSTED: "not reached within the budget of one work",
 }
 _STATUS_WORDS = {401: "refused (401) by {host}", 403: "refused (403) by {host}", 404: "gone (404) from {host}"}
@@ -151,6 +152,8 @@ def _words(one: Tried) -> str:
     """What was wrong with a copy, its host left open."""
     if one.reason == Reason.FILTERED and one.detail:
         return f"left out by your filters ({one.detail})".translate(_NO_BRACES)
+    if one.reason == Reason.TAKEN_DOWN and one.detail:
+        return one.detail.translate(_NO_BRACES)
     if one.reason == Reason.HTTP_STATUS:
         return _STATUS_WORDS.get(one.http_status or 0, f"answered with status {one.http_status} by {{host}}")
     return _WORDS.get(one.reason, f"no good ({one.reason.partition(':')[0]}) at {{host}}")

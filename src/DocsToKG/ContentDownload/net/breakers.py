@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -46,11 +47,19 @@ class BreakerStatus:
 
 
 class Breakers:
-    """The breakers of one process, by `host:<host>` and `resolver:<name>`."""
+    """The breakers of one process or, by `make`, of a fleet, by `host:<host>` and `resolver:<name>`."""
 
     def __init__(
-        self, *, clock: Clock, settings: BreakerSettings, sink: AttemptSink, most_keys: int = _MOST_KEYS
+        self,
+        *,
+        clock: Clock,
+        settings: BreakerSettings,
+        sink: AttemptSink,
+        most_keys: int = _MOST_KEYS,
+        make: Callable[..., Breaker] = Breaker,
     ) -> None:
+        """`make` builds the breaker of a key; those of a fleet are kept elsewhere."""
+        self._make = make
         self._clock = clock
         self._settings = settings
         self._sink = sink
@@ -87,7 +96,7 @@ class Breakers:
             breaker = self._breakers.get(key)
             if breaker is None:
                 self._make_room()
-                breaker = Breaker(self._settings, self._clock, key=key, on_transition=self._tell)
+                breaker = self._make(self._settings, self._clock, key=key, on_transition=self._tell)
                 self._breakers[key] = breaker
             return breaker
 

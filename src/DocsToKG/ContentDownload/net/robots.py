@@ -13,8 +13,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import httpx2
@@ -47,6 +47,8 @@ _MOST_BYTES = 96 * 1024 * 1024
 _PLAIN_RULE_BYTES = 350
 _WILD_RULE_BYTES = 800
 _FACTS = frozenset({Reason.SECURITY_POLICY, Reason.TLS_ERROR})
+# How soon to look again whether another node has read the rules.
+_ANOTHER_READS_S = 0.2
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 State: TypeAlias = Literal["allowed", "exempt", "blocked", "timeout", "unreachable", "parse error"]
@@ -100,6 +102,30 @@ class _Answer:
         return self.status is None or self.status >= 500
 
 
+class KeptAnswer(NamedTuple):
+    """What another must know of an answer to come to the same rules."""
+
+    status: int | None
+    state: str
+    body: bytes
+    cause: str | None
+
+
+class Shelf(Protocol):
+    """Where nodes of a fleet keep the answers they got, so that each origin is asked once for all."""
+
+    def find(self, origin: str) -> tuple[KeptAnswer, float] | None:
+        """The answer kept, and for how many seconds it is good."""
+
+    def claim(self, origin: str) -> bool:
+        """May this node fetch it?"""
+
+    def put(self, origin: str, kept: KeptAnswer, keep_s: float) -> None: ...
+
+    def let_go(self, origin: str) -> None:
+        """Fetched or not, others need not wait any more."""
+
+
 class Robots:
     """The rules of every origin met."""
 
@@ -122,6 +148,7 @@ class Robots:
         connections: Connections | None = None,
         pauses: Pauses | None = None,
         exempt: Collection[str] = (),
+        shelf: Shelf | None = None,
     ) -> None:
         """`exempt` are hosts, or hosts with the beginning of a path, that are published for programs."""
         self._http = http
@@ -140,6 +167,7 @@ class Robots:
         self._connections = connections or Connections()
         self._pauses = pauses or Pauses()
         self._exempt = tuple(place if "/" in place else f"{place}/" for place in map(str.lower, exempt))
+        self._shelf = shelf
         self._lock = threading.Lock()
         self._known: dict[str, _Rules] = {}
         self._kept_bytes = 0
@@ -193,8 +221,10 @@ class Robots:
 
     def _learn(self, origin: str, call: Call) -> Steps[_Rules]:
         try:
-            answer = yield from self._fetch(origin, call)
-            rules = self._read(origin, answer)
+            if self._shelf is None:
+                rules = self._read(origin, (yield from self._fetch(origin, call)))
+            else:
+                rules = yield from self._learn_together(origin, call, self._shelf)
             self._keep(origin, rules)
         finally:
             # Also when the asker was called off: the next one in line takes over.
@@ -203,6 +233,25 @@ class Robots:
         if rules.crawl_delay_s:
             self._limits.set_crawl_delay(host_key(origin), rules.crawl_delay_s)
         return rules
+
+    def _learn_together(self, origin: str, call: Call, shelf: Shelf) -> Steps[_Rules]:
+        """What a node of the fleet has read is good for all; one reads while the others wait."""
+        while (found := shelf.find(origin)) is None:
+            call.cancel.raise_if_cancelled()
+            if shelf.claim(origin):
+                try:
+                    answer = yield from self._fetch(origin, call)
+                    rules = self._read(origin, answer)
+                    kept = KeptAnswer(answer.status, answer.state, answer.body, answer.cause)
+                    shelf.put(origin, kept, rules.expires - self._clock.monotonic())
+                    return rules
+                finally:
+                    shelf.let_go(origin)
+            yield Wait(self._clock.monotonic() + _ANOTHER_READS_S, f"robots.txt of {origin}")
+        (status, state, body, cause), left_s = found
+        reason = Reason(cause) if cause else None
+        rules = self._read(origin, _Answer(status, cast("State", state), body, cause=reason))
+        return replace(rules, expires=self._clock.monotonic() + min(left_s, self._keep_s))
 
     def _keep(self, origin: str, rules: _Rules) -> None:
         with self._lock:

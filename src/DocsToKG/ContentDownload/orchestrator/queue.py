@@ -22,6 +22,7 @@ from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.ledger.base import Enqueued, Fail, Finish, NewJob, Release
 from DocsToKG.Orchestrator.ledger.opening import open_ledger
+from DocsToKG.Orchestrator.signal.choice import SignalKind, open_signal
 
 Artifact = Mapping[str, Any] | str
 _ACKNOWLEDGED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR)
@@ -53,7 +54,8 @@ class WorkQueue:
     """A queue of works at `path`, made where missing. `ledger` has what this face leaves out.
 
     With `url` it is on that PostgreSQL server, and at `path` the workers of this machine only show that they live;
-    `listen_url` is the server itself where `url` is that of a pooler.
+    `listen_url` is the server itself where `url` is that of a pooler. `signal` is how processes wake each other when
+    work comes, where that is not the ledger's own way, and `signal_url` the broker that it goes through.
     """
 
     def __init__(
@@ -65,8 +67,12 @@ class WorkQueue:
         max_attempts: int = DEFAULT_MAX_ATTEMPTS,
         url: str | None = None,
         listen_url: str | None = None,
+        signal: SignalKind | None = None,
+        signal_url: str | None = None,
     ) -> None:
-        self.ledger = open_ledger(path, url=url, clock=clock, wal=wal_mode, listen_url=listen_url)
+        is_ledgers_own = signal is None or (signal == "pg_notify" and url is not None)
+        self.signal = None if is_ledgers_own else open_signal(signal or "local", signal_url)
+        self.ledger = open_ledger(path, url=url, clock=clock, wal=wal_mode, listen_url=listen_url, signal=self.signal)
         self._max_attempts = max_attempts
         self._lock = threading.Lock()
         self._held: dict[int, _Held] = {}
@@ -82,6 +88,8 @@ class WorkQueue:
 
     def close(self) -> None:
         self.ledger.close()
+        if self.signal is not None:
+            self.signal.close()
 
     def enqueue(self, artifact_id: str, artifact: Artifact, resolver_hint: str | None = None) -> bool:
         """True when the artifact is new; False, and nothing changed, when it is known."""

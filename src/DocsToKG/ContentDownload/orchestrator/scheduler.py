@@ -103,6 +103,8 @@ class Orchestrator:
         self._moved = threading.Condition(self._lock)  # the last job that was held ended, or the run is stopping
         self._held: dict[str, _Held] = {}
         self._ends = 0
+        self._seen: dict[str, int] = {}  # of the ledger, while others hold what is left
+        self._still_since = 0.0
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._failure: BaseException | None = None
@@ -147,7 +149,8 @@ class Orchestrator:
     def wait_until_drained(self, patience_s: float | None = None) -> None:
         """Return when nothing is queued, delayed or running; a pause or a failure also ends the wait.
 
-        With `patience_s`, jobs that may only go on later than that are not waited for; they stay on the ledger.
+        With `patience_s`, jobs that may only go on later than that are not waited for, nor those that others hold while
+        nothing has moved for so long; they stay on the ledger.
         """
         while not self._stopping.is_set():
             with self._lock:
@@ -291,7 +294,16 @@ class Orchestrator:
             return True
         soonest = self._ledger.next_eligible_at()
         too_late = soonest is not None and patience_s is not None and soonest - self._clock.now() > patience_s
-        return too_late and not stats["in_progress"]
+        if not stats["in_progress"]:
+            return too_late
+        return patience_s is not None and (soonest is None or too_late) and self._stood_still_s(stats) > patience_s
+
+    def _stood_still_s(self, stats: dict[str, int]) -> float:
+        """How long the ledger has looked like this."""
+        now = self._clock.monotonic()
+        if stats != self._seen:
+            self._seen, self._still_since = stats, now
+        return now - self._still_since
 
     def _fail(self, error: BaseException) -> None:
         """The run cannot go on: remember why, and stop taking work. Whoever waits for the run finds out."""

@@ -82,7 +82,7 @@ class Listing:
     def lines(self) -> Iterator[InputLine]:
         """What is listed so far, each with the work as far as its id tells it."""
         for asked in read_lines(self._list, size_bytes=self.at.size_bytes):
-            yield InputLine(asked.line, asked.source, asked.text, work=_named(asked.work_id or ""))
+            yield InputLine(asked.line, asked.source, asked.text, work=named(asked.work_id or ""))
 
     def fresh(self, works: Sequence[WorkArtifact]) -> list[WorkArtifact]:
         """Those that are not listed yet, each once, as many as are still wanted."""
@@ -130,7 +130,7 @@ class Listing:
             file.write(json.dumps(asdict(self.at), indent=1).encode())
 
 
-def _named(work_id: str) -> WorkArtifact:
+def named(work_id: str) -> WorkArtifact:
     """The work on the ledger has all its fields; should the ledger be gone, the id alone leads to the paper."""
     try:
         return replace(to_work(parse_identifier(work_id)), work_id=work_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import signal
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome
@@ -17,7 +17,6 @@ from DocsToKG.ContentDownload.bootstrap import open_parts, open_queue
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.orchestrator.member import own_output, serve
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
-from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
@@ -43,8 +42,8 @@ def main() -> int:
 def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
     worker_id = new_worker_id()
     queue = stack.enter_context(open_queue(order.cfg))
-    stack.enter_context(Presence(order.cfg.queue.path, worker_id))
-    stack.callback(_give_back, queue, worker_id)
+    here = stack.enter_context(Presence(order.cfg.queue.path, worker_id))
+    stack.callback(here.give_back, queue.ledger)
     parts = stack.enter_context(open_parts(order.cfg, worker_id=worker_id, run_id=order.run_id, share="guest"))
     parts.refetch.update(order.refetch)
     orchestrator = Orchestrator(
@@ -65,11 +64,6 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
 
 def _plain(outcome: DownloadOutcome) -> dict[str, Any]:
     return {name: getattr(outcome, name) for name in outcome.__slots__}
-
-
-def _give_back(queue: WorkQueue, worker_id: str) -> None:
-    with suppress(LedgerError):
-        queue.ledger.release_worker(worker_id)
 
 
 if __name__ == "__main__":

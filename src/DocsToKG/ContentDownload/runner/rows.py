@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from DocsToKG.ContentDownload.api.types import OutcomeClass
 from DocsToKG.ContentDownload.bootstrap import Parts
+from DocsToKG.ContentDownload.catalog.summary import HELD_REASONS
 from DocsToKG.ContentDownload.inputs import InputLine
 from DocsToKG.ContentDownload.run_folder import AskedLine, RunFolder
 from DocsToKG.ContentDownload.telemetry.results import ResultRow
@@ -72,12 +74,19 @@ class ResultRows:
 
 def missed_for_now(job: JobRecord) -> bool:
     """Whether an ended work was missed while a server or a source was away, so that another time may do."""
-    if job.state != JobState.ERROR or job.result_json is None:
-        return False
-    result = json.loads(job.result_json)
-    candidates = result.get("candidates") if isinstance(result, dict) else None
+    candidates = _result(job).get("candidates") if job.state == JobState.ERROR else None
     tried = candidates if isinstance(candidates, list) else []
     return any(isinstance(one, dict) and one.get("transient") is True for one in tried)
+
+
+def had_file(job: JobRecord) -> bool:
+    """Whether a work ended with a file: it was obtained, or skipped because it was there."""
+    return job.state == JobState.DONE or (job.state == JobState.SKIPPED and _result(job).get("reason") in HELD_REASONS)
+
+
+def _result(job: JobRecord) -> dict[str, Any]:
+    result = json.loads(job.result_json) if job.result_json is not None else None
+    return result if isinstance(result, dict) else {}
 
 
 def single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow:

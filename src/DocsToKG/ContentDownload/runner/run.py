@@ -26,6 +26,7 @@ from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
 from DocsToKG.ContentDownload.run_folder import RunFolder, SavedRun
+from DocsToKG.ContentDownload.runner import recall
 from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.listing import Listing
 from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits
@@ -35,9 +36,9 @@ from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, 
 from DocsToKG.ContentDownload.runner.taking_up import TakingUp
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
-from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.core.clock import Clock, SystemClock, utc_iso
 from DocsToKG.core.ids import new_worker_id
-from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.services.presence import Presence, free_dead
 
@@ -77,8 +78,9 @@ class DownloadRun:
             self._worker_id = new_worker_id()
             # The record closes before the ledger, so that what it has committed can still be acknowledged.
             self._queue: WorkQueue = stack.enter_context(open_queue(self._cfg, clock=self._clock))
-            stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
-            stack.callback(self._give_back)
+            here = stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
+            # Whatever makes the run end, no lease is left behind: the next run goes on at once.
+            stack.callback(here.give_back, self._queue.ledger)
             free_dead(self._queue.ledger)
             share: Literal["host"] | None = "host" if self._in_many else None
             parts = open_parts(self._cfg, worker_id=self._worker_id, clock=self._clock, share=share)
@@ -252,7 +254,7 @@ class DownloadRun:
 
     def status(self) -> RunStatus:
         orchestrator = self._orchestrator
-        ends = self._ends()
+        ends, waits = self._ends(), self._waits()
         with self._tally_lock:
             tally = self._tally
             return RunStatus(
@@ -263,11 +265,13 @@ class DownloadRun:
                 failed=ends[OutcomeClass.ERROR],
                 bytes=tally.bytes,
                 active=orchestrator.active if orchestrator else 0,
-                waits=orchestrator.waits() if orchestrator else {},
+                waits=waits,
             )
 
     def result(self) -> RunResult:
         """How each input line ended; also written to `results.csv`."""
+        if self._parts.refetch:
+            TakingUp(ledger=self._queue.ledger, parts=self._parts).put_names_away()
         made = ResultRows(folder=self.folder, ledger=self._queue.ledger, parts=self._parts, clock=self._clock)
         result = self._written(tuple(made), self._fetched())
         if self._listing is not None and self._listing.at.complete and not result.pending:
@@ -281,7 +285,11 @@ class DownloadRun:
 
     def take_up(self, *, verify: bool = False, again: Again | None = None) -> int:
         """Take up what this folder was asked for: `verify` hashes the stored files and repeats what is damaged, `again`
-        repeats works that have ended, `repeated` of them. Returns how many works there are."""
+        repeats works that have ended, `repeated` of them. Works that the ledger has lost come back as the record knows
+        them. Returns how many works there are."""
+        lost = iter(recall.lost(self._queue.ledger, self.folder.asked()))
+        while batch := list(islice(lost, _BATCH)):
+            self._enqueue_batch(batch, retry_failed=False)
         self.repeated = TakingUp(ledger=self._queue.ledger, parts=self._parts).requeue(verify=verify, again=again)
         self._listing = Listing.of(self.folder)
         return self._count_ledger()
@@ -334,6 +342,19 @@ class DownloadRun:
             OutcomeClass.ERROR: self._missed + ended["error"] + ended["canceled"],
         }
 
+    def _waits(self) -> Mapping[str, int]:
+        """What the works wait for; and until when others have them, when none is ours."""
+        orchestrator = self._orchestrator
+        waits = orchestrator.waits() if orchestrator is not None else {}
+        if orchestrator is None or waits or orchestrator.active or self._in_many:
+            return waits
+        leased = self._queue.ledger.list_jobs(JobState.IN_PROGRESS, limit=_BATCH)
+        theirs = [job for job in leased if job.worker_id != self._worker_id]
+        if not theirs:
+            return waits
+        until = utc_iso(max(job.lease_until or 0.0 for job in theirs))
+        return {f"another process that may have them until {until}": len(theirs)}
+
     def _fetched(self) -> set[str]:
         """The works that this run has obtained."""
         if self._before is None:
@@ -355,10 +376,12 @@ class DownloadRun:
     def _enqueue_batch(self, works: list[WorkArtifact], retry_failed: bool) -> None:
         ledger, taking_up = self._queue.ledger, TakingUp(ledger=self._queue.ledger, parts=self._parts)
         attempts, trace = self._cfg.orchestrator.max_job_attempts, self._parts.watching.watch.enqueued
+        ended = {} if retry_failed else recall.unknown_ends(ledger, self._parts.catalog, works)
         jobs = [
             NewJob(
                 work.work_id,
                 work.to_dict(),
+                priority=recall.ENDED_PRIORITY if work.work_id in ended else 0,
                 max_attempts=attempts,
                 host_key=first_host(work.work_id),
                 trace_context=trace(work.work_id),
@@ -366,6 +389,7 @@ class DownloadRun:
             for work in works
         ]
         known = [entry for entry in ledger.enqueue_many(jobs, actor="pull") if not entry.created]
+        recall.tell(ledger, self._worker_id, ended)
         standing = {entry.job_id: taking_up.standing(entry) for entry in known}
         gone = [job_id for job_id, how in standing.items() if how == "gone"]
         missed = [job_id for job_id, how in standing.items() if how == "missed"]
@@ -377,12 +401,7 @@ class DownloadRun:
             self._tally.total += len(works)
             self._tally.present += sum(how == "held" for how in standing.values())
             if not retry_failed:
-                self._tally.ends[OutcomeClass.ERROR] += len(missed)
-
-    def _give_back(self) -> None:
-        """Whatever made the run end, no lease is left behind: the next run goes on at once."""
-        with suppress(LedgerError):
-            self._queue.ledger.release_worker(self._worker_id)
+                self._tally.ends[OutcomeClass.ERROR] += len(missed) + len(ended)
 
     def _on_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
         with self._tally_lock:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from DocsToKG.ContentDownload.api.types import OutcomeClass, Reason
 from DocsToKG.ContentDownload.telemetry.results import ResultRow
+
+_TAKEN_DOWN = re.compile(r"\btaken down on \d{4}-\d\d-\d\d\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,7 @@ class RunResult:
     folder: Path  # of the record
     files: Path  # the storage root
     left_out: int = 0  # by the user's own filters
+    taken_down: int = 0  # refused, as they were removed for good
     skipped: int = 0  # works that their owners do not want fetched
 
     @property
@@ -49,7 +53,7 @@ class RunResult:
 
     @property
     def complete(self) -> bool:
-        """Every line was obtained, already there, or left out on purpose."""
+        """Every line was obtained, already there, left out on purpose or taken down."""
         return not (self.failed or self.skipped or self.pending or self.invalid)
 
 
@@ -68,6 +72,7 @@ def counted(rows: Collection[ResultRow], fetched: Collection[str], folder: Path,
     ends = [row.outcome for row in rows]
     already = [row.id for row in rows if row.outcome == OutcomeClass.SUCCESS and row.id not in fetched]
     left_out = sum(is_left_out(row) for row in rows)
+    taken_down = sum(is_taken_down(row) for row in rows)
     return RunResult(
         rows=tuple(rows),
         successful=ends.count(OutcomeClass.SUCCESS),
@@ -78,10 +83,22 @@ def counted(rows: Collection[ResultRow], fetched: Collection[str], folder: Path,
         folder=folder,
         files=files,
         left_out=left_out,
-        skipped=ends.count(OutcomeClass.SKIP) - left_out,
+        taken_down=taken_down,
+        skipped=ends.count(OutcomeClass.SKIP) - left_out - taken_down,
     )
 
 
 def is_left_out(row: ResultRow) -> bool:
     """Whether the user's own filters are why there is no file."""
-    return row.outcome == OutcomeClass.SKIP and (row.reason or "").partition(":")[0] == Reason.FILTERED
+    return _skipped_for(row) == Reason.FILTERED and not is_taken_down(row)
+
+
+def is_taken_down(row: ResultRow) -> bool:
+    """Whether a takedown is why there is no file."""
+    word = _skipped_for(row)
+    # Earlier programs wrote takedowns down as a filter; the queue of such a run still says so.
+    return word == Reason.TAKEN_DOWN or (word == Reason.FILTERED and _TAKEN_DOWN.search(row.reason or "") is not None)
+
+
+def _skipped_for(row: ResultRow) -> str | None:
+    return (row.reason or "").partition(":")[0] if row.outcome == OutcomeClass.SKIP else None

@@ -179,12 +179,29 @@ class LocalStore:
         """Where the file is that records name `relative`."""
         return inside(self.root, relative)
 
+    def size_of(self, relative: str) -> int | None:
+        """How large the file is that records name `relative`; None when it is not there."""
+        path = self.at(relative)
+        return path.stat().st_size if path.is_file() else None
+
     def drop_damaged(self, sha256: str, human: str) -> None:
         """Remove the object and the readable name where they do not hold the bytes of `sha256`; good ones stay."""
         with DiskErrors(self.root):
             for path in (cas_path(self.root, sha256), self.at(human)):
                 if path.is_file() and _digest(path) != sha256:
                     path.unlink(missing_ok=True)
+
+    def drop_name(self, sha256: str, human: str) -> bool:
+        """Remove a readable name of an object; the object stays. A name that is all there is of the bytes stays, and so
+        does one that holds others."""
+        with DiskErrors(self.root):
+            path = self.at(human)
+            if not self.has(sha256) or not path.is_file():
+                return False
+            if not _same_bytes(str(cas_path(self.root, sha256)), str(path), sha256):
+                return False
+            path.unlink(missing_ok=True)
+            return True
 
     # a round of files
 

@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.telemetry.labels import NONE
 from DocsToKG.ContentDownload.telemetry.metrics import Meters
 
 # Works that were there already or are not wanted are not attempted, as in the summary of a run.
-_NOT_ATTEMPTED = frozenset({Reason.ALREADY_PRESENT, Reason.NOT_MODIFIED, Reason.FILTERED})
+_NOT_ATTEMPTED = frozenset({Reason.ALREADY_PRESENT, Reason.NOT_MODIFIED, Reason.FILTERED, Reason.TAKEN_DOWN})
 
 
 def count_attempt(meters: Meters, attempt: Attempt) -> None:

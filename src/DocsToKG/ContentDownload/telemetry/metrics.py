@@ -159,6 +159,14 @@ TIERS_ENDED = Metric(
 LABELS_FOLDED = Metric(
     "contentdownload_labels_folded_total", "counter", "Label values beyond the bound, counted as `other`.", ("label",)
 )
+SIGNAL_LISTENING = Metric(
+    "orchestrator_signal_listening",
+    "gauge",
+    "Processes that the broker of queue.signal tells of work; those it does not find it by asking.",
+)
+SIGNAL_TROUBLES = Metric(
+    "orchestrator_signal_troubles", "gauge", "How often the broker of queue.signal was lost, since the start."
+)
 
 FAMILIES: Mapping[str, tuple[Metric, ...]] = {
     "contentdownload": (
@@ -176,6 +184,7 @@ FAMILIES: Mapping[str, tuple[Metric, ...]] = {
     "more": (
         *(QUEUE_JOBS, QUEUE_OLDEST, LEASES_HELD, PROCESSES, JOBS_LEASED, JOBS_RETRIED, JOBS_RELEASED, LEASES_LOST),
         *(JOB_DURATION, QUEUE_WAIT, DISPATCH_MS, SLOT_WAIT, RATE_WAITS, TTFP, TIERS_ENDED, LABELS_FOLDED),
+        *(SIGNAL_LISTENING, SIGNAL_TROUBLES),
     ),
 }
 METRICS: tuple[Metric, ...] = tuple(metric for family in FAMILIES.values() for metric in family)
@@ -236,6 +245,7 @@ class QueueView:
     active: Callable[[], int]
     depths: Callable[[], Mapping[tuple[str, str], int]] | None = None  # waiting jobs by type and tenant
     processes: Callable[[], int] = lambda: 1
+    signal: object = None  # how this process hears of work; one without a broker has no troubles
 
 
 class Gauges:
@@ -256,6 +266,8 @@ class Gauges:
         meters.observe(LEASES_HELD, lambda: self._of_processes(lambda view: view.held()))
         meters.observe(WORKERS_ACTIVE, lambda: self._of_processes(lambda view: view.active()))
         meters.observe(PROCESSES, lambda: self._of_processes(lambda view: view.processes()))
+        for metric, name in ((SIGNAL_LISTENING, "is_listening"), (SIGNAL_TROUBLES, "troubles")):
+            meters.observe(metric, lambda name=name: self._of_processes(lambda view: getattr(view.signal, name, 0)))  # type: ignore[misc]
 
     def show(self, view: QueueView) -> Callable[[], None]:
         """Read the gauges there from now on, until the function that is returned is called."""

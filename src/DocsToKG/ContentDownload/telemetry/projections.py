@@ -80,6 +80,7 @@ class Projection:
 
         `save` stores where comparing begins, before anything is appended, so that a crash in here is healed as well.
         """
+        note = "the file was gone" if position is not None and not self.path.exists() else ""
         # A named pipe or a device has no end to compare with; not waiting for one is why it is opened non-blocking.
         self._fd = os.open(self.path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
         if not stat.S_ISREG(os.fstat(self._fd).st_mode):
@@ -88,7 +89,7 @@ class Projection:
             torn, start = self._begin(file, position, newest_id)
             save(start)
             repair = self._follow(file, start)
-        repair = replace(repair, torn_bytes=repair.torn_bytes + torn)
+        repair = replace(repair, torn_bytes=repair.torn_bytes + torn, note=note)
         return repair if repair != Repair(self.name) else None
 
     def append(self, rows: Sequence[Sequence[Any]], last_id: int) -> None:

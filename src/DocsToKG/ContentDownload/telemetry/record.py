@@ -23,7 +23,13 @@ from DocsToKG.ContentDownload.catalog.gates import gates
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake
-from DocsToKG.ContentDownload.telemetry.closing import Judge, begin_run, finish_run, refresh_snapshots
+from DocsToKG.ContentDownload.telemetry.closing import (
+    Judge,
+    begin_run,
+    finish_run,
+    mend_summary,
+    refresh_snapshots,
+)
 from DocsToKG.ContentDownload.telemetry.folder import (
     DATABASE,
     MANIFEST,
@@ -243,8 +249,9 @@ class RunTelemetry:
                     )
                 )
         self._writer.save_positions()
+        repairs += refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
+        repairs.append(mend_summary(self._db, self.root))
         self.repairs = tuple(repair for repair in repairs if repair is not None)
-        refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
 
     def _told_of(self, restored: Restored, damaged: Path | None) -> list[Repair | None]:
         """What the user hears about a database that was lost; one that is not kept is none."""

@@ -28,7 +28,7 @@ from DocsToKG.ContentDownload.telemetry.manifest import (
 )
 from DocsToKG.ContentDownload.telemetry.projections import mend_tail
 from DocsToKG.ContentDownload.telemetry.resume import load_last_csv, load_previous_manifest
-from DocsToKG.ContentDownload.telemetry.salvage import readable_rows
+from DocsToKG.ContentDownload.telemetry.salvage import known_part, readable_rows
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
 
 _CSV_NUMBERS = ("year", "size_bytes")
@@ -113,11 +113,11 @@ def _rows(lines: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
 
 
 def _from_database(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A stored row as the line that was made of it; one that the zeros of a lost page have got into is none."""
-    if any(isinstance(value, str) and "\0" in value for value in row.values()):
-        return {}
+    """A stored row as the line that was made of it. Where the zeros of a lost page have got into it, the rest of it
+    is not known."""
+    known = known_part(row)
     try:
-        return {**row, **{name: orjson.loads(row.get(name) or "[]") for name in JSON_COLUMNS}}
+        return {**known, **{name: orjson.loads(known.get(name) or "[]") for name in JSON_COLUMNS}}
     except orjson.JSONDecodeError:
         return {}
 

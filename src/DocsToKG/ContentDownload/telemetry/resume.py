@@ -19,7 +19,7 @@ import orjson
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
-from DocsToKG.ContentDownload.telemetry.salvage import is_damaged, readable_rows
+from DocsToKG.ContentDownload.telemetry.salvage import is_damaged, known_part, readable_rows
 
 _LINE_CAP = 4 << 20
 
@@ -77,9 +77,9 @@ class SqliteResumeLookup:
             return frozenset(row[0] for row in db.execute("SELECT doc_id FROM catalog_entries WHERE status = 'ok'"))
 
     def _readable_ids(self) -> frozenset[str]:
-        # A page that was cut reads as zeros.
-        rows = readable_rows(self._path, "manifests")
-        return frozenset(doc_id for doc_id in _standing(rows, set()) if "\0" not in doc_id)
+        # A row that is lost before it has told how it ended tells nothing.
+        rows = map(known_part, readable_rows(self._path, "manifests"))
+        return _standing((row for row in rows if "outcome" in row), set())
 
 
 class CsvResumeLookup:

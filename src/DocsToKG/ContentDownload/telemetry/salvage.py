@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,11 @@ def readable_rows(path: Path, table: str) -> Iterator[dict[str, Any]]:
         names = [column[0] for column in cursor.description]
         for row in cursor:
             yield dict(zip(names, row, strict=True))
+
+
+def known_part(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row up to where it is lost: the rest of one that goes on in a lost page reads as zeros."""
+    return dict(takewhile(lambda item: not (isinstance(item[1], str) and "\0" in item[1]), row.items()))
 
 
 def _is_cut(path: Path) -> bool:

@@ -353,7 +353,8 @@ def view_of(
         return clock.now() - oldest[0].created_at if oldest else None
 
     path = str(getattr(ledger, "path", id(ledger)))
-    return QueueView(path, ledger.stats, oldest_s, held, active, ledger.depths, processes)
+    signal = getattr(ledger, "signal", None)
+    return QueueView(path, ledger.stats, oldest_s, held, active, ledger.depths, processes, signal)
 
 
 def tell_end(watch: JobWatch, job: LeasedJob, order: Finish | Fail | Release, answer: Future[Any]) -> Future[Any]:

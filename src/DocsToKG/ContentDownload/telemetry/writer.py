@@ -33,9 +33,10 @@ ON CONFLICT (name) DO UPDATE SET first_id = excluded.first_id, base_bytes = excl
                                  last_id = excluded.last_id, end_bytes = excluded.end_bytes
 """
 _SAVE_EVERY_S = 1.0
-_DOC_ID, _STATUS, _REASON, _BYTES, _CREATED_AT = (
-    manifest.AT[name] for name in ("doc_id", "status", "reason", "bytes", "created_at")
+_RUN_ID, _DOC_ID, _STATUS, _REASON, _BYTES, _CREATED_AT, _ATTEMPT = (
+    manifest.AT[name] for name in ("run_id", "doc_id", "status", "reason", "bytes", "created_at", "attempt")
 )
+_TRIED_BEFORE = "SELECT MAX(attempt) FROM manifests WHERE doc_id = ? AND run_id <> ?"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class RecordWriter:
         self._next_save = 0.0
         last_line = db.execute("SELECT created_at FROM manifests ORDER BY id DESC LIMIT 1").fetchone()
         self._stamp = str(last_line[0] or "") if last_line else ""
+        self._has_past = last_line is not None
+        self._tried: dict[str, int] = {}  # tries of earlier runs, of works whose tries are counted anew
         self.counts = Counts()
         self.commit_ms: deque[float] = deque(maxlen=10_000)
 
@@ -129,12 +132,22 @@ class RecordWriter:
         self._stamp = max(self._stamp, utc_iso(self._clock.now()))
         for values in rows:
             values[_CREATED_AT] = self._stamp
+            if self._has_past and values[_ATTEMPT]:
+                values[_ATTEMPT] += self._tried_before(values)
         before, changes = newest_id(self._db, "manifests"), self._db.total_changes
         manifest.insert_manifests(self._db, rows)
         are_all_new = self._db.total_changes - changes == len(rows)
         if self._full_sync:
             self._db.execute(manifest.INSERT_DOWNLOADS, (before,))
         return rows if are_all_new else [row[1:] for row in self._db.execute(manifest.SELECT_MANIFESTS, (before,))]
+
+    def _tried_before(self, values: Sequence[Any]) -> int:
+        """How many tries of the work its job does not know of: one that is repeated begins to count anew."""
+        doc_id = values[_DOC_ID]
+        if doc_id not in self._tried:
+            before = self._db.execute(_TRIED_BEFORE, (doc_id, values[_RUN_ID])).fetchone()[0] or 0
+            self._tried[doc_id] = before if values[_ATTEMPT] <= before else 0
+        return self._tried[doc_id]
 
     def _insert_rows(self, batch: Batch) -> None:
         for table, rows in batch.rows.items():

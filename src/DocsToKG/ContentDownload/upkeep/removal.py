@@ -23,7 +23,8 @@ from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.upkeep.hashing import digest_of
-from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, named_work, names_of, undone
+from DocsToKG.ContentDownload.upkeep.retelling import retell
+from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, is_identifier, named_work, names_of, undone
 from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line, forget_files, last_lines
 from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.core.urls import BadUrl, index_url
@@ -71,9 +72,26 @@ class Removal:
         standing = self.list.standing(names_of(work))
         if standing is not None:
             return standing
+        if not is_identifier(text) and not self._is_known(work.work_id):
+            raise InputError(
+                f"{text[:80]!r} names no work: give one on record, the first digits (6 or more) of its file's sha256, "
+                "or an identifier (DOI, arXiv, PMCID, pmid:..., OpenAlex, URL)"
+            )
         entry = self._entry(work, reason, ticket)
         self.list.put(entry)
         return self._carry_out(entry)
+
+    def knows(self, text: str) -> bool:
+        """Whether the folder was asked for the work that `text` names, or its record tells of it."""
+        return self._is_known(self._work(text).work_id)
+
+    def _is_known(self, doc_id: str) -> bool:
+        if self._known_work(doc_id) is not None:
+            return True
+        if not self._database.is_file():
+            return False
+        with Catalog(self._database) as catalog:
+            return catalog.show(doc_id, limit=1) is not None
 
     def undo(self, text: str) -> Takedown | None:
         """Let the work be had again; its files do not come back by themselves. None when nothing stands against it."""
@@ -117,6 +135,7 @@ class Removal:
             self._remove_bytes(entry)
         line = self._tombstone(entry)
         add_line(self._root, line, database=self._database, sinks=self._sinks, clock=self._clock)
+        retell(self._root, entry.doc_id, entry.sentence if entry.stands else None)
         done = replace(entry, pending=False)
         self.list.put(done)
         return done
@@ -152,7 +171,7 @@ class Removal:
                     sizes |= {held.size_bytes} if held.size_bytes is not None else set()
                     paths += [held.path] if held.path else []
                     others |= {other.doc_id for other in catalog.holders(held.sha256)} - {work.work_id}
-            urls = sorted(_urls_of(self._database, work.work_id))
+            urls = sorted(set(_urls_of(self._database, work.work_id)))
         return Takedown(
             doc_id=work.work_id,
             identifiers=names_of(work),

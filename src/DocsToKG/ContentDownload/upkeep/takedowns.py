@@ -75,7 +75,8 @@ class Takedowns:
             return cls(root)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise RecordError(
-                f"{path} cannot be read ({error}): put a copy of it back; it says what is refused"
+                f"{path} cannot be read ({error}); it says what is refused. Put a copy of it back, or move it away: "
+                "the next run makes it anew from the lines of the record"
             ) from error
 
     def refuses(self, work: WorkArtifact) -> str | None:
@@ -133,6 +134,11 @@ def names_of(work: WorkArtifact) -> tuple[str, ...]:
 def named_work(text: str) -> WorkArtifact:
     """The work that a user's text means; an unknown text is its own name."""
     return _known(text) or WorkArtifact(text)
+
+
+def is_identifier(text: str) -> bool:
+    """Whether the text is a name that a work may have anywhere, not only on this record."""
+    return _known(text) is not None
 
 
 def undone(entry: Takedown, at: str) -> Takedown:

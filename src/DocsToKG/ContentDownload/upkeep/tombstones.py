@@ -25,7 +25,7 @@ _COLUMNS = ("doc_id", "run_id", "stage", "cause", "explanation", "sha256", "leas
 _INSERT = f"""
 INSERT INTO manifests ({", ".join(_COLUMNS)}, status, outcome, reason, role, attempt, config_hash, worker_id, cache_hit,
                        is_guess, fallback_chain, hops, candidates)
-VALUES ({", ".join(f":{name}" for name in _COLUMNS)}, 'skipped', 'skip', 'filtered', 'artifact', 1, '', '', 0, 0,
+VALUES ({", ".join(f":{name}" for name in _COLUMNS)}, 'skipped', 'skip', :cause, 'artifact', 1, '', '', 0, 0,
         '[]', '[]', '[]')
 ON CONFLICT (doc_id, lease_id) WHERE lease_id IS NOT NULL DO NOTHING
 """

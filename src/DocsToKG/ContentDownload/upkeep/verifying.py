@@ -10,7 +10,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.catalog.files import CAS, READABLE, StoredFile, StoredFiles
-from DocsToKG.ContentDownload.catalog.store import Download
+from DocsToKG.ContentDownload.catalog.store import Catalog, Download
 from DocsToKG.ContentDownload.errors import StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
@@ -26,6 +26,7 @@ from DocsToKG.ContentDownload.upkeep.hashing import BLOCK, digest_of
 
 _SHARDS = tuple(f"{number:02x}" for number in range(256))
 _AHEAD = 16
+_READABLE = tuple(f"{folder}/" for folder in READABLE)
 PARTS = len(_SHARDS) + 1  # the shards, then the readable names
 
 Digest = str | StorageError | None
@@ -225,6 +226,20 @@ class Verifier:
             self._checkpoint.parent.mkdir(parents=True, exist_ok=True)
             with replacing(self._checkpoint) as file:
                 file.write(json.dumps(findings.to_dict()).encode())
+
+
+def superseded_names(files: StoredFiles, records: Sequence[Catalog]) -> Iterator[StoredFile]:
+    """Readable names that still hold a file that stands for its work no more, or not by that name. Names that stand in
+    any of the records stay, and so do names that hold other bytes by now."""
+    names = (name for record in records for name in record.earlier_names())
+    earlier = {path: sha256 for sha256, path in names if path.startswith(_READABLE)}
+    if not earlier:
+        return
+    standing = {file.path for record in records for file in record.files() if file.path in earlier}
+    for path in sorted(earlier.keys() - standing):
+        found = digest_of(files, path)
+        if found is not None and found[0] == earlier[path]:
+            yield StoredFile(path, files.size(path) or 0)
 
 
 def unnamed(files: StoredFiles, named: Callable[[str], bool]) -> Iterator[StoredFile]:

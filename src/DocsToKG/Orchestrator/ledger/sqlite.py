@@ -96,6 +96,11 @@ class SqliteLedger:
     ) -> None:
         self.close()
 
+    @property
+    def signal(self) -> Signal:
+        """How this process hears of work; its counters tell how well."""
+        return self._signal
+
     def close(self) -> None:
         self._close()
 

@@ -2,7 +2,7 @@
 
 The system drops the lock when the process ends, however it ends. Whoever then gets the lock knows
 that the worker is dead and frees its leases at once, without waiting for them to run out.
-Promises: the leases of a living worker are never touched.
+Promises: the leases of a living worker are never touched; a file is there for as long as leases may be.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Presence:
             raise BadJob(f"{worker_id[:80]!r} is not a worker id; use letters, digits, dot, dash and underscore")
         self.path = _folder(Path(ledger_path)) / (worker_id + _SUFFIX)
         self._file: int | None = None
+        self._owes = False
 
     def __enter__(self) -> Presence:
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,9 +52,18 @@ class Presence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
-            self.path.unlink(missing_ok=True)
+            if not self._owes:
+                self.path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
+
+    def give_back(self, ledger: _FreesWorkers) -> None:
+        """Give every lease back. Where the ledger cannot take them, on a full disk say, the file stays and tells the
+        next one that comes that their owner is gone."""
+        self._owes = True
+        with contextlib.suppress(LedgerError):
+            ledger.release_worker(self.path.name.removesuffix(_SUFFIX))
+            self._owes = False
 
     def _own_file(self) -> int:
         # A newcomer may be looking at our file in the moment between its making and our lock; it lets go soon.

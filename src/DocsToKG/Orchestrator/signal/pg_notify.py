@@ -54,6 +54,17 @@ class PgNotifySignal:
         self.heard = 0
         self.sent = 0
         self.outages = 0
+        self.reconnects = 0
+        self._begun = False
+
+    @property
+    def notices(self) -> int:
+        """Heard from the server, our own among them."""
+        return self.heard
+
+    @property
+    def troubles(self) -> int:
+        return self.outages
 
     def notify(self, lane: str) -> None:
         self._local.notify(lane)
@@ -113,6 +124,8 @@ class PgNotifySignal:
     def _listen(self, connection: psycopg.Connection[Any]) -> None:
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         self.is_listening = True
+        self.reconnects += self._begun
+        self._begun = True
         self._local.notify("")  # what was said before we listened is not lost, but unheard
         try:
             while not self._closed.is_set():
@@ -133,17 +146,24 @@ class PgNotifySignal:
     def _send(self, connection: psycopg.Connection[Any]) -> None:
         while True:
             self._something.wait()
+            is_last = self._closed.is_set()  # asked first, so that what was given before the end is sent
             with self._lock:
                 lanes = sorted(self._lanes)
-            for lane in lanes:
-                connection.execute("SELECT pg_notify(%s, %s)", (self._channel, lane[:200]))
-                self.sent += 1
-            with self._lock:
-                self._lanes.difference_update(lanes)
-                if not self._lanes and not self._closed.is_set():
+                self._lanes.clear()  # before sending: a lane that is named anew meanwhile is sent anew
+                if not self._closed.is_set():
                     self._something.clear()
-            if self._closed.wait(_PAUSE_S):
+            try:
+                for lane in lanes:
+                    connection.execute("SELECT pg_notify(%s, %s)", (self._channel, lane[:200]))
+                    self.sent += 1
+            except BaseException:
+                with self._lock:
+                    self._lanes.update(lanes)
+                self._something.set()
+                raise
+            if is_last:
                 return
+            self._closed.wait(_PAUSE_S)
 
 
 def _told(url: str, name: str) -> str:

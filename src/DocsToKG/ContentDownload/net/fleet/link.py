@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -18,6 +17,8 @@ from typing import Any, Literal
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.fleet.times import ServerTime
 from DocsToKG.core.clock import Clock
+
+__all__ = ["Away", "Epoch", "Link", "Reply", "opened", "redis"]
 
 try:
     import redis
@@ -60,6 +61,16 @@ if epoch == ARGV[1] then
 end
 return epoch
 """
+
+
+def opened(url: str, *, patience_s: float, **more: Any) -> Any:
+    """A client that connects when it is first used, and waits for nothing longer than `patience_s`."""
+    try:
+        return redis.Redis.from_url(
+            url, socket_timeout=patience_s, socket_connect_timeout=patience_s, retry=Retry(NoBackoff(), 0), **more
+        )
+    except ValueError:
+        raise ConfigError("rate_limit.redis_url: should look like redis://host:6379/0") from None
 
 
 class Away(Exception):
@@ -120,20 +131,11 @@ class Link:
         self._space = f"{_PREFIX}{space}:"
         self._lease_ms, self._keep_ms = int(lease_s * 1000), int(keep_s * 1000)
         self._run_id: str | None = None
-        try:
-            self._redis: Any = redis.Redis.from_url(
-                url,
-                socket_timeout=patience_s,
-                socket_connect_timeout=patience_s,
-                single_connection_client=False,
-                max_connections=1,
-                retry=Retry(NoBackoff(), 0),
-                decode_responses=True,
-            )
-        except ValueError:
-            raise ConfigError("rate_limit.redis_url: should look like redis://host:6379/0") from None
-        self._exchange = self._redis.register_script(_EXCHANGE)
-        self._begin = self._redis.register_script(_BEGIN)
+        # One that never connects again by itself, since behind a new connection may be another server.
+        self._redis: Any = None
+        self._server: Any = opened(url, patience_s=patience_s, decode_responses=True)
+        self._exchange = self._server.register_script(_EXCHANGE)
+        self._begin = self._server.register_script(_BEGIN)
 
     @property
     def is_up(self) -> bool:
@@ -145,9 +147,9 @@ class Link:
             self._connect()
             assert self.epoch is not None
             names = [self._epoch_key, self._alive_key(self._owner), *map(self._record_key, keys)]
-            words = [self.epoch.text, self._lease_ms, self._keep_ms, *tokens, *values]
+            words: list[str | int] = [self.epoch.text, self._lease_ms, self._keep_ms, *tokens, *values]
             asked_at = self._clock.monotonic()
-            kind, seconds, micros, *found = self._exchange(keys=names, args=words)
+            kind, seconds, micros, *found = self._exchange(keys=names, args=words, client=self._redis)
             return self._answered(kind, int(seconds) + int(micros) / 1e6, asked_at, found)
         except (redis.RedisError, OSError, ValueError, TypeError) as error:
             self.drop()
@@ -155,6 +157,7 @@ class Link:
 
     def is_alive(self, owner: str) -> bool:
         try:
+            self._connect()
             return bool(self._redis.exists(self._alive_key(owner)))
         except (redis.RedisError, OSError) as error:
             self.drop()
@@ -162,18 +165,22 @@ class Link:
 
     def leave(self) -> None:
         """Nothing of this owner runs any more."""
-        with contextlib.suppress(redis.RedisError, OSError):
-            self._redis.delete(self._alive_key(self._owner))
+        if self._redis is not None:
+            with contextlib.suppress(redis.RedisError, OSError):
+                self._redis.delete(self._alive_key(self._owner))
 
     def drop(self) -> None:
         """Forget the connection: the next one may lead to another server, or to one that was set back."""
         self._run_id = None
-        with contextlib.suppress(redis.RedisError, OSError):
-            self._redis.connection_pool.disconnect()
+        if self._redis is not None:
+            with contextlib.suppress(redis.RedisError, OSError):
+                self._redis.connection.disconnect()
+                self._redis.close()
+            self._redis = None
 
     def close(self) -> None:
         self.drop()
-        self._redis.close()
+        self._server.close()
 
     def _answered(self, kind: Any, server_s: float, asked_at: float, found: list[str]) -> Reply:
         if not self.times.heard(server_s, asked_at, self._clock.monotonic()):
@@ -188,9 +195,9 @@ class Link:
         """On a new connection, see whether this is the server, and the memory, that we know."""
         if self._run_id is not None and self.epoch is not None:
             return
-        asked_at = time.monotonic()
+        self.drop()
+        self._redis = self._server.client()
         self._run_id = str(self._redis.info("server")["run_id"])
-        assert time.monotonic() - asked_at >= 0
         self._start()
 
     def _start(self, base: str | None = None) -> None:
@@ -200,10 +207,8 @@ class Link:
         same_base = base is None or (found is not None and self.epoch is not None and found.base != self.epoch.base)
         if found is None or found.run_id != self._run_id or not same_base:
             kept = found.base if found is not None and same_base else base or secrets.token_hex(4)
-            text = str(
-                self._begin(keys=[self._epoch_key], args=[text, f"{secrets.token_hex(4)} {kept} {self._run_id}"])
-            )
-            found = Epoch(text)
+            words = [text, f"{secrets.token_hex(4)} {kept} {self._run_id}"]
+            found = Epoch(str(self._begin(keys=[self._epoch_key], args=words, client=self._redis)))
         self.epoch = found
 
     @property

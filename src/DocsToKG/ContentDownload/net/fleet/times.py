@@ -1,8 +1,8 @@
 """The server's time in terms of this machine's monotonic clock, and records written in it.
 
 Every answer of the server carries its time; the answer that came fastest tells the distance between the two clocks
-best. This machine's wall clock plays no part. Promises: a time that nobody changed is written back as it was read, to
-the microsecond, and is read back as it was written.
+best. This machine's wall clock plays no part. Promises: a time that nobody changed is written back as it was read, and
+is read back as it was written, to the last bit.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from DocsToKG.ContentDownload.net.pace import Memory
 _DRIFT = 0.0005
 # A larger leap than this was made by somebody who set the server's clock.
 _LEAP_S = 0.25
+# In one second. A power of two loses nothing of a float, and the server never reckons with them.
+_TICKS = 2**44
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
 
 
@@ -43,7 +45,7 @@ class ServerTime:
 
 
 class Spelling:
-    """The times of one record as they were read or written last: microseconds of the server to our own seconds."""
+    """The times of one record as they were read or written last: ticks of the server to our own seconds."""
 
     __slots__ = ("_ours", "_theirs")
 
@@ -53,11 +55,12 @@ class Spelling:
 
     def decode(self, text: str, offset_s: float) -> Kept:
         theirs: dict[int, float] = {}
+        shift = round(offset_s * _TICKS)
 
         def ours(value: int | None) -> float:
             if value is None:
                 return -math.inf
-            theirs[value] = self._ours.get(value, value / 1e6 - offset_s)
+            theirs[value] = self._ours.get(value, (value - shift) / _TICKS)
             return theirs[value]
 
         kept = _each_time(Kept(*json.loads(text)), ours)
@@ -66,13 +69,14 @@ class Spelling:
 
     def encode(self, kept: Kept, offset_s: float) -> str:
         written: dict[int, float] = {}
+        shift = round(offset_s * _TICKS)
 
         def theirs(value: float) -> int | None:
             if value == -math.inf:
                 return None
-            micros = self._theirs.get(value, round((value + offset_s) * 1e6))
-            written[micros] = value
-            return micros
+            ticks = self._theirs.get(value, round(value * _TICKS) + shift)
+            written[ticks] = value
+            return ticks
 
         fields = _each_time(kept, theirs)
         self._know(written)
@@ -105,6 +109,11 @@ def _each_of_pace(name: str, memory: Memory, moved: Callable[[Any], Any]) -> Ite
     for at, value in enumerate(memory):
         is_time = {"s": True, "q": at % 3 != 2, "b": at == 1}[name[0]]
         yield moved(value) if is_time else value
+
+
+def copied(kept: Kept) -> Kept:
+    """One that may be changed without changing the other."""
+    return _each_time(kept, lambda value: value)
 
 
 def merged(mine: Kept, theirs: Kept) -> Kept:

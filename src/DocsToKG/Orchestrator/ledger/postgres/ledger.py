@@ -109,6 +109,11 @@ class PostgresLedger:
         """Where the ledger is, without what is secret."""
         return self._database.name
 
+    @property
+    def signal(self) -> Signal:
+        """How this process hears of work; its counters tell how well."""
+        return self._signal
+
     def close(self) -> None:
         self._close()
 

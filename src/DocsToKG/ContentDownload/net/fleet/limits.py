@@ -1,0 +1,314 @@
+"""The limits of a fleet: the records of `Limits`, on a server that every machine reaches.
+
+A change is worked out here on the records as they were seen last, and the server takes it if they are still the same:
+one round trip, and one more where another node was faster. Knows owners and records, no rules.
+Promises: while the server is away nothing is granted, and what must not get lost is written when it is back; slots
+of a dead node come back after its lease; after the server lost its memory, nothing is granted before every living
+node has told what it knows and each key's interval is over.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from DocsToKG.ContentDownload.net.fleet.link import Away, Link
+from DocsToKG.ContentDownload.net.fleet.times import ServerTime, Spelling, copied, merged
+from DocsToKG.ContentDownload.net.lanes import Kept
+from DocsToKG.ContentDownload.net.shared import Change, StoreAway
+from DocsToKG.core.clock import Clock
+from DocsToKG.core.ids import new_worker_id
+
+T = TypeVar("T")
+
+_TRIES = 25
+_AGAIN_S = 0.03
+_REPAIR_S = 0.25
+_LOOK_S = 0.25  # how often it is worth asking whether an owner is alive
+_AT_ONCE = 100  # records in one change
+_SPOILED = (ValueError, TypeError, LookupError, AttributeError)
+_LOST = "the shared limits were lost and are being told anew"
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One record as it was seen last: the word it began with, and what it said, in our own time."""
+
+    token: str = ""
+    kept: Kept | None = None
+    spelling: Spelling = field(default_factory=Spelling)
+
+
+class FleetStore:
+    """The record of every node that names the same server. `space` keeps worlds apart that must not meet.
+
+    `interval_s` tells the distance kept between two requests of a key. A node is heard at least every `beat_s`; one
+    that is silent for `lease_s` loses its slots. A freed slot waits up to `soon_s` for a change to go with.
+    """
+
+    shared = True
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        clock: Clock,
+        space: str = "",
+        interval_s: Callable[[str], float] = lambda key: 0.0,
+        beat_s: float = 1.0,
+        lease_s: float = 15.0,
+        soon_s: float = 0.02,
+        times: ServerTime | None = None,
+    ) -> None:
+        self.owner = new_worker_id()
+        self._clock = clock
+        self._interval_s = interval_s
+        self._beat_s = beat_s
+        self._soon_s = soon_s
+        # A node that just missed the server waits for its answer, rests, and comes back with the next beat.
+        self._settle_s = 3 * beat_s + _REPAIR_S
+        self._link = Link(
+            url, owner=self.owner, clock=clock, space=space, patience_s=beat_s, lease_s=lease_s, times=times
+        )
+        self._seen: dict[str, _Seen] = {}
+        self._mine: dict[str, int] = {}
+        self._owed: list[tuple[tuple[str, ...], Change[None]]] = []
+        self._alive_at: dict[str, float] = {}
+        self._count = 0
+        self._told_epoch = ""  # the epoch in which all that we know was told
+        self._base = ""
+        self._up_since = self._shut_until = float("-inf")
+        self._why = ""
+        self._lock = threading.RLock()
+        self._wake = threading.Event()
+        self._closed = False
+        self._beating = threading.Thread(target=self._beat, name="fleet-limits", daemon=True)
+        with self._lock:
+            self._try_pay()
+        self._beating.start()
+
+    def change(self, keys: Sequence[str], change: Change[T]) -> T:
+        with self._lock:
+            now = time.monotonic()
+            if now < self._shut_until:
+                raise StoreAway(self._why, max(_AGAIN_S, self._shut_until - now))
+            try:
+                return self._visit(keys, change)
+            except Away as away:
+                raise self._failed(f"the shared limits cannot be read ({away})") from away
+
+    def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
+        with self._lock:
+            self._owed.append((tuple(keys), change))
+            if soon and self._soon_s:
+                self._wake.set()
+            else:
+                self._try_pay()
+
+    def take_back(self, keys: Sequence[str]) -> bool:
+        """Never: a slot that is owed goes with the next change in the same round trip."""
+        return False
+
+    def is_gone(self, owner: str) -> bool:
+        """Its lease is over. Not believed right after the server was away, when nobody could renew one."""
+        now = time.monotonic()
+        if now - self._alive_at.get(owner, float("-inf")) < _LOOK_S or now - self._up_since < self._settle_s:
+            return False
+        if not self._link.is_alive(owner):
+            return True
+        self._alive_at[owner] = now
+        return False
+
+    def forget(self, keys: Sequence[str]) -> None:
+        with self._lock:
+            for key in keys:
+                if key not in self._mine:
+                    self._seen.pop(key, None)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._shut_until = float("-inf")
+            self._wake.set()
+            for key in list(self._mine):
+                self._owed.append(((key,), self._leave))
+            if self._try_pay():
+                self._link.leave()
+        self._beating.join()
+        self._link.close()
+
+    def _leave(self, records: list[Kept]) -> tuple[None, bool]:
+        records[0].busy.pop(self.owner, None)
+        return None, True
+
+    def _visit(self, keys: Sequence[str], change: Change[T]) -> T:
+        for _ in range(_TRIES):
+            self._tell_all()
+            done = self._attempt(keys, change)
+            if done is not None:
+                return done[0]
+        raise StoreAway("the shared limits are being read by others", _AGAIN_S)
+
+    def _attempt(self, keys: Sequence[str], change: Change[T]) -> tuple[T] | None:
+        """The result, or None when the records were not as we knew them; now we know them."""
+        owed = self._owed[:_AT_ONCE]
+        wanted = list(dict.fromkeys([*(key for keys, _ in owed for key in keys), *keys]))
+        records = {key: self._record(key) for key in wanted}
+        changed: set[str] = set()
+        for owed_keys, owed_change in owed:
+            if owed_change([records[key] for key in owed_keys])[1]:
+                changed.update(owed_keys)
+        result, wrote = change([records[key] for key in keys])
+        if wrote:
+            changed.update(keys)
+        if not self._exchange(wanted, {key: records[key] for key in wanted if key in changed}):
+            return None
+        del self._owed[: len(owed)]
+        return (result,)
+
+    def _exchange(self, keys: Sequence[str], changed: dict[str, Kept]) -> bool:
+        texts = {key: self._spell(key, kept) for key, kept in changed.items()}
+        token = self._new_token()
+        sent = [f"{token} {texts[key]}" if key in texts else "" for key in keys]
+        reply = self._link.exchange(keys, [self._seen[key].token for key in keys], sent)
+        if reply.kind == "ok":
+            for key, kept in changed.items():
+                self._seen[key].token, self._seen[key].kept = token, copied(kept)
+                self._count_mine(key, kept.busy.get(self.owner, 0))
+        elif reply.kind == "stale":
+            for key, value in zip(keys, reply.values, strict=True):
+                self._saw(key, value)
+        else:
+            self._told_epoch = ""
+        return reply.kind == "ok"
+
+    def _record(self, key: str) -> Kept:
+        seen = self._seen.setdefault(key, _Seen())
+        kept = copied(seen.kept) if seen.kept is not None else Kept()
+        epoch = self._link.epoch
+        if epoch is None or not seen.token.startswith(f"{epoch.id}."):
+            # Written in an earlier life of the server or by nobody: somebody may have been granted just before.
+            self._quiet(kept, self._epoch_began() + self._interval_s(key))
+        return kept
+
+    def _quiet(self, kept: Kept, since: float) -> Kept:
+        until = since + self._settle_s
+        if max(self._clock.monotonic(), kept.hold_until) < until:
+            kept.hold_until, kept.hold_why = until, _LOST
+        return kept
+
+    def _saw(self, key: str, value: str) -> None:
+        seen = self._seen.setdefault(key, _Seen())
+        token, _, text = value.partition(" ")
+        seen.token = token
+        if not text:
+            return  # what is gone there is still known here
+        try:
+            seen.kept = seen.spelling.decode(text, self._offset_s)
+        except _SPOILED:
+            seen.kept = self._quiet(seen.kept or Kept(), self._clock.monotonic() + self._interval_s(key))
+
+    def _spell(self, key: str, kept: Kept) -> str:
+        return self._seen[key].spelling.encode(kept, self._offset_s)
+
+    def _new_token(self) -> str:
+        self._count += 1
+        epoch = self._link.epoch
+        return f"{epoch.id if epoch is not None else ''}.{self.owner}.{self._count}"
+
+    @property
+    def _offset_s(self) -> float:
+        return self._link.times.offset_s
+
+    def _epoch_began(self) -> float:
+        """In our own time."""
+        return self._link.epoch.began_s - self._offset_s if self._link.epoch is not None else float("-inf")
+
+    def _count_mine(self, key: str, running: int) -> None:
+        if running:
+            self._mine[key] = running
+        else:
+            self._mine.pop(key, None)
+
+    def _tell_all(self) -> None:
+        """First of all in an epoch, on a new connection, or after our lease was over: what we know, and what runs."""
+        if not self._link.is_up:
+            self._told_epoch = ""
+            self._up_since = time.monotonic()
+        for _ in range(_TRIES):
+            if self._link.is_up and self._link.epoch is not None and self._told_epoch == self._link.epoch.text:
+                break
+            self._tell_once()
+        else:
+            raise StoreAway("the shared limits are being read by others", _AGAIN_S)
+        left_s = self._epoch_began() + self._settle_s - self._clock.monotonic()
+        if left_s > 0 and not self._closed:
+            raise StoreAway(_LOST, min(left_s, self._settle_s))
+
+    def _tell_once(self) -> None:
+        reply = self._link.exchange((), (), ())
+        if reply.kind != "ok" or self._link.epoch is None:
+            return
+        if self._link.epoch.base != self._base:
+            # The server counts time from elsewhere now: nothing is written as it was.
+            self._base = self._link.epoch.base
+            for seen in self._seen.values():
+                seen.token, seen.spelling = "", Spelling()
+        epoch, known = self._link.epoch.text, list(self._seen)
+        for at in range(0, len(known), _AT_ONCE):
+            if not self._tell_some(known[at : at + _AT_ONCE]):
+                return
+        self._told_epoch = epoch
+
+    def _tell_some(self, keys: list[str]) -> bool:
+        """Our knowledge of `keys` goes into what is there."""
+        mine = {key: self._seen[key].kept for key in keys}
+        for _ in range(_TRIES):
+            reply = self._link.exchange(keys, ["?"] * len(keys), [""] * len(keys))
+            if reply.kind != "stale":
+                return False
+            for key, value in zip(keys, reply.values, strict=True):
+                self._saw(key, value)
+            told = {key: self._with_mine(key, kept) for key, kept in mine.items()}
+            if self._exchange(keys, told):
+                return True
+        return False
+
+    def _with_mine(self, key: str, known: Kept | None) -> Kept:
+        there, running = self._record(key), self._mine.get(key, 0)
+        if not self._seen[key].token:
+            there.busy = {}
+        kept = merged(known, there) if known is not None else there
+        kept.busy = {owner: number for owner, number in there.busy.items() if owner != self.owner}
+        if running:
+            kept.busy[self.owner] = running
+        return kept
+
+    def _failed(self, why: str) -> StoreAway:
+        self._link.drop()
+        self._why = why
+        self._shut_until = time.monotonic() + _REPAIR_S
+        return StoreAway(why, _REPAIR_S)
+
+    def _try_pay(self) -> bool:
+        try:
+            while True:
+                self.change((), lambda records: (None, False))
+                if not self._owed:
+                    return True
+        except StoreAway:
+            return False
+
+    def _beat(self) -> None:
+        while not self._closed:
+            if self._wake.wait(self._beat_s):
+                time.sleep(self._soon_s)
+                self._wake.clear()
+            with self._lock:
+                if not self._closed:
+                    self._try_pay()

@@ -1,0 +1,128 @@
+"""Uploads in parts that nobody will finish: found and aborted, since a bucket keeps and bills them unseen.
+
+Knows the two requests of S3 for that and how they are signed (AWS Signature Version 4), because the library for objects
+has neither. Needs a key in the AWS_* variables; without one nothing is done and the bucket's own rule must see to it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import http.client
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import unescape
+from urllib.parse import quote, urlsplit
+
+from DocsToKG.ContentDownload.storage.bucket import Bucket
+
+_LARGEST_ANSWER = 4 << 20
+_MOST_PAGES = 100
+_UPLOAD = re.compile(r"<Upload>(.*?)</Upload>", re.DOTALL)
+_NO_BODY = hashlib.sha256(b"").hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    name: str
+    secret: str
+    token: str
+    region: str
+
+
+def abort_orphans(bucket: Bucket, *, older_than_s: float) -> int:
+    """Abort what was begun below the bucket's prefix longer ago than that; returns how many. A younger upload may be
+    another machine's that is at work."""
+    key = _key_from_environment()
+    if key is None:
+        return 0
+    aborted = 0
+    for name, upload_id, begun in _uploads(bucket, key):
+        if (datetime.now(UTC) - begun).total_seconds() >= older_than_s:
+            status, _ = _ask(bucket, key, "DELETE", f"/{name}", {"uploadId": upload_id})
+            aborted += status in (200, 204)
+    return aborted
+
+
+def _uploads(bucket: Bucket, key: _Key) -> list[tuple[str, str, datetime]]:
+    found: list[tuple[str, str, datetime]] = []
+    below = f"{bucket.prefix}/cas/" if bucket.prefix else "cas/"
+    query = {"uploads": "", "prefix": below}
+    for _ in range(_MOST_PAGES):
+        status, text = _ask(bucket, key, "GET", "", query)
+        if status != 200:
+            raise OSError(f"listing uploads: status {status}")
+        for one in _UPLOAD.findall(text):
+            name = _field(one, "Key")
+            if name.startswith(below):
+                found.append((name, _field(one, "UploadId"), _moment(_field(one, "Initiated"))))
+        if _field(text, "IsTruncated") != "true":
+            break
+        query |= {
+            "key-marker": _field(text, "NextKeyMarker"),
+            "upload-id-marker": _field(text, "NextUploadIdMarker"),
+        }
+    return found
+
+
+def _ask(bucket: Bucket, key: _Key, method: str, path: str, query: Mapping[str, str]) -> tuple[int, str]:
+    host, secure, base = _place(bucket, key)
+    full = quote(f"{base}{path}", safe="/-_.~")
+    asked = "&".join(f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}" for name, value in sorted(query.items()))
+    headers = _signed(key, method, host, full, asked, datetime.now(UTC))
+    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
+    with contextlib.closing(kind(host, timeout=15)) as connection:
+        try:
+            connection.request(method, f"{full}?{asked}", headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.read(_LARGEST_ANSWER).decode("utf-8", "replace")
+        except http.client.HTTPException as error:
+            raise OSError(type(error).__name__) from None
+
+
+def _place(bucket: Bucket, key: _Key) -> tuple[str, bool, str]:
+    """Host, whether TLS, and the path before the object's own; services of one's own have the bucket in the path."""
+    if not bucket.endpoint:
+        return f"s3.{key.region}.amazonaws.com", True, f"/{bucket.name}"
+    parts = urlsplit(bucket.endpoint)
+    return parts.netloc.rpartition("@")[2], parts.scheme == "https", f"{parts.path.rstrip('/')}/{bucket.name}"
+
+
+def _signed(key: _Key, method: str, host: str, path: str, query: str, now: datetime) -> dict[str, str]:
+    stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
+    headers = {"host": host, "x-amz-content-sha256": _NO_BODY, "x-amz-date": stamp}
+    if key.token:
+        headers["x-amz-security-token"] = key.token
+    names = ";".join(sorted(headers))
+    lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
+    request = "\n".join((method, path, query, lines, names, _NO_BODY))
+    scope = f"{day}/{key.region}/s3/aws4_request"
+    text = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest()))
+    secret = f"AWS4{key.secret}".encode()
+    for part in (day, key.region, "s3", "aws4_request"):
+        secret = hmac.digest(secret, part.encode(), "sha256")
+    signature = hmac.digest(secret, text.encode(), "sha256").hex()
+    credential = f"AWS4-HMAC-SHA256 Credential={key.name}/{scope}"
+    return headers | {"authorization": f"{credential}, SignedHeaders={names}, Signature={signature}"}
+
+
+def _key_from_environment() -> _Key | None:
+    name, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if not name or not secret:
+        return None
+    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
+    return _Key(name, secret, os.environ.get("AWS_SESSION_TOKEN", ""), region)
+
+
+def _field(text: str, name: str) -> str:
+    found = re.search(f"<{name}>(.*?)</{name}>", text, re.DOTALL)
+    return unescape(found[1]) if found else ""
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

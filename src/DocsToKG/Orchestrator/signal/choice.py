@@ -1,0 +1,45 @@
+"""Which signal? One place that knows all of them, so that nobody else has to.
+
+The driver of a broker is imported when a signal through it is asked for, and not before. No broker has to be there: one
+that is away costs latency, and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from DocsToKG.Orchestrator.errors import LedgerUnusable
+from DocsToKG.Orchestrator.signal.base import Signal
+from DocsToKG.Orchestrator.signal.local import LocalSignal
+
+SignalKind: TypeAlias = Literal["local", "pg_notify", "redis", "nats"]
+_EXTRAS = {"pg_notify": "postgres", "redis": "redis", "nats": "nats"}
+
+
+def open_signal(kind: SignalKind, url: str | None = None) -> Signal:
+    """The signal of that kind through the broker at `url`; the local one has none."""
+    if kind == "local":
+        return LocalSignal()
+    try:
+        return _through_broker(kind, url or "")
+    except ImportError:
+        extra = _EXTRAS[kind]
+        raise LedgerUnusable(
+            f"queue.signal: {kind!r} needs the {extra} extra: pip install 'docstokg[{extra}]'"
+        ) from None
+    except ValueError as error:
+        raise LedgerUnusable(f"the address of the queue's signal: {error}") from None
+
+
+def _through_broker(kind: SignalKind, url: str) -> Signal:
+    if kind == "redis":
+        from DocsToKG.Orchestrator.signal.redis_streams import RedisSignal
+
+        return RedisSignal(url)
+    if kind == "nats":
+        from DocsToKG.Orchestrator.signal.nats import NatsSignal
+
+        return NatsSignal(url)
+    from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal
+
+    return PgNotifySignal(url)

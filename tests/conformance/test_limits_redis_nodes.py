@@ -1,0 +1,169 @@
+"""Real nodes on one Valkey that is flushed, restarted and paused meanwhile, judged by the server they ask."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import redis
+from tests.conformance.conftest import Server
+from tests.contentdownload.test_net_shared_processes import (  # noqa: F401
+    CountingServer,
+    Puller,
+    counting,
+    violations_of,
+)
+
+from DocsToKG.Sandbox.profile import SandboxServer
+
+pytestmark = pytest.mark.slow  # seconds of real sockets and processes
+
+INTERVAL_S, SLOTS, EACH = 0.3, 2, 14
+SLACK_S = 0.1  # a network and two schedulers lie between a decision and its arrival
+
+NODE = """
+import http.client, sys, threading, time
+from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.core.bucket import Rate
+
+url, (port, number, interval_s, slots, wrong_s) = sys.argv[1], map(float, sys.argv[2:])
+
+class Clock:
+    def now(self):
+        return time.time() + wrong_s
+    def monotonic(self):
+        return time.monotonic() + wrong_s
+
+clock = Clock()
+store = FleetStore(url, clock=clock, beat_s=0.3, lease_s=2.0, interval_s=lambda key: interval_s)
+limits = Limits(clock=clock, default_host=HostLimit(int(slots), {"*": (Rate(1, interval_s),)}), store=store)
+left = threading.Semaphore(int(number))
+
+def permit():
+    while True:
+        answer = limits.ask(Gate("https://a.org/", "unpaywall", "artifact"))
+        if not isinstance(answer, NotYet):
+            if answer.start() == 0.0:
+                return answer
+            answer.refund()
+            answer.release()
+        time.sleep(min(0.05, max(0.001, (answer.at or 0) - clock.monotonic())) if isinstance(answer, NotYet) else 0.01)
+
+def work():
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
+    while left.acquire(blocking=False):
+        mine = permit()
+        connection.request("GET", "/")
+        mine.is_sent()
+        connection.getresponse().read()
+        mine.release()
+    connection.close()
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+limits.close()
+"""
+
+
+def flush(server: Server, url: str) -> None:
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+
+
+def restart(server: Server, url: str) -> None:
+    server.stop()
+    time.sleep(0.5)
+    server.start()
+
+
+def pause(server: Server, url: str) -> None:
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGSTOP)
+    time.sleep(2.5)
+    os.kill(server.process.pid, signal.SIGCONT)
+
+
+def nothing(server: Server, url: str) -> None:
+    """The servers stay as they are; only the clock of one node is wrong by an hour."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("fault", [nothing, flush, restart, pause])
+def test_two_nodes_keep_interval_and_cap_whatever_becomes_of_their_server(
+    counting: CountingServer,  # noqa: F811
+    own_valkey: tuple[Server, str],
+    fault: Callable[[Server, str], None],
+) -> None:
+    """LIM-06, LIM-13, across nodes"""
+    server, url = own_valkey
+    counting.answer_s = 0.5  # so that both slots are in use
+    crowd = [
+        subprocess.Popen(
+            [sys.executable, "-c", NODE, url, *map(str, (counting.server_port, EACH, INTERVAL_S, SLOTS, wrong_s))]
+        )
+        for wrong_s in (0.0, 3600.0)
+    ]
+    try:
+        while len(counting.starts) < EACH // 2:
+            time.sleep(0.02)
+        fault(server, url)
+        for process in crowd:
+            assert process.wait(90) == 0
+    finally:
+        for process in crowd:
+            process.kill()
+            process.wait()
+    starts = sorted(counting.starts)
+    assert len(starts) == 2 * EACH
+    assert counting.most == SLOTS
+    assert min(later - earlier for earlier, later in pairwise(starts)) > INTERVAL_S - SLACK_S
+    assert starts[-1] - starts[0] > (len(starts) - 1) * INTERVAL_S - SLACK_S
+
+
+@pytest.mark.timeout(240)
+def test_two_pulls_that_share_only_a_server_are_as_polite_as_one(
+    tmp_path: Path, own_valkey: tuple[Server, str]
+) -> None:
+    """Each in a folder of its own; the server is flushed on the way."""
+    server, url = own_valkey
+    with SandboxServer(works=160, seed=5) as sandbox:
+        ids = sandbox.identifiers(160)
+        pullers = [Puller(sandbox, tmp_path / str(n), "run", ids[n::2]) for n in range(2)]
+        for n in range(2):
+            _share(tmp_path / str(n) / "run.json", url)
+        try:
+            for puller in pullers:
+                puller.start()
+            until = time.monotonic() + 60
+            while len(list(tmp_path.glob("*/run/PDF/*"))) < 40 and time.monotonic() < until:
+                time.sleep(0.05)
+            flush(server, url)
+            results = [puller.result() for puller in pullers]
+        finally:
+            for puller in pullers:
+                puller.stop()
+        assert violations_of(sandbox) == []
+        assert min(result["successful"] for result in results) > 60
+    with redis.Redis.from_url(url) as client:
+        kept = [name.decode() for name in client.scan_iter(match="*", count=1000)]
+    assert any(":host:" in name for name in kept)
+    assert any("breaker:host:" in name for name in kept)
+    assert not any("alive:" in name for name in kept)
+
+
+def _share(settings: Path, url: str) -> None:
+    found = json.loads(settings.read_text())
+    found["config"]["rate_limit"] = {"backend": "redis", "redis_url": url}
+    del found["config"]["limits"]["store_path"]
+    settings.write_text(json.dumps(found))

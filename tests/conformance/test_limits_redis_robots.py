@@ -1,0 +1,116 @@
+"""robots.txt is read once for a whole fleet."""
+
+from __future__ import annotations
+
+import os
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import httpx2
+import pytest
+from tests.conformance.conftest import PASSWORD, Server
+from tests.contentdownload.test_net_robots import PAGE, Scene, rules
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.steps import Gate, Wait
+from DocsToKG.ContentDownload.net.fleet.robots import FleetShelf
+from DocsToKG.ContentDownload.net.policy import UrlPolicy
+from DocsToKG.ContentDownload.net.robots import KeptAnswer, Robots
+
+Node = Callable[..., Scene]
+
+
+@pytest.fixture
+def node(redis_url: str) -> Iterator[Node]:
+    """The robots of another node with each call."""
+    shelves: list[FleetShelf] = []
+    scenes: list[Scene] = []
+    world = uuid.uuid4().hex
+
+    def open_one(url: str = redis_url, **knobs: float) -> Scene:
+        scene = Scene()
+        shelves.append(FleetShelf(url, space=world, patience_s=0.3, claim_s=0.5))
+        parts = {"limits": scene.limits, "attempts": scene, "clock": scene.clock, "random": lambda: 0.0}
+        scene.robots = Robots(http=scene.stack.http, url_policy=UrlPolicy(), shelf=shelves[-1], **parts, **knobs)  # type: ignore[arg-type]
+        scenes.append(scene)
+        return scene
+
+    yield open_one
+    for shelf in shelves:
+        shelf.close()
+    for scene in scenes:
+        scene.stack.close()
+
+
+def test_what_one_node_has_read_holds_for_all_without_asking(node: Node) -> None:
+    one, two = node(), node()
+    one.answer = lambda request: rules(b"User-agent: *\nCrawl-delay: 7\nDisallow: /article/\n")
+    verdicts = [scene.check() for scene in (one, two)]
+    assert [verdict.state for verdict in verdicts] == ["blocked", "blocked"]
+    assert [verdict.crawl_delay_s for verdict in verdicts] == [7.0, 7.0]
+    assert (len(one.asked), len(two.asked)) == (1, 0)
+    assert two.limits.interval_s("pub.org", "artifact") == 7.0  # heard by its limits, too
+
+
+def test_a_refusal_is_shared_for_as_long_as_it_lasts(node: Node) -> None:
+    one, two = node(deny_s=60.0), node(deny_s=60.0)
+    one.answer = lambda request: httpx2.Response(503)
+    assert one.check().transient_s == pytest.approx(60.0, abs=0.1)
+    verdict = two.check()
+    assert (verdict.allowed, verdict.state, two.asked) == (False, "unreachable", [])
+    assert 50 < (verdict.transient_s or 0.0) <= 60.0
+
+
+def test_one_node_reads_while_the_others_wait(node: Node) -> None:
+    one, two = node(), node()
+    steps = one.robots.check(PAGE, Call("w"))
+    asking = next(steps)
+    assert isinstance(asking, Gate)
+    waiting = two.robots.check(PAGE, Call("w"))
+    assert isinstance(next(waiting), Wait)
+    assert one.finish(steps, one.permit(asking)).allowed
+    assert two.finish(waiting).allowed
+    assert two.asked == []
+
+
+def test_a_node_that_dies_while_reading_is_not_waited_for_long(node: Node) -> None:
+    one, two = node(), node()
+    dead = one.robots.check(PAGE, Call("w"))
+    next(dead)
+    waiting = two.robots.check(PAGE, Call("w"))
+    assert isinstance(next(waiting), Wait)
+    time.sleep(0.6)
+    assert two.finish(waiting).allowed
+    assert len(two.asked) == 1
+    dead.close()
+
+
+def test_one_that_was_called_off_makes_room_at_once(node: Node) -> None:
+    one, two = node(), node()
+    off = one.robots.check(PAGE, Call("w"))
+    next(off)
+    off.close()
+    assert two.check().allowed
+    assert len(two.asked) == 1
+
+
+def test_without_the_server_each_node_reads_for_itself(node: Node, own_valkey: tuple[Server, str]) -> None:
+    server, url = own_valkey
+    one, two = node(url), node(url)
+    server.stop()
+    for scene in (one, two):
+        assert scene.check().allowed
+        assert len(scene.asked) == 1
+
+
+def test_strangers_cannot_fill_the_server(redis_url: str) -> None:
+    shelf = FleetShelf(redis_url, space=uuid.uuid4().hex)
+    shelf.put("https://big.org", KeptAnswer(200, "allowed", os.urandom(400_000), None), 60.0)
+    assert shelf.find("https://big.org") is None
+    shelf.put("https://small.org", KeptAnswer(200, "allowed", b"x" * 400_000, None), 60.0)
+    found = shelf.find("https://small.org")
+    assert found is not None
+    assert found[0].body == b"x" * 400_000
+    assert PASSWORD not in repr(shelf)
+    shelf.close()
