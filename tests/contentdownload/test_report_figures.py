@@ -11,6 +11,7 @@ from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Role, Ver
 from DocsToKG.ContentDownload.catalog.counts import Scope, Spread, in_parts
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
+from DocsToKG.ContentDownload.report.sections import host_rows
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.schema import open_database
 from DocsToKG.core.clock import ManualClock
@@ -131,6 +132,21 @@ def test_times_of_hosts_works_and_waits_are_told(tmp_path: Path) -> None:
     assert (result.waits, result.waits_s, result.by_host["a.org"]["waited_s"]) == (100, 1.0, 1.0)
     assert result.ttfp_steps[:5] == [9, 10, 30, 50, 1]
     assert (result.timed_files, result.processes) == (100, 1)
+
+
+def test_files_are_counted_by_the_host_they_came_from(tmp_path: Path) -> None:
+    """Where a link was redirected, the host that sent the bytes counts; a file without an address has no host."""
+    with RunTelemetry(tmp_path, run_id="r1", config_hash="c", clock=ManualClock()) as record:
+        record.finish(stored("doi:1", url="https://doi.org/10.1/a", canonical_url="https://files.b.org/a.pdf"))
+        record.finish(stored("doi:2", url="http://A.org/x.pdf"))
+        record.finish(stored("doi:3", url="https://a.org"))
+        record.finish(stored("doi:4"))
+        record.finish(missed("doi:5", "timeout", candidates=[COPY]))
+        record.attempt(got(1.0, AttemptStatus.HTTP_GET))
+    result = told(tmp_path)
+    assert result.files_by_host == {"a.org": 2, "files.b.org": 1, "unknown": 1}
+    [(host, files, requests, *_)] = host_rows(result)
+    assert (host, files, requests) == ("a.org", "2", "1")
 
 
 def test_the_way_of_a_run_is_told_in_moments(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from DocsToKG.ContentDownload.catalog.selection import STATE, TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.catalog.selection import FILE_HOST, STATE, TAKEDOWN_STAGE
 
 _PART = 20_000
 _TEMPORARY = {
@@ -44,7 +44,7 @@ _APART = "\x1f"
 _FILE_KIND = f" || '{_APART}' || ".join(
     f"COALESCE({name}, 'unknown')" for name in ("resolver", "tier", "evidence", "is_guess")
 )
-_FILE_LISTS = ("year", "COALESCE(license, license_raw)", _FILE_KIND, "ttfp_ms", "waited_ms", "duration_ms")
+_FILE_LISTS = ("year", "COALESCE(license, license_raw)", FILE_HOST, _FILE_KIND, "ttfp_ms", "waited_ms", "duration_ms")
 # Bytes that were there already, unless it was the same work that brought them.
 _SHARED = """CASE WHEN COALESCE(dedupe, '') IN ('duplicate', 'adopted')
                   THEN m.doc_id NOT IN (SELECT doc_id FROM temp.again) ELSE 0 END"""
@@ -168,6 +168,7 @@ class Files:
     guessed: int = 0
     years: Counter[Any] = field(default_factory=Counter)
     licences: Counter[Any] = field(default_factory=Counter)
+    hosts: Counter[Any] = field(default_factory=Counter)
     kinds: Counter[Any] = field(default_factory=Counter)
     ttfp_ms: Spread = field(default_factory=Spread)
     waited_ms: Spread = field(default_factory=Spread)
@@ -178,7 +179,7 @@ def files(db: sqlite3.Connection, scope: Scope) -> Files:
     """What was obtained in the scope. After `note_overtaken`."""
     found = Files()
     spreads = (found.ttfp_ms, found.waited_ms, found.work_ms)
-    counters = (found.years, found.licences, found.kinds, *(one.counted for one in spreads))
+    counters = (found.years, found.licences, found.hosts, found.kinds, *(one.counted for one in spreads))
     # A part comes as a few texts: a million rows one by one would cost more than all the rest.
     for row in in_parts(db, "manifests", _FILES, where=f"{_OBTAINED} AND {_fates(db, scope)}", values=scope.values):
         if row[0]:

@@ -34,11 +34,11 @@ STATE = f"""CASE WHEN stage = '{TAKEDOWN_STAGE}' AND cause = '{TAKEN_DOWN}' THEN
      WHEN status = 'skipped' AND reason = 'robots' THEN 'robots' ELSE 'failed' END"""
 _ADDRESS = "COALESCE(canonical_url, url)"
 _REST = f"SUBSTR({_ADDRESS}, INSTR({_ADDRESS}, '://') + 3)"
-_FILE_HOST = f"LOWER(SUBSTR({_REST}, 1, INSTR({_REST} || '/', '/') - 1))"
+FILE_HOST = f"LOWER(SUBSTR({_REST}, 1, INSTR({_REST} || '/', '/') - 1))"
 # A miss has no address of its own; its copies have. Needs the functions of `add_functions`.
-HOST = f"CASE WHEN {_ADDRESS} IS NULL THEN host_of_copies(candidates, cause) ELSE {_FILE_HOST} END"
+HOST = f"CASE WHEN {_ADDRESS} IS NULL THEN host_of_copies(candidates, cause) ELSE {FILE_HOST} END"
 _AT_HOST = f"""CASE WHEN {_ADDRESS} IS NULL THEN copies_at(?, candidates)
-     ELSE {_FILE_HOST} = ? OR {_FILE_HOST} LIKE ? ESCAPE '\\' END"""
+     ELSE {FILE_HOST} = ? OR {FILE_HOST} LIKE ? ESCAPE '\\' END"""
 LICENCE = "COALESCE(license, license_raw)"
 _DAY = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
 _AGO = re.compile(r"(\d{1,6})\s*([smhdw])")

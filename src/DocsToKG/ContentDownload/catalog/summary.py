@@ -123,7 +123,8 @@ class Figures:
     sources: dict[str, SourceFigures] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)  # sources in trouble, with what to look at
     skipped_sources: dict[str, str] = field(default_factory=dict)  # never asked, for lack of a key or an address
-    by_host: dict[str, dict[str, Any]] = field(default_factory=dict)
+    by_host: dict[str, dict[str, Any]] = field(default_factory=dict)  # exchanges
+    files_by_host: dict[str, int] = field(default_factory=dict)  # where the obtained files came from
     runs: list[dict[str, Any]] = field(default_factory=list)  # the latest ones
     progress: list[tuple[str, int]] = field(default_factory=list)  # when how many works had ended
 
@@ -215,6 +216,7 @@ def _fill_files(result: Figures, files: counts.Files) -> None:
     result.obtained, result.bytes, result.guessed = files.count, files.bytes, files.guessed
     result.duplicates, result.dedupe_saved_bytes = files.shared, files.shared_bytes
     result.by_year, result.by_license = dict(sorted(_words(files.years).items())), _most_first(_words(files.licences))
+    result.files_by_host = _most_first(_words(files.hosts))
     for place, name in enumerate(("by_resolver", "by_tier", "by_evidence")):
         counter: Counter[str] = Counter()
         for kind, count in files.kinds.items():

@@ -140,7 +140,7 @@ def tables(figures: Figures) -> list[tuple[str, Row, list[Row]]]:
     found: list[tuple[str, Row, list[Row]]] = [
         ("Sources", ("source", "asked", "files", "share", "guessed", "no good", "errors"), source_rows(figures)),
         ("Files by source, tier and evidence", ("source", "tier", "evidence", "files"), delivered_rows(figures)),
-        ("Hosts", ("host", "requests", "429", "received", "from the cache", "waited"), host_rows(figures)),
+        ("Hosts", ("host", "files", "requests", "429", "received", "from the cache", "waited"), host_rows(figures)),
         ("Waits for our own limits", ("rule", "waits", "seconds"), wait_rows(figures)),
     ]
     return [(title, columns, rows) for title, columns, rows in found if rows]
@@ -170,6 +170,7 @@ def host_rows(figures: Figures) -> list[Row]:
     rows: list[Row] = [
         (
             host,
+            count(figures.files_by_host.get(host, 0)),
             count(one["requests"]),
             count(one["http_429"]),
             size(one["bytes"]),
@@ -184,7 +185,14 @@ def host_rows(figures: Figures) -> list[Row]:
     sums = {
         name: sum(one[name] for one in rest) for name in ("requests", "http_429", "bytes", "cache_hits", "waited_s")
     }
-    words = (count(sums["requests"]), count(sums["http_429"]), size(sums["bytes"]), count(sums["cache_hits"]))
+    files = sum(figures.files_by_host.get(host, 0) for host, _ in hosts[MOST_SHOWN:])
+    words = (
+        count(files),
+        count(sums["requests"]),
+        count(sums["http_429"]),
+        size(sums["bytes"]),
+        count(sums["cache_hits"]),
+    )
     return [*rows, (f"and {len(rest)} more", *words, seconds(sums["waited_s"]))]
 
 
