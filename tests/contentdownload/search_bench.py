@@ -114,7 +114,7 @@ class Bench:
     more: dict[str, Any] = field(default_factory=dict)  # further arguments of the search
 
     def run(self, work: WorkArtifact = WORK) -> DownloadOutcome:
-        pipeline = self._pipeline()
+        pipeline = self.pipeline()
         try:
             return pipeline.process(work)
         finally:
@@ -122,7 +122,7 @@ class Bench:
 
     def run_again(self, tries: int, work: WorkArtifact = WORK) -> Iterator[DownloadOutcome]:
         """The outcomes of several tries in one process; the bench may be changed between them."""
-        pipeline = self._pipeline()
+        pipeline = self.pipeline()
         try:
             for _ in range(tries):
                 yield pipeline.process(work)
@@ -130,13 +130,13 @@ class Bench:
             pipeline.close()
 
     def plan(self, work: WorkArtifact = WORK) -> list[tuple[str, DownloadPlan]]:
-        pipeline = self._pipeline()
+        pipeline = self.pipeline()
         try:
             return pipeline.candidates(work)[0]
         finally:
             pipeline.close()
 
-    def _pipeline(self) -> ResolverPipeline:
+    def pipeline(self) -> ResolverPipeline:
         return ResolverPipeline(
             fallback=FallbackOrchestrator(
                 tiers=self.tiers,

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 
-from tests.contentdownload.search_bench import Bench, Downloads, Source
+from tests.contentdownload.search_bench import WORK, Bench, Downloads, Source
 
+from DocsToKG.ContentDownload.api.steps import Race
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.fallback.standing import Standing
+from DocsToKG.ContentDownload.pipeline import JobContext
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import ManualClock
 
 PUBLISHED, PREPRINT = "https://pub.org/1", "https://pre.org/1"
@@ -62,3 +65,24 @@ def test_nobody_waits_longer_than_the_patience() -> None:
     next(steps)
     clock.advance(0.2)
     assert next(steps, None) is None
+
+
+def test_nothing_is_fetched_between_the_winners_last_step_and_the_end_of_the_race() -> None:
+    bench = race(
+        source("index", PUBLISHED, "publishedVersion"),
+        source("preprints", PREPRINT, "submittedVersion"),
+        good=f"{PUBLISHED} {PREPRINT}",
+    )
+    pipeline = bench.pipeline()
+    walk = pipeline.steps(WORK, JobContext())
+    asked = next(walk)
+    assert isinstance(asked, Race)
+    index, preprints = (branch(CancelToken()) for branch in asked.branches)
+    assert "answer" in next(preprints).why  # type: ignore[union-attr]
+    assert "better version" in next(preprints).why  # type: ignore[union-attr]
+    assert list(index)
+    assert "better version" in next(preprints).why  # type: ignore[union-attr]
+    assert bench.downloads.tried == [PUBLISHED]
+    for steps in (preprints, walk):
+        steps.close()
+    pipeline.close()

@@ -91,7 +91,7 @@ def test_a_source_that_can_be_asked_alone_needs_no_race() -> None:
     others = [Source(f"o{n}", why_not="not_mine") for n in range(3)]
     run = bench(Source("a", ("https://a.org/1",)), *others, good="https://a.org/1", one_tier=True, parallel=3)
     call = Call(WORK.work_id, budget=WorkBudget(total_s=10.0, attempts=5))
-    met = list(run._pipeline()._fallback.search(Trail(WORK, SystemClock()), call))
+    met = list(run.pipeline()._fallback.search(Trail(WORK, SystemClock()), call))
     assert [type(step) for step in met] == [Wait, Gate]
     assert run.told[-1].outcome == "success"
 
@@ -144,7 +144,7 @@ def test_what_nobody_can_have_stored_is_not_looked_for(starts_empty: bool, is_fi
     asked: list[str] = []
     run = bench(Source("a", ("https://a.org/1",)), good="https://a.org/1")
     run.already = lambda work: asked.append(work.work_id)
-    pipeline = run._pipeline()
+    pipeline = run.pipeline()
     pipeline._starts_empty = starts_empty
     assert pipeline.process(WORK, JobContext(is_first=is_first)).ok
     pipeline.close()
@@ -320,7 +320,7 @@ def cached_run(copy: StoredCopy, *, already: Callable[[WorkArtifact], HeldFile |
 
 
 def test_a_pipeline_that_is_closed_does_not_come_back() -> None:
-    pipeline = bench(Source("a"))._pipeline()
+    pipeline = bench(Source("a")).pipeline()
     pipeline.close()
     with pytest.raises(Cancelled):
         pipeline.process(WORK)

@@ -119,11 +119,10 @@ class FallbackOrchestrator:
     def _ask(self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Steps[Found | None]:
         """Those who have something to ask by, in a race; one alone needs none."""
         standing = Standing(self._clock)
-        branches = [
-            partial(self._branch, home, name, trail.place(), standing, trail, call)
-            for home, name in sources
-            if self._can_be_asked(home, name, trail)
-        ]
+        asked = [(home, name) for home, name in sources if self._can_be_asked(home, name, trail)]
+        branches = [partial(self._branch, home, name, trail.place(), standing, trail, call) for home, name in asked]
+        for _, name in asked[:parallel]:  # those who begin together know of each other, whoever is quicker
+            standing.enter(name)
         if len(branches) == 1:
             return (yield from branches[0](call.cancel))
         if not branches:
@@ -223,10 +222,13 @@ class FallbackOrchestrator:
         own = call if cancel is call.cancel else replace(call, cancel=cancel)
         steps = self._try_source(tier, name, place, race, trail, own, tell)
         race.enter(name)
+        found = None
         try:
-            return (yield from self._guarded(steps, name, trail, tell))
+            found = yield from self._guarded(steps, name, trail, tell)
+            return found
         finally:
-            race.leave(name)
+            if found is None:  # a winner stands until the others are told to stop: nobody fetches in between
+                race.leave(name)
 
     def _guarded(
         self, steps: Steps[Found | None], name: str, trail: Trail, tell: Callable[..., None]
