@@ -48,12 +48,13 @@ INSERT INTO {s}.job_history (
   tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, prev_hash, hash
 )
 SELECT
-  'default', 0, v.link, v.job_id, %(now)s, %(event)s, %(before)s, %(after)s, v.fence, 0, v.actor, %(hash)s, %(hash)s
+  'default', {shard}, v.link, v.job_id, %(now)s, %(event)s, %(before)s, %(after)s, v.fence, 0, v.actor, %(hash)s,
+  %(hash)s
 FROM unnest(%(links)s::bigint[], %(ids)s::bigint[], %(fences)s::bigint[], %(actors)s::text[])
   AS v (link, job_id, fence, actor)
 """
 _HEAD = """
-INSERT INTO {s}.history_heads (tenant, shard, link, hash, at) VALUES ('default', 0, %(link)s, %(hash)s, %(now)s)
+INSERT INTO {s}.history_heads (tenant, shard, link, hash, at) VALUES ('default', {shard}, %(link)s, %(hash)s, %(now)s)
 ON CONFLICT (tenant, shard) DO UPDATE SET link = excluded.link, hash = excluded.hash, at = excluded.at
 """
 _COUNT = """
@@ -63,18 +64,18 @@ SELECT 'default', 'content.download', v.state, v.n FROM unnest(%(states)s::text[
 
 
 class Floor:
-    """One connection to a ledger's schema, which the ledger itself has made."""
+    """One connection to a ledger's schema, which the ledger itself has made. Several at once have a chain each."""
 
-    def __init__(self, url: str, schema: str) -> None:
+    def __init__(self, url: str, schema: str, *, shard: int = 0) -> None:
         self._db: psycopg.Connection[Any] = psycopg.connect(url, autocommit=True, prepare_threshold=1)
         for name in ("enable_seqscan", "enable_hashjoin", "enable_mergejoin", "jit"):
             self._db.execute(f"SET {name} = off")
         self._sql = {
-            name: text.format(s=schema)
+            name: text.format(s=schema, shard=shard)
             for name, text in (("add", _ADD), ("lease", _LEASE), ("finish", _FINISH), ("history", _HISTORY),
                                ("head", _HEAD), ("count", _COUNT))
         }  # fmt: skip
-        self._schema = schema
+        self._head = f"SELECT link FROM {schema}.history_heads WHERE tenant = 'default' AND shard = {shard} FOR UPDATE"
 
     def __enter__(self) -> Floor:
         return self
@@ -123,9 +124,7 @@ class Floor:
         self, event: str, before: str | None, after: str, jobs: Sequence[tuple[Any, ...]], now: int
     ) -> None:
         """History, its head and counts: what goes into the same transaction."""
-        head = self._db.execute(
-            f"SELECT link FROM {self._schema}.history_heads WHERE tenant = 'default' AND shard = 0 FOR UPDATE"
-        ).fetchone()
+        head = self._db.execute(self._head).fetchone()
         link = 0 if head is None else int(head[0])
         ids, fences, actors = ([job[n] for job in jobs] for n in range(3))
         links = list(range(link + 1, link + 1 + len(jobs)))

@@ -28,8 +28,8 @@ NOTE = "<!-- Written by docs/generate.py from the code. Change the code, then ru
 
 COMMANDS_TEXT = """\
 `content` is for people, `contentdownload` for operators of the engine, `docstokg-orchestrator` looks into a ledger
-file. `python -m DocsToKG.ContentDownload.cli_v2` is `contentdownload`. In a clone, put `./dev run` before each. What
-a command leaves as exit code: [exit codes](exit-codes.md)."""
+and serves it over HTTP. `python -m DocsToKG.ContentDownload.cli_v2` is `contentdownload`. In a clone, put `./dev run`
+before each. What a command leaves as exit code: [exit codes](exit-codes.md)."""
 SETTINGS_TEXT = """\
 A file (YAML or JSON) is named with `-c FILE` or by `DOCSTOKG_CONTENT_CONFIG`. Later beats earlier: shipped settings,
 your own (`content config set`, in the file that `content config path` names), the file, the environment, the command
@@ -43,6 +43,22 @@ the thing and the way out. How a work ends is no exception but a `DownloadOutcom
 its message and leaves 1, or 2 for `InputError`: [exit codes](exit-codes.md). `SkipDownload` is another name of
 `CandidateRejected`, `DownloadError` of `TransientFailure`."""
 
+
+HTTP_TEXT = """\
+What `docstokg-orchestrator serve` answers under `/api/v1/orchestrator`; `/api/jobs` is the same as
+`/api/v1/orchestrator/jobs`, and so on. `/openapi/orchestrator.json` describes every field (OpenAPI 3.1), and
+`/.well-known/openapi` says where it is; `/healthz` and `/readyz` need no token. Events are described in
+[event envelope](../modules/orchestrator/event-envelope.md), and how to begin in
+[serve the ledger](../howto/serve-the-ledger.md).
+
+A call carries `Authorization: Bearer TOKEN`. A token for several tenants names one in `X-Tenant`; `for *` needs a token
+for all of them. What must be said comes in the body or in `X-Reason` and `X-Ticket`, and is kept. A POST with an
+`Idempotency-Key` acts once. Lists have `page_size` and `page_token`. `If-Match` with the `ETag` of a policy, quota,
+tenant or incident changes only the version that was read. Every error is
+`{"error": {"code", "message", "trace_id"}}`."""
+SERVER_TEXT = """\
+In a YAML or JSON file that `serve -c FILE` names. Without one the service opens the queue of the folder, listens on
+this machine only, and takes the tokens of `docstokg-orchestrator token`."""
 
 METRICS_TEXT = """\
 What a run shows of itself while it works: figures, spans and a log. All of it is off unless you ask for it:
@@ -106,6 +122,7 @@ def main(words: Sequence[str]) -> int:
         "config.md": config_page(),
         "errors.md": errors_page(),
         "metrics.md": metrics_page(),
+        "http-api.md": http_page(),
     }
     stale = [name for name, text in pages.items() if _read(REFERENCE / name) != text]
     if "--check" in words:
@@ -314,7 +331,14 @@ def _type(info: FieldInfo) -> str:
 
 
 def _type_name(kind: Any) -> str:
-    names = {bool: "`true` or `false`", int: "whole number", float: "number", str: "text", SecretStr: "secret"}
+    names = {
+        bool: "`true` or `false`",
+        int: "whole number",
+        float: "number",
+        str: "text",
+        SecretStr: "secret",
+        Path: "file",
+    }
     if get_origin(kind) is dict:
         return f"name to {_type_name(_bare(get_args(kind)[1]))}"
     if get_origin(kind) is tuple:
@@ -359,6 +383,37 @@ def _bare(annotation: Any) -> Any:
 
 
 # errors
+
+
+def http_page() -> str:
+    from DocsToKG.Orchestrator.settings import ServerSettings
+    from DocsToKG.Orchestrator.web.app import RESOURCES
+
+    simple = {name: info for name, info in ServerSettings.model_fields.items() if not _section_of(info)}
+    nested = {name: section for name, info in ServerSettings.model_fields.items() if (section := _section_of(info))}
+    return _page(
+        "HTTP API",
+        [HTTP_TEXT],
+        *(["## " + str(resource.router.tags[0]), "", *_routes(resource)] for resource in RESOURCES),
+        ["## Settings of the service", "", SERVER_TEXT, "", *_settings("", simple)],
+        *(
+            [f"### {name}", "", _first_words(model.__doc__), "", *_settings(name, model.model_fields)]
+            for name, (_, model) in nested.items()
+        ),
+    )
+
+
+def _routes(resource: Any) -> list[str]:
+    from DocsToKG.Orchestrator.web.permits import PERMITS
+
+    says = {"nothing": "", "operator": "reason", "quota": "quota_reason", "backfill": "reason, ticket, backfill_*"}
+    rows = []
+    for route in resource.router.routes:
+        permit = PERMITS[route.operation_id]
+        scopes = ", ".join(f"`{scope}`" for scope in sorted(permit.scopes)) + (" for `*`" if permit.everyone else "")
+        [method] = route.methods
+        rows.append((f"`{method} {route.path}`", scopes, says[permit.demand], route.summary))
+    return markdown_table(("route", "scope", "must say", "does"), rows)
 
 
 def errors_page() -> str:

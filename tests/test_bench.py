@@ -62,6 +62,18 @@ def test_watching_is_measured_against_not_watching(tmp_path: Path) -> None:
     assert rows["none"]["calls_share"] < 0.01
 
 
+@pytest.mark.slow
+def test_the_ledger_on_postgres_is_measured_against_the_floor(tmp_path: Path) -> None:
+    out = tmp_path / "postgres.json"
+    parts = ("--only=floor", "--only=peers")
+    done = bench("postgres", *parts, "--rows=50", "--jobs=40", "--batch=20", "--rounds=1", f"--out={out}")
+    found = figures(out)
+    assert len(found["rows"]) == 4
+    assert all(row["ratio"] > 0 for row in found["rows"])
+    assert found["pages"] == found["singly"] == []
+    assert "peers: left out" in done.stderr
+
+
 def rows_of(path: Path) -> dict[str, list[Any]]:
     """What a file holds when all is done, but for times, names that are drawn, and hashes."""
     with closing(sqlite3.connect(path)) as db:

@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from tests.conformance.pooler import running_pooler
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
 
 PASSWORD = "planted-password"
@@ -260,8 +261,9 @@ def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 def _files(base: Path) -> dict[str, bytes]:
     kinds = {".json": "head", ".body": "body"}
-    files = [path for path in base.rglob("*") if path.is_file() and path.name != "owner"]
-    return {f"{kinds.get(path.suffix, 'rest')} {path}": path.read_bytes() for path in files}
+    files = [path for path in base.rglob("*") if path.is_file() and path.stem not in ("owner", "heads")]
+    found = {f"{kinds.get(path.suffix, 'rest')} {path}": path.read_bytes() for path in files}
+    return found | _rows(base / "heads.sqlite")
 
 
 def _rows(path: Path) -> dict[str, bytes]:
@@ -322,3 +324,37 @@ def postgres_url() -> Iterator[str]:
         pytest.skip(str(error))
     yield server.url
     server.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.slow)])
+def open_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Opens one ledger as often as asked, on either database; `clock` is the ledger's time where it is given."""
+    with contextlib.ExitStack() as stack:
+        if request.param == "sqlite":
+            from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
+            yield lambda **words: stack.enter_context(SqliteLedger(tmp_path / "ledger.sqlite", **words))
+            return
+        import psycopg
+
+        from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+
+        url, name = request.getfixturevalue("postgres_url"), f"g_{uuid.uuid4().hex[:20]}"
+
+        def opened(**words: Any) -> PostgresLedger:
+            words = {"poll_s": 0.05, "database_time": "clock" not in words, **words}
+            return stack.enter_context(PostgresLedger(url, schema_name=name, **words))
+
+        try:
+            yield opened
+        finally:
+            stack.close()
+            with psycopg.connect(url, autocommit=True) as connection:
+                connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+@pytest.fixture(scope="session")
+def pooled_url(postgres_url: str) -> Iterator[str]:
+    """The same server through a pooler that gives every transaction another session."""
+    with running_pooler(postgres_url) as url:
+        yield url

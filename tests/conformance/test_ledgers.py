@@ -47,7 +47,8 @@ class Schemas:
     """A schema for each path that the cases open. Making one takes a while, so a clean one is used again."""
 
     def __init__(self) -> None:
-        self.url = ""
+        self.url = ""  # where ledgers go, which may be a pooler
+        self.server_url = ""
         self._used: dict[str, str] = {}
         self._clean: list[str] = []
         self._changed: set[str] = set()
@@ -66,13 +67,13 @@ class Schemas:
     def run(self, path: Path, statement: str, *values: Any) -> list[Any]:
         if statement.split()[0] in ("DROP", "CREATE", "ALTER"):
             self._changed.add(self.name(path))
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        with psycopg.connect(self.server_url, autocommit=True) as connection:
             connection.execute(f"SET search_path = {self.name(path)}")
             cursor = connection.execute(statement.replace("?", "%s"), values or None)
             return cursor.fetchall() if cursor.description is not None else []
 
     def tidy(self) -> None:
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        with psycopg.connect(self.server_url, autocommit=True) as connection:
             for name in self._used.values():
                 if name in self._changed:
                     connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
@@ -82,7 +83,7 @@ class Schemas:
         self._used.clear()
 
     def drop(self) -> None:
-        with psycopg.connect(self.url, autocommit=True) as connection:
+        with psycopg.connect(self.server_url, autocommit=True) as connection:
             for name in self._clean:
                 connection.execute(f"DROP SCHEMA {name} CASCADE")
         self._clean.clear()
@@ -92,6 +93,10 @@ class Schemas:
         tables = "jobs, job_dependencies, dependency_changes, job_history, history_heads, history_anchors, settings"
         connection.execute(f"TRUNCATE {tables}, job_counts, count_changes RESTART IDENTITY")
         connection.execute("ALTER SEQUENCE history_shards RESTART; UPDATE ledger_time SET high_water_ms = 0")
+        connection.execute(
+            "TRUNCATE tenants, quotas, quota_policies, quota_grants, lanes, throttles, sources, breakers"
+        )
+        connection.execute("TRUNCATE breaker_transitions, incidents, leaders, workers, backfills, idempotency_keys")
 
 
 SCHEMAS = Schemas()
@@ -99,7 +104,7 @@ SCHEMAS = Schemas()
 
 @pytest.fixture(scope="module", autouse=True)
 def server(postgres_url: str) -> Iterator[None]:
-    SCHEMAS.url = postgres_url
+    SCHEMAS.url = SCHEMAS.server_url = postgres_url
     yield
     SCHEMAS.drop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -9,6 +10,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -33,6 +35,7 @@ from tests.contentdownload.test_net_shared import (  # noqa: F401 (the same prom
     test_two_processes_keep_the_interval_together,
     test_what_a_host_announces_and_its_weakness_are_known_to_all,
 )
+from tests.many_machines.relay import Wires
 
 from DocsToKG.ContentDownload.api.steps import NotYet
 from DocsToKG.ContentDownload.errors import ConfigError
@@ -383,3 +386,69 @@ def test_the_slots_of_a_killed_node_come_back_after_its_lease(open_node: Open, o
     finally:
         process.kill()
         process.wait()
+
+
+def test_a_slot_whose_lease_ran_out_while_the_node_was_cut_off_is_not_believed(own_valkey: tuple[Server, str]) -> None:
+    """The other node has it by then: the late one sends nothing, also once it is back, until there is room."""
+    server, url = own_valkey
+    with Wires() as wires, contextlib.ExitStack() as stack:
+        wire = wires.lead_to(server.port)
+
+        def node(port: int) -> Limits:
+            address = urlsplit(url)._replace(netloc=f":{PASSWORD}@127.0.0.1:{port}").geturl()
+            store = FleetStore(address, clock=SystemClock(), beat_s=BEAT_S, lease_s=2.0)
+            return stack.enter_context(
+                contextlib.closing(Limits(clock=SystemClock(), default_host=HostLimit(1), store=store))
+            )
+
+        late, other = node(wire.port), node(server.port)
+        mine = eventually(late)
+        wire.cut("hang")
+        theirs = eventually(other)
+        assert theirs.start() == 0.0
+        assert mine.start() > 0
+        wire.mend()
+        until = time.monotonic() + 30
+        while late._store.tenure == -1:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert mine.start() > 0
+        assert isinstance(late.ask(gate()), NotYet)
+        theirs.release()
+        while mine.start() > 0:
+            assert time.monotonic() < until + 30
+            time.sleep(0.02)
+        assert isinstance(other.ask(gate()), NotYet)
+        mine.release()
+
+
+def test_a_slot_is_not_believed_while_the_server_is_silent_for_longer_than_its_lease(
+    own_valkey: tuple[Server, str], open_node: Open
+) -> None:
+    server, _ = own_valkey
+    node = open_node(slots=1, lease_s=1.0)
+    permit = eventually(node)
+    assert server.process is not None
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        until = time.monotonic() + 30
+        while node._store.tenure != -1:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert permit.start() > 0
+        assert permit.start() > 0
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
+    while permit.start() > 0:  # nobody else was there to take it
+        assert time.monotonic() < until + 30
+        time.sleep(0.02)
+    permit.release()
+
+
+def eventually(node: Limits) -> HostPermit:
+    until = time.monotonic() + 40
+    while isinstance(answer := node.ask(gate()), NotYet):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    assert isinstance(answer, HostPermit)
+    return answer

@@ -460,6 +460,24 @@ def test_of_several_servers_one_that_answers_is_enough():
             assert until(lambda: signal.sent == 1)
 
 
+@pytest.mark.parametrize("kind", ["redis", "nats", "nats-core"])
+def test_two_queues_on_one_broker_do_not_wake_each_other(kind):
+    with running_broker(kind) as (_, url), contextlib.ExitStack() as stack:
+        word = kind.removesuffix("-core")
+        ours_too, here, other = (
+            stack.enter_context(contextlib.closing(open_signal(word, url, channel=name))) for name in ("a", "a", "b")
+        )
+        for signal in (ours_too, here, other):
+            signal.mark()
+            assert until(lambda signal=signal: signal.is_listening)
+        mark = other.mark()
+        for _ in range(5):
+            assert heard(here, ours_too) < 20
+        assert other.notices == 0
+        assert not other.wait(0, since=mark)
+        assert heard(other, other) < 20
+
+
 # the choice
 
 

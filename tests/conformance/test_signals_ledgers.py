@@ -6,6 +6,7 @@ that wakes it. The monotonic clock is one for all processes of a machine.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import subprocess
 import sys
@@ -17,10 +18,16 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import nats
 import psycopg
 import pytest
+import redis
 from tests.conformance.test_signals import broker_signal, given_broker, running_broker, until
 
+from DocsToKG.ContentDownload.telemetry.metrics import SIGNAL_LISTENING, SIGNAL_TROUBLES, Gauges
+from DocsToKG.ContentDownload.telemetry.spans import view_of
+from DocsToKG.ContentDownload.telemetry.tally import Tally
+from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
@@ -172,3 +179,88 @@ def test_while_the_broker_is_away_work_is_found_by_asking_and_once_it_is_back_at
     assert patient.stats() == {**patient.stats(), "done": 9, "total": 9}
     assert signal.reconnects >= 1
     assert patient.verify_history()
+
+
+_NAMES = {"redis": "docstokg:signal", "nats": "docstokg-signal"}
+
+
+def forget(pair: Pair) -> None:
+    """The broker loses what was said, and who listens."""
+    if pair.kind == "redis":
+        with redis.Redis.from_url(pair.address) as client:
+            client.flushall()
+    elif pair.kind == "nats":
+        asyncio.run(_with_nats(pair.address, lambda client: client.jetstream().delete_stream(_NAMES["nats"])))
+    elif pair.kind == "pg_notify":
+        ends = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'docstokg-listen'"
+        with psycopg.connect(pair.address, autocommit=True) as connection:
+            connection.execute(ends)
+
+
+def repeat(pair: Pair, times: int) -> None:
+    """Notices that nobody gave, or that were given before."""
+    if pair.kind == "redis":
+        with redis.Redis.from_url(pair.address) as client:
+            for _ in range(times):
+                client.xadd(_NAMES["redis"], {"lane": "content.download", "from": "somebody"})
+    elif pair.kind == "pg_notify":
+        with psycopg.connect(pair.address, autocommit=True) as connection:
+            for _ in range(times):
+                connection.execute("SELECT pg_notify('docstokg_jobs', 'content.download')")
+    else:
+
+        async def send(client: Any) -> None:
+            for _ in range(times):
+                await client.publish(f"{_NAMES['nats']}.content-download", b"somebody content.download")
+
+        asyncio.run(_with_nats(pair.address, send))
+
+
+async def _with_nats(address: str, deed: Any) -> None:
+    client = await nats.connect(address)
+    try:
+        await deed(client)
+        await client.flush()
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize("kind", ["pg_notify", "redis", "nats"])
+def test_a_broker_that_forgets_costs_latency_alone_and_the_metrics_show_it(own_pair):
+    patient, _ = own_pair.waiting_ledger(poll_s=30)
+    asking, _ = own_pair.waiting_ledger(poll_s=0.2)
+    assert late(own_pair, patient, "a:before") < 20
+    tally = Tally()
+    Gauges(tally).show(view_of(patient, held=lambda: 0, active=lambda: 0, clock=SystemClock()))
+    forget(own_pair)
+    assert until(lambda: tally.gauges(SIGNAL_TROUBLES)[()] >= 1, 60)
+    assert [late(own_pair, asking, f"a:{n}") < 20 for n in range(3)] == [True] * 3
+    assert until(lambda: tally.gauges(SIGNAL_LISTENING) == {(): 1.0}, 60)
+    assert late(own_pair, patient, "b:after") < 20, "not after the half minute in which it asks by itself"
+    assert patient.stats() == {**patient.stats(), "done": 5, "total": 5}
+    assert patient.verify_history()
+
+
+@pytest.mark.parametrize("kind", ["pg_notify", "redis", "nats", "nats-core"])
+def test_notices_that_come_twice_or_for_nothing_hand_out_no_job_twice(own_pair):
+    ledgers = [own_pair.waiting_ledger(poll_s=30) for _ in range(2)]
+    own_pair.begin()
+    for n in range(10):
+        repeat(own_pair, 5)
+        own_pair.enqueue(f"a:{n}")
+        repeat(own_pair, 5)
+    taken: list[str] = []
+
+    def work(ledger: Any, name: str) -> None:
+        while ledger.stats()["done"] < 10:
+            ledger.wait_for_work(0.2)
+            for job in ledger.lease(name, 2, 600):
+                taken.append(job.artifact_id)
+                assert ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE)) == "applied"
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(work, ledger, f"w{n}") for n, (ledger, _) in enumerate(ledgers)]:
+            future.result(timeout=90)
+    assert sorted(taken) == sorted(f"a:{n}" for n in range(10))
+    assert all(signal.notices >= 1 for _, signal in ledgers)
+    assert ledgers[0][0].verify_history()

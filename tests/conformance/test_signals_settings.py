@@ -87,6 +87,33 @@ def test_a_signal_without_its_address_is_refused(tmp_path, kind, wanted):
         load_config(write(tmp_path, signal=kind))
 
 
+def test_a_signal_of_another_ledger_than_the_queue_s_is_refused_with_the_way_out(tmp_path):
+    with pytest.raises(ConfigError, match="pg_notify goes with backend postgres") as refused:
+        load_config(write(tmp_path, signal="pg_notify", connection_string="postgresql://u:planted-word@h/d"))
+    assert "redis or nats" in str(refused.value)
+    assert "planted-word" not in str(refused.value)
+
+
+def test_a_channel_of_one_s_own_keeps_the_wake_ups_of_others_away(tmp_path):
+    with running_valkey() as server:
+        url = valkey_url(server)
+        mine = load_config(write(tmp_path, signal="redis", signal_url=url, signal_channel="corpus-1"))
+        theirs = load_config(write(tmp_path, signal="redis", signal_url=url))
+        with open_queue(mine) as one, open_queue(theirs) as other, open_queue(mine) as same:
+            for queue in (one, other, same):
+                queue.signal.mark()
+            assert until(lambda: all(queue.signal.is_listening for queue in (one, other, same)))
+            one.enqueue("a:1", {})
+            assert until(lambda: same.signal.notices >= 1)
+            assert other.signal.notices == 0
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "a*", ">", "x" * 64])
+def test_a_channel_that_a_broker_would_take_for_something_else_is_refused(tmp_path, name):
+    with pytest.raises(ConfigError, match="signal_channel"):
+        load_config(write(tmp_path, signal_channel=name))
+
+
 def test_an_unknown_signal_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="signal"):
         load_config(write(tmp_path, signal="smoke"))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import os
 import random
+import shutil
 import signal
 import socket
 import subprocess
@@ -19,8 +21,9 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import pytest
+from tests.conformance.test_signals import until
 
-from DocsToKG.ContentDownload.errors import ConfigError, StorageError, TransientFailure
+from DocsToKG.ContentDownload.errors import ConfigError, StorageAway, StorageError, TransientFailure
 from DocsToKG.ContentDownload.storage.bucket import PART_BYTES, Bucket, Tags
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.storage.s3 import BucketStore
@@ -307,6 +310,75 @@ def test_a_server_that_stays_away_makes_the_work_come_back_later(own_s3: tuple[S
     with pytest.raises(TransientFailure):
         store.adopt(digest(SMALL), HUMAN)
     assert store.budget.used == 0
+
+
+def test_while_the_server_is_away_nobody_should_bring_files_and_once_it_is_back_everybody_may(
+    own_s3: tuple[Server, str], tmp_path: Path
+) -> None:
+    from tests.conformance.conftest import make_bucket
+
+    server, name = own_s3
+    store = opened(Bucket(name, retry_s=0.5), tmp_path, sleep=lambda seconds: None, tries=2)
+    slow: list[float] = []
+    store.on_stored(slow.append)
+    assert store.held_up() is None
+    server.stop()
+    with pytest.raises(StorageAway, match="does not answer"):
+        put(store, SMALL)
+    hold = store.held_up()
+    assert hold is not None
+    assert "does not answer" in hold.why
+    assert "planted-password" not in hold.why
+    assert max(slow) > 1, "so that fewer leases are held"
+    server.start()
+    make_bucket(server)  # type: ignore[arg-type]
+    assert until(lambda: store.held_up() is None, 60)
+    assert not put(store, SMALL).duplicate
+
+
+def test_a_staging_disk_that_is_full_makes_files_wait_and_stops_nothing(
+    quick: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(quick, tmp_path)
+    is_full, real, usage = threading.Event(), os.write, shutil.disk_usage
+    is_full.set()
+
+    def write(fd: int, data: Any) -> int:
+        if is_full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(fd, data)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        patch.setattr(shutil, "disk_usage", lambda path: usage(path)._replace(free=0 if is_full.is_set() else 1 << 40))
+        with pytest.raises(StorageAway, match="no space left"):
+            put(store, LARGE)
+        assert put(store, SMALL).size == len(SMALL), "what fits in memory needs no disk"
+        hold = store.held_up()
+        assert hold is not None
+        assert "no space left" in hold.why
+        assert store.budget.used == 0
+        is_full.clear()
+        assert until(lambda: store.held_up() is None, 60)
+        assert put(store, LARGE).size == len(LARGE)
+    assert not list((tmp_path / "staging" / ".tmp").iterdir())
+
+
+def test_a_file_that_is_larger_than_the_staging_disk_is_not_waited_for(
+    quick: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, usage = opened(quick, tmp_path), shutil.disk_usage(tmp_path)
+
+    def write(fd: int, data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", write)
+        patch.setattr(shutil, "disk_usage", lambda path: usage._replace(total=MIB, free=MIB))
+        with pytest.raises(TransientFailure, match="do not fit") as caught:
+            put(store, LARGE)
+    assert not isinstance(caught.value, StorageAway)
+    assert store.held_up() is None
 
 
 def test_many_large_files_at_once_stay_within_the_staging_budget(quick: Bucket, tmp_path: Path) -> None:

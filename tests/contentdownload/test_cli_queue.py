@@ -205,7 +205,7 @@ def test_run_hands_the_queue_to_the_runner_and_leaves_its_exit_code(words, drain
     """CLI-17: the runner is a stand-in here; jobs that a pause holds back are named at the end."""
     asked = []
     runner = types.ModuleType("runner")
-    runner.run_queue = lambda cfg, *, drain, on_start: asked.append((cfg.queue.path, drain)) or 3
+    runner.run_queue = lambda cfg, *, drain, on_start, config_file: asked.append((cfg.queue.path, drain)) or 3
     monkeypatch.setitem(sys.modules, "DocsToKG.ContentDownload.runner", runner)
     run("enqueue", "local:1")
     run("pause")

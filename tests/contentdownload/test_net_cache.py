@@ -160,7 +160,8 @@ def test_a_files_entry_is_its_headers_and_its_digest(caches: Caches) -> None:
     sha = hashlib.sha256(b"%PDF-paper").hexdigest()
     caches.cas[sha] = b"%PDF-paper"
     response.extensions[PENDING].confirm(sha)
-    assert [path.suffix for path in caches.files()] == [".json"]
+    assert {path.stem for path in caches.files()} == {"heads"}
+    assert not any(b"%PDF-paper" in path.read_bytes() for path in caches.files())
     assert ask(stack, **{ARTIFACT: True}).content == b"%PDF-paper"
     assert caches.origin.asked == 1
 

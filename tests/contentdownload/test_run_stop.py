@@ -94,7 +94,7 @@ def test_a_full_disk_ends_the_run_and_keeps_the_jobs(
         def no_room(*_: object, **__: object) -> None:
             raise DiskFull("no room left on the disk")
 
-        monkeypatch.setattr(run._parts.store.__class__, "store", no_room)
+        monkeypatch.setattr(run._parts.store.__class__, "storing", no_room)
         run.enqueue(coerce_works(urls))
         run.start()
         run.wait()

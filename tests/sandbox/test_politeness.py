@@ -50,6 +50,15 @@ def test_a_gap_shorter_than_the_interval_is_noted_beyond_a_tenth_of_a_second(jud
     assert judge.lanes["spaced.example"].min_gap_s == pytest.approx(0.85)
 
 
+def test_requests_that_are_told_of_in_another_order_are_judged_by_when_they_came(judge):
+    for at in (100.0, 99.0, 101.0, 100.9):
+        _visit(judge, "spaced.example", at)
+    assert _kinds(judge) == ["interval"]
+    for at in (100.0, 99.5, 100.1):
+        _visit(judge, "rated.example", at)
+    assert _kinds(judge) == ["interval"], "no interval is asked there"
+
+
 def test_rate_times_window_plus_burst_is_allowed_and_no_more(judge):
     allowed = int(2.0 * 10.1 + 5)
     for number in range(allowed):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -57,18 +58,25 @@ __all__ = [
     "build_pipeline_from_config",
     "database_path",
     "open_cache",
+    "open_catalog",
     "open_files",
     "open_parts",
     "open_planning",
     "open_queue",
     "open_removal",
+    "open_shared",
     "open_store",
     "run_from_config",
 ]
 
+_PATIENCE_S = 120.0  # of a run
+_SHORT_PATIENCE_S = 10.0  # of a person
+
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
     from DocsToKG.ContentDownload.runner import RunResult
     from DocsToKG.ContentDownload.storage.bucket import Bucket
+    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +129,11 @@ def open_parts(
     database = database_path(cfg)
     with ExitStack() as stack:
         store = open_store(cfg)
+        shared = open_shared(cfg)
+        if shared is not None:
+            stack.callback(shared.close)
         if share != "guest":
-            open_removal(cfg, clock=clock).finish()
+            open_removal(cfg, clock=clock, shared=shared).finish()
         limits = stack.enter_context(closing(open_limits(cfg, clock)))
         telemetry = stack.enter_context(
             RunTelemetry(
@@ -136,11 +147,13 @@ def open_parts(
                 notes=[*_notes(cfg), *limits.notes],
                 share=share,
                 judge=judge_by(cfg.slo, workers=cfg.orchestrator.max_workers * cfg.orchestrator.processes),
+                shared=shared,
+                node=cfg.queue.node_id or socket.gethostname(),
             )
         )
-        catalog = stack.enter_context(Catalog(database))
+        catalog = stack.enter_context(open_catalog(cfg, shared))
         if share != "guest":
-            open_removal(cfg, clock=clock).uphold()
+            open_removal(cfg, clock=clock, shared=shared).uphold()
         watching = stack.enter_context(
             open_watch(_wanted(cfg), clock=clock, run_id=telemetry.run_id, worker_id=worker_id, share=share)
         )
@@ -159,7 +172,9 @@ def open_parts(
             watched=watching.watch.download,
             on_source=telemetry.source_attempt,
             already=lambda work: None if work.work_id in refetch else _already(catalog, store, work),
-            starts_empty=not catalog.query("SELECT 1 FROM downloads LIMIT 1").rows,
+            takedowns=_shared_takedowns(shared, cfg, clock),
+            # What is shared, others may have filled a moment later.
+            starts_empty=shared is None and not catalog.query("SELECT 1 FROM downloads LIMIT 1").rows,
         )
         stack.callback(pipeline.close)
         yield Parts(pipeline, telemetry, store, network, catalog, refetch, watching)
@@ -253,12 +268,36 @@ def database_path(cfg: ContentDownloadConfig) -> Path:
     return root / "manifest.sqlite" if "sqlite" in cfg.telemetry.sinks else root / "state" / "catalog.sqlite"
 
 
+def open_shared(cfg: ContentDownloadConfig, *, patience_s: float = _PATIENCE_S) -> SharedRecord | None:
+    """The record that several machines keep together; None when this machine keeps its own. `patience_s` is how long a
+    server that is away is waited for."""
+    if cfg.catalog.url is None:
+        return None
+    try:
+        from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    except ImportError:
+        raise ConfigError(
+            "catalog.backend: 'postgres' needs a package that is not installed; get it with: "
+            "pip install 'docstokg[postgres]'"
+        ) from None
+    return SharedRecord(
+        cfg.catalog.url, schema=cfg.catalog.schema_name, patience_s=patience_s, readers=cfg.catalog.pool_size
+    )
+
+
+def open_catalog(cfg: ContentDownloadConfig, shared: SharedRecord | None = None) -> Catalog:
+    """What is on record, to be read; `shared` is closed by whoever opened it."""
+    ours = shared or open_shared(cfg, patience_s=_SHORT_PATIENCE_S)
+    if ours is None:
+        return Catalog(database_path(cfg))
+    from DocsToKG.ContentDownload.catalog.shared.catalog import SharedCatalog
+
+    return SharedCatalog(ours, owns=shared is None)
+
+
 def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:
     """A backend that is configured and cannot be had stops the run; it is never silently replaced."""
-    for key, chosen, available in (
-        ("catalog.backend", cfg.catalog.backend, "sqlite"),
-        ("storage.layout", cfg.storage.layout, "policy_path"),
-    ):
+    for key, chosen, available in (("storage.layout", cfg.storage.layout, "policy_path"),):
         if chosen != available:
             raise ConfigError(f"{key}: {chosen!r} is not available in this version; set it to {available!r}")
 
@@ -272,8 +311,12 @@ def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Ite
         max_attempts=cfg.orchestrator.max_job_attempts,
         url=cfg.queue.url,
         listen_url=cfg.queue.listen_url,
+        history_retention_days=cfg.queue.history_retention_days,
+        orchestrator_url=cfg.queue.orchestrator_url,
+        token_file=cfg.queue.token_file,
         signal=cfg.queue.signal,
         signal_url=cfg.queue.signal_address,
+        signal_channel=cfg.queue.signal_channel,
     )
     try:
         yield queue
@@ -296,7 +339,7 @@ def _new_store(cfg: ContentDownloadConfig) -> LocalStore:
     return BucketStore(
         _bucket(cfg),
         staging=folder,
-        staging_bytes=knobs.staging_bytes,
+        staging_bytes=knobs.staging_bytes // cfg.orchestrator.processes,  # they share the disk
         largest=2 * cfg.download.max_bytes,  # a file and what was wrapped in it
         min_free_bytes=knobs.min_free_bytes,
     )
@@ -317,8 +360,9 @@ def _bucket(cfg: ContentDownloadConfig) -> Bucket:
     return Bucket(cfg.storage.s3_bucket or "", prefix=cfg.storage.s3_prefix)
 
 
-def open_removal(cfg: ContentDownloadConfig, *, clock: Clock) -> Removal:
-    """What takes works of this folder down; nothing else may be writing there."""
+def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedRecord | None = None) -> Removal:
+    """What takes works of this folder down; nothing else may be writing there. A record that is `shared` is closed by
+    whoever opened it."""
     cache = cache_settings(cfg)
     place = {"file": cache.base_path, "sqlite": cache.sqlite_path}.get(cache.backend)
 
@@ -341,7 +385,17 @@ def open_removal(cfg: ContentDownloadConfig, *, clock: Clock) -> Removal:
         open_cache=lambda: (
             open_entries(cache, open_cas=lambda sha256: None) if place is None or place.exists() else None
         ),
+        open_catalog=None if shared is None else lambda: open_catalog(cfg, shared),
+        share=_shared_takedowns(shared, cfg, clock),
     )
+
+
+def _shared_takedowns(shared: SharedRecord | None, cfg: ContentDownloadConfig, clock: Clock) -> SharedTakedowns | None:
+    if shared is None:
+        return None
+    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
+
+    return SharedTakedowns(shared, clock=clock, node=cfg.queue.node_id)
 
 
 def _pipeline(
@@ -354,6 +408,7 @@ def _pipeline(
     watched: Callable[[Download], Download] = lambda download: download,
     on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
     already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
+    takedowns: SharedTakedowns | None = None,
     starts_empty: bool = False,
 ) -> ResolverPipeline:
     rules = all_source_rules(cfg)
@@ -361,7 +416,7 @@ def _pipeline(
     tiers = tier_plan(cfg, only=usable)
     identify = [name for name in cfg.resolvers.identify if name in usable]
     wanted = dict.fromkeys([*identify, *(name for tier in tiers for name in tier.sources)])
-    takedowns = Takedowns.read(Path(cfg.telemetry.manifest_path).parent)
+    refused = Takedowns.read(Path(cfg.telemetry.manifest_path).parent, share=takedowns)
     download = CandidateDownload(
         store,
         DownloadRules(
@@ -369,16 +424,16 @@ def _pipeline(
         ),
         clock,
         attempts,
-        barred=takedowns.refuses_bytes,
+        barred=refused.refuses_bytes,
     )
     filters = Filters.of(cfg.filters)
 
     def refuse(work: WorkArtifact) -> str | None:
-        return takedowns.refuses(work) or filters.refuses_work(work)
+        return refused.refuses(work) or filters.refuses_work(work)
 
     def allow(plan: DownloadPlan, work: WorkArtifact) -> str | None:
         # What is learned of a work on the way may show that it is another's.
-        return takedowns.refuses(work) or filters.refuses_plan(plan, work)
+        return refused.refuses(work) or filters.refuses_plan(plan, work)
 
     fallback = FallbackOrchestrator(
         tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],
@@ -402,17 +457,19 @@ def _pipeline(
         already=already,
         starts_empty=starts_empty,
         refuse=refuse,
+        held_up=store.held_up,
         threads=cfg.budgets.max_concurrent,
     )
 
 
 def _already(catalog: Catalog, store: LocalStore, work: WorkArtifact) -> HeldFile | None:
     """A file that was stored and recorded, though the ledger was not told: adopted instead of fetched again."""
-    found = catalog.find_download(work.work_id)
-    if found is None:
-        damaged = catalog.find_damaged(work.work_id)
-        if damaged is not None:
-            store.drop_damaged(damaged.sha256, damaged.path)  # what is fetched can have its name
+    standing = catalog.standing(work.work_id)
+    if standing is None:
+        return None
+    found, is_damaged = standing
+    if is_damaged:
+        store.drop_damaged(found.sha256, found.path)  # what is fetched can have its name
         return None
     size = store.size_of(found.path)
     if size is not None and size != found.size_bytes:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
 from DocsToKG.ContentDownload.api.stages import FETCH, HEAD_CHECK, STORE, VERIFY
-from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.steps import ExchangeOver, Steps
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -108,7 +108,7 @@ class CandidateDownload:
                 asking = client.open(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes)
                 body = yield from _holding(asking, places, plan, call)
                 try:
-                    return self._take(body, places, plan, work, call, claim, max_bytes)
+                    return (yield from self._take(body, places, plan, work, call, claim, max_bytes))
                 except (CandidateRejected, TransientFailure) as problem:
                     # What we kept is damaged, which says nothing about what the server has.
                     if not (body.from_cache and problem.reason in _DAMAGED and asks_left):
@@ -124,15 +124,16 @@ class CandidateDownload:
         call: Call,
         claim: Callable[[], bool],
         max_bytes: int,
-    ) -> StoredCopy | None:
+    ) -> Steps[StoredCopy | None]:
         """Read, prove and store the body."""
         with contextlib.closing(body), self.store.temp() as temp:
             try:
                 streamed = stream_candidate_payload(body, temp, form=form_of(plan))
                 body.close()  # the host's slot is free again; proving costs it nothing
                 places.close()
+                yield ExchangeOver()
                 call.at(VERIFY)
-                return finalize_candidate_download(
+                finishing = finalize_candidate_download(
                     plan,
                     work,
                     streamed,
@@ -146,6 +147,7 @@ class CandidateDownload:
                     formats=self.rules.formats,
                     barred=self.barred,
                 )
+                return (yield from finishing)
             except CandidateRejected as rejected:
                 self._refused(plan, rejected, body, call, temp.size)
                 raise
@@ -241,8 +243,9 @@ def finalize_candidate_download(
     max_bytes: int = MAX_BYTES,
     formats: Sequence[str] = (PDF.name,),
     barred: Barred = lambda sha256, work_id: None,
-) -> StoredCopy | None:
-    """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order."""
+) -> Steps[StoredCopy | None]:
+    """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order. Once the work is claimed
+    nothing calls it off."""
     came = _came(temp, body)
     inner = _unwrapped(temp, store, max_bytes) if is_gzip(came.file) else None
     with temp if inner is None else inner as file:
@@ -256,7 +259,7 @@ def finalize_candidate_download(
         if not claim():
             return None
         call.at(STORE)
-        stored = store.store(file, human=human_path(work, kind=form.name))
+        stored = yield from store.storing(file, human=human_path(work, kind=form.name))
     # The cache would answer with the stored file, under headers that speak of the wrapped one.
     if inner is None:
         body.confirm(stored.sha256)

@@ -3,6 +3,7 @@
 ContentDownloadError
 ├── CandidateRejected      this copy is not it: try the next candidate
 ├── TransientFailure       not now: come back later
+│   └── StorageAway        the store takes no files now: no other copy would fare better
 └── RunError               stop the run and tell the user
     ├── ConfigError        a setting is wrong
     ├── InputError         nothing usable was given
@@ -55,6 +56,11 @@ class TransientFailure(ContentDownloadError):
         self.http_status = http_status
         self.retry_after_s = retry_after_s
         self.tested = tested  # nothing was sent for this work, but others have just found the host still down
+
+
+class StorageAway(TransientFailure):
+    """The store takes or gives no files now. It says nothing of the copy, and another one would fare no better: the
+    work comes back later, as if it had not been tried."""
 
 
 SkipDownload = CandidateRejected

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from DocsToKG.ContentDownload.api.licences import spdx
 from DocsToKG.ContentDownload.api.ports import Call, Limiter
 from DocsToKG.ContentDownload.api.stages import WorkStages
-from DocsToKG.ContentDownload.api.steps import Gatekeeper, Steps
+from DocsToKG.ContentDownload.api.steps import Gatekeeper, Steps, Wait
 from DocsToKG.ContentDownload.api.types import (
     DownloadOutcome,
     DownloadPlan,
@@ -24,12 +24,14 @@ from DocsToKG.ContentDownload.api.types import (
     Reason,
     WorkArtifact,
 )
+from DocsToKG.ContentDownload.errors import StorageAway
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
 from DocsToKG.ContentDownload.fallback.memory import WorkMemory
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Found
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
+from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.turns import giving_way
@@ -37,6 +39,8 @@ from DocsToKG.core.urls import host_key, index_url, mask_url
 
 T = TypeVar("T")
 
+# A work waits for the store so often and so long before it goes back, to be taken by a node whose store is there.
+_LOOKS_AT_THE_STORE, _LONGEST_LOOK_S = 6, 5.0
 _UNWANTED = frozenset({Reason.ROBOTS, Reason.FILTERED, Reason.TAKEN_DOWN})
 
 
@@ -69,7 +73,7 @@ class HeldFile:
 
 class ResolverPipeline:
     """Drives works through the tiers. `already` looks for a file that an earlier run obtained, `starts_empty`: there
-    was none; `refuse` says why a work is not wanted at all, or None.
+    was none; `refuse` says why a work is not wanted at all, or None; `held_up` why nothing could be stored now.
 
     `resolver_limiter` and `host_limiter` are the caller's own caps, held while the bytes of a file flow. They block a
     thread; the limits of the configuration do not, and hold with or without them.
@@ -85,6 +89,7 @@ class ResolverPipeline:
         already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
         starts_empty: bool = False,
         refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
+        held_up: Callable[[], Hold | None] = lambda: None,
         threads: int = 3,
         resolver_limiter: Limiter | None = None,
         host_limiter: Limiter | None = None,
@@ -98,6 +103,7 @@ class ResolverPipeline:
         self._already = already
         self._starts_empty = starts_empty
         self._refuse = refuse
+        self._held_up = held_up
         self._threads = threads
         self._memory = WorkMemory(clock)
         self._frontier: Frontier | None = None
@@ -124,6 +130,18 @@ class ResolverPipeline:
 
     def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
         """The whole walk of one work as steps."""
+        for _ in range(_LOOKS_AT_THE_STORE):
+            if (hold := self._held_up()) is None:
+                break
+            yield Wait(self._clock.monotonic() + min(hold.seconds, _LONGEST_LOOK_S), f"the store: {hold.why}")
+        try:
+            return (yield from self._obtain(artifact, ctx))
+        except StorageAway as away:
+            return _put_off(artifact, away)
+
+    def _obtain(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+        if (hold := self._held_up()) is not None:
+            raise StorageAway(Reason.BACKOFF, hold.why, retry_after_s=hold.seconds)
         held = None if ctx.is_first and self._starts_empty else self._already(artifact)
         if held is not None:
             return _already_there(artifact, held)
@@ -233,6 +251,18 @@ def _left_out(work: WorkArtifact, why: str) -> DownloadOutcome:
     said = f"{why[:1].upper()}{why[1:]}." if is_taken_down else f"Left out by your filters: {why}."
     meta = _work_meta(work) | {"cause": reason, "explanation": said}
     return DownloadOutcome(False, OutcomeClass.SKIP, reason=reason, meta=meta)
+
+
+def _put_off(work: WorkArtifact, away: StorageAway) -> DownloadOutcome:
+    """Nothing was found out about the work: it is given back, and counts as not tried."""
+    meta = _work_meta(work) | {
+        "retryable": True,
+        "only_waited": True,
+        "retry_after_s": away.retry_after_s,
+        "cause": away.reason,
+        "explanation": f"The store takes no files now: {away.detail}.",
+    }
+    return DownloadOutcome(False, OutcomeClass.ERROR, reason=Reason.BACKOFF, meta=meta)
 
 
 def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:

@@ -1,4 +1,4 @@
-"""Look into a ledger file from the command line: `docstokg-orchestrator`.
+"""Look into a ledger, and serve it over HTTP, from the command line: `docstokg-orchestrator`.
 
 A command parses, calls, prints. Machine output goes to standard output, messages to standard error.
 """
@@ -6,6 +6,7 @@ A command parses, calls, prints. Machine output goes to standard output, message
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -16,6 +17,7 @@ import typer
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+    from DocsToKG.Orchestrator.settings import ServerSettings
 
 LedgerOption = Annotated[Path, typer.Option("--ledger", metavar="PATH", help="The ledger's SQLite file.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
@@ -24,6 +26,21 @@ JobArgument = Annotated[int, typer.Argument(metavar="JOB_ID")]
 app = typer.Typer(no_args_is_help=True, help="The job ledger.", pretty_exceptions_enable=False)
 jobs_app = typer.Typer(no_args_is_help=True, help="The jobs of a ledger.")
 app.add_typer(jobs_app, name="jobs")
+token_app = typer.Typer(no_args_is_help=True, help="Tokens that the service takes.")
+app.add_typer(token_app, name="token")
+
+ServedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="PATH|DSN",
+        help="SQLite file, or postgresql://... of the ledger.",
+        show_default="state/workqueue.sqlite",
+    ),
+]
+ServerFile = Annotated[
+    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings of the service (YAML or JSON).")
+]
 
 
 def main() -> None:
@@ -93,6 +110,144 @@ def history(job_id: JobArgument, ledger: LedgerOption, as_json: JsonOption = Fal
             typer.echo(json.dumps(asdict(row)))
     else:
         _print_columns((utc_iso(r.at), r.event, r.to_state or "-", r.actor, r.reason or "") for r in rows)
+
+
+@app.command("serve")
+def serve(
+    ledger: ServedOption = None,
+    host: Annotated[str | None, typer.Option("--host", help="Address to listen on.", show_default="127.0.0.1")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", min=0, max=65535, help="0: any free port.", show_default="8470")
+    ] = None,
+    config: ServerFile = None,
+) -> None:
+    """Serve the ledger over HTTP until interrupted, and let running requests end.
+
+    With no settings it opens the queue of this folder, on this machine only, and prints a first token.
+
+    Example: docstokg-orchestrator serve --port 8470
+    """
+    with _server_parts():
+        from DocsToKG.Orchestrator import bootstrap
+        from DocsToKG.Orchestrator.web.running import serve as run
+
+        settings = _settings(ledger, config, host=host, port=port)
+        with bootstrap.open_service(settings) as service, bootstrap.listening_socket(settings) as listener:
+            address, real_port = listener.getsockname()[:2]
+            typer.echo(f"http://[{address}]:{real_port}" if ":" in address else f"http://{address}:{real_port}")
+            token = bootstrap.first_token(service.tokens)
+            if token is not None:
+                typer.echo(f"token {token}")
+                typer.echo(f"The token is shown this once; {service.tokens.path} keeps its digest.", err=True)
+            run(service.app, listener, drain_s=settings.drain_seconds)
+
+
+@token_app.command("new")
+def token_new(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who will hold it; stands in the history.")],
+    scope: Annotated[
+        list[str] | None,
+        typer.Option("--scope", help="May be given again.", show_default="orch:read"),
+    ] = None,
+    tenant: Annotated[list[str] | None, typer.Option("--tenant", help="The first is its home; * means all.")] = None,
+    hours: Annotated[float | None, typer.Option("--hours", min=0.01, help="How long it is good.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write it to this new file instead of printing it.")] = None,
+    ledger: ServedOption = None,
+    config: ServerFile = None,
+) -> None:
+    """Make a token and show it once.
+
+    Example: docstokg-orchestrator token new worker-1 --scope orch:operate --tenant default --out worker-1.token
+    """
+    with _server_parts():
+        from DocsToKG.Orchestrator.web.auth import ANY, TENANT
+        from DocsToKG.Orchestrator.web.permits import granted
+        from DocsToKG.Orchestrator.web.tokens import TokenFile
+
+        scopes, tenants = scope or ["orch:read"], tenant or ["default"]
+        wrong = [word for word in scopes if not granted([word], ())]
+        wrong += [word for word in tenants if word != ANY and not TENANT.fullmatch(word)]
+        if wrong or not name.isprintable() or not 0 < len(name) <= 64:
+            raise typer.BadParameter(f"{(wrong or [name])[0][:64]!r} is no scope, tenant or name")
+        file = TokenFile(_settings(ledger, config).tokens_path)
+        home = next((word for word in tenants if word != ANY), None)
+        token, record = file.make(
+            name, scopes=scopes, tenant=home, tenants=tenants, ttl_s=None if hours is None else hours * 3600
+        )
+        if out is None:
+            typer.echo(token)
+        else:
+            _write_secret(out, token)
+        typer.echo(f"token {record.token_id} for {name}: {', '.join(scopes)}; tenants {', '.join(tenants)}", err=True)
+
+
+@token_app.command("list")
+def token_list(ledger: ServedOption = None, config: ServerFile = None, as_json: JsonOption = False) -> None:
+    """List the tokens made here, without the tokens themselves."""
+    with _server_parts():
+        from DocsToKG.core.clock import utc_iso
+        from DocsToKG.Orchestrator.web.tokens import TokenFile
+
+        records = TokenFile(_settings(ledger, config).tokens_path).list()
+        if as_json:
+            for record in records:
+                typer.echo(json.dumps({k: v for k, v in asdict(record).items() if k != "digest"}))
+            return
+        _print_columns(
+            (r.token_id, r.name, ",".join(r.scopes), ",".join(r.tenants or (r.tenant or "-",)),
+             "-" if r.expires_at is None else utc_iso(r.expires_at))
+            for r in records
+        )  # fmt: skip
+
+
+@token_app.command("revoke")
+def token_revoke(
+    token_id: Annotated[str, typer.Argument(metavar="ID")], ledger: ServedOption = None, config: ServerFile = None
+) -> None:
+    """Take a token back; a running service refuses it within a second."""
+    with _server_parts():
+        from DocsToKG.Orchestrator.web.tokens import TokenFile
+
+        if not TokenFile(_settings(ledger, config).tokens_path).take_back(token_id):
+            typer.echo(f"Error: there is no token {_printable(token_id[:64])}", err=True)
+            raise typer.Exit(1)
+
+
+def _settings(ledger: str | None, config: Path | None, **more: object) -> ServerSettings:
+    from DocsToKG.Orchestrator.settings import load_settings
+
+    changes = {name: value for name, value in more.items() if value is not None}
+    if ledger is not None:
+        on_server = ledger.startswith(("postgresql://", "postgres://"))
+        changes["connection_string" if on_server else "ledger"] = ledger
+    return load_settings(config, changes)
+
+
+@contextmanager
+def _server_parts() -> Iterator[None]:
+    """Errors of the service in a line each, and what to install where it is missing."""
+    from DocsToKG.Orchestrator.errors import LedgerError
+    from DocsToKG.Orchestrator.settings import BadSettings
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in ("DocsToKG", "psycopg"):
+            raise
+        typer.echo("Error: this needs the server extra: pip install 'docstokg[server]'", err=True)
+        raise typer.Exit(1) from None
+    except (LedgerError, BadSettings, ValueError) as error:
+        typer.echo(f"Error: {_printable(str(error))}", err=True)
+        raise typer.Exit(1) from None
+
+
+def _write_secret(path: Path, text: str) -> None:
+    try:
+        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise ValueError(f"cannot write {path}: {error.strerror}") from None
+    with os.fdopen(file, "w", encoding="utf-8") as out:
+        out.write(text + "\n")
 
 
 @contextmanager

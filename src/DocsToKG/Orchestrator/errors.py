@@ -2,8 +2,12 @@
 
 LedgerError
 ├── LeaseLost          let go: another owner has the job, or it is over
-├── UnknownJob         no such job
+├── NotFound           no such thing, or not one of this tenant
+│   └── UnknownJob     no such job
 ├── BadJob             the job is refused as given: mend it and submit again
+├── BadPage            the place in a list is not one that was handed out: begin again
+├── Conflict           the thing has changed, or was asked for otherwise before: read it again
+├── Refused            a rule or an operator forbids it
 ├── LedgerBusy         another process held the file too long: try again
 ├── LedgerClosed       the ledger object was closed
 └── LedgerUnusable     stop and tell the user
@@ -28,7 +32,11 @@ class LeaseLost(LedgerError):
         self.fence = fence
 
 
-class UnknownJob(LedgerError):
+class NotFound(LedgerError):
+    """There is no such thing, or it is another tenant's, which is the same to the one who asks."""
+
+
+class UnknownJob(NotFound):
     """No job has this id."""
 
     def __init__(self, job_id: int) -> None:
@@ -38,6 +46,28 @@ class UnknownJob(LedgerError):
 
 class BadJob(LedgerError):
     """A job, outcome or name is refused as given."""
+
+
+class BadPage(LedgerError):
+    """The token of a page, or the cursor of a feed, is not one that this ledger handed out for this question."""
+
+
+class Conflict(LedgerError):
+    """What was asked does not fit what is there now. `version` is the one that is there, where there are versions."""
+
+    def __init__(self, message: str, version: int | None = None) -> None:
+        super().__init__(message)
+        self.version = version
+
+
+class Refused(LedgerError):
+    """A rule or an operator forbids it; `reason` is a token that says which, and `until` when it may be asked again
+    (Unix seconds), where that is known."""
+
+    def __init__(self, message: str, reason: str, until: float | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.until = until
 
 
 class LedgerBusy(LedgerError):

@@ -118,13 +118,13 @@ class Politeness:
     def _judge_pace(self, record: LaneRecord, request: Request, now: float) -> None:
         limit = record.limit
         if record.last_start is not None:
-            gap = now - record.last_start
+            gap = abs(now - record.last_start)  # one that was read late may be told of after one that came later
             record.min_gap_s = gap if record.min_gap_s is None else min(gap, record.min_gap_s)
             if gap < limit.interval_s - SLACK_S:
                 self._note("interval", request, now, f"{gap:.3f} s after the last, {limit.interval_s:.3f} s asked")
         if record.held_from + IN_FLIGHT_S < now < record.held_until - SLACK_S:
             self._note("retry-after", request, now, f"{record.held_until - now:.3f} s too early")
-        record.last_start = now
+        record.last_start = now if record.last_start is None else max(now, record.last_start)
         record.starts.append(now)
         while record.starts[0] < now - WINDOW_S:
             record.starts.popleft()

@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx2
 
+TransportFailed = httpx2.TransportError  # no answer came: for those who speak through a client of ours
+
 
 def build_client(
     transport: httpx2.BaseTransport,

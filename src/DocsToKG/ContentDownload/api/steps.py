@@ -1,6 +1,6 @@
 """The work on one paper as a generator of steps.
 
-A step says "I may go on when": a gate opens, a time has come, one of these branches has won.
+A step says "I may go on when": a gate opens, a time has come, one of these branches has won, the disk is done.
 Between two steps the generator does its I/O in whatever thread runs it; while it waits it holds
 no thread. Drivers are in `frontier`: one blocks the caller, one runs thousands on a few threads.
 """
@@ -46,7 +46,22 @@ class Race:
     cancel: CancelToken
 
 
-Step: TypeAlias = Gate | Wait | Race
+@dataclass(frozen=True, slots=True)
+class Until:
+    """Go on when something else is done, which `start` sets going: it is given what to call then, once, from any
+    thread. Resumes with None. What was set going is not called off, so neither is the wait for it.
+    """
+
+    start: Callable[[Callable[[], None]], None]
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ExchangeOver:
+    """Go on at once: the exchange is over, its permit released, and what follows asks nobody. Another may begin."""
+
+
+Step: TypeAlias = Gate | Wait | Race | Until | ExchangeOver
 Steps: TypeAlias = Generator[Step, Any, T]
 
 

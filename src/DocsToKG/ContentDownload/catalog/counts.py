@@ -12,11 +12,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import accumulate
 from typing import Any
 
 import orjson
 
+from DocsToKG.ContentDownload.catalog.asking import Db, stream
 from DocsToKG.ContentDownload.catalog.selection import FILE_HOST, STATE, TAKEDOWN_STAGE
 
 _PART = 20_000
@@ -42,16 +44,16 @@ _MISSED = f"""({STATE}), COALESCE(cause, reason), reason,
   CASE WHEN NOT {_OPEN} THEN 0 WHEN {_IN_REACH} THEN 2 ELSE 1 END, COUNT(*), json_group_array(year)"""
 _APART = "\x1f"
 _FILE_KIND = f" || '{_APART}' || ".join(
-    f"COALESCE({name}, 'unknown')" for name in ("resolver", "tier", "evidence", "is_guess")
+    f"COALESCE(CAST({name} AS TEXT), 'unknown')" for name in ("resolver", "tier", "evidence", "is_guess")
 )
 _FILE_LISTS = ("year", "COALESCE(license, license_raw)", FILE_HOST, _FILE_KIND, "ttfp_ms", "waited_ms", "duration_ms")
 # Bytes that were there already, unless it was the same work that brought them.
 _SHARED = """CASE WHEN COALESCE(dedupe, '') IN ('duplicate', 'adopted')
-                  THEN m.doc_id NOT IN (SELECT doc_id FROM temp.again) ELSE 0 END"""
-_FILES = f"""COUNT(*), SUM(COALESCE(size_bytes, 0)), SUM({_SHARED}),
+                  THEN m.doc_id NOT IN (SELECT doc_id FROM temp.again) ELSE 1 = 0 END"""
+_FILES = f"""COUNT(*), SUM(COALESCE(size_bytes, 0)), SUM(CASE WHEN {_SHARED} THEN 1 ELSE 0 END),
   SUM(CASE WHEN {_SHARED} THEN COALESCE(size_bytes, 0) ELSE 0 END), SUM(COALESCE(is_guess, 0)),
   {", ".join(f"json_group_array({name})" for name in _FILE_LISTS)}"""
-_OBTAINED = f"m.status = 'ok' AND m.stage IS NOT '{TAKEDOWN_STAGE}'"
+_OBTAINED = f"m.status = 'ok' AND COALESCE(m.stage, '') <> '{TAKEDOWN_STAGE}'"
 _DECISIVE = f"(m.status = 'ok' OR m.stage = '{TAKEDOWN_STAGE}')"
 _SEVERAL = "INSERT INTO temp.several (doc_id) SELECT doc_id FROM manifests GROUP BY doc_id HAVING COUNT(*) > 1"
 _RERUN = """
@@ -72,7 +74,7 @@ class Scope:
 
     def where(self, moment: str, *, of: str = "") -> str:
         """The condition; `moment` is the table's column of time, `of` a prefix of its columns."""
-        tests = ["1"]
+        tests = ["1 = 1"]
         if self.run_id is not None:
             tests.append(f"{of}run_id = :run_id")
         if self.since is not None:
@@ -111,7 +113,7 @@ class Spread:
 
 
 def in_parts(
-    db: sqlite3.Connection, table: str, select: str, *, where: str, values: Mapping[str, Any], group: str = ""
+    db: Db, table: str, select: str, *, where: str, values: Mapping[str, Any], group: str = ""
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of a question asked of one part of the table after another: whoever counts adds them up."""
     sql = f"SELECT {select} FROM {table} m WHERE m.id >= :start AND m.id < :end AND {where} {group}"
@@ -121,7 +123,7 @@ def in_parts(
         start = _next_id(db, table, start + _PART)
 
 
-def note_overtaken(db: sqlite3.Connection, scope: Scope) -> None:
+def note_overtaken(db: Db, scope: Scope) -> None:
     """Fill `temp.passed` with the lines of the scope that do not decide about their work: a later one does, or one that
     says that the file was obtained or taken down; and `temp.again` with the works that were obtained several times."""
     for table, columns in _TEMPORARY.items():
@@ -133,8 +135,9 @@ def note_overtaken(db: sqlite3.Connection, scope: Scope) -> None:
     db.execute(
         f"""INSERT INTO temp.fates
             SELECT d.doc_id, COALESCE(MAX(CASE WHEN {ours} AND {_DECISIVE} THEN m.id END),
-                                      MAX(CASE WHEN {ours} THEN m.id END)), SUM(m.status = 'ok')
-              FROM temp.several d CROSS JOIN manifests m ON m.doc_id = d.doc_id GROUP BY d.rowid""",
+                                      MAX(CASE WHEN {ours} THEN m.id END)),
+                   SUM(CASE WHEN m.status = 'ok' THEN 1 ELSE 0 END)
+              FROM temp.several d CROSS JOIN manifests m ON m.doc_id = d.doc_id GROUP BY d.rowid, d.doc_id""",
         scope.values,
     )
     db.execute(
@@ -145,16 +148,16 @@ def note_overtaken(db: sqlite3.Connection, scope: Scope) -> None:
     db.execute("INSERT OR IGNORE INTO temp.again SELECT doc_id FROM temp.fates WHERE files > 1")
 
 
-def overtaken(db: sqlite3.Connection) -> str:
+def overtaken(db: Db) -> str:
     """What `note_overtaken` found, for another connection."""
     return str(db.execute("SELECT json_group_array(id) FROM temp.passed").fetchone()[0])
 
 
-def take_overtaken(db: sqlite3.Connection, found: str) -> None:
+def take_overtaken(db: Db, found: str) -> None:
     """Spare this connection the search."""
     db.execute(f"CREATE TEMP TABLE IF NOT EXISTS passed ({_TEMPORARY['passed']})")
     db.execute("DELETE FROM temp.passed")
-    db.execute("INSERT INTO temp.passed SELECT value FROM json_each(?)", (found,))
+    db.execute("INSERT INTO temp.passed SELECT CAST(value AS INTEGER) FROM json_each(?)", (found,))
 
 
 @dataclass(slots=True)
@@ -175,7 +178,7 @@ class Files:
     work_ms: Spread = field(default_factory=Spread)
 
 
-def files(db: sqlite3.Connection, scope: Scope) -> Files:
+def files(db: Db, scope: Scope) -> Files:
     """What was obtained in the scope. After `note_overtaken`."""
     found = Files()
     spreads = (found.ttfp_ms, found.waited_ms, found.work_ms)
@@ -193,7 +196,7 @@ def files(db: sqlite3.Connection, scope: Scope) -> Files:
     return found
 
 
-def misses(db: sqlite3.Connection, scope: Scope) -> Iterator[tuple[str, str | None, str | None, int, int, list[Any]]]:
+def misses(db: Db, scope: Scope) -> Iterator[tuple[str, str | None, str | None, int, int, list[Any]]]:
     """The other works of the scope: state, cause, reason, how near the file was (2: in reach, 1: an open copy is known,
     0: neither), how many, and their years. After `note_overtaken`."""
     where = f"NOT ({_OBTAINED}) AND {_fates(db, scope)}"
@@ -203,7 +206,7 @@ def misses(db: sqlite3.Connection, scope: Scope) -> Iterator[tuple[str, str | No
         yield state, cause, reason, near, count, orjson.loads(years)
 
 
-def spread(db: sqlite3.Connection, table: str, column: str, scope: Scope, *, only: str = "1") -> Spread:
+def spread(db: Db, table: str, column: str, scope: Scope, *, only: str = "1 = 1") -> Spread:
     """How the whole numbers of a column lie."""
     found = Spread()
     where = f"{scope.where('ts')} AND {only} AND {column} IS NOT NULL"
@@ -214,7 +217,7 @@ def spread(db: sqlite3.Connection, table: str, column: str, scope: Scope, *, onl
     return found
 
 
-def rerun(db: sqlite3.Connection, scope: Scope) -> tuple[str, int] | None:
+def rerun(db: Db, scope: Scope) -> tuple[str, int] | None:
     """The latest run that obtained works again which an earlier one had obtained, and how many. After
     `note_overtaken`."""
     found = db.execute(_RERUN, {"run_id": scope.run_id}).fetchone()
@@ -224,7 +227,7 @@ def rerun(db: sqlite3.Connection, scope: Scope) -> tuple[str, int] | None:
 _PASSED = "SELECT COUNT(*) FROM temp.passed WHERE id > ? AND id <= ?"
 
 
-def progress(db: sqlite3.Connection, scope: Scope) -> list[tuple[str, int]]:
+def progress(db: Db, scope: Scope) -> list[tuple[str, int]]:
     """When how many works had ended: some moments from first to last. Lines stand in the order of time; a work counts
     with the line that decides about it. After `note_overtaken`."""
     # One end at a time: both at once would read the whole index.
@@ -235,39 +238,42 @@ def progress(db: sqlite3.Connection, scope: Scope) -> list[tuple[str, int]]:
     )
     if first is None:
         return []
-    # Lines of one run, or since a moment, may be fewer than their numbers say; all lines are not.
+    # Lines of one run, or since a moment, may be fewer than their numbers say; all lines of a file are not.
     count = last - first + 1
-    if scope != Scope():
+    if scope != Scope() or not isinstance(db, sqlite3.Connection):
         count = int(db.execute(f"SELECT COUNT(*) FROM manifests WHERE {where}", scope.values).fetchone()[0])
     if count < 2:
         return []
     places = sorted({first + (last - first) * step // _POINTS for step in range(_POINTS + 1)})
     found = []
-    passed, before = 0, first - 1
+    passed, before, moment = 0, first - 1, ""
     for place in places:
         row = db.execute("SELECT created_at FROM manifests WHERE id >= ? ORDER BY id LIMIT 1", (place,)).fetchone()
         lines = 1 + round((place - first) / max(1, last - first) * (count - 1))
         passed += int(db.execute(_PASSED, (before, place)).fetchone()[0])
         before = place
-        found.append((str(row[0]), max(0, lines - passed)))
+        moment = max(moment, str(row[0]))  # the clocks of several machines differ
+        found.append((moment, max(0, lines - passed)))
     return found
 
 
-def broken_pauses(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
+def broken_pauses(db: Db, scope: Scope) -> tuple[int, int]:
     """How often a host said when to come back, and how many requests went to it before that moment."""
     asked = f"SELECT host, COUNT(*) FROM http_events WHERE retry_after_s IS NOT NULL AND {scope.where('ts')} GROUP BY 1"
     told = {str(host): int(count) for host, count in db.execute(asked, scope.values)}
     if not told:
         return 0, 0
-    rows = db.execute(
-        f"""SELECT host, (julianday(ts) - 2440587.5) * 86400.0, COALESCE(elapsed_ms, 0) / 1000.0, retry_after_s
+    rows = stream(
+        db,
+        f"""SELECT host, ts, COALESCE(elapsed_ms, 0) / 1000.0, retry_after_s
               FROM http_events WHERE status IN {SENT} AND {scope.where("ts")}
                AND host IN (SELECT value FROM json_each(:hosts)) ORDER BY id LIMIT {_MOST_CHECKED}""",
         {**scope.values, "hosts": orjson.dumps(list(told)).decode()},
     )
     pauses: dict[str, tuple[float, float]] = {}
     broken = 0
-    for host, ended, took, retry_after in rows:
+    for host, moment, took, retry_after in rows:
+        ended = datetime.fromisoformat(moment).timestamp()
         since, until = pauses.get(host, (math.inf, 0.0))
         # One that had begun before the host spoke is none that broke its word.
         broken += since + _SOON_S < ended - took < until - _SOON_S
@@ -276,12 +282,12 @@ def broken_pauses(db: sqlite3.Connection, scope: Scope) -> tuple[int, int]:
     return sum(told.values()), broken
 
 
-def _fates(db: sqlite3.Connection, scope: Scope) -> str:
+def _fates(db: Db, scope: Scope) -> str:
     where = scope.where("created_at", of="m.")
     passed = db.execute("SELECT EXISTS (SELECT 1 FROM temp.passed)").fetchone()[0]
     return f"{where} AND m.id NOT IN (SELECT id FROM temp.passed)" if passed else where
 
 
-def _next_id(db: sqlite3.Connection, table: str, start: int) -> int | None:
+def _next_id(db: Db, table: str, start: int) -> int | None:
     found = db.execute(f"SELECT MIN(id) FROM {table} WHERE id >= ?", (start,)).fetchone()[0]
     return None if found is None else int(found)

@@ -17,6 +17,7 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.api.licences import family, spdx
+from DocsToKG.ContentDownload.catalog.asking import Db
 from DocsToKG.ContentDownload.config.filters import VERSIONS, year_range
 from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.core.clock import utc_iso
@@ -61,15 +62,15 @@ class Selection:
     text: str | None = None
     run_id: str | None = None
 
-    def where(self) -> tuple[str, list[Any]]:
-        """The condition on a line, and its values. Needs the functions of `add_functions`."""
-        parts, values = ["1"], []
-        for condition, given in self._conditions():
+    def where(self, db: Db) -> tuple[str, list[Any]]:
+        """The condition on a line of `db`, and its values. Needs the functions of `add_functions`."""
+        parts, values = ["1 = 1"], []
+        for condition, given in self._conditions(db):
             parts.append(condition)
             values += given
         return " AND ".join(f"({part})" for part in parts), values
 
-    def _conditions(self) -> Iterator[tuple[str, list[Any]]]:
+    def _conditions(self, db: Db) -> Iterator[tuple[str, list[Any]]]:
         for column, words in (("resolver", self.sources), ("tier", self.tiers), ("version", self.versions)):
             if words:
                 yield _one_of(column, words), list(words)
@@ -79,7 +80,7 @@ class Selection:
             # `.example.org` stands for the host and everything below it.
             yield " OR ".join([_AT_HOST] * len(self.hosts)), [v for host in self.hosts for v in _host_values(host)]
         if self.licences:
-            yield " OR ".join(["licence_fits(?, " + LICENCE + ")"] * len(self.licences)), list(self.licences)
+            yield _of_licences(db, self.licences)
         if self.years is not None:
             first, last = self.years
             yield "year BETWEEN ? AND ?", [first if first is not None else -9999, last if last is not None else 9999]
@@ -132,8 +133,22 @@ def read_selection(
     )
 
 
-def add_functions(db: sqlite3.Connection) -> None:
-    """What SQL alone cannot judge."""
+def _of_licences(db: Db, licences: tuple[str, ...]) -> tuple[str, list[Any]]:
+    """Names of one licence are judged here: row by row where the database is in this process, else name by name."""
+    if isinstance(db, sqlite3.Connection):
+        return " OR ".join(["licence_fits(?, " + LICENCE + ")"] * len(licences)), list(licences)
+    names = [name for (name,) in db.execute(f"SELECT DISTINCT {LICENCE} FROM manifests")]
+    fitting = [name for name in names if any(_fits(wanted, name) for wanted in licences)]
+    known = [name for name in fitting if name is not None]
+    tests = [_one_of(LICENCE, tuple(known))] if known else []
+    tests += [f"{LICENCE} IS NULL"] if None in fitting else []
+    return " OR ".join(tests) or "1 = 0", known
+
+
+def add_functions(db: Db) -> None:
+    """What SQL alone cannot judge. A server brings these functions with its schema."""
+    if not isinstance(db, sqlite3.Connection):
+        return
     db.create_function("licence_fits", 2, _fits, deterministic=True)
     db.create_function("host_of_copies", 2, _host_of_copies, deterministic=True)
     db.create_function("copies_at", 2, _copies_at, deterministic=True)

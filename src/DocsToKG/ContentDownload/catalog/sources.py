@@ -7,11 +7,11 @@ Reads only. Promises: a source that refuses us is named with the setting to chec
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import Counter
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from DocsToKG.ContentDownload.catalog.asking import Db
 from DocsToKG.ContentDownload.catalog.counts import Scope, in_parts
 
 # Reasons of equal first word are one kind: what follows a colon speaks of one work.
@@ -48,7 +48,7 @@ class SourceFigures:
         return refused or (self.errors >= _FEWEST_ERRORS and self.errors >= _FAILING_SHARE * self.asked)
 
 
-def source_figures(db: sqlite3.Connection, scope: Scope) -> dict[str, SourceFigures]:
+def source_figures(db: Db, scope: Scope) -> dict[str, SourceFigures]:
     """Every source that was asked or lacked its key, by name; files are not counted here."""
     found: dict[str, SourceFigures] = {}
     for (source, outcome, stage, word, http_status), (count, reason) in sorted(_tried(db, scope).items(), key=_often):
@@ -71,7 +71,7 @@ def source_figures(db: sqlite3.Connection, scope: Scope) -> dict[str, SourceFigu
 _Tried = tuple[str, str, str, str, int | None]
 
 
-def _tried(db: sqlite3.Connection, scope: Scope) -> dict[_Tried, tuple[int, str]]:
+def _tried(db: Db, scope: Scope) -> dict[_Tried, tuple[int, str]]:
     """How often each thing happened at each source, with one of the reasons in full."""
     where = f"{scope.where('ts')} AND tier <> 'alternatives'"
     rows = in_parts(db, "fallback_attempts", _TRIED, where=where, values=scope.values, group="GROUP BY 1, 2, 3, 4, 5")

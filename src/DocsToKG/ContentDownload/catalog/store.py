@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from DocsToKG.ContentDownload.catalog import sharing, works
+from DocsToKG.ContentDownload.catalog.asking import Db, stream
 from DocsToKG.ContentDownload.catalog.selection import Selection
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
 from DocsToKG.ContentDownload.errors import RecordError
@@ -25,8 +26,7 @@ from DocsToKG.ContentDownload.errors import RecordError
 GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
 _NEWEST_COLUMN = "explanation"  # of `manifests`: a record without it was written by an earlier program
-_ROW_CAP = 10_000
-_FETCH = 1_000
+ROW_CAP = 10_000
 _VALUE_CAP = 16 << 20
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE},
@@ -38,6 +38,11 @@ SELECT doc_id, outcome, reason, cause, explanation FROM manifests m
    AND reason NOT IN ('already-present', 'not-modified', 'worker-exception')
    AND NOT EXISTS (SELECT 1 FROM downloads d WHERE d.doc_id = m.doc_id)
 """
+
+
+_URLS = """SELECT url FROM manifests WHERE doc_id = :doc
+           UNION SELECT canonical_url AS url FROM manifests WHERE doc_id = :doc
+           UNION SELECT url FROM http_events WHERE work_id = :doc AND role = 'artifact'"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +87,9 @@ class History:
 class Catalog:
     """Reads one record. Use as a context manager; threads may share it."""
 
-    def __init__(self, db_path: Path) -> None:
-        self.db_path = db_path
-        self._connection: sqlite3.Connection | None = None
+    def __init__(self, db_path: Path | str) -> None:
+        self.db_path = Path(db_path)
+        self._connection: Db | None = None
         self._lock = threading.Lock()
 
     def __enter__(self) -> Catalog:
@@ -108,7 +113,7 @@ class Catalog:
 
     def runs(self) -> list[str]:
         """The runs in the record, oldest first."""
-        return [row["run_id"] for row in self._ask("SELECT run_id FROM run_summary ORDER BY started_at, rowid")]
+        return [row["run_id"] for row in self._ask("SELECT run_id FROM run_summary ORDER BY started_at, run_id")]
 
     def obtained(self, run_id: str) -> set[str]:
         """The works whose file was obtained by a run."""
@@ -130,11 +135,8 @@ class Catalog:
 
     def each(self, chosen: Selection) -> Iterator[dict[str, Any]]:
         """Every work, one at a time, as the record was when the first was asked for."""
-        with contextlib.closing(self._open()) as db:
-            try:
-                yield from works.each(db, chosen)
-            except sqlite3.Error as error:
-                raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+        with contextlib.closing(self._open()) as db, self._trouble():
+            yield from works.each(db, chosen)
 
     def files(self, prefix: str = "") -> Iterator[Download]:
         """The files that stand for works, in the order of their digests; `prefix` is how the digests begin."""
@@ -148,16 +150,12 @@ class Catalog:
 
     def damaged(self) -> Iterator[Download]:
         """The files that stand for works and were found damaged or missing."""
-        return self._each_file(f"corrupt AND {sharing.STANDS} ORDER BY +sha256, doc_id")
+        return self._each_file(f"corrupt <> 0 AND {sharing.STANDS} ORDER BY +sha256, doc_id")
 
     def _each_file(self, wanted: str, values: Sequence[Any] = ()) -> Iterator[Download]:
-        with contextlib.closing(self._open()) as db:
-            try:
-                cursor = db.execute(f"SELECT {_DOWNLOAD} FROM downloads WHERE {wanted}", values)
-                while rows := cursor.fetchmany(_FETCH):
-                    yield from (Download(*row) for row in rows)
-            except sqlite3.Error as error:
-                raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+        with contextlib.closing(self._open()) as db, self._trouble():
+            rows = stream(db, f"SELECT {_DOWNLOAD} FROM downloads WHERE {wanted}", values)
+            yield from (Download(*row) for row in rows)
 
     def downloads_of(self, doc_id: str) -> list[Download]:
         """Every file of a work, the latest first."""
@@ -178,6 +176,14 @@ class Catalog:
         """The last line of each of these works that ended without a file and has none from before."""
         return self._ask(_ENDS, (json.dumps(doc_ids),))
 
+    def urls_of(self, doc_id: str) -> set[str]:
+        """Every address that a work's file was asked for at, redirects among them."""
+        found = {row["url"] for row in self._ask(_URLS, {"doc": doc_id})}
+        for row in self._ask("SELECT hops FROM manifests WHERE doc_id = ?", (doc_id,)):
+            hops = json.loads(row["hops"] or "[]")
+            found |= {str(hop["url"]) for hop in hops if isinstance(hop, dict) and hop.get("url")}
+        return found - {None, ""}
+
     def holders(self, sha256: str) -> list[Download]:
         """The works that a file stands for."""
         wanted = f"sha256 = ? AND {sharing.STANDS} ORDER BY doc_id"
@@ -191,14 +197,14 @@ class Catalog:
 
     def query(self, sql: str, *, max_rows: int = 1_000, max_seconds: float = 10.0) -> QueryResult:
         """The answer to one SELECT. Anything that would write, attach or configure is refused."""
-        db = self._open()
+        db = self._open_file()
         try:
             db.set_authorizer(_only_reading)
             db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _VALUE_CAP)
             deadline = time.monotonic() + max_seconds
             db.set_progress_handler(lambda: int(time.monotonic() > deadline), 10_000)
             cursor = db.execute(sql)
-            rows = cursor.fetchmany(min(max_rows, _ROW_CAP) + 1)
+            rows = cursor.fetchmany(min(max_rows, ROW_CAP) + 1)
             if cursor.description is None:
                 raise RecordError("the question is empty: ask with one SELECT")
             columns = tuple(column[0] for column in cursor.description)
@@ -206,7 +212,7 @@ class Catalog:
             raise RecordError(_why_refused(error, max_seconds)) from error
         finally:
             db.close()
-        cap = min(max_rows, _ROW_CAP)
+        cap = min(max_rows, ROW_CAP)
         return QueryResult(columns, rows[:cap], len(rows) > cap)
 
     def show(self, key: str, *, limit: int = 500) -> History | None:
@@ -229,15 +235,16 @@ class Catalog:
 
     def find_download(self, doc_id: str) -> Download | None:
         """The file that stands for a work, unless it is known to be damaged or missing."""
-        found = self._standing(doc_id)
+        found = self.standing(doc_id)
         return found[0] if found is not None and not found[1] else None
 
     def find_damaged(self, doc_id: str) -> Download | None:
         """The file that stands for a work, when it is known to be damaged or missing."""
-        found = self._standing(doc_id)
+        found = self.standing(doc_id)
         return found[0] if found is not None and found[1] else None
 
-    def _standing(self, doc_id: str) -> tuple[Download, bool] | None:
+    def standing(self, doc_id: str) -> tuple[Download, bool] | None:
+        """The file that stands for a work, and whether it is known to be damaged or missing."""
         latest = "WHERE doc_id = ? ORDER BY manifest_id DESC LIMIT 1"
         found = self._ask(f"SELECT {_DOWNLOAD}, corrupt FROM downloads {latest}", (doc_id,))
         if not found:
@@ -269,16 +276,23 @@ class Catalog:
             return [dict(zip(names, row, strict=True)) for row in cursor]
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[sqlite3.Connection]:
-        with self._lock:
+    def _reading(self) -> Iterator[Db]:
+        with self._lock, self._trouble():
             if self._connection is None:
                 self._connection = self._open()
-            try:
-                yield self._connection
-            except sqlite3.Error as error:
-                raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+            yield self._connection
 
-    def _open(self) -> sqlite3.Connection:
+    def _open(self) -> Db:
+        return self._open_file()
+
+    @contextlib.contextmanager
+    def _trouble(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+
+    def _open_file(self) -> sqlite3.Connection:
         if not self.db_path.is_file():
             raise RecordError(f"there is no record at {self.db_path}: name the folder of a run, or its manifest.sqlite")
         try:

@@ -7,7 +7,6 @@ Promises: a work counts once, as obtained when any of its lines says so; a ratio
 from __future__ import annotations
 
 import math
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from DocsToKG.ContentDownload.catalog import counts
+from DocsToKG.ContentDownload.catalog.asking import Db
 from DocsToKG.ContentDownload.catalog.counts import Scope
 from DocsToKG.ContentDownload.catalog.gates import Gate, gates
 from DocsToKG.ContentDownload.catalog.sharing import STANDS
@@ -34,7 +34,7 @@ __all__ = ["FATES", "HELD_REASONS", "Figures", "Gate", "figures", "gates", "perc
 FATES = """
 SELECT m.* FROM manifests m JOIN (
   SELECT COALESCE(MAX(CASE WHEN status = 'ok' THEN id END), MAX(id)) AS fate
-    FROM manifests WHERE :run_id IS NULL OR run_id = :run_id GROUP BY doc_id) ON m.id = fate
+    FROM manifests WHERE :run_id IS NULL OR run_id = :run_id GROUP BY doc_id) f ON m.id = fate
 """
 # Skips of these reasons mean that the file was there already; every other skip is a work not obtained.
 HELD_REASONS = ("already-present", "not-modified")
@@ -50,7 +50,7 @@ SELECT run_id, started_at, finished_at,
    AND (:since IS NULL OR COALESCE(finished_at, '9') >= :since) ORDER BY started_at
 """
 _CORRUPT = f"""SELECT COUNT(DISTINCT sha256) FROM downloads
-  WHERE corrupt AND (:run_id IS NULL OR run_id = :run_id) AND {STANDS}"""
+  WHERE corrupt <> 0 AND (:run_id IS NULL OR run_id = :run_id) AND {STANDS}"""
 _MOST_RUNS = 50
 
 
@@ -136,11 +136,11 @@ Delivered = Counter[tuple[str, str, str, bool]]
 
 
 def figures(
-    db: sqlite3.Connection,
+    db: Db,
     run_id: str | None = None,
     *,
     since: str | None = None,
-    another: Callable[[], sqlite3.Connection] | None = None,
+    another: Callable[[], Db] | None = None,
 ) -> Figures:
     """The figures of one run, or of everything in the record when `run_id` is None; `since` leaves out earlier lines.
 
@@ -163,9 +163,7 @@ def figures(
     return result
 
 
-def _side_by_side(
-    db: sqlite3.Connection, another: Callable[[], sqlite3.Connection], result: Figures, scope: Scope
-) -> Delivered:
+def _side_by_side(db: Db, another: Callable[[], Db], result: Figures, scope: Scope) -> Delivered:
     """Both connections get about half of the work; each fills in figures of its own."""
     with closing(another()) as other, ThreadPoolExecutor(1) as beside:
         events = beside.submit(_count_events, other, result, scope)
@@ -182,14 +180,14 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
-def _count_files(db: sqlite3.Connection, result: Figures, scope: Scope) -> Delivered:
+def _count_files(db: Db, result: Figures, scope: Scope) -> Delivered:
     """Returns the files by source, tier, evidence and whether they were guessed."""
     files = counts.files(db, scope)
     _fill_files(result, files)
     return Counter({(source, tier, why, guess == "1"): n for (source, tier, why, guess), n in files.kinds.items()})
 
 
-def _count_misses(db: sqlite3.Connection, result: Figures, scope: Scope, *, overtaken: str | None = None) -> None:
+def _count_misses(db: Db, result: Figures, scope: Scope, *, overtaken: str | None = None) -> None:
     """What became of the other works; the yields are for whoever knows both."""
     if overtaken is not None:
         counts.take_overtaken(db, overtaken)
@@ -242,13 +240,13 @@ def _fill_yields(result: Figures) -> None:
     result.yield_of_reachable = _ratio(result.obtained, result.reachable_works)
 
 
-def _count_events(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+def _count_events(db: Db, result: Figures, scope: Scope) -> None:
     result.sources = source_figures(db, scope)
     _count_exchanges(db, result, scope)
     _count_waits(db, result, scope)
 
 
-def _count_exchanges(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
     hosts: dict[str, _HostSums] = {}
     select = "host, status, http_status = 429, COUNT(*), SUM(COALESCE(bytes_written, 0))"
     where, group = scope.where("ts"), "GROUP BY 1, 2, 3"
@@ -292,7 +290,7 @@ def _fill_exchanges(result: Figures, hosts: dict[str, _HostSums]) -> None:
     result.cache_hit_ratio = _ratio(hits, max(hits, answers))
 
 
-def _count_waits(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+def _count_waits(db: Db, result: Figures, scope: Scope) -> None:
     delay = counts.spread(db, "rate_events", "delay_ms", scope).percentile(0.95)
     result.rate_delay_p95_ms = delay
     rules: dict[str, dict[str, float]] = {}
@@ -307,10 +305,12 @@ def _count_waits(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
     for key, why, count, delay_ms in waited:
         rule = rules.setdefault(_word(why), {"waits": 0, "seconds": 0.0})
         rule["waits"] += count
-        rule["seconds"] += delay_ms / 1000
+        rule["seconds"] += delay_ms  # divided at the end: the order of the rows must not show
         host = result.by_host.get(str(key).removeprefix("host:"))
         if host is not None:
             host["waited_s"] = round(host["waited_s"] + delay_ms / 1000, 3)
+    for rule in rules.values():
+        rule["seconds"] /= 1000
     result.waits_by_rule = dict(sorted(rules.items(), key=lambda one: -one[1]["seconds"]))
     result.waits, result.waits_s = (
         sum(int(r["waits"]) for r in rules.values()),
@@ -322,17 +322,19 @@ def _count_waits(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
     result.breaker_opens = int(db.execute(opened, scope.values).fetchone()[0])
 
 
-def _count_rerun(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+def _count_rerun(db: Db, result: Figures, scope: Scope) -> None:
     """How much of the latest run that obtained works again came from the cache."""
     found = counts.rerun(db, scope)
     if found is None:
         return
     result.rerun_id, result.rerun_works = found
     hits, answers, file_hits, file_answers = db.execute(
-        """SELECT COALESCE(SUM(hit), 0), COALESCE(SUM(answer), 0), COALESCE(SUM(hit AND role = 'artifact'), 0),
-                  COALESCE(SUM(answer AND role = 'artifact'), 0)
-             FROM (SELECT role, status IN ('cache-hit', 'http-304') AS hit, status = 'http-get' AS answer
-                     FROM http_events WHERE run_id = ?)""",
+        """SELECT COALESCE(SUM(hit), 0), COALESCE(SUM(answer), 0), COALESCE(SUM(hit * file), 0),
+                  COALESCE(SUM(answer * file), 0)
+             FROM (SELECT CASE WHEN role = 'artifact' THEN 1 ELSE 0 END AS file,
+                          CASE WHEN status IN ('cache-hit', 'http-304') THEN 1 ELSE 0 END AS hit,
+                          CASE WHEN status = 'http-get' THEN 1 ELSE 0 END AS answer
+                     FROM http_events WHERE run_id = ?) asked""",
         (result.rerun_id,),
     ).fetchone()
     result.rerun_cache_hit_ratio = _ratio(hits, max(hits, answers))
@@ -347,11 +349,11 @@ def _place_sources(result: Figures, delivered: Delivered) -> None:
     names = ("source", "tier", "evidence", "is_guess")
     result.delivered = [
         {**dict(zip(names, kind, strict=True)), "files": count, "share": _ratio(count, result.obtained)}
-        for kind, count in delivered.most_common()
+        for kind, count in sorted(delivered.items(), key=lambda one: (-one[1], one[0]))
     ]
 
 
-def _measure_time(db: sqlite3.Connection, result: Figures, scope: Scope) -> None:
+def _measure_time(db: Db, result: Figures, scope: Scope) -> None:
     """The time the runs took, pauses between them left out; a run that was cut off ends with its last line."""
     seconds = 0.0
     for run_id, started_at, finished_at, last_line_at, write_ms, total, obtained in db.execute(_TIMES, scope.values):
@@ -367,7 +369,9 @@ def _measure_time(db: sqlite3.Connection, result: Figures, scope: Scope) -> None
     result.duration_s = round(seconds, 3) if result.started_at else None
     result.works_per_hour = round(result.attempted / seconds * 3600, 1) if seconds > 0 and result.attempted else None
     latest = f"SELECT worker_id FROM manifests WHERE {scope.where('created_at')} ORDER BY id DESC LIMIT 5000"
-    result.processes = int(db.execute(f"SELECT COUNT(DISTINCT worker_id) FROM ({latest})", scope.values).fetchone()[0])
+    result.processes = int(
+        db.execute(f"SELECT COUNT(DISTINCT worker_id) FROM ({latest}) l", scope.values).fetchone()[0]
+    )
 
 
 def _words(counter: Counter[Any]) -> Counter[str]:
@@ -375,7 +379,8 @@ def _words(counter: Counter[Any]) -> Counter[str]:
 
 
 def _most_first(counter: Counter[str]) -> dict[str, int]:
-    return {word: count for word, count in counter.most_common() if count}
+    ordered = sorted(counter.items(), key=lambda one: (-one[1], one[0]))
+    return {word: count for word, count in ordered if count}
 
 
 def _ratio(part: int, whole: int) -> float | None:

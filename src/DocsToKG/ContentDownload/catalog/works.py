@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from DocsToKG.ContentDownload.catalog.asking import Db, stream
 from DocsToKG.ContentDownload.catalog.selection import HOST, LICENCE, STATE, TAKEDOWN_STAGE, Selection, add_functions
 
 GROUPS = ("tier", "resolver", "license", "year", "reason", "host", "version", "state", "run_id")
@@ -61,9 +62,8 @@ _NOTE_OVERTAKEN = f"""
 INSERT OR IGNORE INTO temp.overtaken
 SELECT m.id FROM manifests m JOIN (
   SELECT n.doc_id AS doc, COALESCE(MAX(CASE WHEN {_THEIRS} THEN n.id END), MAX(n.id)) AS fate
-    FROM ({_SEVERAL}) d JOIN manifests n ON n.doc_id = d.doc_id GROUP BY n.doc_id) ON m.doc_id = doc AND m.id <> fate
+    FROM ({_SEVERAL}) d JOIN manifests n ON n.doc_id = d.doc_id GROUP BY n.doc_id) f ON m.doc_id = doc AND m.id <> fate
 """
-_FETCH = 1_000
 _COUNTED = ("works", "obtained", "present", "left_out", "taken_down", "skipped_robots", "failed", "bytes")
 _PLACE_OF = {"obtained": 1, "present": 2, "left-out": 3, "taken-down": 4, "robots": 5, "failed": 6}
 
@@ -76,10 +76,10 @@ class Page:
     after: int | None
 
 
-def page(db: sqlite3.Connection, chosen: Selection, *, after: int = 0, limit: int = 50) -> Page:
+def page(db: Db, chosen: Selection, *, after: int = 0, limit: int = 50) -> Page:
     """The next works behind line `after`."""
     add_functions(db)
-    where, values = chosen.where()
+    where, values = chosen.where(db)
     cursor = db.execute(
         f"SELECT id, {_SELECTED} FROM manifests m WHERE id > ? AND {where} AND NOT {_OVERTAKEN} ORDER BY id LIMIT ?",
         (after, *values, limit + 1),
@@ -89,22 +89,21 @@ def page(db: sqlite3.Connection, chosen: Selection, *, after: int = 0, limit: in
     return Page(works, rows[limit - 1][0] if len(rows) > limit else None)
 
 
-def each(db: sqlite3.Connection, chosen: Selection) -> Iterator[dict[str, Any]]:
+def each(db: Db, chosen: Selection) -> Iterator[dict[str, Any]]:
     """Every work, one at a time; `db` serves nothing else meanwhile."""
     _note_overtaken(db)
-    where, values = chosen.where()
+    where, values = chosen.where(db)
     sql = f"SELECT {_SELECTED} FROM manifests m WHERE {where} AND id NOT IN (SELECT id FROM temp.overtaken) ORDER BY id"
-    cursor = db.execute(sql, values)
-    while rows := cursor.fetchmany(_FETCH):
-        yield from map(_work, rows)
+    yield from map(_work, stream(db, sql, values))
 
 
-def count(db: sqlite3.Connection, chosen: Selection, group_by: str | None) -> list[dict[str, Any]]:
+def count(db: Db, chosen: Selection, group_by: str | None) -> list[dict[str, Any]]:
     """Works, and what became of them, in all or for each value of `group_by`."""
     _note_overtaken(db)
     group = "'all'" if group_by is None else f"CAST({_EXPRESSIONS.get(group_by, group_by)} AS TEXT)"
-    where, values = chosen.where()
-    found = db.execute(
+    where, values = chosen.where(db)
+    found = stream(
+        db,
         f"""SELECT {group}, ({STATE}), COALESCE(size_bytes, 0) FROM manifests
              WHERE {where} AND id NOT IN (SELECT id FROM temp.overtaken)""",
         values,
@@ -127,9 +126,10 @@ def _nothing(group_by: str | None) -> list[dict[str, Any]]:
     return [] if group_by else [{"scope": "all", **dict.fromkeys(_COUNTED, 0)}]
 
 
-def _note_overtaken(db: sqlite3.Connection) -> None:
+def _note_overtaken(db: Db) -> None:
     add_functions(db)
-    db.execute("PRAGMA temp_store = MEMORY")
+    if isinstance(db, sqlite3.Connection):
+        db.execute("PRAGMA temp_store = MEMORY")
     db.execute("CREATE TEMP TABLE IF NOT EXISTS overtaken (id INTEGER PRIMARY KEY)")
     db.execute("DELETE FROM temp.overtaken")
     db.execute(_NOTE_OVERTAKEN)

@@ -1,8 +1,8 @@
 """The two command lines, put together.
 
-`content_app` is for people: pull, resume, plan, report, catalog, takedown, queue, cache, config, demo, sandbox. `app`
-is for operators of the engine: the same, and run, print-config, validate-config, explain, schema. Both hold the same
-functions. Every command lives in the module of its task and imports what it needs when it runs.
+`content_app` is for people: pull, resume, plan, report, catalog, takedown, queue, cache, config, doctor, demo, sandbox.
+`app` is for operators of the engine: the same, and run, print-config, validate-config, explain, schema. Both hold the
+same functions. Every command lives in the module of its task and imports what it needs when it runs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from DocsToKG.ContentDownload.cli import (
     catalog,
     config,
     demo,
+    doctor,
     plan,
     pull,
     queue,
@@ -70,6 +71,7 @@ def _new_app(name: str, help_text: str) -> typer.Typer:
     new.add_typer(queue_app, name="queue")
     new.add_typer(cache.cache_app, name="cache")
     new.add_typer(config.config_app, name="config")
+    new.command("doctor")(doctor.doctor)
     new.command("demo")(demo.demo)
     new.command("sandbox")(sandbox.sandbox)
     return new

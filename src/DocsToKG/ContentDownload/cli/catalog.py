@@ -38,6 +38,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     tell_unknown,
 )
 from DocsToKG.ContentDownload.cli.group import CommandGroup
+from DocsToKG.ContentDownload.cli.options import ConfigOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 catalog_app = typer.Typer(
@@ -79,6 +80,7 @@ def stats(
     until: UntilOption = None,
     text: TextOption = None,
     run_id: RunIdOption = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Count works, files and bytes.
@@ -90,7 +92,7 @@ def stats(
       content catalog stats --run my-corpus --group-by host --license cc-by --since 7d
     """
     wanted = chosen(source, tier, host, year, licence, version, state, since, until, text, run_id)
-    with open_catalog(run, db_path) as catalog:
+    with open_catalog(run, db_path, config) as catalog:
         rows = catalog.stats(group_by.value if group_by else None, wanted)
         if not any(row["works"] for row in rows):
             tell_unknown(catalog, wanted)
@@ -128,6 +130,7 @@ def query(
     after: Annotated[
         int, typer.Option("--after", min=0, metavar="N", help="The next page: the number that the last one gave.")
     ] = 0,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List works that fit the filters, page by page; or ask the record with SQL, where only reading is possible.
@@ -145,9 +148,9 @@ def query(
     if sql is not None:
         if any(given) or after:
             raise typer.BadParameter("--sql stands alone; put the conditions into the statement")
-        _ask(run, db_path, sql, limit or 1_000, wants_json)
+        _ask(run, db_path, config, sql, limit or 1_000, wants_json)
         return
-    with open_catalog(run, db_path) as catalog:
+    with open_catalog(run, db_path, config) as catalog:
         wanted = chosen(*given)
         page = catalog.page(wanted, after=after, limit=limit or 50)
         if not page.works:
@@ -161,10 +164,10 @@ def query(
         typer.echo(f"There are more: add --after {page.after} for the next page.", err=True)
 
 
-def _ask(run: Path, db_path: Path | None, sql: str, limit: int, as_json: bool) -> None:
+def _ask(run: Path, db_path: Path | None, config: str | None, sql: str, limit: int, as_json: bool) -> None:
     from DocsToKG.ContentDownload.errors import InputError, RecordError
 
-    with open_catalog(run, db_path) as catalog:
+    with open_catalog(run, db_path, config) as catalog:
         catalog.runs()  # a record that cannot be read is no fault of the question
         try:
             result = catalog.query(sql, max_rows=limit)
@@ -184,10 +187,11 @@ def show(
     run: RunOption = Path("."),
     db_path: DbOption = None,
     format: FormatOption = OutputFormat.TABLE,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell everything about one work. Example: content catalog show doi:10.1234/abcd --run my-corpus"""
-    with open_catalog(run, db_path) as catalog:
+    with open_catalog(run, db_path, config) as catalog:
         history = next((found for name in names_for(key) if (found := catalog.show(name)) is not None), None)
     if history is None:
         typer.echo(f"Nothing is known of {printable(key)} here.", err=True)
@@ -210,17 +214,18 @@ def show(
 def where(
     key: Annotated[str, typer.Argument(metavar="ID", help="A work's id, or the first digits of a file's sha256.")],
     run: RunOption = Path("."),
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print where the file of a work is, one path to a line; exit code 1 when there is none.
 
     Example: content catalog where 10.1371/journal.pone.0000308 --run my-corpus
     """
-    with open_catalog(run) as catalog:
+    with open_catalog(run, None, config) as catalog:
         found = next((files for name in names_for(key) if (files := catalog.find_files(name))), [])
     from DocsToKG.ContentDownload.bootstrap import open_files
 
-    cfg = folder_settings(run)
+    cfg = folder_settings(run, config=config)
     root, store = place_of_files(cfg), open_files(cfg)
     places = [
         {

@@ -33,6 +33,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     tell_unknown,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.options import ConfigOption
 from DocsToKG.ContentDownload.cli.tables import printable
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ def export(
     until: UntilOption = None,
     text: TextOption = None,
     run_id: RunIdOption = None,
+    config: ConfigOption = None,
 ) -> None:
     """Export works with their licence and where they came from. Without --state: those whose file was obtained.
 
@@ -111,11 +113,11 @@ def export(
         raise typer.BadParameter(f"{format.value} needs a place; name it with --out", param_hint="--out")
     states = [*STATES] if state == ["any"] else state or ["obtained"]
     wanted = chosen(source, tier, host, year, licence, version, states, since, until, text, run_id)
-    with open_catalog(run) as catalog:
+    with open_catalog(run, None, config) as catalog:
         works = _begun(rows(catalog.each(wanted)))
         if format in _WITH_FILES:
             assert out is not None
-            raise typer.Exit(_package(catalog, works, format, run, out))
+            raise typer.Exit(_package(catalog, works, format, run, out, config))
         count = _table(works, format, None if to_stdout else out)
         if not count:
             tell_unknown(catalog, wanted)
@@ -151,7 +153,9 @@ def _table(works: Iterable[dict[str, Any]], format: ExportFormat, out: Path | No
         return writers[format](works, file)
 
 
-def _package(catalog: Catalog, works: Iterable[dict[str, Any]], format: ExportFormat, run: Path, out: Path) -> ExitCode:
+def _package(
+    catalog: Catalog, works: Iterable[dict[str, Any]], format: ExportFormat, run: Path, out: Path, config: str | None
+) -> ExitCode:
     from importlib.metadata import version
 
     from DocsToKG.ContentDownload.bootstrap import open_files
@@ -159,7 +163,7 @@ def _package(catalog: Catalog, works: Iterable[dict[str, Any]], format: ExportFo
     from DocsToKG.ContentDownload.export.ro_crate import write_crate
     from DocsToKG.core.clock import utc_iso
 
-    files = open_files(folder_settings(run))
+    files = open_files(folder_settings(run, config=config))
     now, number = utc_iso(time.time()), version("docstokg")
     if format is ExportFormat.BAGIT:
         copied = write_bag(works, files, out, day=now[:10], made_by=f"DocsToKG {number}")

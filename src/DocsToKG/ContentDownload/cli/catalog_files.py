@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,21 +14,26 @@ import typer
 from DocsToKG.ContentDownload.cli.catalog_open import (
     JsonOption,
     RunOption,
+    catalog_of,
     folder_settings,
+    looked_at,
     open_catalog,
     place_of_files,
     size_text,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.options import ConfigOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.store import Catalog
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.upkeep.verifying import Findings
 
 _SAY_EVERY_S = 2.0
 _SHOWN = 50
 _SETTLED_S = 3600.0
+_PATIENCE_S = 10.0  # with a server that is away
 
 
 def verify(
@@ -38,6 +44,7 @@ def verify(
         int | None, typer.Option("--threads", min=1, max=64, help="Files read at once.", show_default="one per core")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Hash every stored file again; name what is damaged, what is missing and what no record names.
@@ -51,10 +58,10 @@ def verify(
 
       content catalog verify --run my-corpus --repair
     """
-    cfg = folder_settings(run)
+    cfg, run = folder_settings(run, config=config), looked_at(run, config)
     findings = _check(cfg, run, threads or os.cpu_count() or 2, afresh=afresh, quiet=quiet)
-    _note(run, findings)
-    lost = _repair(run, findings.works, quiet=quiet) if repair and findings.works else None
+    _note(cfg, run, findings)
+    lost = _repair(run, findings.works, quiet=quiet, config=config) if repair and findings.works else None
     _show(findings, lost, as_json)
     if lost is None:
         raise typer.Exit(ExitCode.OK if findings.is_good else ExitCode.FAILED)
@@ -68,6 +75,7 @@ def gc(
         list[Path] | None,
         typer.Option("--other-run", metavar="DIR", help="Another run that uses the same store.", show_default=False),
     ] = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the objects of the store that no record names, and remove them with --delete.
@@ -84,7 +92,8 @@ def gc(
     from DocsToKG.ContentDownload.run_folder import RunFolder
     from DocsToKG.ContentDownload.upkeep.verifying import superseded_names, unnamed
 
-    cfg = folder_settings(run)
+    cfg, catalogs = folder_settings(run, config=config), [open_catalog(run, None, config)]
+    run = looked_at(run, config)
     is_own = cfg.storage.backend == "fs" and Path(cfg.storage.root_dir).resolve() == run.resolve()
     if delete and not is_own and not other_run:
         raise typer.BadParameter(
@@ -94,9 +103,11 @@ def gc(
     # In a bucket a young object may be another machine's that is about to record it.
     files = open_files(cfg, settled_s=_SETTLED_S)
     # No run may store a file between the look and the removal.
-    runs = [run, *(other_run or ())]
-    with RunFolder(run):
-        found = [*unnamed(files, _named_by(runs)), *superseded_names(files, [open_catalog(one) for one in runs])]
+    catalogs += [open_catalog(one) for one in other_run or ()]
+    with RunFolder(run), ExitStack() as opened:
+        for catalog in catalogs:
+            opened.enter_context(catalog)
+        found = [*unnamed(files, _named_by(catalogs)), *superseded_names(files, catalogs)]
         removed = sum(files.delete(file.key) for file in found) if delete else 0
     total = sum(file.size for file in found)
     if as_json:
@@ -113,13 +124,14 @@ def gc(
 def dedup_report(
     run: RunOption = Path("."),
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="Files shown.")] = 20,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Tell which files stand for several works, and what that saves.
 
     Example: content catalog dedup-report --run my-corpus
     """
-    with open_catalog(run) as catalog:
+    with open_catalog(run, None, config) as catalog:
         totals, shared = catalog.duplicates(limit=limit)
     if as_json:
         typer.echo(json_text({**totals, "shared": shared}))
@@ -142,7 +154,7 @@ def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool,
     from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.upkeep.verifying import Verifier
 
-    with open_catalog(run) as catalog:
+    with catalog_of(cfg, run) as catalog:
         verifier = Verifier(
             open_files(cfg),
             on_record=catalog.files,
@@ -154,13 +166,18 @@ def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool,
         return verifier.run(afresh=afresh)
 
 
-def _note(run: Path, findings: Findings) -> None:
+def _note(cfg: ContentDownloadConfig, run: Path, findings: Findings) -> None:
     """Tell the record, so that the report counts what was found and the next run mends it."""
+    from DocsToKG.ContentDownload.bootstrap import open_shared
     from DocsToKG.ContentDownload.run_folder import record_of
-    from DocsToKG.ContentDownload.upkeep.marking import mark
+    from DocsToKG.ContentDownload.upkeep.marking import mark, mark_shared
     from DocsToKG.core.clock import SystemClock
 
-    if not mark(record_of(run), findings, clock=SystemClock()):
+    shared = open_shared(cfg, patience_s=_PATIENCE_S)
+    if shared is not None:
+        with closing(shared):
+            mark_shared(shared, findings, clock=SystemClock())
+    elif not mark(record_of(run), findings, clock=SystemClock()):
         typer.echo("The record cannot be written: a report will not count what was found.", err=True)
 
 
@@ -180,13 +197,13 @@ def _progress(quiet: bool) -> Callable[[Findings], None]:
     return tell
 
 
-def _repair(run: Path, works: list[str], *, quiet: bool) -> list[str]:
+def _repair(run: Path, works: list[str], *, quiet: bool, config: str | None) -> list[str]:
     """Fetch the works again, as any run would; returns those that could not be had."""
     from DocsToKG.ContentDownload.cli.launch import PATIENCE_S
     from DocsToKG.ContentDownload.cli.progress import Progress
     from DocsToKG.ContentDownload.runner import DownloadRun
 
-    with DownloadRun(folder_settings(run, asking=True)) as download:
+    with DownloadRun(folder_settings(run, asking=True, config=config)) as download:
         download.repair(works)
         download.start()
         with Progress(quiet=quiet) as watch:
@@ -218,12 +235,9 @@ def _show(findings: Findings, lost: list[str] | None, as_json: bool) -> None:
         typer.echo("content catalog verify --repair fetches them again.", err=True)
 
 
-def _named_by(runs: list[Path]) -> Callable[[str], bool]:
+def _named_by(catalogs: list[Catalog]) -> Callable[[str], bool]:
     """Whether any of the records names a digest."""
-    named: set[bytes] = set()
-    for run in runs:
-        with open_catalog(run) as catalog:
-            named.update(bytes.fromhex(file.sha256) for file in catalog.files())
+    named = {bytes.fromhex(file.sha256) for catalog in catalogs for file in catalog.files()}
     return lambda digest: _raw(digest) in named
 
 

@@ -132,22 +132,76 @@ def tell_unknown(catalog: Catalog, wanted: Selection) -> None:
             )
 
 
-def open_catalog(run: Path, db_path: Path | None = None) -> Catalog:
+def open_catalog(run: Path, db_path: Path | None = None, config: str | None = None) -> Catalog:
+    """The record of a folder; the one that several machines share, where its settings or those in `config` say so."""
     from DocsToKG.ContentDownload.catalog.store import Catalog
     from DocsToKG.ContentDownload.run_folder import record_of
 
-    return Catalog(db_path or record_of(run))
+    cfg = shared_settings(run, config) if db_path is None else None
+    if cfg is None:
+        return Catalog(db_path or record_of(looked_at(run, config)))
+    from DocsToKG.ContentDownload.bootstrap import open_catalog as open_shared_catalog
+
+    return open_shared_catalog(cfg)
 
 
-def folder_settings(run: Path, *, asking: bool = False) -> ContentDownloadConfig:
+def open_report_catalog(run: Path, config: str | None) -> Catalog:
+    """As `open_catalog`, of the folder that was named whatever the settings say of folders."""
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.run_folder import record_of
+
+    cfg = None if run.is_file() else shared_settings(run, config)
+    return Catalog(record_of(run)) if cfg is None else catalog_of(cfg, run)
+
+
+def catalog_of(cfg: ContentDownloadConfig, run: Path) -> Catalog:
+    """The record that these settings of a folder lead to."""
+    from DocsToKG.ContentDownload.bootstrap import open_catalog as open_shared_catalog
+    from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.run_folder import record_of
+
+    return open_shared_catalog(cfg) if cfg.catalog.url is not None else Catalog(record_of(run))
+
+
+def looked_at(run: Path, config: str | None) -> Path:
+    """The folder that is meant: the one that the settings name, where they are given."""
+    if config is None:
+        return run
+    from DocsToKG.ContentDownload.config.loader import load_config
+
+    return Path(load_config(config).telemetry.manifest_path).parent
+
+
+def shared_settings(run: Path, config: str | None) -> ContentDownloadConfig | None:
+    """The settings, where they say that the record is shared by several machines; None when the folder holds it."""
+    from DocsToKG.ContentDownload.config.loader import load_config
+    from DocsToKG.ContentDownload.errors import ConfigError, RecordError
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+
+    if config is not None:
+        cfg = load_config(config)
+        return cfg if cfg.catalog.url is not None else None
+    if not (run / "state" / "run.json").is_file():
+        return None
+    try:
+        saved = RunFolder(run).saved()
+        cfg = load_config(saved.config_file, saved.overrides)
+    except (ConfigError, RecordError):
+        return None  # the folder's own record can still be read
+    return cfg if cfg.catalog.url is not None else None
+
+
+def folder_settings(run: Path, *, asking: bool = False, config: str | None = None) -> ContentDownloadConfig:
     """The settings of the last run in a folder; where it says nothing of them, the folder holds everything. `asking`:
-    services will be asked, so there must be a contact address."""
+    services will be asked, so there must be a contact address. `config` is given instead of a folder."""
     from DocsToKG.ContentDownload.cli.launch import load_settings, option_settings
     from DocsToKG.ContentDownload.config.loader import load_config
     from DocsToKG.ContentDownload.config.settle import merge
     from DocsToKG.ContentDownload.errors import RecordError
     from DocsToKG.ContentDownload.run_folder import RunFolder
 
+    if config is not None:
+        return load_settings(config, {}) if asking else load_config(config)
     if not run.is_dir():
         raise RecordError(f"{run} is not the folder of a run; name the one given to `content pull --out`")
     if not is_run_folder(run):

@@ -68,10 +68,9 @@ def list_jobs(
         found = list(islice(wanted.jobs(queue.ledger, after=after, page=_PAGE), limit))
     if as_json:
         for job in found:
-            typer.echo(json.dumps(asdict(job)))
+            typer.echo(json.dumps(_with_node(job)))
     else:
-        now = time.time()
-        print_table(("id", "state", "tries", "changed", "work", "note"), [_row(job, now) for job in found])
+        _print_jobs(found, time.time())
     if len(found) == limit:
         typer.echo(f"There may be more: --after {found[-1].job_id} shows the next page.", err=True)
 
@@ -84,11 +83,13 @@ def show(job: JobArgument, config: ConfigOption = None, as_json: JsonOption = Fa
     with open_queue(config, must_exist=True) as queue:
         record = find_job(queue.ledger, job)
         history = queue.ledger.history(record.job_id)
+    nodes = _nodes(history)
     if as_json:
-        typer.echo(json.dumps({**asdict(record), "history": [asdict(row) for row in history]}))
+        told = [{**asdict(row), "node": node} for row, node in zip(history, nodes, strict=True)]
+        typer.echo(json.dumps({**_with_node(record), "history": told}))
         return
     print_table(("field", "value"), _fields(record))
-    print_table(("time (UTC)", "after", "event", "state", "try", "by", "reason"), _timeline(history), title="History")
+    _print_history(history, nodes)
 
 
 def why(job: JobArgument, config: ConfigOption = None, as_json: JsonOption = False) -> None:
@@ -126,6 +127,29 @@ def retry(
         typer.echo(f"{jobs_are(named - count)} not failed or canceled; nothing to repeat.", err=True)
 
 
+def _print_jobs(found: Sequence[JobRecord], now: float) -> None:
+    """The column of nodes is there where machines work together."""
+    from DocsToKG.core.ids import node_of
+
+    nodes = [node_of(job.worker_id) or "" for job in found]
+    columns = ("id", "state", "tries", "changed", "work", "note", *(("node",) if any(nodes) else ()))
+    rows = [(*_row(job, now), node) for job, node in zip(found, nodes, strict=True)]
+    print_table(columns, [row[: len(columns)] for row in rows])
+
+
+def _print_history(history: Sequence[HistoryRow], nodes: Sequence[str | None]) -> None:
+    more = ("node",) if any(nodes) else ()
+    columns = ("time (UTC)", "after", "event", "state", "try", "by", "reason", *more)
+    rows = [(*row, node or "") for row, node in zip(_timeline(history), nodes, strict=True)]
+    print_table(columns, [row[: len(columns)] for row in rows], title="History")
+
+
+def _with_node(job: JobRecord) -> dict[str, Any]:
+    from DocsToKG.core.ids import node_of
+
+    return {**asdict(job), "node": node_of(job.worker_id)}
+
+
 def _row(job: JobRecord, now: float) -> tuple[str, ...]:
     where = job.stage if job.worker_id is not None else None  # what went wrong before is not what it does now
     note = where or job.last_error or job.outcome or job.stage or ""
@@ -139,7 +163,7 @@ def _fields(record: JobRecord) -> list[tuple[str, str]]:
     times = {name for name in type(record).__dataclass_fields__ if name.endswith(("_at", "_until"))}
     return [
         (name, utc_iso(value) if name in times else str(value))
-        for name, value in asdict(record).items()
+        for name, value in _with_node(record).items()
         if value is not None
     ]
 
@@ -154,6 +178,14 @@ def _timeline(history: Sequence[HistoryRow]) -> Iterator[tuple[str, ...]]:
         when = utc_iso(row.at)[:19].replace("T", " ")
         yield when, after, row.event, row.to_state or "", tries, row.actor, row.reason or ""
         before = row.at
+
+
+def _nodes(history: Sequence[HistoryRow]) -> list[str | None]:
+    """The node of each event: what is said under a lease is said by the one that took it."""
+    from DocsToKG.core.ids import node_of
+
+    owners = {row.fence: row.actor for row in history if row.event == "leased"}
+    return [node_of(owners.get(row.fence, row.actor)) for row in history]
 
 
 def _not_obtained() -> tuple[JobState, ...]:

@@ -7,10 +7,10 @@ queue where there is none, and what cannot be found is named together with the w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
@@ -26,13 +26,16 @@ _NUMBER = re.compile(r"[0-9]{1,18}")
 
 
 @contextmanager
-def open_queue(config: str | None, *, must_exist: bool = False) -> Iterator[WorkQueue]:
-    """The queue of the settings; with `must_exist` one that is missing ends the command."""
+def open_queue(
+    config: str | None, *, must_exist: bool = False, changes: Mapping[str, Any] | None = None
+) -> Iterator[WorkQueue]:
+    """The queue of the settings, with `changes` of the command line; with `must_exist` one that is missing ends it."""
     from DocsToKG.ContentDownload.config import load_config
     from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 
-    cfg = load_config(config)
-    if must_exist and cfg.queue.url is None and not Path(cfg.queue.path).is_file():
+    cfg = load_config(config, changes)
+    served = cfg.queue.orchestrator_url is not None
+    if must_exist and not served and cfg.queue.url is None and not Path(cfg.queue.path).is_file():
         refuse(
             f"there is no queue at {cfg.queue.path}; `queue import FILE` or `queue enqueue ID` makes it, "
             "and -c names other settings"
@@ -45,6 +48,9 @@ def open_queue(config: str | None, *, must_exist: bool = False) -> Iterator[Work
         listen_url=cfg.queue.listen_url,
         signal=cfg.queue.signal,
         signal_url=cfg.queue.signal_address,
+        signal_channel=cfg.queue.signal_channel,
+        orchestrator_url=cfg.queue.orchestrator_url,
+        token_file=cfg.queue.token_file,
     ) as queue:
         yield queue
 

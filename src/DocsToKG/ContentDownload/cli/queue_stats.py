@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,7 +19,11 @@ from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.queue_open import open_queue
 from DocsToKG.ContentDownload.cli.tables import new_table, print_table, span_text
 
+if TYPE_CHECKING:
+    from DocsToKG.Orchestrator.ledger.base import Ledger
+
 _WINDOW_S = 60.0
+_MOST_HELD = 10_000
 _OPEN = ("queued", "pending", "in_progress")
 _ENDED = ("done", "skipped", "error", "canceled", "timed_out")
 _PAUSED = "The queue is paused; `queue resume` goes on."
@@ -40,16 +44,18 @@ def stats(
     with open_queue(config, must_exist=True) as queue:
 
         def look() -> Look:
-            return Look(queue.stats(), queue.ledger.is_paused())
+            return Look(queue.stats(), queue.ledger.is_paused(), held_by_nodes(queue.ledger))
 
         if watch:
             _watch(look, every, as_json)
             return
         seen = look()
     if as_json:
-        typer.echo(json.dumps({**seen.counts, "paused": seen.paused}))
+        typer.echo(json.dumps({**seen.counts, "paused": seen.paused, "nodes": seen.nodes}))
         return
     print_table(("state", "jobs"), _rows(seen))
+    if seen.nodes:
+        print_table(("node", "jobs held"), [(node, str(count)) for node, count in seen.nodes.items()])
     if seen.paused:
         typer.echo(_PAUSED, err=True)
 
@@ -60,6 +66,7 @@ class Look:
 
     counts: Mapping[str, int]
     paused: bool
+    nodes: Mapping[str, int] = field(default_factory=dict)  # jobs that each holds, running and waiting ones
 
     @property
     def left(self) -> int:
@@ -68,6 +75,16 @@ class Look:
     @property
     def ended(self) -> int:
         return sum(self.counts[state] for state in _ENDED)
+
+
+def held_by_nodes(ledger: Ledger) -> dict[str, int]:
+    """How many jobs each node holds, by name; workers that name no node are left out. Read from the jobs themselves,
+    so of very many only the first."""
+    from DocsToKG.core.ids import node_of
+    from DocsToKG.Orchestrator.ledger.base import JobState
+
+    held = ledger.list_jobs(JobState.IN_PROGRESS, limit=_MOST_HELD)
+    return dict(sorted(Counter(node for job in held if (node := node_of(job.worker_id)) is not None).items()))
 
 
 @dataclass(slots=True)
@@ -121,12 +138,19 @@ class _Shown:
     def update(self, seen: Look, rate: float | None) -> None:
         left_s = seen.left / rate if rate else None
         if self._as_json:
-            figures = {**seen.counts, "paused": seen.paused, "jobs_per_s": rate, "seconds_left": left_s}
+            figures = {
+                **seen.counts,
+                "paused": seen.paused,
+                "nodes": seen.nodes,
+                "jobs_per_s": rate,
+                "seconds_left": left_s,
+            }
             typer.echo(json.dumps(figures))
         elif self._live is None:
             typer.echo(_line(seen, rate))
         else:
-            rows = [*_rows(seen), ("ended a second", _rate(rate)), ("time left", _time_left(seen, rate))]
+            nodes = [(f"held by {node}", str(count)) for node, count in seen.nodes.items()]
+            rows = [*_rows(seen), *nodes, ("ended a second", _rate(rate)), ("time left", _time_left(seen, rate))]
             self._live.update(new_table(("state", "jobs"), rows), refresh=True)
             return
         sys.stdout.flush()

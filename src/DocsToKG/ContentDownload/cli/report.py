@@ -68,12 +68,11 @@ def report(
 
     Examples: content report --run my-corpus --format md; content report --run my-corpus --out report.html
     """
-    from DocsToKG.ContentDownload.catalog.store import Catalog
-    from DocsToKG.ContentDownload.run_folder import record_of
+    from DocsToKG.ContentDownload.cli.catalog_open import open_report_catalog
 
     check_config_file(config)
     chosen = _form(format, out, as_json)
-    with Catalog(record_of(run)) as catalog:
+    with open_report_catalog(run, config) as catalog:
         told = _read(catalog, run, run_id=_chosen(catalog.runs(), run_id), since=since, config=config)
     is_new = out is not None and not out.parent.is_dir()
     with _output(out):

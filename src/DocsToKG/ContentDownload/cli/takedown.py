@@ -15,11 +15,17 @@ import typer
 
 from DocsToKG.ContentDownload.cli.catalog_open import JsonOption, RunOption, folder_settings
 from DocsToKG.ContentDownload.cli.group import CommandGroup, ExitCode
+from DocsToKG.ContentDownload.cli.options import ConfigOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.upkeep.removal import Removal
+    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
     from DocsToKG.ContentDownload.upkeep.takedowns import Takedown
+
+_PATIENCE_S = 10.0  # with a server that is away
 
 
 class TakedownGroup(CommandGroup):
@@ -55,6 +61,7 @@ def add(
     ticket: Annotated[
         str | None, typer.Option("--ticket", metavar="TEXT", help="Where it was asked for.", show_default=False)
     ] = None,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Remove the bytes of a work from the store, the readable folders and the cache, and refuse it from then on.
@@ -66,7 +73,7 @@ def add(
     """
     if not reason.strip():
         raise typer.BadParameter("it is empty; the record keeps why a work was removed", param_hint="--reason")
-    with _open(run) as removal:
+    with _open(run, config) as removal:
         before = len(removal.list.entries)
         is_known = removal.knows(key)
         entry = removal.take_down(key, reason=_one_line(reason), ticket=_one_line(ticket) if ticket else None)
@@ -96,13 +103,17 @@ def _tell(entry: Takedown) -> None:
 def list_takedowns(
     run: RunOption = Path("."),
     everything: Annotated[bool, typer.Option("--all", help="Also those that were undone.")] = False,
+    config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """List what was taken down here. Example: content takedown list --run my-corpus"""
     from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
 
-    cfg = folder_settings(run)
-    entries = Takedowns.read(Path(cfg.telemetry.manifest_path).parent).entries
+    cfg = folder_settings(run, config=config)
+    with _shared(cfg) as shared:
+        known = Takedowns.read(Path(cfg.telemetry.manifest_path).parent, share=_share(shared))
+        known.learn()
+    entries = known.entries
     shown = [entry for entry in entries if everything or entry.stands]
     if as_json:
         typer.echo(json_text([asdict(entry) for entry in shown]))
@@ -112,12 +123,12 @@ def list_takedowns(
 
 
 @takedown_app.command("undo")
-def undo(key: Key, run: RunOption = Path("."), as_json: JsonOption = False) -> None:
+def undo(key: Key, run: RunOption = Path("."), config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Let a work be had again; the next pull fetches it.
 
     Example: content takedown undo doi:10.1234/abcd --run my-corpus
     """
-    with _open(run) as removal:
+    with _open(run, config) as removal:
         entry = removal.undo(key)
     if entry is None:
         typer.echo(f"Nothing stands against {printable(key)} here.", err=True)
@@ -129,15 +140,37 @@ def undo(key: Key, run: RunOption = Path("."), as_json: JsonOption = False) -> N
 
 
 @contextmanager
-def _open(run: Path) -> Iterator[Removal]:
+def _shared(cfg: ContentDownloadConfig) -> Iterator[SharedRecord | None]:
+    """The record that other machines share, if any do."""
+    from DocsToKG.ContentDownload.bootstrap import open_shared
+
+    shared = open_shared(cfg, patience_s=_PATIENCE_S)
+    try:
+        yield shared
+    finally:
+        if shared is not None:
+            shared.close()
+
+
+def _share(shared: SharedRecord | None) -> SharedTakedowns | None:
+    if shared is None:
+        return None
+    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
+    from DocsToKG.core.clock import SystemClock
+
+    return SharedTakedowns(shared, clock=SystemClock())
+
+
+@contextmanager
+def _open(run: Path, config: str | None) -> Iterator[Removal]:
     """The folder, held so that no run writes to it meanwhile."""
     from DocsToKG.ContentDownload.bootstrap import open_removal
     from DocsToKG.ContentDownload.run_folder import RunFolder
     from DocsToKG.core.clock import SystemClock
 
-    cfg = folder_settings(run)
-    with RunFolder(Path(cfg.telemetry.manifest_path).parent):
-        yield open_removal(cfg, clock=SystemClock())
+    cfg = folder_settings(run, config=config)
+    with RunFolder(Path(cfg.telemetry.manifest_path).parent), _shared(cfg) as shared:
+        yield open_removal(cfg, clock=SystemClock(), shared=shared)
 
 
 def _one_line(text: str) -> str:

@@ -143,6 +143,47 @@ class QueueConfig(Section):
     signal_url: Secret | None = Field(
         default=None, description="Server of the redis or nats signal: redis://host:6379/0, or nats://host:4222."
     )
+    signal_channel: str = Field(
+        default="docstokg",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$",
+        description="First part of the stream (redis) or subject (nats) that wake-ups go by; queues that share a broker "
+        "and should not wake each other have different ones. pg_notify is told apart by database and schema.",
+    )
+    orchestrator_url: str | None = Field(
+        default=None,
+        pattern=r"^https?://[^\s@?#]+$",
+        description="A service that serves the queue (docstokg-orchestrator serve); then no database is needed here.",
+    )
+    token_file: str | None = Field(default=None, min_length=1, description="File with the token for orchestrator_url.")
+    node_id: str | None = Field(
+        default=None,
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$",
+        description="Name of this machine in the queue and its history; default: with postgres the host's, else none.",
+    )
+    history_retention_days: int | None = Field(
+        default=None,
+        ge=1,
+        le=36_500,
+        description="Whole months of the queue's history that ended longer ago are removed (postgres); default: kept.",
+    )
+
+    @model_validator(mode="after")
+    def _history_lies_in_months(self) -> QueueConfig:
+        if self.history_retention_days is not None and self.backend != "postgres":
+            raise ValueError(
+                "history_retention_days goes with backend postgres, where history lies in months; "
+                "the history of a sqlite queue is kept as long as its file"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _signal_fits(self) -> QueueConfig:
+        if self.signal == "pg_notify" and self.backend != "postgres":
+            raise ValueError(
+                "signal pg_notify goes with backend postgres, through the database of queue.connection_string; "
+                "processes on one sqlite file wake each other by redis or nats, or find work by asking (local)"
+            )
+        return self
 
     @property
     def url(self) -> str | None:
@@ -179,6 +220,12 @@ class OrchestratorConfig(Section):
     max_job_attempts: int = Field(default=3, ge=1, le=100, description="Tries of one job before it ends in error.")
     retry_backoff_seconds: int = Field(default=60, ge=0, description="Delay of the second try; doubles each time.")
     jitter_seconds: int = Field(default=15, ge=0, description="Random extra delay.")
+    drain_seconds: float = Field(
+        default=8.0,
+        ge=0,
+        le=3600,
+        description="After SIGTERM or Ctrl+C, how long `queue run` lets running jobs finish.",
+    )
 
     @field_validator("max_per_resolver")
     @classmethod
@@ -248,6 +295,16 @@ class CatalogConfig(Section):
     )
     connection_string: Secret | None = Field(default=None, description="Database of the postgres backend.")
     pool_size: int = Field(default=10, ge=1, le=1000, description="Connections to the postgres backend.")
+    schema_name: str = Field(
+        default="docstokg_record",
+        pattern=r"^[a-z_][a-z0-9_]{0,47}$",
+        description="Schema of the postgres backend; each corpus on one server has its own.",
+    )
+
+    @property
+    def url(self) -> str | None:
+        """The server's address, where the catalog is on one."""
+        return _shown(self.connection_string) if self.backend == "postgres" else None
 
 
 class ContentDownloadConfig(Section):

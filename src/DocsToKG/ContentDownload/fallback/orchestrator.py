@@ -4,7 +4,7 @@ Knows tiers, order and parallelism; asks resolvers for plans and hands each plan
 files or jobs. Promises: a tier starts only when the one before is exhausted; within a tier at most `parallel` sources
 run; the first proved copy ends the search and cuts its rivals; a copy is tried once whatever its spelling; of one
 source evidence goes before guesses; other forms than the wanted one are tried when all tiers are exhausted; one bad
-source costs one source.
+source costs one source; a store that takes no files ends the search, since every copy would be fetched in vain.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.config.rules import Tier
-from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
+from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, StorageAway, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare
 from DocsToKG.ContentDownload.fallback.memory import Answer, Tried
 from DocsToKG.ContentDownload.fallback.meter import metered
@@ -236,7 +236,7 @@ class FallbackOrchestrator:
         """A source that trips over what it was sent costs itself, never the run."""
         try:
             return (yield from metered(steps, trail.meter))
-        except (Cancelled, RunError):
+        except (Cancelled, RunError, StorageAway):
             raise
         except Exception as error:
             trail.faulted(name, error)
@@ -314,6 +314,8 @@ class FallbackOrchestrator:
             try:
                 self._refuse_unwanted(plan, trail.work)
                 copy = yield from self._download(plan, trail.work, self._clients[name], call, trail.claim)
+            except StorageAway:
+                raise
             except (CandidateRejected, TransientFailure) as problem:
                 last = problem
                 _note_miss(trail, call, name, problem, plan)

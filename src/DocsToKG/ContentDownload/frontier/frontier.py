@@ -15,7 +15,18 @@ from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Self, assert_never
 
-from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, GateShut, NotYet, Race, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import (
+    ExchangeOver,
+    Gate,
+    Gatekeeper,
+    GateShut,
+    NotYet,
+    Race,
+    Step,
+    Steps,
+    Until,
+    Wait,
+)
 from DocsToKG.ContentDownload.frontier.crew import Crew, CrewTurn
 from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, RaceState, Row, Task
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -25,15 +36,19 @@ from DocsToKG.core.urls import host_key
 
 # More than this only take the interpreter from each other. Threads that wait for the network do not count.
 MOST_RUNNING = 2
+# Beyond those that may all be waiting for the network: they prove what has come while the next requests go out.
+_SPARE_THREADS = 2
 _LONGEST_WAIT_S = 60.0
 _ON_TIME = "time"
 _ON_RACE = "race"
+_ON_OTHERS = "others"
 _PACE_WEIGHT = 0.1  # of the newest grant in a key's average
 _UNKNOWN_WAIT_S = 5.0  # nobody has passed that gate while we watched
 
 
 class Frontier:
-    """A pool of `threads` that drives any number of generators of steps."""
+    """A pool that drives any number of generators of steps, with at most `threads` at work at once; one
+    that is done with the network, and proves or stores what came, does not count."""
 
     def __init__(
         self, *, gate: Gatekeeper, clock: Clock, threads: int, name: str = "frontier", most_running: int = MOST_RUNNING
@@ -56,11 +71,17 @@ class Frontier:
         self._due: dict[str, float] = {}  # the earliest timer of a key; later ones are stale
         self._sequence = itertools.count()
         self._running: set[Task] = set()
+        self._places = threads
+        self._at_work = 0
+        self._aside: deque[Task] = deque()  # may go on at once, and need no place
         self._live = 0  # submitted and not ended, races' branches left out
         self._closing = False
         self._room_for = (0, 0)  # how few must be live, and not begun, for whoever wants to submit more to be told
         self._is_asking = False  # between an answer and the place in a queue that it leads to
-        self._threads = [threading.Thread(target=self._loop, name=f"{name}-{n}", daemon=True) for n in range(threads)]
+        self._threads = [
+            threading.Thread(target=self._loop, name=f"{name}-{n}", daemon=True)
+            for n in range(threads + _SPARE_THREADS)
+        ]
         gate.on_free(self._key_moved)
 
     def __enter__(self) -> Self:
@@ -127,8 +148,8 @@ class Frontier:
 
     @property
     def active(self) -> int:
-        """Works in a thread right now."""
-        return len(self._running)
+        """Works in a thread right now; those that are done with the network do not count beyond the others."""
+        return min(len(self._running), self._places)
 
     def waits(self) -> Counter[str]:
         """What parked works wait for, and how many: for people who look."""
@@ -138,7 +159,7 @@ class Frontier:
     @property
     def is_starved(self) -> bool:
         """A thread has nothing to do, because all that is here waits."""
-        return len(self._running) < len(self._threads) and not (self._ready or self._askable or self._fresh)
+        return len(self._running) < self._places and not (self._ready or self._aside or self._askable or self._fresh)
 
     def crowds(self, keep: int, may: Callable[[CancelToken], bool]) -> list[Crowded]:
         """The works to part with so that about `keep` stay parked before gates: the last ones of the longest queues,
@@ -165,11 +186,12 @@ class Frontier:
         """Begin nothing more, drop what is parked, let running works finish for `grace_s`, then cut them."""
         with self._lock:
             self._closing = True
-            dropped = [*self._fresh, *self._parked()]
+            dropped = [*self._fresh, *self._parked(), *(task for task in self._ready if not task.started)]
             self._crew.call_all()
             self._room.notify_all()
         for task in dropped:
             task.cancel.cancel()
+        self._end_dropped()
         if not self._wait_idle(grace_s):
             with self._lock:
                 cut = list(self._running)
@@ -179,6 +201,20 @@ class Frontier:
         for thread in self._threads:
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join()
+
+    def _end_dropped(self) -> None:
+        """What was dropped ends here and now, so that others can have it: all threads may be busy until the last."""
+        while (task := self._take_dropped()) is not None:
+            self._advance(task)
+
+    def _take_dropped(self) -> Task | None:
+        with self._lock:
+            for task in self._ready:
+                if task.cancel.cancelled or isinstance(task.error, Cancelled):
+                    self._ready.remove(task)
+                    self._running.add(task)
+                    return task
+        return None
 
     # the threads
 
@@ -210,12 +246,20 @@ class Frontier:
                 self._crew.rest(bell, wait_s)
 
     def _has_work(self) -> bool:
-        return bool(self._ready or self._askable or self._fresh)
+        return bool(self._aside or (self._has_free_place and (self._ready or self._askable or self._fresh)))
+
+    @property
+    def _has_free_place(self) -> bool:
+        return self._at_work < self._places
 
     def _pick(self) -> Task | None:
         """What was begun goes before what is new, so that works end soon after they begin."""
+        if self._aside:
+            return self._aside.popleft()
+        if not self._has_free_place:
+            return None
         if self._ready:
-            return self._ready.popleft()
+            return self._take_place(self._ready.popleft())
         try:
             while self._askable:
                 task = self._ask_for_first(self._askable.popleft())
@@ -227,7 +271,7 @@ class Frontier:
             return None
         task = self._fresh.popleft()
         self._tell_room()
-        return task
+        return self._take_place(task)
 
     def _set_timer(self, at: float, who: Task | str) -> None:
         heapq.heappush(self._timers, (at, next(self._sequence), who))
@@ -269,8 +313,16 @@ class Frontier:
             if not self._pass(task, step):
                 return
 
-    def _pass(self, task: Task, step: Gate | Wait | Race) -> bool:
+    def _pass(self, task: Task, step: Step) -> bool:
         """True when the task may go on at once in this thread; otherwise it is parked."""
+        if isinstance(step, ExchangeOver):
+            with self._lock:
+                self._leave_place(task)
+                self._crew.call()
+            return True
+        if isinstance(step, Until):
+            self._wait_for_others(task, step)
+            return False
         if task.cancel.cancelled:
             task.error = Cancelled()
             return True
@@ -303,10 +355,11 @@ class Frontier:
 
     def _pass_gate(self, task: Task, gate: Gate) -> bool:
         key = f"host:{host_key(gate.url)}"
-        if not self._queues.get(key):
+        has_place = task.has_place or self._has_free_place
+        if has_place and not self._queues.get(key):
             answer = self._ask(gate)
             if not isinstance(answer, NotYet):
-                task.value = answer
+                self._grant(task, answer)
                 return True
             if self._is_too_long(answer):
                 self._send_away(task, gate, answer)
@@ -317,7 +370,25 @@ class Frontier:
         if self._park(task, key):
             task.gate = gate
             self._queues.setdefault(key, deque()).append(task)
+            if not has_place:
+                self._why.setdefault(key, "a free worker")
+                self._mark_askable(key)
         return False
+
+    def _grant(self, task: Task, permit: Any) -> Task:
+        task.value, task.gate, task.parked_on = permit, None, None
+        return self._take_place(task)
+
+    def _take_place(self, task: Task) -> Task:
+        if not task.has_place:
+            task.has_place = True
+            self._at_work += 1
+        return task
+
+    def _leave_place(self, task: Task) -> None:
+        if task.has_place:
+            task.has_place = False
+            self._at_work -= 1
 
     def _ask(self, gate: Gate) -> Any:
         self._is_asking = True
@@ -350,8 +421,7 @@ class Frontier:
                 self._mark_askable(key)
             else:
                 self._forget_queue(key)
-            task.value, task.gate, task.parked_on = answer, None, None
-            return task
+            return self._grant(task, answer)
         self._forget_queue(key)
         return None
 
@@ -398,6 +468,7 @@ class Frontier:
     def _park(self, task: Task, on: str) -> bool:
         """Take the task from its thread. False when it must not wait: it was cancelled, or the pool is closing."""
         self._running.discard(task)
+        self._leave_place(task)
         task.parked_on = on
         if task.cancel.cancelled or self._closing:
             task.error = Cancelled()
@@ -405,9 +476,29 @@ class Frontier:
             return False
         return True
 
+    def _wait_for_others(self, task: Task, step: Until) -> None:
+        """Neither a cancellation nor the end of the pool shortens this wait: what is under way is not called off."""
+        with self._lock:
+            self._running.discard(task)
+            self._leave_place(task)
+            task.parked_on = _ON_OTHERS
+        try:
+            step.start(lambda: self._others_done(task))
+        except BaseException as error:
+            task.error = error
+            self._others_done(task)
+
+    def _others_done(self, task: Task) -> None:
+        with self._lock:
+            if task.parked_on == _ON_OTHERS:
+                task.parked_on = None
+                self._aside.append(task)
+                self._crew.call()
+
     def _make_ready(self, task: Task) -> None:
         task.parked_on = None
-        self._ready.append(task)
+        # One that was called off has nothing more to do than to end.
+        (self._aside if isinstance(task.error, Cancelled) else self._ready).append(task)
         self._crew.call()
 
     def _watch(self, task: Task) -> None:
@@ -420,7 +511,7 @@ class Frontier:
                 return
             if not task.started and task in self._fresh:
                 self._fresh.remove(task)
-            elif task.parked_on is None:
+            elif task.parked_on is None or task.parked_on == _ON_OTHERS:
                 return
             elif task.gate is not None:
                 self._queues[task.parked_on].remove(task)
@@ -520,6 +611,7 @@ class Frontier:
         finally:
             with self._lock:
                 self._running.discard(task)
+                self._leave_place(task)
                 if task.race is None:
                     self._live -= 1
                     self._tell_room()

@@ -48,9 +48,10 @@ class Task:
         self.started = False
         self.ended = False
         self.gate: Gate | None = None  # the gate it stands before, while parked on a key
-        self.parked_on: str | None = None  # the key, "time" or "race"; None while ready or running
+        self.parked_on: str | None = None  # the key, "time", "race" or "others"; None while ready or running
         self.value: Any = None  # what the next send brings
         self.error: BaseException | None = None  # what the next throw brings
+        self.has_place = False  # among the works that may be at work at once
         self.shut_host: str | None = None
         self.forget_cancel: Callable[[], None] = lambda: None
         self.row: Row | None = None  # the race it runs by itself, one branch after another

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any, TypeVar
 
-from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, NotYet, Permit, Step, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import ExchangeOver, Gate, Gatekeeper, NotYet, Permit, Step, Steps, Until, Wait
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 
@@ -36,6 +36,13 @@ def _pass(step: Step, gate: Gatekeeper, clock: Clock, cancel: CancelToken, bell:
         return _permit(step, gate, clock, cancel, bell)
     if isinstance(step, Wait):
         _wait_until(step.until, clock, cancel, bell)
+        return None
+    if isinstance(step, ExchangeOver):
+        return None
+    if isinstance(step, Until):
+        done = threading.Event()
+        step.start(done.set)
+        done.wait()
         return None
     raise TypeError(f"{type(step).__name__} cannot be run by blocking here")
 

@@ -20,7 +20,7 @@ import httpx2
 from hishel import BaseStorage, CacheMiss, CacheOptions, Entry, Headers, Request, Response, StoreAndUse
 from hishel.httpx2 import CacheTransport
 
-from DocsToKG.ContentDownload.net.entries import EntryStore, HeaderLists, StoredAnswer
+from DocsToKG.ContentDownload.net.entries import STILL_NOTHING_S, EntryStore, HeaderLists, StoredAnswer
 from DocsToKG.ContentDownload.net.pending import PendingBody
 from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK, FORBID, GUESSED, PEEK, WIRE_URL, BelowCache, WouldSend
 from DocsToKG.ContentDownload.net.stores.choice import open_backend
@@ -31,6 +31,7 @@ from DocsToKG.core.urls import index_url, mask_url
 ARTIFACT, UNCACHED = "artifact", "uncached"
 PENDING = "pending_entry"
 FORGET = "forget_entry"
+NOTHING_AT = "nothing_stored_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,19 @@ class CacheSettings:
 class PendingEntry:
     """An answer that could be stored. It is visible to nobody until it is confirmed."""
 
-    def __init__(self, entries: EntryStore, key: str, answer: StoredAnswer, body: PendingBody | None) -> None:
+    def __init__(
+        self,
+        entries: EntryStore,
+        key: str,
+        answer: StoredAnswer,
+        body: PendingBody | None,
+        nothing_at: float = float("-inf"),
+    ) -> None:
         self._entries = entries
         self._key = key
         self._answer = answer
         self._body = body
+        self._nothing_at = nothing_at  # when nothing was stored under the key
         self._done = False
 
     @property
@@ -81,7 +90,8 @@ class PendingEntry:
         if self._body is not None:
             self._publish_body(self._body)
         elif sha256:
-            self._entries.publish(self._key, _as_cas_answer(self._answer, sha256), None)
+            answer = _as_cas_answer(self._answer, sha256)
+            self._entries.publish(self._key, answer, None, nothing_at=self._nothing_at)
 
     def discard(self) -> None:
         """Forget it. Safe to call after `confirm`."""
@@ -99,7 +109,7 @@ class PendingEntry:
     def _publish_body(self, body: PendingBody) -> None:
         if body.complete:
             answer = replace(self._answer, sha256=body.sha256, size=body.size)
-            self._entries.publish(self._key, answer, body)
+            self._entries.publish(self._key, answer, body, nothing_at=self._nothing_at)
         body.discard()
 
 
@@ -122,6 +132,7 @@ class ExchangeView(BaseStorage):
         self._keys: dict[uuid.UUID, str] = {}
         self._opened: list[BinaryIO] = []
         self._forbidden = False
+        self.nothing_at = float("-inf")  # when nothing was stored for this exchange
         self.pending: PendingEntry | None = None
 
     def forbid(self) -> None:
@@ -137,12 +148,12 @@ class ExchangeView(BaseStorage):
         if self._forbidden:
             return entry
         if self._artifact and response.status_code == 200:
-            self.pending = PendingEntry(self._entries, key, answer, None)
+            self.pending = PendingEntry(self._entries, key, answer, None, self.nothing_at)
             return entry
         body = self._entries.new_body()
         if body is None:
             return entry
-        self.pending = PendingEntry(self._entries, key, answer, body)
+        self.pending = PendingEntry(self._entries, key, answer, body, self.nothing_at)
         stream = body.tee(_chunks(response))
         return replace(entry, response=replace(response, stream=stream))
 
@@ -197,6 +208,7 @@ class CachedTransport(httpx2.BaseTransport):
         self._may_reuse: Callable[[str], bool] = lambda work_id: False
         self._settings = settings
         self._entries = entries
+        self._clock = clock
         rfc = CacheOptions(
             shared=not settings.cache_private,
             supported_methods=list(settings.cacheable_methods),
@@ -226,7 +238,7 @@ class CachedTransport(httpx2.BaseTransport):
         if self._passes_by(request):
             return _flagged(self._below.handle_request(request), from_cache=False, revalidated=False)
         key, url = _key_and_url(request)
-        if self._may_ask_plainly and not self._entries.find(key):
+        if self._may_ask_plainly and (self._was_nothing(request) or not self._entries.find(key)):
             return self._plainly(request, key, url)
         return self._through(request, key, url)
 
@@ -236,6 +248,7 @@ class CachedTransport(httpx2.BaseTransport):
             return None
         key, url = _key_and_url(request)
         if not self._entries.find(key):
+            request.extensions[NOTHING_AT] = self._clock.monotonic()
             return None
         request.extensions[PEEK] = True
         try:
@@ -251,6 +264,11 @@ class CachedTransport(httpx2.BaseTransport):
         self._hishel.close()
         self._entries.close()
 
+    def _was_nothing(self, request: httpx2.Request) -> bool:
+        """Nothing was stored a moment ago, when this request was looked up already."""
+        nothing_at: float = request.extensions.get(NOTHING_AT, float("-inf"))
+        return self._clock.monotonic() - nothing_at < STILL_NOTHING_S
+
     def _passes_by(self, request: httpx2.Request) -> bool:
         method_out = request.method not in self._settings.cacheable_methods
         unwanted = bool(request.extensions.get(UNCACHED)) or _wishes(request, "no-store")
@@ -259,6 +277,7 @@ class CachedTransport(httpx2.BaseTransport):
     def _plainly(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
         """Where nothing is stored, hishel is asked one thing: whether the answer may be."""
         view = ExchangeView(self._entries, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
+        view.nothing_at = self._clock.monotonic()
         request.extensions[FORBID] = view.forbid
         try:
             response = self._below.handle_request(request)

@@ -32,6 +32,8 @@ _BLOCK = 256 * 1024
 _LARGEST_HEAD = 256 * 1024
 _MOST_VARIANTS = 4
 _SAY_EVERY_S = 60.0
+# Where nothing was stored a moment ago, nothing is.
+STILL_NOTHING_S = 1.0
 # Answers may set cookies and carry session data; they are passed on but never written down.
 _NEVER_WRITTEN = frozenset({"set-cookie", "set-cookie2", "www-authenticate", "authentication-info"})
 # What freshness, validation and the proof of a file rest on; these are no addresses.
@@ -130,13 +132,17 @@ class EntryStore:
         """A place for a body whose entry is not visible yet; None when there is no room."""
         return self._try("write", self._backend.new_body, None)
 
-    def publish(self, key: str, answer: StoredAnswer, body: PendingBody | None) -> None:
-        """Make an entry visible, instead of those it replaces."""
+    def publish(
+        self, key: str, answer: StoredAnswer, body: PendingBody | None, *, nothing_at: float = float("-inf")
+    ) -> None:
+        """Make an entry visible, instead of those it replaces. `nothing_at`: when there was none under `key`."""
         answer = replace(answer, stored_at=self._clock.now())
         head = answer.to_json()
         if len(head) > _LARGEST_HEAD:
             return
-        replaced = self._replaced_by(answer, key)
+        # Two who ask for the same at the same time leave two entries, until the next one replaces both.
+        is_first = self._clock.monotonic() - nothing_at < STILL_NOTHING_S
+        replaced = [] if is_first else self._replaced_by(answer, key)
         entry = Entry(key, answer.id, head, answer.stored_at)
         self._try("write", lambda: self._backend.put(entry, body, replaced=replaced), None)
         self._sweep_a_shard()

@@ -51,6 +51,12 @@ class Kept:
     def decode(cls, text: str) -> Kept:
         return cls(*json.loads(text))
 
+    def demands(self) -> object:
+        """What must be seen by those who have slots at hand; taking and freeing slots is not."""
+        wish = self.wished_at if self.wisher else None
+        told = (tuple(self.told_rate), tuple(self.told_slots))
+        return (self.hold_until, self.crawl_delay_s, self.scale, told, self.wisher, wish)
+
     def moved(self, shift_s: float) -> Kept:
         """The same after a restart of the machine, whose monotonic time then began anew. Nothing runs any more."""
         quotas = {name: _moved_runs(runs, shift_s) for name, runs in self.paces.items() if name.startswith("q")}

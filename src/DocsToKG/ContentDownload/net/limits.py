@@ -32,6 +32,7 @@ _IDLE_S = 86400.0
 _IDLE_SHARED_S = 120.0
 # Another process does not tell us that its slot is free: we look.
 _POLL_S = 0.05
+_POLL_MORE_S = 0.25  # while slots of our own keep us going
 # Later than this after its grant, a thread must see whether another process has been granted meanwhile.
 _LATE_S = 0.01
 # How soon to look again whether another's request is on the wire.
@@ -59,6 +60,7 @@ class HostPermit:
         self.lanes = lanes
         self.taken = taken
         self.granted_at = granted_at
+        self.tenure = limits._store.tenure
         self.started_at: float | None = None
         self.sent: list[tuple[Lane, list[tuple[Pace, Taken]]]] = []
 
@@ -257,9 +259,11 @@ class Limits:
         for lane, kept in reversed(list(zip(lanes, records, strict=True))):
             if not lane.is_free(kept, me, now, is_gone):
                 others = any(owner != me for owner in kept.busy) or kept.wisher not in ("", me)
-                if others:
+                # Who has a slot passes it on to itself, and leaves the next free one to those who have none.
+                wishes = others and not kept.busy.get(me)
+                if wishes:
                     lane.wish(kept, me, now)
-                return _Full(lane, others), others
+                return _Full(lane, others), wishes
         for lane, kept in zip(lanes, records, strict=True):
             lane.occupy(kept, me)
         return [lane.take(kept, role, now) for lane, kept in zip(lanes, records, strict=True)], True
@@ -271,12 +275,15 @@ class Limits:
 
     def _no_slot(self, full: _Full, now: float) -> NotYet:
         lane = full.lane
-        at = now + _POLL_S * (1.0 + self._jitter.random()) if full.others else None
+        every_s = _POLL_MORE_S if lane.busy else _POLL_S
+        at = now + every_s * (1.0 + self._jitter.random()) if full.others else None
         return NotYet(lane.key, at, f"{lane.name} has {lane.room} requests running")
 
     def _start(self, permit: HostPermit) -> float:
         with self._lock:
             now, lanes = self._clock.monotonic(), permit.lanes[:-1]
+            if not self._still_holds(permit):
+                return _SENDING_S
             if any(lane.is_sending(permit.role, now) for lane in lanes):
                 return _SENDING_S
             delay_s = max(lane.sending_delay_s(permit.role, now) for lane in lanes)
@@ -292,6 +299,8 @@ class Limits:
         if started_at is None or now - started_at < _LATE_S:
             return 0.0
         with self._lock:
+            if not self._still_holds(permit):
+                return _SENDING_S
             lanes, took_s = permit.lanes[:-1], now - started_at
             was_passed = took_s >= CONNECTING_S
             interval_s = max(lane.interval_s(permit.role) for lane in lanes)
@@ -306,6 +315,24 @@ class Limits:
                 self._arrive(permit)
                 self._set_out(permit, lanes, now)
             return max(0.0, delay_s)
+
+    def _still_holds(self, permit: HostPermit) -> bool:
+        """False where its slots may have gone to others since the grant, and the record has no room for both."""
+        tenure = self._store.tenure
+        if tenure == permit.tenure:
+            return True
+
+        def fits(records: list[Kept]) -> tuple[bool, bool]:
+            pairs = zip(permit.lanes, records, strict=True)
+            return all(sum(kept.busy.values()) <= lane.room for lane, kept in pairs), False
+
+        try:
+            if not self._store.change([lane.key for lane in permit.lanes], fits):
+                return False
+        except StoreAway:
+            return False
+        permit.tenure = self._store.tenure
+        return True
 
     def _set_out(self, permit: HostPermit, lanes: Sequence[Lane], now: float) -> None:
         permit.sent += [(lane, lane.sending(permit.role, now)) for lane in lanes]

@@ -1,7 +1,9 @@
 """Where limits are remembered: in this process, or in one small file for every process of the user.
 
-The file is SQLite in WAL mode; each change is one short transaction. Each process holds a locked file beside it
-while it lives, so that the slots of a dead one are known to be free. Knows records and owners, no rules.
+The file is SQLite in WAL mode; each change is one short transaction. A slot passes from one request of a process to the
+next without one, for as long as the signals beside the file say that nobody else wants anything. Each process holds a
+locked file beside it while it lives, so that the slots of a dead one are known to be free. Knows records and owners, no
+rules.
 Promises: a change happens wholly or not at all; nobody waits here longer than a few hundredths of a second; what
 could not be written because the file was busy is written later; nothing is forgotten by a restart.
 """
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from DocsToKG.ContentDownload.net.lanes import Kept
+from DocsToKG.ContentDownload.net.signals import Signals
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.core.ids import new_worker_id
@@ -37,7 +40,9 @@ _BUSY_S = 0.02  # how long one look at the file may wait for another process
 _PATIENCE_S = 5.0  # how long a busy file is nothing to speak of
 _AGAIN_S = 0.03
 _REPAIR_S = 0.5
-_SOON_S = 0.05  # how long a change may wait for another to go with
+_SOON_S = 0.25  # how long a change may wait for another to go with
+_SOON_SHARED_S = 0.05  # the same where another process could wait for it; that one looks no more often
+_MOST_SEEN = 20_000
 _LATER_S = 0.1
 _LOOK_S = 0.25  # how often it is worth asking whether an owner is alive, and the file still the same
 _NOTE_S = 20.0  # how often the time is written down, for the case that the machine restarts
@@ -60,13 +65,17 @@ class LimitStore(Protocol):
     owner: str
     shared: bool
 
+    @property
+    def tenure(self) -> int:
+        """Another number than before when slots that were granted to this owner may have gone to others since."""
+
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
         """Hand the records of `keys` to `change`, which alters them and says whether they are to be written."""
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         """The same for what must not get lost: when the record is away, it is done as soon as it is back.
 
-        With `soon` it may wait some milliseconds for a change that comes anyway, where nobody else is there to see.
+        With `soon` it may wait some milliseconds for a change that comes anyway.
         """
 
     def take_back(self, keys: Sequence[str]) -> bool:
@@ -86,6 +95,7 @@ class MemoryStore:
 
     owner = "me"
     shared = False
+    tenure = 0
 
     def __init__(self) -> None:
         self._kept: dict[str, Kept] = {}
@@ -114,6 +124,7 @@ class SharedStore:
     """The record of every process that opens the same `path`. `space` keeps worlds apart that must not meet."""
 
     shared = True
+    tenure = 0  # a dead process is told from a slow one by the system
 
     def __init__(self, path: Path, *, clock: Clock, space: str = "", boot_id: str | None = None) -> None:
         self.owner = new_worker_id()
@@ -127,6 +138,8 @@ class SharedStore:
         self._mine: dict[str, int] = {}
         self._owed: list[tuple[tuple[str, ...], Change[None], bool]] = []  # the last: it may be taken back
         self._alive_at: dict[str, float] = {}
+        self._signals: Signals | None = None
+        self._seen: dict[tuple[str, ...], tuple[int, ...]] = {}  # the signals of these keys when they were last read
         self._away_since: float | None = None
         self._alone = False
         self._shut_until = self._looked_at = self._noted_at = self._counted_at = float("-inf")
@@ -158,9 +171,9 @@ class SharedStore:
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         with self._lock:
-            if soon and self._is_alone():
+            if soon and self._may_wait(tuple(keys)):
                 self._owed.append((tuple(keys), change, True))
-                self._try_later(_SOON_S)
+                self._try_later(_SOON_S if self._is_alone() else _SOON_SHARED_S)
                 return
             try:
                 self.change(keys, change)
@@ -171,10 +184,9 @@ class SharedStore:
     def take_back(self, keys: Sequence[str]) -> bool:
         with self._lock:
             # Every now and then the record is to be seen all the same: it may be gone, or a newcomer may be there.
-            now = self._clock.monotonic()
-            if now < self._shut_until or now - self._looked_at >= _LOOK_S or not self._is_alone():
+            now, wanted = self._clock.monotonic(), tuple(keys)
+            if now < self._shut_until or now - self._looked_at >= _LOOK_S or not self._may_wait(wanted):
                 return False
-            wanted = tuple(keys)
             for at in range(len(self._owed) - 1, -1, -1):
                 if self._owed[at][2] and self._owed[at][0] == wanted:
                     del self._owed[at]
@@ -230,6 +242,7 @@ class SharedStore:
             for owed_keys, owed_change, _ in owed:
                 self._apply(db, owed_keys, owed_change, now)
             result, _ = self._apply(db, keys, change, now)
+            self._note_seen(tuple(keys))
             self._note_time(db, now)
             db.execute("COMMIT")
         except BaseException:
@@ -243,8 +256,10 @@ class SharedStore:
     def _apply(self, db: sqlite3.Connection, keys: Sequence[str], change: Change[T], now: float) -> tuple[T, bool]:
         names = [self._space + key for key in keys]
         records = _read(db, names)
+        before = [kept.demands() for kept in records]
         result, changed = change(records)
         if changed:
+            self._raise_signals(keys, before, records)
             db.executemany(
                 "INSERT INTO lanes (key, kept, touched) VALUES (?1, ?2, ?3)"
                 " ON CONFLICT (key) DO UPDATE SET kept = ?2, touched = ?3",
@@ -253,6 +268,24 @@ class SharedStore:
             for key, kept in zip(keys, records, strict=True):
                 self._count_mine(key, kept.busy.get(self.owner, 0))
         return result, changed
+
+    def _raise_signals(self, keys: Sequence[str], before: Sequence[object], records: Sequence[Kept]) -> None:
+        if self._signals is not None:
+            for key, was, kept in zip(keys, before, records, strict=True):
+                if kept.demands() != was:
+                    self._signals.raise_for(key)
+
+    def _may_wait(self, keys: tuple[str, ...]) -> bool:
+        """No other process has asked for anything about `keys`, a pause or a slot, since we looked."""
+        if self._is_alone():
+            return True
+        return self._signals is not None and self._seen.get(keys) == self._signals.read(keys)
+
+    def _note_seen(self, keys: tuple[str, ...]) -> None:
+        if len(self._seen) >= _MOST_SEEN:
+            self._seen.clear()
+        if self._signals is not None and keys:
+            self._seen[keys] = self._signals.read(keys)
 
     def _count_mine(self, key: str, running: int) -> None:
         if running:
@@ -294,7 +327,7 @@ class SharedStore:
         if self._db is not None and now - self._looked_at >= _LOOK_S:
             self._looked_at = now
             with contextlib.suppress(FileNotFoundError):
-                if os.stat(self._path).st_ino == self._inode:
+                if os.stat(self._path).st_ino == self._inode and (self._signals is None or self._signals.is_the_file()):
                     return self._db
             self._disconnect()
         if self._db is None:
@@ -313,6 +346,9 @@ class SharedStore:
             db.close()
             raise
         self._db, self._inode = db, os.stat(self._path).st_ino
+        # Without them every grant reads the record, as it must.
+        with contextlib.suppress(OSError):
+            self._signals = Signals(self._path.with_name(f"{self._path.name}-signals"))
 
     def _prepare(self, db: sqlite3.Connection) -> None:
         db.execute("PRAGMA journal_mode = WAL")
@@ -372,6 +408,10 @@ class SharedStore:
             with contextlib.suppress(sqlite3.Error):
                 self._db.close()
             self._db = None
+        signals, self._signals = self._signals, None
+        self._seen.clear()
+        if signals is not None:
+            signals.close()
 
 
 def open_limit_store(path: Path | None, *, clock: Clock, space: str = "") -> tuple[LimitStore, str | None]:

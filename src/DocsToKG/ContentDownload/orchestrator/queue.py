@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, cast
 
 from DocsToKG.ContentDownload.orchestrator.models import Job, JobState, LeasedJobDict, leased_job_dict
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key
 from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
-from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.errors import LeaseLost, LedgerUnusable
 from DocsToKG.Orchestrator.ledger.base import Enqueued, Fail, Finish, NewJob, Release
-from DocsToKG.Orchestrator.ledger.opening import open_ledger
-from DocsToKG.Orchestrator.signal.choice import SignalKind, open_signal
+from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
+from DocsToKG.Orchestrator.signal.choice import DEFAULT_CHANNEL, SignalKind, open_signal
 
 Artifact = Mapping[str, Any] | str
 _ACKNOWLEDGED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR)
@@ -55,7 +55,10 @@ class WorkQueue:
 
     With `url` it is on that PostgreSQL server, and at `path` the workers of this machine only show that they live;
     `listen_url` is the server itself where `url` is that of a pooler. `signal` is how processes wake each other when
-    work comes, where that is not the ledger's own way, and `signal_url` the broker that it goes through.
+    work comes, where that is not the ledger's own way, `signal_url` the broker that it goes through, `signal_channel`
+    what tells this queue's wake-ups there from others'. On a server, months of history that ended more than
+    `history_retention_days` ago are removed. With `orchestrator_url` the queue is behind that service, which the token
+    in `token_file` lets in; what an operator decides is then asked of the service itself.
     """
 
     def __init__(
@@ -69,10 +72,26 @@ class WorkQueue:
         listen_url: str | None = None,
         signal: SignalKind | None = None,
         signal_url: str | None = None,
+        signal_channel: str = DEFAULT_CHANNEL,
+        history_retention_days: int | None = None,
+        orchestrator_url: str | None = None,
+        token_file: str | None = None,
     ) -> None:
         is_ledgers_own = signal is None or (signal == "pg_notify" and url is not None)
-        self.signal = None if is_ledgers_own else open_signal(signal or "local", signal_url)
-        self.ledger = open_ledger(path, url=url, clock=clock, wal=wal_mode, listen_url=listen_url, signal=self.signal)
+        self.signal = None if is_ledgers_own else open_signal(signal or "local", signal_url, channel=signal_channel)
+        self.ledger: AnyLedger = (
+            open_ledger(
+                path,
+                url=url,
+                clock=clock,
+                wal=wal_mode,
+                listen_url=listen_url,
+                signal=self.signal,
+                retain_history_days=history_retention_days,
+            )
+            if orchestrator_url is None
+            else _served(orchestrator_url, token_file, Path(path))
+        )
         self._max_attempts = max_attempts
         self._lock = threading.Lock()
         self._held: dict[int, _Held] = {}
@@ -198,3 +217,16 @@ class WorkQueue:
         with self._lock:
             if self._held.get(job_id) == held:
                 del self._held[job_id]
+
+
+def _served(url: str, token_file: str | None, path: Path) -> AnyLedger:
+    """The ledger behind a service: all that a worker needs of one."""
+    from DocsToKG.Orchestrator.client import OrchestratorClient, RemoteLedger
+
+    if token_file is None:
+        raise LedgerUnusable("a queue behind a service needs a token: name its file in queue.token_file")
+    try:
+        token = Path(token_file).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        raise LedgerUnusable(f"the token in {token_file} cannot be read") from None
+    return cast("AnyLedger", RemoteLedger(OrchestratorClient(url, token), local_path=path))

@@ -2,8 +2,9 @@
 
 Knows the ledger, the worker and the frontier; knows nothing of papers. Event-driven: it sleeps until work arrives,
 room is free or a time has come. Promises: at most `max_workers` jobs run and `lookahead` are held; jobs that fill the
-lookahead and only wait make room for others; a slow disk makes it lease less; a lost lease cuts its job; on stop,
-running jobs finish within the grace, their leases alive, and everything else goes back to the ledger.
+lookahead and only wait make room for others; a slow disk makes it lease less; a lease that is lost, or may be because
+the ledger does not answer, cuts its job; on stop, running jobs finish within the grace, their leases alive, and
+everything else goes back to the ledger.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ class _Held:
 
     job: LeasedJob
     token: CancelToken
+    leased_at: float  # by our own clock, before the ledger was asked
     begun: bool = False
     crowded: Crowded | None = None
 
@@ -103,15 +105,16 @@ class Orchestrator:
         self._moved = threading.Condition(self._lock)  # the last job that was held ended, or the run is stopping
         self._held: dict[str, _Held] = {}
         self._ends = 0
+        self._renewed_at = 0.0  # when the ledger was asked that renewed the leases last
         self._seen: dict[str, int] = {}  # of the ledger, while others hold what is left
         self._still_since = 0.0
         self._stopping = threading.Event()
         self._over = threading.Event()
         self._failure: BaseException | None = None
         self._hide: Callable[[], None] = lambda: None
-        self._dispatcher, self._heartbeat = (
+        self._dispatcher, self._heartbeat, self._doubter = (
             threading.Thread(target=self._guard, args=(loop,), name=f"{loop.__name__.strip('_')}", daemon=True)
-            for loop in (self._dispatch, self._beat)
+            for loop in (self._dispatch, self._beat, self._doubt)
         )
         telemetry.on_failure(self._fail)
 
@@ -120,6 +123,7 @@ class Orchestrator:
         self._frontier.start()
         self._dispatcher.start()
         self._heartbeat.start()
+        self._doubter.start()
 
     def stop(self, grace_s: float = 8.0) -> None:
         """Lease no more, let running jobs finish for `grace_s`, give the rest back. Raises what made the run fail."""
@@ -134,6 +138,7 @@ class Orchestrator:
             self._over.set()
             self._hide()
         _join(self._heartbeat)
+        _join(self._doubter)
         if self._failure is not None:
             raise self._failure
 
@@ -196,7 +201,7 @@ class Orchestrator:
             jobs = self._ledger.lease(self.worker_id, room, self._ttl_s)
             self._watch.on_lease(jobs, self._clock.monotonic() - asked_at)
             for job in jobs:
-                self._begin(job)
+                self._begin(job, asked_at)
             if not jobs:
                 self._ledger.wait_for_work(_POLL_S, unless=self._stopping.is_set)
 
@@ -209,10 +214,24 @@ class Orchestrator:
                 rested_s = 0.0
                 self._renew_leases()
 
+    def _doubt(self) -> None:
+        """A ledger that does not answer cannot say that a lease is over, but the time can: another node may have the
+        job then, so nothing more is stored for it here."""
+        while not self._over.wait(min(_STAGES_S, self._ttl_s / 4)):
+            over_at = self._clock.monotonic() - self._ttl_s
+            if self._renewed_at > over_at:
+                continue
+            with self._lock:
+                doubtful = [ours for ours in self._held.values() if ours.leased_at <= over_at]
+            for ours in doubtful:
+                ours.token.cancel()
+
     def _renew_leases(self) -> None:
         with self._lock:
             held = dict(self._held)  # before the question: what is leased while it is answered is not lost
+        asked_at = self._clock.monotonic()
         still_ours = self._ledger.heartbeat(self.worker_id, self._ttl_s)
+        self._renewed_at = asked_at
         self._watch.on_heartbeat(len(still_ours))
         lost = [ours for lease, ours in held.items() if lease not in still_ours]
         for ours in lost:
@@ -249,8 +268,8 @@ class Orchestrator:
 
     # one job
 
-    def _begin(self, job: LeasedJob) -> None:
-        ours = _Held(job, CancelToken(parent=self._run_token))
+    def _begin(self, job: LeasedJob, leased_at: float) -> None:
+        ours = _Held(job, CancelToken(parent=self._run_token), leased_at)
         with self._lock:
             self._held[job.lease_id] = ours
         self._watch.on_job_start(job)

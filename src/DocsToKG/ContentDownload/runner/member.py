@@ -18,9 +18,9 @@ from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.orchestrator.member import own_output, serve
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
+from DocsToKG.ContentDownload.runner.node import worker_id_of
 from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
-from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.services.presence import Presence
 
@@ -40,7 +40,7 @@ def main() -> int:
 
 
 def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
-    worker_id = new_worker_id()
+    worker_id = worker_id_of(order.cfg)
     queue = stack.enter_context(open_queue(order.cfg))
     here = stack.enter_context(Presence(order.cfg.queue.path, worker_id))
     stack.callback(here.give_back, queue.ledger)

@@ -30,6 +30,7 @@ from DocsToKG.ContentDownload.runner import recall
 from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.listing import Listing
 from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits
+from DocsToKG.ContentDownload.runner.node import worker_id_of
 from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilent
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
 from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, counted
@@ -37,7 +38,6 @@ from DocsToKG.ContentDownload.runner.taking_up import TakingUp
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
-from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.services.presence import Presence, free_dead
@@ -75,7 +75,7 @@ class DownloadRun:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             stack.enter_context(self.folder)
-            self._worker_id = new_worker_id()
+            self._worker_id = worker_id_of(self._cfg)
             # The record closes before the ledger, so that what it has committed can still be acknowledged.
             self._queue: WorkQueue = stack.enter_context(open_queue(self._cfg, clock=self._clock))
             here = stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
@@ -446,15 +446,17 @@ def run_queue(
     drain: bool,
     on_outcome: OnOutcome | None = None,
     on_start: Callable[[DownloadRun], None] = lambda run: None,
+    config_file: str | None = None,
 ) -> int:
-    """Work on the configured queue: until interrupted, or until it is drained. Returns the exit code."""
+    """Work on the configured queue: until interrupted, or until it is drained. Returns the exit code. `config_file` is
+    where the settings came from, so that other commands find them by the folder."""
     with DownloadRun(cfg, on_outcome=on_outcome) as run:
-        run.remember(None, {})
+        run.remember(config_file, {})
         run.start()
         on_start(run)
         with suppress(KeyboardInterrupt):
             run.wait() if drain else run.wait_for_failure()
-        run.stop()
+        run.stop(cfg.orchestrator.drain_seconds)
     return 0
 
 

@@ -18,13 +18,16 @@ import stat
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
+from DocsToKG.ContentDownload.api.steps import Steps, Until
 from DocsToKG.ContentDownload.errors import DiskFull, StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
 from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, open_unnamed, sync_folder
+from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.storage.paths import inside, is_plain, numbered
 from DocsToKG.ContentDownload.storage.rounds import Rounds
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, Link, TempFile
@@ -35,6 +38,7 @@ __all__ = ["LocalStore", "Stored", "TempFile"]
 _MIB = 1 << 20
 _TEMP_PREFIX = "part-"
 _SIBLINGS = 1000
+_MOST_LEFT = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +99,10 @@ class LocalStore:
         """`callback(seconds)` is told how long each file took to be safe on the disk."""
         self._on_stored = callback
 
+    def held_up(self) -> Hold | None:
+        """Why no file should be fetched now, and for how long: it could not be stored. A local disk is there."""
+        return None
+
     def prepare(self) -> int:
         """Create the folders, remove what dead processes left, and refuse a disk that is nearly full.
 
@@ -131,8 +139,20 @@ class LocalStore:
         order = _Order(temp, human)
         with giving_way():  # the disk may take its time
             self._rounds.do(order)
+        return self._result(order, began)
+
+    def storing(self, temp: TempFile, *, human: str) -> Steps[Stored]:
+        """`store` as steps: while the disk takes its time, the work holds no thread."""
+        if self._rounds.left >= _MOST_LEFT:
+            return self.store(temp, human=human)  # the disk is behind: whoever brings more waits for it
+        began = time.monotonic()
+        order = _Order(temp, human)
+        yield Until(partial(self._rounds.begin, order), "the disk")
+        return self._result(order, began)
+
+    def _result(self, order: _Order, began: float) -> Stored:
         if order.stored is None:
-            raise order.error or StorageError(f"{human}: not stored")
+            raise order.error or StorageError(f"{order.human}: not stored")
         self._on_stored(time.monotonic() - began)
         return order.stored
 

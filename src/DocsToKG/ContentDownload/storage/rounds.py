@@ -2,16 +2,23 @@
 
 A thread that brings a duty while others are at work waits, and finds it done in the next round, together with what else
 had come in the meantime. Knows threads; does not know what is done. Promises: a duty that comes alone is done at once
-by its own thread; nobody waits for duties that came after the round of their own.
+by its own thread; nobody waits for duties that came after the round of their own. Who does not want to wait leaves its
+duty with `begin`, and threads that live while there are such duties do them, many in a round.
 """
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+log = logging.getLogger(__name__)
+
 Duty = TypeVar("Duty")
+
+_LINGER_S = 1.0
+_WORTH_A_THREAD = 8
 
 
 class _Turn(Generic[Duty]):
@@ -35,6 +42,48 @@ class Rounds(Generic[Duty]):
         self._lock = threading.Lock()
         self._running = 0
         self._waiting: list[_Turn[Duty]] = []  # empty unless as many rounds run as may
+        self._left: list[tuple[Duty, Callable[[], None]]] = []  # with `begin`
+        self._come = threading.Condition(self._lock)
+        self._doers = self._idle = 0
+
+    @property
+    def left(self) -> int:
+        """How many duties have been left with `begin` and are not in a round yet."""
+        return len(self._left)
+
+    def begin(self, duty: Duty, on_done: Callable[[], None]) -> None:
+        """Leave `duty` to be done; `on_done` is called afterwards, from another thread."""
+        with self._lock:
+            self._left.append((duty, on_done))
+            # One that is in its round comes back for what was left meanwhile; more are of use where much was.
+            if self._idle:
+                self._come.notify()
+                return
+            if self._doers >= self._at_once or len(self._left) <= self._doers * _WORTH_A_THREAD:
+                return
+            self._doers += 1
+        threading.Thread(target=self._do_left, name="rounds", daemon=True).start()
+
+    def _do_left(self) -> None:
+        while left := self._take_left():
+            try:
+                self._work([duty for duty, _ in left])
+            except Exception:
+                log.exception("a round was not done")  # whoever left a duty sees that nothing became of it
+            for _, on_done in left:
+                on_done()
+
+    def _take_left(self) -> list[tuple[Duty, Callable[[], None]]]:
+        """What this thread does next; nothing when it may go."""
+        with self._lock:
+            if not self._left:
+                self._idle += 1
+                self._come.wait(_LINGER_S)
+                self._idle -= 1
+            left, self._left = self._left[: self._most], self._left[self._most :]
+            if not left:
+                self._doers -= 1
+            return left
 
     def do(self, duty: Duty) -> None:
         """Return when `duty` is done."""

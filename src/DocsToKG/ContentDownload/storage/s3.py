@@ -2,24 +2,27 @@
 
 Files wait on the local disk, within a budget, until they are proved; then they are uploaded to the key that is their
 digest, and the service is asked what it has. There are no readable names in a bucket: records name the key. Promises:
-no reader sees a part of a file; two machines that store the same bytes write the same key; a service that is away makes
-a work wait, and stops nothing.
+no reader sees a part of a file; two machines that store the same bytes write the same key; a service that is away, and
+a staging disk that is full, make works wait, and stop nothing.
 """
 
 from __future__ import annotations
 
 import logging
 import random
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path, PosixPath
 from typing import BinaryIO, TypeVar
 
+from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.errors import StorageError, TransientFailure
+from DocsToKG.ContentDownload.errors import DiskFull, StorageAway, StorageError, TransientFailure
 from DocsToKG.ContentDownload.storage.bucket import Bucket, BucketAway, BucketObject, Tags
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.storage.local import LocalStore, Stored
+from DocsToKG.ContentDownload.storage.outage import Hold, Outage
 from DocsToKG.ContentDownload.storage.paths import is_plain
 from DocsToKG.ContentDownload.storage.staging import Budget, StagedFile
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, TempFile
@@ -28,7 +31,9 @@ from DocsToKG.core.turns import giving_way
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
-_COME_BACK_S = 30.0
+_COME_BACK_S = 1.0  # then it waits for the store, not before some host
+_MIB = 1 << 20
+_SLOW_S = 10.0  # so few leases should be held as if each file took so long
 _ORPHAN_S = 3600.0
 
 
@@ -68,6 +73,9 @@ class BucketStore(LocalStore):
         self._orphan_s = orphan_s
         self._sleep = sleep
         self._staging = self.root
+        self._service = Outage(self._ask_service)
+        self._disk = Outage(self._ask_disk)
+        self._need = 2 * _MIB  # bytes, for the disk to count as usable again
         self.root = BucketPath(bucket.url)
 
     def check_space(self, need_bytes: int = 0) -> None:
@@ -87,8 +95,22 @@ class BucketStore(LocalStore):
 
     def temp(self, suffix: str = ".part") -> TempFile:
         return StagedFile(
-            lambda: self._open_temp(suffix), where=self._temp_dir, budget=self.budget, in_memory=self._in_memory
+            lambda: self._open_temp(suffix),
+            where=self._temp_dir,
+            budget=self.budget,
+            in_memory=self._in_memory,
+            refused=self._no_room,
         )
+
+    def held_up(self) -> Hold | None:
+        hold = self._service.hold() or self._disk.hold()
+        if hold is not None:
+            self._on_stored(_SLOW_S)
+        return hold
+
+    def storing(self, temp: TempFile, *, human: str) -> Steps[Stored]:
+        yield from ()
+        return self.store(temp, human=human)
 
     def store(self, temp: TempFile, *, human: str) -> Stored:
         """Upload the bytes to their digest's key, unless they are there. Consumes `temp`."""
@@ -97,9 +119,9 @@ class BucketStore(LocalStore):
             with giving_way():
                 duplicate = self._upload(temp, human)
         finally:
+            self._on_stored(time.monotonic() - began)
             sha256, size = temp.sha256, temp.size
             temp.discard()
-        self._on_stored(time.monotonic() - began)
         path = self.at(cas_key(sha256))
         return Stored(sha256, size, path, path, duplicate, "none")
 
@@ -150,7 +172,9 @@ class BucketStore(LocalStore):
         """True when the object was there before."""
         for attempt in range(1, self._tries + 1):
             try:
-                return self._try_upload(temp, human)
+                duplicate = self._try_upload(temp, human)
+                self._service.end()
+                return duplicate
             except (BucketAway, FileNotFoundError) as error:
                 # What is not found is an upload that somebody has aborted, or a bucket that is being made again.
                 trouble = str(error) if isinstance(error, BucketAway) else f"{self.bucket.url}: not found"
@@ -158,7 +182,35 @@ class BucketStore(LocalStore):
                 if attempt < self._tries:
                     self._sleep(self._pause_s * 2 ** (attempt - 1) * random.uniform(0.75, 1.25))
         _LOG.warning("a file was not stored and its work comes back later: %s", trouble)
-        raise TransientFailure(Reason.BACKOFF, f"not stored: {trouble}", retry_after_s=_COME_BACK_S)
+        raise self._away(trouble)
+
+    def _away(self, trouble: str) -> StorageAway:
+        self._service.begin(trouble)
+        return StorageAway(Reason.BACKOFF, f"not stored: {trouble}", retry_after_s=_COME_BACK_S)
+
+    def _ask_service(self) -> str | None:
+        try:
+            with giving_way():
+                self.bucket.find("cas")
+        except BucketAway as error:
+            return str(error)
+        return None
+
+    # the disk
+
+    def _no_room(self, size: int, full: DiskFull) -> TransientFailure:
+        """What a full disk means for a file that has come to `size` bytes: others may leave, unless it never fits."""
+        total = shutil.disk_usage(self._staging).total
+        if 2 * size > total:
+            return TransientFailure(Reason.BACKOFF, f"{size} bytes do not fit on the disk of {self._staging}")
+        self._need = min(size + _MIB, total // 2)
+        if self._disk.begin(f"{self._staging}: no space left"):
+            _LOG.warning("%s: no space left; files wait until there is", self._staging)
+        return StorageAway(Reason.BACKOFF, f"not stored: {full}", retry_after_s=_COME_BACK_S)
+
+    def _ask_disk(self) -> str | None:
+        free = shutil.disk_usage(self._staging).free
+        return None if free >= self._need else f"{self._staging}: no space left"
 
     def _try_upload(self, temp: TempFile, human: str) -> bool:
         key = cas_key(temp.sha256)
@@ -198,4 +250,4 @@ class BucketStore(LocalStore):
             with giving_way():
                 return ask()
         except BucketAway as error:
-            raise TransientFailure(Reason.BACKOFF, str(error), retry_after_s=_COME_BACK_S) from None
+            raise self._away(str(error)) from None

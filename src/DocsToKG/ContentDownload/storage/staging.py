@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
+from DocsToKG.ContentDownload.errors import DiskFull
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, TempFile
 from DocsToKG.core.turns import giving_way
 
@@ -70,11 +71,14 @@ class StagedFile(TempFile):
         where: str,
         budget: Budget,
         in_memory: int = IN_MEMORY,
+        refused: Callable[[int, DiskFull], Exception] = lambda size, full: full,
     ) -> None:
+        """`refused` makes the error of a disk that is full, by the size that the file has come to."""
         super().__init__(open_file, where=where, in_memory=in_memory)
         self._budget = budget
         self._thread = threading.get_ident()
         self._on_disk = 0
+        self._refused = refused
 
     def restart(self) -> None:
         super().restart()
@@ -89,7 +93,16 @@ class StagedFile(TempFile):
     def _write_out(self, data: bytes) -> None:
         self._budget.take(self._thread, len(data))
         self._on_disk += len(data)
-        super()._write_out(data)
+        try:
+            super()._write_out(data)
+        except DiskFull as full:
+            raise self._refused(self._on_disk, full) from None
+
+    def _to_disk(self) -> None:
+        try:
+            super()._to_disk()
+        except DiskFull as full:  # not even an empty file
+            raise self._refused(self.size, full) from None
 
     def _give_back(self) -> None:
         if self._on_disk:

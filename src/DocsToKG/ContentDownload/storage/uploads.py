@@ -1,7 +1,8 @@
 """Uploads in parts that nobody will finish: found and aborted, since a bucket keeps and bills them unseen.
 
 Knows the two requests of S3 for that and how they are signed (AWS Signature Version 4), because the library for objects
-has neither. Needs a key in the AWS_* variables; without one nothing is done and the bucket's own rule must see to it.
+has neither. Signs with the key of the AWS_* variables or of the machine's role; where there is none, nothing is done
+and the bucket's own rule must see to it.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from html import unescape
 from urllib.parse import quote, urlsplit
 
 from DocsToKG.ContentDownload.storage.bucket import Bucket
+from DocsToKG.ContentDownload.storage.credentials import Key, find_key
 
 _LARGEST_ANSWER = 4 << 20
 _MOST_PAGES = 100
@@ -27,33 +29,32 @@ _NO_BODY = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class _Key:
-    name: str
-    secret: str
-    token: str
+class _Signer:
+    key: Key
     region: str
 
 
 def abort_orphans(bucket: Bucket, *, older_than_s: float) -> int:
     """Abort what was begun below the bucket's prefix longer ago than that; returns how many. A younger upload may be
     another machine's that is at work."""
-    key = _key_from_environment()
-    if key is None:
+    found = find_key()
+    if found is None:
         return 0
+    signer = _Signer(found, os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
     aborted = 0
-    for name, upload_id, begun in _uploads(bucket, key):
+    for name, upload_id, begun in _uploads(bucket, signer):
         if (datetime.now(UTC) - begun).total_seconds() >= older_than_s:
-            status, _ = _ask(bucket, key, "DELETE", f"/{name}", {"uploadId": upload_id})
+            status, _ = _ask(bucket, signer, "DELETE", f"/{name}", {"uploadId": upload_id})
             aborted += status in (200, 204)
     return aborted
 
 
-def _uploads(bucket: Bucket, key: _Key) -> list[tuple[str, str, datetime]]:
+def _uploads(bucket: Bucket, signer: _Signer) -> list[tuple[str, str, datetime]]:
     found: list[tuple[str, str, datetime]] = []
     below = f"{bucket.prefix}/cas/" if bucket.prefix else "cas/"
     query = {"uploads": "", "prefix": below}
     for _ in range(_MOST_PAGES):
-        status, text = _ask(bucket, key, "GET", "", query)
+        status, text = _ask(bucket, signer, "GET", "", query)
         if status != 200:
             raise OSError(f"listing uploads: status {status}")
         for one in _UPLOAD.findall(text):
@@ -69,11 +70,11 @@ def _uploads(bucket: Bucket, key: _Key) -> list[tuple[str, str, datetime]]:
     return found
 
 
-def _ask(bucket: Bucket, key: _Key, method: str, path: str, query: Mapping[str, str]) -> tuple[int, str]:
-    host, secure, base = _place(bucket, key)
+def _ask(bucket: Bucket, signer: _Signer, method: str, path: str, query: Mapping[str, str]) -> tuple[int, str]:
+    host, secure, base = _place(bucket, signer)
     full = quote(f"{base}{path}", safe="/-_.~")
     asked = "&".join(f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}" for name, value in sorted(query.items()))
-    headers = _signed(key, method, host, full, asked, datetime.now(UTC))
+    headers = _signed(signer, method, host, full, asked, datetime.now(UTC))
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
     with contextlib.closing(kind(host, timeout=15)) as connection:
         try:
@@ -84,38 +85,30 @@ def _ask(bucket: Bucket, key: _Key, method: str, path: str, query: Mapping[str, 
             raise OSError(type(error).__name__) from None
 
 
-def _place(bucket: Bucket, key: _Key) -> tuple[str, bool, str]:
+def _place(bucket: Bucket, signer: _Signer) -> tuple[str, bool, str]:
     """Host, whether TLS, and the path before the object's own; services of one's own have the bucket in the path."""
     if not bucket.endpoint:
-        return f"s3.{key.region}.amazonaws.com", True, f"/{bucket.name}"
+        return f"s3.{signer.region}.amazonaws.com", True, f"/{bucket.name}"
     parts = urlsplit(bucket.endpoint)
     return parts.netloc.rpartition("@")[2], parts.scheme == "https", f"{parts.path.rstrip('/')}/{bucket.name}"
 
 
-def _signed(key: _Key, method: str, host: str, path: str, query: str, now: datetime) -> dict[str, str]:
+def _signed(signer: _Signer, method: str, host: str, path: str, query: str, now: datetime) -> dict[str, str]:
     stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
     headers = {"host": host, "x-amz-content-sha256": _NO_BODY, "x-amz-date": stamp}
-    if key.token:
-        headers["x-amz-security-token"] = key.token
+    if signer.key.token:
+        headers["x-amz-security-token"] = signer.key.token
     names = ";".join(sorted(headers))
     lines = "".join(f"{name}:{headers[name]}\n" for name in sorted(headers))
     request = "\n".join((method, path, query, lines, names, _NO_BODY))
-    scope = f"{day}/{key.region}/s3/aws4_request"
+    scope = f"{day}/{signer.region}/s3/aws4_request"
     text = "\n".join(("AWS4-HMAC-SHA256", stamp, scope, hashlib.sha256(request.encode()).hexdigest()))
-    secret = f"AWS4{key.secret}".encode()
-    for part in (day, key.region, "s3", "aws4_request"):
+    secret = f"AWS4{signer.key.secret}".encode()
+    for part in (day, signer.region, "s3", "aws4_request"):
         secret = hmac.digest(secret, part.encode(), "sha256")
     signature = hmac.digest(secret, text.encode(), "sha256").hex()
-    credential = f"AWS4-HMAC-SHA256 Credential={key.name}/{scope}"
+    credential = f"AWS4-HMAC-SHA256 Credential={signer.key.name}/{scope}"
     return headers | {"authorization": f"{credential}, SignedHeaders={names}, Signature={signature}"}
-
-
-def _key_from_environment() -> _Key | None:
-    name, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
-    if not name or not secret:
-        return None
-    region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"
-    return _Key(name, secret, os.environ.get("AWS_SESSION_TOKEN", ""), region)
 
 
 def _field(text: str, name: str) -> str:

@@ -10,6 +10,7 @@ from DocsToKG.ContentDownload.telemetry.resume import (
     CsvResumeLookup,
     JsonlResumeLookup,
     ResumeController,
+    SharedResumeLookup,
     SqliteResumeLookup,
     load_previous_manifest,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "ResultRow",
     "ResumeController",
     "RunTelemetry",
+    "SharedResumeLookup",
     "SqliteResumeLookup",
     "load_previous_manifest",
     "write_results",

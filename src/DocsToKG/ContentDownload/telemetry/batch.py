@@ -49,6 +49,7 @@ class Intake:
         self._failure: RunError | None = None
         self._watchers: list[Callable[[RunError], None]] = []
         self._writer: int | None = None
+        self.teller: int | None = None  # the thread that runs callbacks, where the writer does not
 
     def put(self, place: Callable[[Batch], None]) -> None:
         """Let `place` add to the next batch; waits while it is full."""
@@ -94,7 +95,7 @@ class Intake:
 
     def settle(self) -> None:
         """Wait until everything put so far is written."""
-        if threading.get_ident() == self._writer:
+        if threading.get_ident() in (self._writer, self.teller):
             raise RecordError("what follows a commit cannot wait for the next one: do not flush in a callback")
         done = threading.Event()
         self.put(lambda batch: batch.settled.append(done))

@@ -190,6 +190,7 @@ _KINDS = {
 }
 COLUMNS = tuple(_KINDS)
 JSON_COLUMNS = frozenset(name for name, kind in _KINDS.items() if kind == "json")
+WHOLE_COLUMNS = frozenset(name for name, kind in _KINDS.items() if kind in ("int", "flag"))
 AT = {name: place for place, name in enumerate(COLUMNS)}
 _FLAGS = ("cache_hit", "is_guess")
 _all_of = attrgetter(*COLUMNS)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from DocsToKG.ContentDownload.api.ports import Change, Whose
 from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
@@ -44,8 +44,12 @@ from DocsToKG.ContentDownload.telemetry.restore import Restored, restore
 from DocsToKG.ContentDownload.telemetry.salvage import is_damaged, last_aside, put_aside, version_of
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, refuse_newer
 from DocsToKG.ContentDownload.telemetry.text import storable, storable_int
-from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter
+from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter, tell
 from DocsToKG.core.clock import Clock, utc_iso
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+    from DocsToKG.ContentDownload.telemetry.shipping import Shipper
 
 SINKS = ("csv", "jsonl", "sqlite")
 
@@ -59,6 +63,9 @@ class RunTelemetry:
 
     Several processes keep one record so: one of them is the `host`, holds the folder and writes the text files and the
     summary; the others are `guest`s, who write to the database alone and may die at any time.
+
+    Several machines keep one record so: each has all of this in a folder of its own, and what it commits there is sent
+    to the `shared` record, under the name of its `node`, before anybody is told.
     """
 
     def __init__(
@@ -74,6 +81,8 @@ class RunTelemetry:
         notes: Sequence[str] = (),
         share: Literal["host", "guest"] | None = None,
         judge: Judge = gates,
+        shared: SharedRecord | None = None,
+        node: str = "",
         capacity: int = 2_000,
         batch_window_s: float = 0.005,
         patience_s: float = 0.25,
@@ -93,6 +102,11 @@ class RunTelemetry:
         self._clock = clock
         self._sinks = tuple(sinks)
         self._database = (database or root / DATABASE) if "sqlite" in sinks else None
+        self._shipper: Shipper | None = None
+        if shared is not None:
+            from DocsToKG.ContentDownload.telemetry.shipping import Shipper
+
+            self._shipper = Shipper(shared, node=node, clock=clock, fail=self._fail)
         self._intake = Intake(capacity=capacity, window_s=batch_window_s, patience_s=patience_s)
         self._thread = threading.Thread(target=self._write_all, name="record-writer", daemon=True)
         self._resources = contextlib.ExitStack()
@@ -113,9 +127,21 @@ class RunTelemetry:
             else:
                 self._catch_up(opened, damaged)
                 begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
+            self._open_shipper(opened)
             self._resources = opened.pop_all()
         self._is_open = True
         self._thread.start()
+
+    def _open_shipper(self, opened: contextlib.ExitStack) -> None:
+        if self._shipper is None:
+            return
+        assert self._database is not None, "what is shared is kept here first"
+        is_guest = self._share == "guest"
+        self._shipper.open(self._database, self._db, is_guest=is_guest)
+        opened.callback(self._shipper.close)
+        if not is_guest:
+            self._shipper.send_runs()
+        self._intake.teller = self._shipper.start()
 
     def _take_folders(self, opened: contextlib.ExitStack) -> None:
         self.root.mkdir(parents=True, exist_ok=True)
@@ -204,8 +230,13 @@ class RunTelemetry:
         if not self._is_open:
             return
         self._is_open = False
+        if self._shipper is not None:
+            with contextlib.suppress(RunError):
+                self._intake.settle()  # what follows a commit may have something to write
         self._intake.close()
         self._thread.join()
+        if self._shipper is not None:
+            self._shipper.stop()
         with self._resources, translating(self.root):
             self._intake.check()
             if self._share != "guest":
@@ -270,12 +301,19 @@ class RunTelemetry:
     def _write_all(self) -> None:
         while (batch := self._intake.take()) is not None:
             try:
-                self._writer.write(batch)
+                self._writer.commit(batch)
+                if self._shipper is not None:
+                    self._shipper.put(batch)
+                    continue
+                tell(batch)
             except Exception as error:
-                self._intake.fail(in_our_words(error, self.root), batch)
+                self._fail(error, batch)
                 return
             for done in batch.settled:
                 done.set()
+
+    def _fail(self, error: Exception, batch: Batch) -> None:
+        self._intake.fail(in_our_words(error, self.root), batch)
 
     def _finish(self) -> None:
         if self._share == "host":
@@ -292,6 +330,8 @@ class RunTelemetry:
             judge=self._judge,
         )
         refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
+        if self._shipper is not None:
+            self._shipper.send_runs()
 
     def _put_row(self, table: str, row: tuple[Any, ...]) -> None:
         self._intake.put(lambda batch: batch.rows[table].append(row))

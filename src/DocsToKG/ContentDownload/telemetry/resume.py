@@ -12,14 +12,18 @@ import csv
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.catalog.asking import stream
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry.salvage import is_damaged, known_part, readable_rows
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 
 _LINE_CAP = 4 << 20
 
@@ -82,6 +86,19 @@ class SqliteResumeLookup:
         return _standing((row for row in rows if "outcome" in row), set())
 
 
+class SharedResumeLookup:
+    """Asks a record that several machines share."""
+
+    def __init__(self, shared: SharedRecord) -> None:
+        self._shared = shared
+
+    def completed_ids(self) -> frozenset[str]:
+        from DocsToKG.ContentDownload.catalog.shared.reading import Reading
+
+        with self._shared.trouble(), contextlib.closing(Reading(self._shared)) as db:
+            return frozenset(row[0] for row in stream(db, "SELECT doc_id FROM catalog_entries WHERE status = 'ok'"))
+
+
 class CsvResumeLookup:
     """Reads `last.csv`."""
 
@@ -107,10 +124,18 @@ class ResumeController:
 
     `source` is the form that was consulted first: the database, else the manifest, else `last.csv`. A database that is
     whole is enough. One that is damaged, or a text file, which may have lost its end unnoticed, is completed by the
-    forms after it: a work that any of them calls obtained was obtained.
+    forms after it: a work that any of them calls obtained was obtained. A `shared` record knows what every machine has
+    obtained, and is asked alone (`source` is then `postgres`).
     """
 
-    def __init__(self, manifest_path: Path | str, *, database: Path | None = None) -> None:
+    def __init__(
+        self, manifest_path: Path | str, *, database: Path | None = None, shared: SharedRecord | None = None
+    ) -> None:
+        self.source: str | None = None
+        self.completed_ids: frozenset[str] = frozenset()
+        if shared is not None:
+            self.source, self.completed_ids = "postgres", SharedResumeLookup(shared).completed_ids()
+            return
         path = Path(manifest_path)
         root = path if path.is_dir() else path.parent
         jsonl = root / "manifest.jsonl" if path.is_dir() or path.suffix != ".jsonl" else path
@@ -121,8 +146,6 @@ class ResumeController:
             ("jsonl", jsonl, lines),
             ("csv", at := root / "last.csv", CsvResumeLookup(at)),
         ]
-        self.source: str | None = None
-        self.completed_ids: frozenset[str] = frozenset()
         for name, at, lookup in forms:
             if not at.is_file():
                 continue

@@ -183,6 +183,11 @@ CREATE TABLE projections (
   end_bytes  INTEGER NOT NULL DEFAULT 0
 );
 
+-- The name under which this record's rows are known in one that several machines share.
+CREATE TABLE journal (
+  id TEXT PRIMARY KEY
+);
+
 -- A work that was obtained stays obtained unless it was taken down; otherwise its latest row speaks.
 CREATE VIEW catalog_entries AS
 SELECT doc_id, CASE WHEN obtained THEN 'ok' ELSE status END AS status

@@ -79,6 +79,11 @@ class RecordWriter:
 
     def write(self, batch: Batch) -> None:
         """Commit, follow, then tell. Raises what went wrong; callbacks of an uncommitted batch do not run."""
+        self.commit(batch)
+        tell(batch)
+
+    def commit(self, batch: Batch) -> None:
+        """The same without telling."""
         begun = time.perf_counter()
         # A file that is acknowledged must survive a power cut; other rows may lose their last moments.
         self._sync_fully(any(values[_STATUS] == "ok" for values, _ in batch.finished))
@@ -93,7 +98,6 @@ class RecordWriter:
             self._append("manifests", lines)
             self._append("http_events", batch.rows.get("http_events", []))
         self._count(batch, lines)
-        _tell(batch)
 
     def follow(self) -> None:
         """Bring the files up to what the database holds."""
@@ -189,7 +193,7 @@ class RecordWriter:
         )
 
 
-def _tell(batch: Batch) -> None:
+def tell(batch: Batch) -> None:
     """Run every callback, also after one has failed: what they speak of is committed."""
     failures: list[Exception] = []
     for _, then in batch.finished:

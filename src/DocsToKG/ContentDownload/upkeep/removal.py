@@ -7,13 +7,13 @@ that also stand for another work stay, and it is said whose they are.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import re
-import sqlite3
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.catalog.files import READABLE, StoredFiles
@@ -29,11 +29,12 @@ from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line, forg
 from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.core.urls import BadUrl, index_url
 
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
+
 _TEXT_CHARS = 2_000
 _KNOWN_AS = ". Known as "
 _REASON = re.compile(r"Taken down on [-0-9]+ \((.*)\)\. Known as ")
-_URLS = """SELECT url FROM manifests WHERE doc_id = :doc UNION SELECT canonical_url FROM manifests WHERE doc_id = :doc
-           UNION SELECT url FROM http_events WHERE work_id = :doc AND role = 'artifact'"""
 
 
 class Removal:
@@ -53,6 +54,8 @@ class Removal:
         run_id: str,
         known_work: Callable[[str], WorkArtifact | None] = lambda doc_id: None,
         open_cache: Callable[[], EntryStore | None] = lambda: None,
+        open_catalog: Callable[[], Catalog | None] | None = None,
+        share: SharedTakedowns | None = None,
     ) -> None:
         self._root = root
         self._database = database
@@ -62,7 +65,9 @@ class Removal:
         self._run_id = run_id
         self._known_work = known_work
         self._open_cache = open_cache
-        self.list = Takedowns.read(root)
+        self._open_catalog = open_catalog or (lambda: Catalog(database) if database.is_file() else None)
+        self._share = share
+        self.list = Takedowns.read(root, share=share)
 
     def take_down(self, text: str, *, reason: str, ticket: str | None = None) -> Takedown:
         """Take down the work that `text` names, by an identifier or the first digits of its file's digest. A work that
@@ -88,10 +93,11 @@ class Removal:
     def _is_known(self, doc_id: str) -> bool:
         if self._known_work(doc_id) is not None:
             return True
-        if not self._database.is_file():
-            return False
-        with Catalog(self._database) as catalog:
-            return catalog.show(doc_id, limit=1) is not None
+        with self._catalog() as catalog:
+            return catalog is not None and catalog.show(doc_id, limit=1) is not None
+
+    def _catalog(self) -> contextlib.AbstractContextManager[Catalog | None]:
+        return self._open_catalog() or contextlib.nullcontext()
 
     def undo(self, text: str) -> Takedown | None:
         """Let the work be had again; its files do not come back by themselves. None when nothing stands against it."""
@@ -104,13 +110,17 @@ class Removal:
         return self._carry_out(entry)
 
     def finish(self) -> list[Takedown]:
-        """Finish what was cut off; returns what that was."""
+        """Finish what was cut off, or begun by other machines; returns what that was."""
+        if self.list.learn():
+            self.list.save()
         return [self._carry_out(entry) for entry in list(self.list.entries) if entry.pending]
 
     def uphold(self) -> int:
         """See to it that no file is on record for what was taken down, and that the list knows what the record tells;
         returns how many files were on record."""
         self._recall()
+        if self._share is not None:
+            self._share.forget_files()
         return forget_files(self._database, [entry.doc_id for entry in self.list.entries if entry.stands])
 
     def _settle(self) -> None:
@@ -135,6 +145,9 @@ class Removal:
             self._remove_bytes(entry)
         line = self._tombstone(entry)
         add_line(self._root, line, database=self._database, sinks=self._sinks, clock=self._clock)
+        if self._share is not None:
+            self._share.send(self._database)
+            self._share.forget_files()
         retell(self._root, entry.doc_id, entry.sentence if entry.stands else None)
         done = replace(entry, pending=False)
         self.list.put(done)
@@ -143,9 +156,9 @@ class Removal:
     def _work(self, text: str) -> WorkArtifact:
         """The work as the record knows it; a digest leads to the work whose file it is."""
         named = named_work(text)
-        if not self._database.is_file():
-            return named
-        with Catalog(self._database) as catalog:
+        with self._catalog() as catalog:
+            if catalog is None:
+                return named
             names = dict.fromkeys((named.work_id, *names_of(named), text))
             history = next((found for name in names if (found := catalog.show(name)) is not None), None)
         if history is not None and len(docs := {line["doc_id"] for line in history.lines}) > 1:
@@ -162,16 +175,16 @@ class Removal:
         digests: list[str] = []
         sizes: set[int] = set()
         paths: list[str] = []
-        urls: list[str] = []
         others: set[str] = set()
-        if self._database.is_file():
-            with Catalog(self._database) as catalog:
-                for held in catalog.downloads_of(work.work_id):
-                    digests.append(held.sha256)
-                    sizes |= {held.size_bytes} if held.size_bytes is not None else set()
-                    paths += [held.path] if held.path else []
-                    others |= {other.doc_id for other in catalog.holders(held.sha256)} - {work.work_id}
-            urls = sorted(set(_urls_of(self._database, work.work_id)))
+        with self._catalog() as catalog:
+            for held in catalog.downloads_of(work.work_id) if catalog is not None else ():
+                digests.append(held.sha256)
+                sizes |= {held.size_bytes} if held.size_bytes is not None else set()
+                paths += [held.path] if held.path else []
+                others |= (
+                    {other.doc_id for other in catalog.holders(held.sha256)} - {work.work_id} if catalog else set()
+                )
+            urls = sorted(catalog.urls_of(work.work_id)) if catalog is not None else []
         return Takedown(
             doc_id=work.work_id,
             identifiers=names_of(work),
@@ -200,8 +213,8 @@ class Removal:
         """Digests and paths that other works have."""
         kept: set[str] = set()
         named: set[str] = set()
-        if self._database.is_file():
-            with Catalog(self._database) as catalog:
+        with self._catalog() as catalog:
+            if catalog is not None:
                 for digest in entry.sha256:
                     others = [held for held in catalog.holders(digest) if held.doc_id != entry.doc_id]
                     kept |= {digest} if others else set()
@@ -246,16 +259,6 @@ class Removal:
             lease_id=f"{word}-{entry.taken_at}",
             gone=entry.stands,
         )
-
-
-def _urls_of(database: Path, doc_id: str) -> Iterator[str]:
-    db = sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True, timeout=30)
-    try:
-        yield from (url for (url,) in db.execute(_URLS, {"doc": doc_id}) if url)
-        for (hops,) in db.execute("SELECT hops FROM manifests WHERE doc_id = ?", (doc_id,)):
-            yield from (str(hop["url"]) for hop in json.loads(hops or "[]") if isinstance(hop, dict) and hop.get("url"))
-    finally:
-        db.close()
 
 
 def _cache_key(url: str) -> str | None:

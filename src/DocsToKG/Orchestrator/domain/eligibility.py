@@ -13,7 +13,11 @@ from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.domain.dependencies import is_failed
 from DocsToKG.Orchestrator.domain.states import GOOD_ENDS, TERMINAL, JobState
 
-WhyReason = Literal["paused", "waits_for", "delayed", "leased", "queued", "ended", "unknown"]
+WhyReason = Literal[
+    "paused", "waits_for", "delayed", "leased", "queued", "ended", "unknown",
+    "maintenance", "tenant", "throttle", "breaker", "quota",
+]  # fmt: skip
+HeldReason = Literal["maintenance", "tenant", "throttle", "breaker", "quota"]
 
 AHEAD_CAP = 10_000
 _NAMED_NEEDS = 5
@@ -47,7 +51,8 @@ class Need:
 class Standing:
     """What is known of a job at one moment. `ahead` counts the due jobs that come before it, up to `AHEAD_CAP`.
 
-    `given_back` is what the worker said that gave the job back last, if nothing has happened since.
+    `given_back` is what the worker said that gave the job back last, if nothing has happened since. `held_by` is the
+    rule that keeps all jobs of its kind waiting.
     """
 
     job_id: int
@@ -66,6 +71,9 @@ class Standing:
     ahead: int = 0
     host: str | None = None
     given_back: str | None = None
+    held_by: HeldReason | None = None
+    held_words: str = ""
+    held_until: float | None = None
 
 
 def why(job: Standing) -> Why:
@@ -90,6 +98,9 @@ def _reason(job: Standing) -> tuple[WhyReason, str, float | None]:
         return "paused", f"the queue is paused{said}; `queue resume` lets it go on", None
     if job.eligible_at > job.now:
         return "delayed", _delayed(job), job.eligible_at
+    if job.held_by is not None:
+        until = "" if job.held_until is None else f", until {utc_iso(job.held_until)} as far as is known"
+        return job.held_by, f"{job.held_words}{until}", job.held_until
     return "queued", _queued(job.ahead), job.now
 
 

@@ -246,8 +246,17 @@ class Ledger(Protocol):
     def enqueue_many(self, jobs: Sequence[NewJob], *, actor: str = "producer") -> list[Enqueued]: ...
 
     def lease(
-        self, worker_id: str, limit: int, ttl_s: float, *, job_type: str | None = None, begun: bool = False
-    ) -> list[LeasedJob]: ...
+        self,
+        worker_id: str,
+        limit: int,
+        ttl_s: float,
+        *,
+        job_type: str | None = None,
+        begun: bool = False,
+        tenants: Collection[str] | None = None,
+    ) -> list[LeasedJob]:
+        """Jobs that are due, by priority and age; with `tenants` those of the ones named only."""
+        ...
 
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]: ...
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -26,8 +26,8 @@ from DocsToKG.Orchestrator.ledger.base import (
 )
 from DocsToKG.Orchestrator.ledger.checks import End, host_name, result_text, short_error
 from DocsToKG.Orchestrator.ledger.choosing import condition
+from DocsToKG.Orchestrator.ledger.governed_sqlite import GovernedTurns
 from DocsToKG.Orchestrator.ledger.transaction import Move, Transaction
-from DocsToKG.Orchestrator.ledger.turns import HostTurns
 
 _LEDGER = "ledger"
 _SWEEP = 1000
@@ -35,14 +35,21 @@ _ATTEMPTS, _TENANT, _JOB_TYPE = (LeasedJob._fields.index(name) for name in ("att
 
 
 def lease(
-    tx: Transaction, worker_id: str, limit: int, ttl_ms: int, job_type: str | None, begun: bool, turns: HostTurns
+    tx: Transaction,
+    worker_id: str,
+    limit: int,
+    ttl_ms: int,
+    job_type: str | None,
+    begun: bool,
+    turns: GovernedTurns,
+    tenants: Collection[str] | None = None,
 ) -> list[LeasedJob]:
     if limit < 1 or is_paused(tx):
         return []
     expire_leases(tx, worker_id)
     tx.rows("wake_waiting", {"now": tx.now_ms, "limit": _SWEEP + limit})
     grant = {"until": tx.now_ms + ttl_ms, "token": f"lease_{secrets.token_hex(16)}_", "now": tx.now_ms}
-    rows = turns.choose(tx, limit, job_type, grant)
+    rows = turns.choose(tx, limit, job_type, grant, tenants)
     if rows:
         started = tx.now_ms if begun else None
         ids = json.dumps([row[0] for row in rows])

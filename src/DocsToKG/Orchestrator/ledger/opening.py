@@ -27,13 +27,15 @@ def open_ledger(
     wal: bool | None = True,
     signal: Signal | None = None,
     listen_url: str | None = None,
+    retain_history_days: int | None = None,
     **more: Any,
 ) -> AnyLedger:
     """The ledger in the file at `path`, or on the PostgreSQL server at `url`.
 
     On a server, the workers of this machine show beside `path` that they live; wake-ups go by LISTEN and NOTIFY where
     no other `signal` is given, and `listen_url` is the server itself when `url` is a pooler's address. `clock` is this
-    machine's own: time on a server is the server's.
+    machine's own: time on a server is the server's. Months of history older than `retain_history_days` are removed
+    there; in a file the history is kept.
     """
     if url is None:
         return SqliteLedger(path, clock=clock, wal=wal, signal=signal, **more)
@@ -50,4 +52,6 @@ def open_ledger(
             signal = PgNotifySignal(url, listen_url=listen_url, channel=channel)
         except ValueError as error:
             raise LedgerUnusable(f"the address of the ledger's database: {error}") from None
-    return PostgresLedger(url, clock=clock, signal=signal, local_path=path, **more)
+    return PostgresLedger(
+        url, clock=clock, signal=signal, local_path=path, retain_history_days=retain_history_days, **more
+    )

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.domain.eligibility import AHEAD_CAP, Need
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -16,8 +16,10 @@ from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobFilter, JobRecord
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
 from DocsToKG.Orchestrator.ledger.choosing import condition
+from DocsToKG.Orchestrator.ledger.control import ControlTx, OpenControl
 from DocsToKG.Orchestrator.ledger.schema import translated
 
+T = TypeVar("T")
 _PAGE = 1000
 _STATE_COLUMN = 11
 _AT_COLUMN = 5
@@ -31,8 +33,9 @@ class Reader:
         self._path = path
         self._connection = connection
         self._sql = sql
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._closed = False
+        self._looking = False
 
     def close(self) -> None:
         with self._lock:
@@ -47,6 +50,19 @@ class Reader:
                 return self._connection.execute(statement, values or {}).fetchall()
             except sqlite3.Error as error:
                 raise translated(error, self._path) from error
+
+    def look(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
+        """Run `make` on one snapshot. What it reads by this object beside is of the same."""
+        with self._lock:
+            if self._looking:
+                return make(OpenControl(now_ms, self.fetch))
+            self.fetch("BEGIN")
+            self._looking = True
+            try:
+                return make(OpenControl(now_ms, self.fetch))
+            finally:
+                self._looking = False
+                self.fetch("ROLLBACK")
 
     def jobs(self, condition: str, **values: Any) -> list[JobRecord]:
         """Job rows by a condition of this package's own making; the values are bound, never written in."""

@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerDamaged, LedgerError, LedgerTooNew, LedgerUnusable
+from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.disk import network_disk
 
 APPLICATION_ID = 0x446B4C31
@@ -106,7 +107,8 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 def migrations() -> list[str]:
     """The scripts in order; the file named 0001 leads to version 1."""
     folder = files(__package__) / "sql" / "migrations"
-    return [entry.read_text("utf-8") for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)]
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    return [control.script(entry.read_text("utf-8"), schema="") for entry in entries]
 
 
 def statements(script: str) -> Iterator[str]:

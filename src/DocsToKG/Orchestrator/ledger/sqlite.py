@@ -13,13 +13,16 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from types import TracebackType
+from typing import TypeVar
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.domain import eligibility
 from DocsToKG.Orchestrator.domain.eligibility import Standing, Why
+from DocsToKG.Orchestrator.domain.sharing import Held
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
+from DocsToKG.Orchestrator.domain.throttling import Lane
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger import changes, checks, dependencies, schema
+from DocsToKG.Orchestrator.ledger import changes, checks, control, dependencies, governed_rows, schema
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -36,16 +39,18 @@ from DocsToKG.Orchestrator.ledger.base import (
     Release,
 )
 from DocsToKG.Orchestrator.ledger.choosing import ANY, condition
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.enqueue import enqueue
+from DocsToKG.Orchestrator.ledger.governed_sqlite import GovernedTurns
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.reads import Reader
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
-from DocsToKG.Orchestrator.ledger.turns import HostTurns
 from DocsToKG.Orchestrator.ledger.waiting import Waiting
 from DocsToKG.Orchestrator.ledger.writer import GroupWriter
 from DocsToKG.Orchestrator.signal.base import Signal
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 
+T = TypeVar("T")
 _ENQUEUE_CHUNK = 2000
 _PAGE_CAP = 10_000
 
@@ -70,13 +75,19 @@ class SqliteLedger:
         self.path = Path(path)
         self._time = LedgerTime(clock or SystemClock())
         self._signal = signal or LocalSignal()
-        self._turns = HostTurns()
+        self._turns = GovernedTurns()
         schema.prepare(self.path, wal=wal, busy_timeout_s=busy_timeout_s)
         sql = schema.queries()
         connection = schema.open_connection(self.path, busy_timeout_s=busy_timeout_s)
         self._reader = Reader(self.path, connection, sql)
         self._time.now_ms(self._reader.time_mark())  # so that reading, too, knows of a clock that was set back
-        self._waiting = Waiting(reader=self._reader, ledger_time=self._time, signal=self._signal, poll_s=poll_s)
+        self._waiting = Waiting(
+            reader=self._reader,
+            ledger_time=self._time,
+            signal=self._signal,
+            poll_s=poll_s,
+            held=self._turns.governor,
+        )
         self._writer = GroupWriter(
             self.path,
             sql=sql,
@@ -117,15 +128,23 @@ class SqliteLedger:
         return [answers[place] for place in range(len(checked))]
 
     def lease(
-        self, worker_id: str, limit: int, ttl_s: float, *, job_type: str | None = None, begun: bool = False
+        self,
+        worker_id: str,
+        limit: int,
+        ttl_s: float,
+        *,
+        job_type: str | None = None,
+        begun: bool = False,
+        tenants: Collection[str] | None = None,
     ) -> list[LeasedJob]:
         """Take up to `limit` jobs that are due, by priority, host and age, for `ttl_s`; nothing while paused.
 
         A lease that ran out counts an attempt, except where a worker takes back a job it had not begun. `begun`
-        says that work starts with the lease; otherwise the first progress does.
+        says that work starts with the lease; otherwise the first progress does. `tenants` narrows it to theirs.
         """
         worker, ttl_ms, turns = checks.worker_name(worker_id), checks.lease_ms(ttl_s), self._turns
-        return self._writer.call(lambda tx: changes.lease(tx, worker, limit, ttl_ms, job_type, begun, turns))
+        only = None if tenants is None else frozenset(tenants)
+        return self._writer.call(lambda tx: changes.lease(tx, worker, limit, ttl_ms, job_type, begun, turns, only))
 
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]:
         """Extend the worker's live leases; the lease ids still held. What is missing there is lost: drop that work."""
@@ -277,6 +296,7 @@ class SqliteLedger:
         return eligibility.why(self._standing(found[0])) if found else eligibility.unknown(job_id)
 
     def _standing(self, job: JobRecord) -> Standing:
+        held = self._held(job) if job.state is JobState.QUEUED else None
         return Standing(
             job_id=job.job_id,
             state=job.state,
@@ -294,10 +314,25 @@ class SqliteLedger:
             ahead=self._reader.ahead(job) if job.state is JobState.QUEUED else 0,
             host=job.host_key,
             given_back=self._reader.said_at_release(job.job_id) if job.state is JobState.QUEUED else None,
+            held_by=None if held is None else held.by,
+            held_words="" if held is None else held.words,
+            held_until=None if held is None or held.until is None else self._time.local_s(held.until),
         )
+
+    def _held(self, job: JobRecord) -> Held | None:
+        lane = Lane(job.tenant, job.job_type, job.source or "")
+        return self.look(lambda tx: governed_rows.held_lane(tx, lane) if control.version_of(tx) else None)
 
     def _local_s(self, ledger_s: float) -> float:
         return self._time.local_s(round(ledger_s * 1000))
+
+    def change(self, make: Callable[[ControlTx], T]) -> T:
+        """Change what governs the queue: `make` is run in one durable transaction, again where it was not committed."""
+        return self._writer.call(lambda tx: control.make_change(tx, make), durable=True)
+
+    def look(self, make: Callable[[ControlTx], T]) -> T:
+        """Read what governs the queue, on one snapshot."""
+        return self._reader.look(make, self._time.now_ms())
 
     def history(self, job_id: int) -> list[HistoryRow]:
         return self._reader.history(job_id)

@@ -18,6 +18,7 @@ from DocsToKG.Orchestrator.ledger.many_rows import run_rows
 
 _SHARD = 0
 _ENDS = frozenset(state.value for state in TERMINAL)
+_VERDICTS = {"done": True, "skipped": True, "error": False, "timed_out": False}
 
 
 # A job's change of state, as the history keeps it: job id, tenant, job type, state before, state after, fence,
@@ -25,15 +26,27 @@ _ENDS = frozenset(state.value for state in TERMINAL)
 Move = tuple[int, str, str, str | None, str, int, int, str, str | None]
 
 
+def judged(event: str, moves: Iterable[Move]) -> list[tuple[str, str, int, bool | None]]:
+    """What an end says of its job type: tenant, job type, job, and whether it went well (None says nothing)."""
+    if event not in ("finished", "failed", "released"):
+        return []
+    return [(move[1], move[2], move[0], False if event == "failed" else _VERDICTS.get(move[4])) for move in moves]
+
+
 class Transaction:
     """Lives from BEGIN to COMMIT.
 
     `lanes` gathers the job types that may have work afterwards, and `turned` the jobs that ended or came back.
-    `unsettled` says that jobs which depend on others are left for a transaction of their own.
+    `unsettled` says that jobs which depend on others are left for a transaction of their own. `control_version` is the
+    number of the rules, 0 where there are none; only with rules are ends gathered as `verdicts`.
     """
 
-    def __init__(self, connection: sqlite3.Connection, sql: Mapping[str, str], now_ms: int) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, sql: Mapping[str, str], now_ms: int, control_version: int = 0
+    ) -> None:
         self.now_ms = now_ms
+        self.control_version = control_version
+        self.verdicts: list[tuple[str, str, int, bool | None]] = []
         self.lanes: set[str] = set()
         self.turned: list[int] = []
         self.unsettled = False
@@ -72,7 +85,7 @@ class Transaction:
         """A job changed its state: count it and write it down."""
         self.moved_all(event, [move], ticket=ticket)
 
-    def moved_all(self, event: str, moves: Iterable[Move], *, ticket: str | None = None) -> None:
+    def moved_all(self, event: str, moves: Sequence[Move], *, ticket: str | None = None) -> None:
         """Many jobs did the same. Every change of every job passes here: what neighbours share is done once."""
         heads, rows = self._heads, self._rows
         kind: tuple[str, str, str | None, str] | None = None
@@ -90,6 +103,8 @@ class Transaction:
             rows.append(row)
             alike.append(job_id)
         self._count(kind, alike)
+        if self.control_version:
+            self.verdicts += judged(event, moves)
 
     def _count(self, kind: tuple[str, str, str | None, str] | None, job_ids: list[int]) -> None:
         """These jobs went from one state to another."""
@@ -104,14 +119,26 @@ class Transaction:
         if after in _ENDS or before in _ENDS:
             self.turned += job_ids
 
+    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a statement of the control plane."""
+        return self._connection.execute(statement, values or {}).fetchall()
+
     def note(
-        self, tenant: str, *, event: str, actor: str, reason: str | None = None, detail: Mapping[str, Any] | None = None
+        self,
+        tenant: str,
+        *,
+        event: str,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+        job_id: int | None = None,
     ) -> None:
-        """Add a link that speaks of no single job."""
+        """Add a link that tells of no change of state."""
         text = None if detail is None else json.dumps(detail, sort_keys=True)
         last, prev_hash = self._heads.get(tenant) or self._stored_head(tenant)
         entry: Entry = (
-            tenant, _SHARD, last + 1, None, self.now_ms, event, None, None, None, None, actor, reason, None, text,
+            tenant, _SHARD, last + 1, job_id, self.now_ms, event, None, None, None, None, actor, reason, ticket, text,
         )  # fmt: skip
         digest = link_hash(entry, prev_hash)
         self._heads[tenant] = (last + 1, digest)

@@ -13,15 +13,17 @@ from DocsToKG.Orchestrator.signal.base import Signal
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 
 SignalKind: TypeAlias = Literal["local", "pg_notify", "redis", "nats"]
+DEFAULT_CHANNEL = "docstokg"
 _EXTRAS = {"pg_notify": "postgres", "redis": "redis", "nats": "nats"}
 
 
-def open_signal(kind: SignalKind, url: str | None = None) -> Signal:
-    """The signal of that kind through the broker at `url`; the local one has none."""
+def open_signal(kind: SignalKind, url: str | None = None, *, channel: str = DEFAULT_CHANNEL) -> Signal:
+    """The signal of that kind through the broker at `url`; the local one has none. Those who share a broker and should
+    not wake each other have another `channel` each."""
     if kind == "local":
         return LocalSignal()
     try:
-        return _through_broker(kind, url or "")
+        return _through_broker(kind, url or "", channel)
     except ImportError:
         extra = _EXTRAS[kind]
         raise LedgerUnusable(
@@ -31,15 +33,15 @@ def open_signal(kind: SignalKind, url: str | None = None) -> Signal:
         raise LedgerUnusable(f"the address of the queue's signal: {error}") from None
 
 
-def _through_broker(kind: SignalKind, url: str) -> Signal:
+def _through_broker(kind: SignalKind, url: str, channel: str) -> Signal:
     if kind == "redis":
         from DocsToKG.Orchestrator.signal.redis_streams import RedisSignal
 
-        return RedisSignal(url)
+        return RedisSignal(url, channel=f"{channel}:signal")
     if kind == "nats":
         from DocsToKG.Orchestrator.signal.nats import NatsSignal
 
-        return NatsSignal(url)
+        return NatsSignal(url, channel=f"{channel}-signal")
     from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal
 
-    return PgNotifySignal(url)
+    return PgNotifySignal(url, channel=f"{channel}_jobs")

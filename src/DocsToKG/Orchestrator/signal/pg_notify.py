@@ -3,12 +3,14 @@
 Within the process a notice is heard at once; to the others it goes out from a thread of its own, at most one for each
 lane in a short while, because every NOTIFY takes a lock of the whole server at its commit. Listening needs a connection
 that is ours alone: behind a pooler that hands out connections by the transaction, give `listen_url` the server itself.
+Without it nothing is heard there, which is said once and shown by `is_pooled`; the ledger is then asked now and then.
 Promises: a connection that is lost, cut or deaf is replaced, and everyone is woken once then, since notices may have
 been missed meanwhile; while there is none, nothing is raised. A lost notice costs latency, never work.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 import threading
 import time
@@ -20,6 +22,7 @@ from psycopg import conninfo, sql
 
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 
+_log = logging.getLogger("DocsToKG.Orchestrator.signal")
 _PAUSE_S = 0.05  # between two notices of one lane
 _CHECK_S = 10.0
 _GLANCE_S = 0.2
@@ -51,6 +54,7 @@ class PgNotifySignal:
         self._closed = threading.Event()
         self._threads: list[threading.Thread] = []
         self.is_listening = False  # whether notices of others arrive, as far as is known
+        self.is_pooled = False  # whether a pooler stands between, so that they cannot
         self.heard = 0
         self.sent = 0
         self.outages = 0
@@ -122,6 +126,13 @@ class PgNotifySignal:
             pause_s = min(_MOST_BACKOFF_S, pause_s * 2)
 
     def _listen(self, connection: psycopg.Connection[Any]) -> None:
+        self.is_pooled = is_pooled(connection)
+        if self.is_pooled:
+            _log.warning(
+                "wake-ups cannot be heard through a pooler; give queue.listen_connection_string the server itself, "
+                "else work of other machines is found by asking"
+            )
+            return
         connection.execute(sql.SQL("LISTEN {}").format(sql.Identifier(self._channel)))
         self.is_listening = True
         self.reconnects += self._begun
@@ -164,6 +175,14 @@ class PgNotifySignal:
             if is_last:
                 return
             self._closed.wait(_PAUSE_S)
+
+
+def is_pooled(connection: psycopg.Connection[Any]) -> bool:
+    """Whether somebody between us and the server answers for it, who may give each transaction another session.
+
+    Such a one cannot know the process of a session that it has not chosen yet, and so names another.
+    """
+    return connection.execute("SELECT pg_backend_pid()").fetchone() != (connection.info.backend_pid,)
 
 
 def _told(url: str, name: str) -> str:

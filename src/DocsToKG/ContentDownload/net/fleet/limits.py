@@ -29,6 +29,7 @@ _AGAIN_S = 0.03
 _REPAIR_S = 0.25
 _LOOK_S = 0.25  # how often it is worth asking whether an owner is alive
 _AT_ONCE = 100  # records in one change
+_NO_TENURE = -1
 _SPOILED = (ValueError, TypeError, LookupError, AttributeError)
 _LOST = "the shared limits were lost and are being told anew"
 
@@ -68,6 +69,7 @@ class FleetStore:
         self._interval_s = interval_s
         self._beat_s = beat_s
         self._soon_s = soon_s
+        self._lease_s = lease_s
         # A node that just missed the server waits for its answer, rests, and comes back with the next beat.
         self._settle_s = 3 * beat_s + _REPAIR_S
         self._link = Link(
@@ -89,6 +91,12 @@ class FleetStore:
         with self._lock:
             self._try_pay()
         self._beating.start()
+
+    @property
+    def tenure(self) -> int:
+        """Slots are ours for `lease_s` after the server last heard of us; it may have given them away by then."""
+        is_over = time.monotonic() - self._link.renewed_at >= self._lease_s
+        return _NO_TENURE if is_over else self._link.lapses
 
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
         with self._lock:

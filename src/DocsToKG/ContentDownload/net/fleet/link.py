@@ -9,7 +9,9 @@ anything; no call takes longer than `patience_s`; an address is never repeated w
 from __future__ import annotations
 
 import contextlib
+import math
 import secrets
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -130,6 +132,8 @@ class Link:
         self._clock = clock
         self._space = f"{_PREFIX}{space}:"
         self._lease_ms, self._keep_ms = int(lease_s * 1000), int(keep_s * 1000)
+        self.renewed_at = -math.inf  # when the server was asked that heard last that we live
+        self.lapses = 0  # how often it had not heard of us for too long
         self._run_id: str | None = None
         # One that never connects again by itself, since behind a new connection may be another server.
         self._redis: Any = None
@@ -148,8 +152,12 @@ class Link:
             assert self.epoch is not None
             names = [self._epoch_key, self._alive_key(self._owner), *map(self._record_key, keys)]
             words: list[str | int] = [self.epoch.text, self._lease_ms, self._keep_ms, *tokens, *values]
-            asked_at = self._clock.monotonic()
+            asked_at, began = self._clock.monotonic(), time.monotonic()
             kind, seconds, micros, *found = self._exchange(keys=names, args=words, client=self._redis)
+            if kind != "epoch":
+                # Words of ours that were long under way may have renewed the lease after it was over.
+                self.lapses += kind == "lost" or time.monotonic() - self.renewed_at >= self._lease_ms / 1000
+                self.renewed_at = began
             return self._answered(kind, int(seconds) + int(micros) / 1e6, asked_at, found)
         except (redis.RedisError, OSError, ValueError, TypeError) as error:
             self.drop()

@@ -1,4 +1,4 @@
-"""Cache entries as ordinary files: `<id>.json` with the headers, and `<id>.body` where there is one.
+"""Cache entries as ordinary files: `<id>.json` with the headers and `<id>.body`; those without a body share one file.
 
 Knows the folder layout. A body is in place before its head, and both are moved there whole; what a crash leaves
 between the two is swept with the expired entries, and pending bodies of dead processes at the next start.
@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from DocsToKG.ContentDownload.net.pending import PendingBody, PendingFolder
 from DocsToKG.ContentDownload.net.stores.base import SHARDS, Entry
+from DocsToKG.ContentDownload.net.stores.grouped import GroupedHeads
 
 _LARGEST_HEAD = 512 * 1024
 # A body is in place just before its head; a young orphan may be about to get it.
@@ -33,6 +34,7 @@ class FileBackend:
         self._entries.mkdir(parents=True, exist_ok=True)
         self._root = str(self._entries)
         self._pending = PendingFolder(base_path / "pending")
+        self._bodiless = GroupedHeads(base_path / "heads.sqlite")
 
     def new_body(self) -> PendingBody | None:
         return self._pending.new_body()
@@ -41,7 +43,7 @@ class FileBackend:
         # Most keys have no folder, so it is asked for as cheaply as can be.
         folder = f"{self._root}/{key[:2]}/{key[2:]}"
         found = ((name, _read(f"{folder}/{name}")) for name in _names(folder, ".json"))
-        return [(_id(name), head) for name, head in found if head is not None]
+        return [(_id(name), head) for name, head in found if head is not None] + self._bodiless.heads(key)
 
     def body(self, key: str, entry_id: uuid.UUID) -> BinaryIO | None:
         try:
@@ -50,22 +52,32 @@ class FileBackend:
             return None
 
     def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[uuid.UUID]) -> None:
+        replaced = tuple(replaced)
+        if body is None:
+            self._bodiless.put(entry, replaced=replaced)
+            self._unlink(entry.key, replaced)
+            return
         self._folder(entry.key).mkdir(parents=True, exist_ok=True)
-        if body is not None:
-            body.move_to(self._body_path(entry.key, entry.id))
+        body.move_to(self._body_path(entry.key, entry.id))
         self._write(entry)
         self.delete(entry.key, replaced)
 
     def rewrite(self, entry: Entry) -> None:
-        if self._head_path(entry.key, entry.id).exists():
+        if not self._bodiless.rewrite(entry) and self._head_path(entry.key, entry.id).exists():
             self._write(entry)
 
     def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+        entry_ids = tuple(entry_ids)
+        self._bodiless.delete(key, entry_ids)
+        self._unlink(key, entry_ids)
+
+    def _unlink(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
         for entry_id in entry_ids:
             for path in (self._head_path(key, entry_id), self._body_path(key, entry_id)):
                 path.unlink(missing_ok=True)
 
     def sweep(self, shard: int, *, now: float, ttl_s: float) -> None:
+        self._bodiless.sweep(shard, now=now, ttl_s=ttl_s)
         for folder in _folders(self._entries / f"{shard:02x}"):
             alive = {
                 name.partition(".")[0] for name in _names(folder, ".json") if _is_alive(folder / name, now - ttl_s)
@@ -81,9 +93,10 @@ class FileBackend:
             for name in _names(folder, ".json"):
                 if (head := _read(folder / name)) is not None:
                     yield head
+        yield from self._bodiless.walk()
 
     def clear(self) -> int:
-        count = 0
+        count = self._bodiless.clear()
         for folder in self._all_folders():
             names = _names(folder, "")
             count += sum(name.endswith(".json") for name in names)
@@ -96,6 +109,7 @@ class FileBackend:
 
     def close(self) -> None:
         self._pending.close()
+        self._bodiless.close()
 
     def _all_folders(self) -> Iterator[Path]:
         for shard in range(SHARDS):

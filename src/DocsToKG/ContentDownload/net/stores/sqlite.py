@@ -11,14 +11,16 @@ import io
 import sqlite3
 import threading
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeAlias
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.pending import PendingBody
 from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
 from DocsToKG.Orchestrator.ledger.disk import network_disk
+
+Put: TypeAlias = tuple[Entry, Sequence[uuid.UUID]]  # an entry without a body, and those it replaces
 
 _LARGEST_BODY = 16 * 1024 * 1024
 _SWEPT_AT_ONCE = 500
@@ -74,6 +76,17 @@ class SqliteBackend:
             connection.execute("INSERT OR REPLACE INTO entries (key, id, stored_at, head) VALUES (?, ?, ?, ?)", row)
             if body is not None:
                 connection.execute("INSERT INTO bodies (id, body) VALUES (?, ?)", (entry.id.hex, body.content()))
+
+    def put_all(self, puts: Sequence[Put]) -> None:
+        """Entries without a body, and what each replaces, together."""
+        rows = [(entry.key, entry.id.hex, entry.stored_at, entry.head) for entry, _ in puts]
+        gone = [(entry.key, entry_id.hex) for entry, replaced in puts for entry_id in replaced]
+        with self._changing() as connection:
+            connection.executemany(
+                "INSERT OR REPLACE INTO entries (key, id, stored_at, head) VALUES (?, ?, ?, ?)", rows
+            )
+            # Afterwards, as one of these may replace another.
+            connection.executemany("DELETE FROM entries WHERE key = ? AND id = ?", gone)
 
     def rewrite(self, entry: Entry) -> None:
         with self._changing() as connection:

@@ -1,8 +1,8 @@
 """One PostgreSQL server as the ledger sees it: connections, reading, and its errors in our words.
 
-Keeps nothing in a session (no prepared statements, no settings but within a transaction), so that a pooler which hands
-out connections transaction by transaction may stand between. Promises: a lost connection is waited for as long as the
-patience lasts; no error text has the address with its password.
+Keeps nothing in a session that the next transaction needs: settings hold within one, and statements are prepared on the
+server itself alone, so that a pooler which hands out connections transaction by transaction may stand between.
+Promises: a lost connection is waited for as long as the patience lasts; no error tells the address with its password.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ import random
 import re
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg import conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from DocsToKG.Orchestrator.errors import BadJob, LedgerBusy, LedgerClosed, LedgerError, LedgerUnusable
+from DocsToKG.Orchestrator.signal.pg_notify import is_pooled
 
+T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
 Values = Mapping[str, Any] | list[Any] | tuple[Any, ...]
 
@@ -56,17 +58,25 @@ class Database:
         """A statement of ours for the schema of this ledger."""
         return text if self.schema == "orchestrator" else text.replace("orchestrator.", f"{self.schema}.")
 
-    def connect(self) -> Connection:
-        return psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
+    def connect(self, *, prepare: bool = False) -> Connection:
+        """With `prepare`, statements are kept ready in the session, unless a pooler stands between."""
+        connection = psycopg.connect(self._url, autocommit=True, prepare_threshold=None)
+        if prepare and not is_pooled(connection):
+            connection.prepare_threshold = 2
+        return connection
 
     def fetch(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         """Read by one statement, on a connection of the pool. Asks again when the connection was lost."""
+        return self.use(lambda connection: run(connection, statement, values))
+
+    def use(self, read: Callable[[Connection], T]) -> T:
+        """Read on a connection of the pool; from the start again when the connection was lost."""
         deadline = time.monotonic() + self.patience_s
         pause_s = 0.01
         while True:
             try:
                 with self._opened().connection(timeout=max(0.1, deadline - time.monotonic())) as connection:
-                    return run(connection, statement, values)
+                    return read(connection)
             except (psycopg.Error, PoolTimeout) as error:
                 if not (is_gone(error) or is_again(error)) or time.monotonic() >= deadline:
                     raise self.translated(error) from error

@@ -18,6 +18,8 @@ from DocsToKG.Orchestrator.ledger.checks import CheckedJob
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Move, Transaction, as_json
 
 _Found = tuple[int, str, JobState]
+_COPY_FROM = 50  # for fewer, its round trips cost more than they save
+_TYPES = ["int8", *["text"] * 9, *["int4"] * 2, *["text"] * 3, "int8", "text", "bool", *["int8"] * 3]
 
 
 class _Known:
@@ -135,7 +137,10 @@ def _write(tx: Transaction, rows: Sequence[tuple[Any, ...]], needs: Sequence[tup
     if rows:
         # In the order of the unique index, so that two who add the same jobs do not wait for each other in a circle.
         ordered = sorted(rows, key=lambda row: (row[4], row[6], row[1]))
-        tx.rows("enqueue", {"jobs": as_json("abcdefghijklmnopqrs", ordered), "now": tx.now_ms})
+        if len(ordered) >= _COPY_FROM:
+            tx.copy("enqueue_many", _TYPES, ((*row, tx.now_ms, tx.now_ms) for row in ordered))
+        else:
+            tx.rows("enqueue", {"jobs": as_json("abcdefghijklmnopqrs", ordered), "now": tx.now_ms})
     if needs:
         job_ids, wanted = zip(*needs, strict=True)
         tx.rows("add_needs", {"job_ids": list(job_ids), "needs": list(wanted)})

@@ -14,7 +14,9 @@ from secrets import token_hex
 from typing import Any
 
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.postgres.transaction import Move, Transaction
+
+Rows = Sequence[tuple[Any, ...]]
 
 _FIRST = (-(2**31), 0)
 _LOOK_MS = 1000  # a job that another process made due before our place waits at most so long for its turn
@@ -31,6 +33,12 @@ class LeaseRequest:
     job_type: str | None
     begun: bool
     token: str = field(default_factory=lambda: f"lease_{token_hex(16)}_")
+    tenants: frozenset[str] | None = None
+
+    @property
+    def kind(self) -> tuple[int, str | None, bool]:
+        """Requests of one kind can be answered by one statement."""
+        return self.ttl_ms, self.job_type, self.begun
 
 
 class Turns:
@@ -52,56 +60,59 @@ class Turns:
         self._begin, self._swept_ms = _FIRST, 0
 
     def lease(self, tx: Transaction, requests: Sequence[LeaseRequest]) -> list[list[LeasedJob]]:
-        """One answer for each request. All ask for the same job type, time and kind of start."""
+        """One answer for each request. All are of one kind."""
         first, now = requests[0], tx.now_ms
-        if now - self._looked_ms >= _LOOK_MS or first.job_type is not None:
-            self._begin, self._looked_ms = _FIRST, now
-        values = self._values(requests, now)
-        rows = tx.rows("lease", values)
-        if rows and values["sweep"]:
-            self._swept_ms = now
+        asked, sweep = self.asking(requests, now), now - self._swept_ms >= _SWEEP_MS
+        started = now if first.begun else None
+        rows = tx.rows("lease", {**asked, "now": now, "until": now + first.ttl_ms, "started": started, "sweep": sweep})
         _take_back(tx, [row for row in rows if row[0] == "expired"])
         leased = sorted((row for row in rows if row[0] == "leased"), key=lambda row: row[1:3])
-        answers: list[list[LeasedJob]] = [[] for _ in requests]
-        until_s, now_s = (now + first.ttl_ms) / 1000, now / 1000
-        moves = []
-        for row in leased:
-            job = LeasedJob._make((*row[4:7], until_s, *row[7:23], row[23] / 1000, now_s))
-            worker = requests[row[1] - 1].worker_id
-            answers[row[1] - 1].append(job)
-            moves.append(
-                (job.job_id, job.tenant, job.job_type, "queued", "in_progress", job.fence, job.attempts, worker, None)
-            )
+        answers = jobs_of(requests, leased, now)
+        moves: list[Move] = [
+            (job.job_id, job.tenant, job.job_type, "queued", "in_progress", job.fence, job.attempts, worker, None)
+            for worker, jobs in zip((request.worker_id for request in requests), answers, strict=True)
+            for job in jobs
+        ]
         tx.moved_all("leased", moves)
-        self._advance(first.job_type, leased, [row for row in rows if row[0] == "turn"])
+        self.given(requests, leased, [row for row in rows if row[0] == "turn"], now if sweep else None)
         return answers
 
-    def _values(self, requests: Sequence[LeaseRequest], now: int) -> dict[str, Any]:
+    def asking(self, requests: Sequence[LeaseRequest], now: int) -> dict[str, Any]:
+        """What the database is told: the requests and the place in the round."""
         first = requests[0]
+        if now - self._looked_ms >= _LOOK_MS or first.job_type is not None:
+            self._begin, self._looked_ms = _FIRST, now
         return {
-            "now": now,
-            "until": now + first.ttl_ms,
-            "started": now if first.begun else None,
+            "ttl": first.ttl_ms,
+            "begun": first.begun,
             "job_type": first.job_type,
             "workers": [request.worker_id for request in requests],
             "limits": [request.limit for request in requests],
             "tokens": [request.token for request in requests],
-            "sweep": now - self._swept_ms >= _SWEEP_MS,
+            "swept": self._swept_ms,
             "after_rank": self._begin[0],
             "after_id": self._begin[1],
             "after_host": self._host,
             "spare": self._spare_to_hosts,
         }
 
-    def _advance(
-        self, job_type: str | None, leased: Sequence[tuple[Any, ...]], turn: Sequence[tuple[Any, ...]]
-    ) -> None:
+    def given(self, requests: Sequence[LeaseRequest], leased: Rows, turn: Rows, swept_ms: int | None) -> None:
         """All that came before the last job of a lease was taken, by us or by another."""
         for row in turn:
             self._host, self._spare_to_hosts = row[11], bool(row[2])
+            self._swept_ms = swept_ms or self._swept_ms  # without this row nothing was looked at: the queue is paused
         by_age = [(-row[12], row[4]) for row in leased if row[11] is None]
-        if job_type is None and by_age and len(by_age) == len(leased):
+        if requests[0].job_type is None and by_age and len(by_age) == len(leased):
             self._begin = max(by_age)
+
+
+def jobs_of(requests: Sequence[LeaseRequest], leased: Rows, now: int) -> list[list[LeasedJob]]:
+    """The jobs of each request, from rows in their order."""
+    answers: list[list[LeasedJob]] = [[] for _ in requests]
+    for row in leased:
+        until_s = (now + requests[0].ttl_ms) / 1000
+        answers[row[1] - 1].append(LeasedJob._make((*row[4:7], until_s, *row[7:23], row[23] / 1000, now / 1000)))
+    return answers
 
 
 def _take_back(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:

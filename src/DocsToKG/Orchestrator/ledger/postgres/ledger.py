@@ -13,14 +13,16 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.domain import eligibility
 from DocsToKG.Orchestrator.domain.eligibility import Standing, Why
+from DocsToKG.Orchestrator.domain.sharing import Held
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
+from DocsToKG.Orchestrator.domain.throttling import Lane
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger import checks, dependencies
+from DocsToKG.Orchestrator.ledger import checks, control, dependencies, governed_rows
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -36,6 +38,8 @@ from DocsToKG.Orchestrator.ledger.base import (
     Progress,
     Release,
 )
+from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.ledger.governed import Governor
 from DocsToKG.Orchestrator.ledger.postgres import changes, schema
 from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
 from DocsToKG.Orchestrator.ledger.postgres.enqueue import enqueue
@@ -43,11 +47,13 @@ from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import ClockTime, DatabaseTime
 from DocsToKG.Orchestrator.ledger.postgres.reads import Reader, condition
 from DocsToKG.Orchestrator.ledger.postgres.settling import ending, failing, plain, progressing, releasing
+from DocsToKG.Orchestrator.ledger.postgres.transacting import only
 from DocsToKG.Orchestrator.ledger.postgres.waiting import Waiting
-from DocsToKG.Orchestrator.ledger.postgres.writer import GroupWriter, only
+from DocsToKG.Orchestrator.ledger.postgres.writer import GroupWriter
 from DocsToKG.Orchestrator.signal.base import Signal
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 
+T = TypeVar("T")
 _ENQUEUE_CHUNK = 2000
 _PAGE_CAP = 10_000
 
@@ -84,7 +90,10 @@ class PostgresLedger:
         sql = queries(self._database)
         self._reader = Reader(self._database, sql)
         self._time.now_ms(self._reader.time_mark(), now_ms)
-        self._waiting = Waiting(reader=self._reader, ledger_time=self._time, signal=self._signal, poll_s=poll_s)
+        governor = Governor()
+        self._waiting = Waiting(
+            reader=self._reader, ledger_time=self._time, signal=self._signal, poll_s=poll_s, held=governor
+        )
         self._writer = GroupWriter(
             self._database,
             sql=sql,
@@ -92,6 +101,7 @@ class PostgresLedger:
             signal=self._signal,
             linger_s=linger_s,
             retain_history_days=retain_history_days,
+            governor=governor,
         )
         # A finalizer must not keep the ledger itself alive, so it is given the parts.
         self._close = weakref.finalize(self, _close_parts, self._writer, self._database, self._signal)
@@ -130,14 +140,28 @@ class PostgresLedger:
         return [answers[place] for place in range(len(checked))]
 
     def lease(
-        self, worker_id: str, limit: int, ttl_s: float, *, job_type: str | None = None, begun: bool = False
+        self,
+        worker_id: str,
+        limit: int,
+        ttl_s: float,
+        *,
+        job_type: str | None = None,
+        begun: bool = False,
+        tenants: Collection[str] | None = None,
     ) -> list[LeasedJob]:
         """Take up to `limit` jobs that are due, by priority, host and age, for `ttl_s`; nothing while paused.
 
         A lease that ran out counts an attempt, except where a worker takes back a job it had not begun. `begun`
-        says that work starts with the lease; otherwise the first progress does.
+        says that work starts with the lease; otherwise the first progress does. `tenants` narrows it to theirs.
         """
-        request = LeaseRequest(checks.worker_name(worker_id), limit, checks.lease_ms(ttl_s), job_type, begun)
+        request = LeaseRequest(
+            checks.worker_name(worker_id),
+            limit,
+            checks.lease_ms(ttl_s),
+            job_type,
+            begun,
+            tenants=None if tenants is None else frozenset(tenants),
+        )
         return self._writer.lease(request) if limit > 0 else []
 
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]:
@@ -288,6 +312,7 @@ class PostgresLedger:
         return eligibility.why(self._standing(found[0])) if found else eligibility.unknown(job_id)
 
     def _standing(self, job: JobRecord) -> Standing:
+        held = self._held(job) if job.state is JobState.QUEUED else None
         queued = job.state is JobState.QUEUED
         return Standing(
             job_id=job.job_id,
@@ -306,10 +331,25 @@ class PostgresLedger:
             ahead=self._reader.ahead(job) if queued else 0,
             host=job.host_key,
             given_back=self._reader.said_at_release(job.job_id) if queued else None,
+            held_by=None if held is None else held.by,
+            held_words="" if held is None else held.words,
+            held_until=None if held is None or held.until is None else self._time.local_s(held.until),
         )
+
+    def _held(self, job: JobRecord) -> Held | None:
+        lane = Lane(job.tenant, job.job_type, job.source or "")
+        return self.look(lambda tx: governed_rows.held_lane(tx, lane) if control.version_of(tx) else None)
 
     def _local_s(self, ledger_s: float) -> float:
         return self._time.local_s(round(ledger_s * 1000))
+
+    def change(self, make: Callable[[ControlTx], T]) -> T:
+        """Change what governs the queue: `make` is run in one transaction, again where it was not committed."""
+        return self._writer.call(lambda tx: control.make_change(tx, make))
+
+    def look(self, make: Callable[[ControlTx], T]) -> T:
+        """Read what governs the queue, on one snapshot."""
+        return self._reader.look(make, self._time.now_ms())
 
     def history(self, job_id: int) -> list[HistoryRow]:
         return self._reader.history(job_id)

@@ -33,6 +33,11 @@ class DatabaseTime:
             self._mark_ms, self._mark_at = now, monotonic
             return now
 
+    def reckoning(self) -> tuple[int, int, int | None]:
+        """What the database needs to tell the time by itself: our mark, how far we are from it, a time of our own."""
+        with self._lock:
+            return self._mark_ms, self._mark_ms + int((self._clock.monotonic() - self._mark_at) * 1000), None
+
     def local_s(self, moment_ms: int) -> float:
         """A moment of ledger time as this process's own clock will show it."""
         return self._clock.now() + (moment_ms - self.now_ms()) / 1000
@@ -49,3 +54,6 @@ class ClockTime(DatabaseTime):
             if now > onward:
                 self._mark_ms, self._mark_at = now, monotonic
             return now
+
+    def reckoning(self) -> tuple[int, int, int | None]:
+        return 0, 0, self.now_ms()

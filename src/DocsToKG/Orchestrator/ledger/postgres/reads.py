@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.domain.eligibility import AHEAD_CAP, Need
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -11,8 +11,11 @@ from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
 from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobFilter, JobRecord
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
+from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.ledger.postgres import governed_sql
 from DocsToKG.Orchestrator.ledger.postgres.database import Database
 
+T = TypeVar("T")
 _PAGE = 1000
 _STATE_COLUMN = 11
 _AT_COLUMN = 5
@@ -30,6 +33,10 @@ class Reader:
 
     def fetch(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         return self._database.fetch(self._database.sql(statement), values)
+
+    def look(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
+        """Run `make` on one snapshot."""
+        return self._database.use(lambda connection: governed_sql.look(connection, self._sql["place"], now_ms, make))
 
     def jobs(self, condition: str, **values: Any) -> list[JobRecord]:
         """Job rows by a condition of this package's own making; the values are bound, never written in."""
@@ -138,7 +145,15 @@ class Reader:
 
         The ends are read first; what was written since then lies behind them and is left for the next time.
         """
-        heads, ends = self._ends("history_heads"), self._ends("history_anchors")
+        while True:
+            anchors = self._ends("history_anchors")
+            if self._is_whole(self._ends("history_heads"), anchors):
+                return True
+            if anchors == self._ends("history_anchors"):
+                return False  # else a month was removed meanwhile
+
+    def _is_whole(self, heads: dict[_Chain, _End], anchors: Mapping[_Chain, _End]) -> bool:
+        ends = dict(anchors)
         for row in self._all_history():
             entry, prev_hash, digest = _entry(row), bytes(row[15]), bytes(row[16])
             chain = entry[:2]
@@ -151,9 +166,14 @@ class Reader:
             known_link, before = ends.get(chain, (0, NO_HASH))
             if entry[2] > heads[chain][0]:
                 continue
-            if entry[2] != known_link + 1 or prev_hash != before or digest != link_hash(entry, before):
+            if chain in anchors and entry[2] <= anchors[chain][0]:
+                before = prev_hash  # left over from before a part that was removed
+            elif entry[2] != known_link + 1 or prev_hash != before:
                 return False
-            ends[chain] = (entry[2], digest)
+            else:
+                ends[chain] = (entry[2], digest)
+            if digest != link_hash(entry, before):
+                return False
         return all(ends.get(chain, (0, NO_HASH)) == head for chain, head in heads.items() if head[0])
 
     def _ends(self, table: str) -> dict[_Chain, _End]:

@@ -1,26 +1,42 @@
 """Bring the schema of a ledger's database up to date, while workers of the version before go on.
 
 Knows the numbered migrations. Promises: of many that start at once one migrates and the others wait for it; a statement
-that cannot have its lock soon gives way and is tried again; a newer schema is left untouched.
+that cannot have its lock soon gives way and is tried again; a schema that is newer than the program is used where its
+last migration says that it may be, and left untouched otherwise.
+
+A script says in its first lines `-- oldest program: 1` for the oldest program that may go on beside it, told by the
+number of migrations it knows (without this line, only those that know the script itself), and `-- apart` when its
+statements cannot be in a transaction, as CREATE INDEX CONCURRENTLY; each of them must bear being run again.
 """
 
 from __future__ import annotations
 
+import random
 import re
 import time
 from importlib.resources import files
+from typing import NamedTuple
 
 import psycopg
 
 from DocsToKG.Orchestrator.errors import LedgerTooNew, LedgerUnusable
+from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.postgres import upkeep
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database, is_again, is_gone, run
 
 _OLDEST = 140000
 _LOCK = 0x446B4C31
-_LOCK_TIMEOUT_MS = 2000
+_LOCK_TIMEOUT_MS = 500  # whoever waits for a lock on a table stops everyone who comes after
 # A `$$` body may hold semicolons; outside of one, a semicolon at the end of a line ends the statement.
 _STATEMENT = re.compile(r"(?:[^$;]|\$(?!\$)|\$\$.*?\$\$)+;", re.DOTALL)
+_OLDEST_PROGRAM = re.compile(r"^-- oldest program: (\d+)$", re.MULTILINE)
+
+
+class Standing(NamedTuple):
+    """The number of a schema (0 where there is none), and the oldest program that may use it."""
+
+    version: int
+    oldest_program: int
 
 
 def prepare(database: Database) -> int:
@@ -29,57 +45,127 @@ def prepare(database: Database) -> int:
     while True:
         try:
             with database.connect() as connection:
-                return _prepare(connection, database)
+                return _prepare(connection, database, deadline)
         except psycopg.Error as error:
             if not (is_gone(error) or is_again(error)) or time.monotonic() >= deadline:
                 raise database.translated(error) from error
-        time.sleep(0.1)
+        time.sleep(random.uniform(0.05, 0.2))
 
 
-def _prepare(connection: Connection, database: Database) -> int:
+def _prepare(connection: Connection, database: Database, deadline: float) -> int:
     if connection.info.server_version < _OLDEST:
         raise LedgerUnusable(f"{database.name} is too old for the ledger; PostgreSQL 14 or newer is needed")
     [(now,)] = run(connection, "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
-    if version(connection, database) < len(migrations()):
-        _migrate(connection, database, int(now))
+    scripts = migrations()
+    have = version(connection, database)
+    is_new = have == 0
+    while have < len(scripts):
+        try:
+            done = _migrate(connection, database, scripts, int(now), is_new)
+        except psycopg.errors.InsufficientPrivilege as error:
+            raise LedgerUnusable(
+                f"{database.name} has schema {have}, this program needs {len(scripts)}, and this user may not change "
+                "it; run `contentdownload queue stats` once as the owner of the schema"
+            ) from error
+        if not done and time.monotonic() >= deadline:
+            raise LedgerUnusable(
+                f"{database.name} has schema {have} and is being migrated to {len(scripts)} by another process; "
+                "try again when it is through"
+            )
+        if not done:
+            time.sleep(random.uniform(0.02, 0.1))
+        have = version(connection, database)
     return int(now)
 
 
-def _migrate(connection: Connection, database: Database, now_ms: int) -> None:
-    """All missing steps in one transaction; the lock goes with it, so that a pooler may stand between."""
+def _migrate(connection: Connection, database: Database, scripts: list[str], now_ms: int, is_new: bool) -> bool:
+    """The next step, in one transaction; False while another does it. The lock goes with the transaction, and is not
+    waited for, so that a pooler with few sessions may stand between."""
     with connection.transaction():
-        run(connection, "SELECT pg_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, database.schema))
+        held = "SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))"
+        if run(connection, held, (_LOCK, database.schema)) != [(True,)]:
+            return False
         run(connection, "SELECT set_config('lock_timeout', %s, true)", (str(_LOCK_TIMEOUT_MS),))
         run(connection, f"CREATE SCHEMA IF NOT EXISTS {database.schema}")
         run(connection, f"CREATE TABLE IF NOT EXISTS {database.schema}.schema_version (version integer NOT NULL)")
-        have = version(connection, database)
-        for number, script in enumerate(migrations()[have:], start=have + 1):
+        number = version(connection, database) + 1
+        if number > len(scripts):
+            return True
+        script = scripts[number - 1]
+        if _is_apart(script) and not is_new:
+            _run_apart(database, script)
+        else:
             for statement in statements(script):
-                run(connection, database.sql(statement))
-            run(connection, f"INSERT INTO {database.schema}.schema_version VALUES (%s)", (number,))
+                run(connection, database.sql(statement.replace(" CONCURRENTLY", "")))
+        _note(connection, database, number, script)
         upkeep.make_months(connection, database, now_ms)
+    return True
+
+
+def _run_apart(database: Database, script: str) -> None:
+    """On a connection beside the one that holds the lock. An index that was not finished before is made anew."""
+    with database.connect() as connection:
+        halves = run(
+            connection,
+            "SELECT c.oid::regclass::text FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
+            " WHERE NOT i.indisvalid AND c.relnamespace = to_regnamespace(%s)",
+            (database.schema,),
+        )
+        for (name,) in halves:
+            run(connection, f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        for statement in statements(script):
+            run(connection, database.sql(statement))
+
+
+def _note(connection: Connection, database: Database, number: int, script: str) -> None:
+    if number == 1:  # there the column is not made yet
+        run(connection, f"INSERT INTO {database.schema}.schema_version (version) VALUES (1)")
+        return
+    values = (number, oldest_program(number, script))
+    run(connection, f"INSERT INTO {database.schema}.schema_version (version, oldest_program) VALUES (%s, %s)", values)
 
 
 def version(connection: Connection, database: Database) -> int:
-    """The schema's number; 0 where there is none yet."""
-    name = f"{database.schema}.schema_version"
-    if run(connection, "SELECT to_regclass(%s)", (name,)) == [(None,)]:
-        if run(connection, "SELECT to_regclass(%s)", (f"{database.schema}.jobs",)) != [(None,)]:
-            raise LedgerUnusable(f"{database.name} has tables in {database.schema} that are no ledger; name another")
-        return 0
-    [(number,)] = run(connection, f"SELECT coalesce(max(version), 0) FROM {name}")
-    if number > len(migrations()):
+    """The schema's number; 0 where there is none yet. Raises where this program is too old for it."""
+    found, known = standing(connection, database), len(migrations())
+    if found.version > known and found.oldest_program > known:
         raise LedgerTooNew(
-            f"{database.name} has schema {number}, this program knows {len(migrations())}; "
-            "use the newer version of the program"
+            f"{database.name} has schema {found.version}, which needs a program that knows schema "
+            f"{found.oldest_program}; this one knows {known}: install the version of the program that the other "
+            "workers run, or give this one a queue of its own"
         )
-    return int(number)
+    return found.version
+
+
+def standing(connection: Connection, database: Database) -> Standing:
+    """What the schema says of itself."""
+    name = f"{database.schema}.schema_version"
+    # In this order, since another process may make both at this moment, in one transaction.
+    has_jobs = run(connection, "SELECT to_regclass(%s)", (f"{database.schema}.jobs",)) != [(None,)]
+    if run(connection, "SELECT to_regclass(%s)", (name,)) == [(None,)]:
+        if has_jobs:
+            raise LedgerUnusable(f"{database.name} has tables in {database.schema} that are no ledger; name another")
+        return Standing(0, 0)
+    # The first schema had no column for the program.
+    oldest = "coalesce((to_jsonb(v) ->> 'oldest_program')::integer, 1)"
+    rows = run(connection, f"SELECT coalesce(max(v.version), 0), coalesce(max({oldest}), 0) FROM {name} AS v")
+    return Standing(*rows[0])
 
 
 def migrations() -> list[str]:
     """The scripts in order; the file named 0001 leads to version 1."""
     folder = files(__package__) / "sql" / "migrations"
-    return [entry.read_text("utf-8") for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)]
+    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+    return [control.script(entry.read_text("utf-8"), schema="orchestrator.") for entry in entries]
+
+
+def oldest_program(number: int, script: str) -> int:
+    said = _OLDEST_PROGRAM.search(script)
+    return number if said is None else int(said[1])
+
+
+def _is_apart(script: str) -> bool:
+    return re.search(r"^-- apart$", script, re.MULTILINE) is not None
 
 
 def statements(script: str) -> list[str]:

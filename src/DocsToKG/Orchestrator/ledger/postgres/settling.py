@@ -7,7 +7,7 @@ answer in its place and spoils none of the others.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -114,6 +114,11 @@ def _finish(tx: Transaction, ends: Sequence[End]) -> list[Answer]:
                 (end.job_id, row[1], row[2], "in_progress", end.state, end.fence, row[3], end.lease_id, end.last_error)
             )
     tx.moved_all("finished", moves)
+    return answers_to_ends(tx, ends, owned)
+
+
+def answers_to_ends(tx: Transaction, ends: Sequence[End], owned: Container[int]) -> list[Answer]:
+    """What to say to those whose lease was owned still, and to the others."""
     late = _ends_of(tx, [end for end in ends if end.job_id not in owned])
     return ["applied" if end.job_id in owned else _already(end, late, {end.state}) for end in ends]
 

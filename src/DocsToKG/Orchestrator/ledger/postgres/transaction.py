@@ -16,7 +16,9 @@ import orjson
 
 from DocsToKG.Orchestrator.domain.states import TERMINAL
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
+from DocsToKG.Orchestrator.ledger.postgres import governed_sql
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
+from DocsToKG.Orchestrator.ledger.transaction import judged
 
 _ENDS = frozenset(state.value for state in TERMINAL)
 
@@ -42,15 +44,27 @@ class Transaction:
     """Lives from BEGIN to COMMIT.
 
     `lanes` gathers the job types that may have work afterwards, and `turned` the jobs that ended or came back.
+    `control_version` is the number of the rules, 0 where there are none; only with rules are ends gathered as
+    `verdicts`.
     """
 
-    def __init__(self, connection: Connection, sql: Mapping[str, str], now_ms: int, heads: dict[str, Head]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        sql: Mapping[str, str],
+        now_ms: int,
+        heads: dict[str, Head],
+        control_version: int = 0,
+    ) -> None:
         self.now_ms = now_ms
+        self.control_version = control_version
+        self.verdicts: list[tuple[str, str, int, bool | None]] = []
         self.lanes: set[str] = set()
         self.turned: list[int] = []
         self.heads = heads
         self._connection = connection
         self._sql = sql
+        self._placed = False
         self._rows: list[tuple[Any, ...]] = []
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
@@ -66,12 +80,21 @@ class Transaction:
         """Run a named query with a condition of this package's own making; its values are bound."""
         return run(self._connection, self._sql[query].replace("{wanted}", wanted), values)
 
+    def copy(self, query: str, types: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+        """Write many rows by a named COPY in the binary format."""
+        with self._connection.cursor() as cursor, cursor.copy(self._sql[query]) as copy:
+            copy.set_types(types)
+            for row in rows:
+                copy.write_row(row)
+
     def moved(self, event: str, move: Move, *, ticket: str | None = None) -> None:
         """A job changed its state: count it and write it down."""
         self.moved_all(event, [move], ticket=ticket)
 
-    def moved_all(self, event: str, moves: Iterable[Move], *, ticket: str | None = None) -> None:
+    def moved_all(self, event: str, moves: Sequence[Move], *, ticket: str | None = None) -> None:
         """Many jobs did the same. Every change of every job passes here, so this loop is kept lean."""
+        if self.control_version:
+            self.verdicts += judged(event, moves)
         counts, rows = self._counts, self._rows
         for job_id, tenant, job_type, before, after, fence, attempts, actor, reason in moves:
             if before is not None:
@@ -91,15 +114,30 @@ class Transaction:
             rows.append((*entry, head.hash.hex(), digest.hex()))
             head.hash, head.moved = digest, True
 
+    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        """The rows of a portable statement of the control plane, whose tables have no schema in their names."""
+        if not self._placed:
+            self.rows("place")
+            self._placed = True
+        return governed_sql.ask(self._connection, statement, values)
+
     def note(
-        self, tenant: str, *, event: str, actor: str, reason: str | None = None, detail: Mapping[str, Any] | None = None
+        self,
+        tenant: str,
+        *,
+        event: str,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+        job_id: int | None = None,
     ) -> None:
-        """Add a link that speaks of no single job."""
+        """Add a link that tells of no change of state."""
         text = None if detail is None else json.dumps(detail, sort_keys=True)
         head = self.heads.get(tenant) or self._head(tenant)
         head.link += 1
         entry: Entry = (
-            tenant, head.shard, head.link, None, head.at, event, None, None, None, None, actor, reason, None, text,
+            tenant, head.shard, head.link, job_id, head.at, event, None, None, None, None, actor, reason, ticket, text,
         )  # fmt: skip
         digest = link_hash(entry, head.hash)
         self._rows.append((*entry, head.hash.hex(), digest.hex()))

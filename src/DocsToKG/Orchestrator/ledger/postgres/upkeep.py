@@ -15,6 +15,7 @@ _FOLD = 20_000
 _LOCK = 0x446B4C33
 _DAY_MS = 24 * 3600 * 1000
 _NAME = "job_history_%Y_%m"
+_REST = "job_history_rest"
 
 
 def keep_up(
@@ -37,7 +38,7 @@ def make_months(connection: Connection, database: Database, now_ms: int) -> None
     have = {name for name, _ in months(connection, database)}
     for start, end in (_month(now_ms), _month(_month(now_ms)[1])):
         name = datetime.fromtimestamp(start / 1000, UTC).strftime(_NAME)
-        rest = f"SELECT 1 FROM {database.schema}.job_history_rest WHERE at >= {start} AND at < {end} LIMIT 1"
+        rest = f"SELECT 1 FROM {database.schema}.{_REST} WHERE at >= {start} AND at < {end} LIMIT 1"
         # Rows that came before their month was made stay in the rest: to move them would be to change the history.
         if name not in have and not run(connection, rest):
             table = f"{database.schema}.{name}"
@@ -57,12 +58,15 @@ def months(connection: Connection, database: Database) -> list[tuple[str, int]]:
         " WHERE i.inhparent = to_regclass(%s) ORDER BY c.relname",
         (f"{database.schema}.job_history",),
     )
-    return [(name, _end(name)) for (name,) in rows if name != "job_history_rest"]
+    return [(name, _end(name)) for (name,) in rows if name != _REST]
 
 
 def remove_months(connection: Connection, database: Database, before_ms: int, now_ms: int) -> int:
-    """Remove the months that ended before a moment; how many there were."""
+    """Remove the months that ended before a moment; how many there were. So goes the rest, once all of it is as old."""
     old = [name for name, end in months(connection, database) if end <= before_ms]
+    newest = run(connection, f"SELECT max(at) FROM {database.schema}.{_REST}")
+    if newest != [(None,)] and newest[0][0] < before_ms:
+        old.append(_REST)
     for name in old:
         run(
             connection,
@@ -72,6 +76,8 @@ def remove_months(connection: Connection, database: Database, before_ms: int, no
             (now_ms,),
         )
         run(connection, f"DROP TABLE {database.schema}.{name}")
+    if _REST in old:
+        run(connection, f"CREATE TABLE {database.schema}.{_REST} PARTITION OF {database.schema}.job_history DEFAULT")
     return len(old)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from DocsToKG.Orchestrator.ledger.governed import Governor
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.postgres.reads import Reader
 from DocsToKG.Orchestrator.signal.base import Signal
@@ -19,11 +20,14 @@ _GLANCE_S = 0.25  # `unless` is looked at as often
 class Waiting:
     """Who waits, and for what moment. Safe to share between threads."""
 
-    def __init__(self, *, reader: Reader, ledger_time: DatabaseTime, signal: Signal, poll_s: float) -> None:
+    def __init__(
+        self, *, reader: Reader, ledger_time: DatabaseTime, signal: Signal, poll_s: float, held: Governor | None = None
+    ) -> None:
         self._reader = reader
         self._time = ledger_time
         self._signal = signal
         self._poll_s = poll_s
+        self._governor = held or Governor()
 
     def for_work(self, timeout_s: float, unless: Callable[[], bool]) -> bool:
         """True once a lease may find something; False when time is over, or `unless` is found true."""
@@ -56,4 +60,6 @@ class Waiting:
         self._time.now_ms(0, now)
         if paused:
             return float("inf")
-        return 0.0 if due else min((at for at in (waiting, lease_until) if at is not None), default=float("inf"))
+        # What is due may be held back by rules: the last lease has found out until when, or when to look again.
+        held = self._governor.held_until if due else None
+        return min((at for at in (held, waiting, lease_until) if at is not None), default=float("inf"))

@@ -1,0 +1,75 @@
+"""The catalog of a record that several machines share: the same questions, put to a server."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import psycopg
+
+from DocsToKG.ContentDownload.catalog.asking import Db
+from DocsToKG.ContentDownload.catalog.shared.dialect import translated
+from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+from DocsToKG.ContentDownload.catalog.shared.reading import Reading, ask_freely, why_refused
+from DocsToKG.ContentDownload.catalog.shared.schema import check
+from DocsToKG.ContentDownload.catalog.store import ROW_CAP, Catalog, QueryResult
+from DocsToKG.ContentDownload.catalog.summary import Figures, figures
+from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.core.turns import giving_way
+
+
+class SharedCatalog(Catalog):
+    """Reads one shared record. Threads may share it, and ask at once."""
+
+    def __init__(self, shared: SharedRecord, *, owns: bool = True) -> None:
+        super().__init__(shared.name)
+        self._shared = shared
+        self._owns = owns
+        self._checked = False
+
+    def close(self) -> None:
+        if self._owns:
+            self._shared.close()
+
+    def figures(self, run_id: str | None = None, *, since: str | None = None) -> Figures:
+        with self._reading() as db:
+            return figures(db, run_id, since=since)
+
+    def query(self, sql: str, *, max_rows: int = 1_000, max_seconds: float = 10.0) -> QueryResult:
+        cap = min(max_rows, ROW_CAP)
+        self._check()
+        with contextlib.closing(self._shared.connected()) as connection:
+            try:
+                columns, rows = ask_freely(connection, self._shared.schema, sql, rows=cap + 1, seconds=max_seconds)
+            except psycopg.Error as error:
+                raise RecordError(why_refused(error, max_seconds)) from error
+        return QueryResult(columns, rows[:cap], len(rows) > cap)
+
+    def _ask(self, sql: str, parameters: Sequence[Any] | Mapping[str, Any] = ()) -> list[dict[str, Any]]:
+        self._check()
+        statement = f"SELECT row_to_json(answer) FROM ({translated(sql, self._shared.schema)}) answer"
+        values: Any = parameters if isinstance(parameters, Mapping) else tuple(parameters)
+        with giving_way():
+            return [row for (row,) in self._shared.fetch(statement, values)]
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Db]:
+        with contextlib.closing(self._open()) as db, self._trouble():
+            yield db
+
+    def _open(self) -> Db:
+        self._check()
+        with self._trouble():
+            return Reading(self._shared)
+
+    def _check(self) -> None:
+        if not self._checked:
+            with contextlib.closing(self._shared.connected()) as connection, self._trouble():
+                check(connection, self._shared)
+            self._checked = True
+
+    @contextlib.contextmanager
+    def _trouble(self) -> Iterator[None]:
+        with self._shared.trouble():
+            yield

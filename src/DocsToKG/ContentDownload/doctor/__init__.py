@@ -1,0 +1,1 @@
+"""Whether everything that the settings name can be used: servers, folders, secrets, this machine."""

@@ -1,0 +1,188 @@
+"""The settings themselves: manners on the web, secrets, and whether several machines fit together.
+
+Knows only what was configured and where each value came from; asks nobody. Promises to name a secret, never to show it.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pydantic import BaseModel, SecretStr
+
+from DocsToKG.ContentDownload.config.environment import KNOWN_VARIABLES, NEW_PREFIX, variable_name
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.config.rules import contact_of, user_agent
+from DocsToKG.ContentDownload.doctor.base import Finding, ok, warning
+from DocsToKG.ContentDownload.doctor.remote import is_here
+from DocsToKG.Orchestrator.ledger.disk import network_disk
+
+_SHORTEST = 3  # characters; less would be found in every word
+_BEATS = 3
+_AWS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "PGPASSWORD")
+_ROLES = ("AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI")
+
+
+def secrets_in(cfg: ContentDownloadConfig) -> dict[str, str]:
+    """Every secret that is set, by its key."""
+    return dict(_secrets(cfg, ""))
+
+
+def known_secrets(cfg: ContentDownloadConfig, environ: Mapping[str, str]) -> list[str]:
+    """Every word that must never be shown, the longest first: whole values, and the passwords of addresses."""
+    words = set(secrets_in(cfg).values()) | {environ[name] for name in _AWS if environ.get(name)}
+    passwords = {word for value in words for word in _passwords(value)}
+    return sorted((word for word in words | passwords if len(word) >= _SHORTEST), key=len, reverse=True)
+
+
+@dataclass(slots=True)
+class MannersCheck:
+    """Who asks, and how politely."""
+
+    cfg: ContentDownloadConfig
+    name: str = "manners"
+    needed: bool = False
+
+    def look(self) -> Iterator[Finding]:
+        contact = contact_of(self.cfg)
+        if contact is None:
+            advice = "content config set contact you@your-university.edu"
+            yield warning("contact", "none: services are not told who asks, and some refuse", advice)
+        else:
+            yield ok("contact", f"{contact}, as {user_agent(self.cfg)}")
+        if self.cfg.robots.enabled:
+            yield ok("robots.txt", "obeyed")
+        else:
+            yield warning("robots.txt", "not read", "set robots.enabled: true for anything but a sandbox")
+        yield from self._pace()
+
+    def _pace(self) -> Iterator[Finding]:
+        limits = self.cfg.limits
+        if limits.rate_factor > 1:
+            seen = f"every rate is multiplied by {limits.rate_factor:g}"
+            yield warning("rates", seen, "set limits.rate_factor: 1 for anything but a sandbox of your own")
+        if not limits.shared and self.cfg.rate_limit.backend == "local":
+            seen = "processes of this machine do not share them"
+            yield warning("rates", seen, "set limits.shared: true")
+        if self.cfg.http.connect_to:
+            seen = f"requests for {', '.join(sorted(self.cfg.http.connect_to)[:3])} go to a sandbox"
+            yield warning("way out", seen, "remove http.connect_to to reach the web")
+
+
+@dataclass(slots=True)
+class SecretsCheck:
+    """Whether secrets are there, and in a safe place. `origins` tells where each setting came from."""
+
+    cfg: ContentDownloadConfig
+    origins: Mapping[str, str]
+    environ: Mapping[str, str]
+    name: str = "secrets"
+    needed: bool = False
+
+    def look(self) -> Iterator[Finding]:
+        found = secrets_in(self.cfg)
+        yield ok("set", ", ".join(found) or "none")
+        for key, value in found.items():
+            yield from self._kept(key, value)
+            yield from self._password(key, value)
+        if "s3" in (self.cfg.storage.backend, self.cfg.hishel.backend):
+            yield self._bucket_keys()
+
+    def _kept(self, key: str, value: str) -> Iterator[Finding]:
+        """A file that others may read is no place for a password."""
+        origin = self.origins.get(key)
+        if origin is None or ("://" in value and not any(_passwords(value))):
+            return
+        path = Path(origin).expanduser()
+        try:
+            mode = path.stat().st_mode if path.is_file() else 0
+        except OSError:
+            return
+        if mode & (stat.S_IRGRP | stat.S_IROTH):
+            names = [name for name, where in KNOWN_VARIABLES.items() if ".".join(where) == key and name.isupper()]
+            variable = names[0] if names else variable_name(tuple(key.split(".")), NEW_PREFIX)
+            yield warning(
+                "place", f"{key} stands in {path}, which others may read", f"set {variable} instead, or chmod 600"
+            )
+
+    def _password(self, key: str, value: str) -> Iterator[Finding]:
+        for address in value.split(",") if key.endswith(("redis_url", "signal_url")) else ():
+            parts = urlsplit(address.strip())
+            if not is_here(parts.hostname) and not (parts.password or parts.username):
+                yield warning(
+                    "password", f"{key} has none for {parts.hostname}", "set one on the server and in the address"
+                )
+
+    def _bucket_keys(self) -> Finding:
+        if self.environ.get("AWS_ACCESS_KEY_ID") and self.environ.get("AWS_SECRET_ACCESS_KEY"):
+            return ok("bucket", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY are set")
+        if role := next((name for name in _ROLES if self.environ.get(name)), None):
+            return ok("bucket", f"a role, by {role}")
+        advice = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or give the machine a role"
+        return warning("bucket", "no keys in the environment; only the machine's own role can help", advice)
+
+
+@dataclass(slots=True)
+class TogetherCheck:
+    """Whether machines that share a queue share the rest: what each keeps for itself is told."""
+
+    cfg: ContentDownloadConfig
+    name: str = "together"
+    needed: bool = False
+
+    def look(self) -> Iterator[Finding]:
+        knobs = self.cfg.orchestrator
+        if knobs.lease_ttl_seconds < _BEATS * knobs.heartbeat_seconds:
+            seen = f"a lease of {knobs.lease_ttl_seconds} s outlives fewer than {_BEATS} heartbeats"
+            yield warning(
+                "leases", seen, "raise orchestrator.lease_ttl_seconds, so that one lost heartbeat frees nothing"
+            )
+        else:
+            yield ok("leases", f"{knobs.lease_ttl_seconds} s, renewed every {knobs.heartbeat_seconds} s")
+        yield ok("drain", f"{knobs.drain_seconds:g} s; a supervisor must wait longer before it kills")
+        if self.cfg.queue.url is None:
+            return
+        yield from self._shared()
+
+    def _shared(self) -> Iterator[Finding]:
+        cfg = self.cfg
+        if cfg.rate_limit.backend == "local":
+            seen = "each machine keeps the limits of hosts for itself: N machines ask N times as often"
+            yield warning("limits", seen, "set rate_limit.backend: redis and rate_limit.redis_url")
+        if cfg.storage.backend == "fs" and network_disk(Path(cfg.storage.root_dir)) is None:
+            seen = "files stay on the machine that fetched them"
+            yield warning("files", seen, "set storage.root_dir: s3://bucket/prefix, or a disk that all machines mount")
+        if cfg.catalog.backend == "sqlite":
+            seen = "each machine keeps a record of its own works"
+            yield warning("record", seen, "set catalog.backend: postgres and catalog.connection_string")
+
+
+def _secrets(value: Any, at: str) -> Iterator[tuple[str, str]]:
+    if isinstance(value, SecretStr):
+        yield at, value.get_secret_value()
+    elif isinstance(value, BaseModel):
+        for name in type(value).model_fields:
+            yield from _secrets(getattr(value, name), f"{at}.{name}" if at else name)
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _secrets(item, f"{at}.{key}")
+
+
+def _passwords(value: str) -> Iterator[str]:
+    """What is secret in an address, as written and as meant."""
+    for address in value.split(","):
+        try:
+            password = urlsplit(address.strip()).password
+        except ValueError:
+            continue
+        if password:
+            yield password
+            yield unquote(password)
+    # The other spelling of a PostgreSQL address: host=... password=...
+    for word in value.split():
+        if word.startswith("password="):
+            yield word.removeprefix("password=").strip("'")

@@ -1,0 +1,73 @@
+"""The queue in a file: on a disk of this machine, of this version, and writable; nothing is made or migrated."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from DocsToKG.ContentDownload.doctor.base import Finding, failed, ok, warning
+from DocsToKG.Orchestrator.ledger.disk import network_disk
+from DocsToKG.Orchestrator.ledger.schema import APPLICATION_ID, migrations
+
+_OLDEST = (3, 35)
+_BUSY_S = 3.0
+
+
+@dataclass(slots=True)
+class SqliteCheck:
+    """The ledger file at `path`."""
+
+    name: str
+    path: Path
+    wal: bool
+    needed: bool = True
+
+    def look(self) -> Iterator[Finding]:
+        if not self.path.exists():
+            yield ok("file", f"none yet; the first command makes {self.path}")
+            yield from self._place()
+            return
+        step = "file"
+        try:
+            with closing(self._open()) as connection:
+                yield self._file(connection)
+                step = "permissions"
+                # The lock of a writer, without a change.
+                connection.execute("BEGIN IMMEDIATE")
+                connection.execute("ROLLBACK")
+                yield ok("permissions", "the lock of a writer was had and given back")
+        except sqlite3.Error as error:
+            yield failed(step, f"{self.path}: {error}", "see who owns the file and its folder, and who holds it locked")
+        yield from self._place()
+
+    def _open(self) -> sqlite3.Connection:
+        # Only one that is there: looking must not make a ledger.
+        address = f"{self.path.absolute().as_uri()}?mode=rw"
+        return sqlite3.connect(address, uri=True, timeout=_BUSY_S, isolation_level=None)
+
+    def _file(self, connection: sqlite3.Connection) -> Finding:
+        [(have,)] = connection.execute("PRAGMA user_version").fetchall()
+        [(owner,)] = connection.execute("PRAGMA application_id").fetchall()
+        known = len(migrations())
+        if owner != APPLICATION_ID:
+            return failed("file", f"{self.path} is a database, but not a queue", "name another file in queue.path")
+        if have > known:
+            advice = "use the newer version of the program that wrote it"
+            return failed("file", f"{self.path} has schema {have}, this version knows {known}", advice)
+        if have < known:
+            advice = "the first command of this version migrates it"
+            return warning("file", f"{self.path} has schema {have}, and this version brings {known}", advice)
+        return ok("file", f"{self.path}, schema {have}")
+
+    def _place(self) -> Iterator[Finding]:
+        if sqlite3.sqlite_version_info < _OLDEST:
+            yield failed("library", f"SQLite {sqlite3.sqlite_version} is too old", "use SQLite 3.35 or newer")
+        else:
+            yield ok("library", f"SQLite {sqlite3.sqlite_version}")
+        kind = network_disk(self.path)
+        if kind is not None and self.wal:
+            advice = "put queue.path on a disk of this machine, or use queue.backend: postgres for many machines"
+            yield failed("disk", f"a network disk ({kind}), where two machines would spoil the file", advice)

@@ -1,0 +1,59 @@
+"""A number per key that every process of the machine sees at once: whoever finds it as it was need not read the record.
+
+A small file in shared memory. Who changes a record counts its number up while it holds the record's own lock, before
+the change can be seen; who has read a record under that lock, and finds the number as it was then, knows the record
+still. Two keys may share a number, which costs a look in vain. Knows no records.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from zlib import crc32
+
+_NUMBERS = 4096
+_NUMBER = struct.Struct("=Q")
+
+
+class Signals:
+    """The numbers in the file `path`, which is made if it is not there. Raises `OSError`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            size = _NUMBERS * _NUMBER.size
+            if os.fstat(file).st_size < size:
+                os.ftruncate(file, size)
+            self._inode = os.fstat(file).st_ino
+            self._numbers = mmap.mmap(file, size)
+        except ValueError as error:
+            raise OSError(str(error)) from None
+        finally:
+            os.close(file)
+
+    def read(self, keys: Iterable[str]) -> tuple[int, ...]:
+        """The numbers of `keys` now."""
+        return tuple(_NUMBER.unpack_from(self._numbers, _place(key))[0] for key in keys)
+
+    def raise_for(self, key: str) -> None:
+        """Everyone is to look at the record of `key` again. One at a time, under the record's lock."""
+        (number,) = _NUMBER.unpack_from(self._numbers, _place(key))
+        _NUMBER.pack_into(self._numbers, _place(key), (number + 1) % 2**64)
+
+    def is_the_file(self) -> bool:
+        """Others who open the same path see the same numbers."""
+        try:
+            return os.stat(self._path).st_ino == self._inode
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        self._numbers.close()
+
+
+def _place(key: str) -> int:
+    return crc32(key.encode()) % _NUMBERS * _NUMBER.size

@@ -1,0 +1,27 @@
+"""Who works here: the name of this machine, and of one process on it.
+
+A node's name is for people, and may be used twice by mistake; the worker id that is made of it is new with every
+process, and it alone owns leases. Promises: two nodes of one name never touch each other's jobs.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.core.ids import new_worker_id
+
+_LONGEST = 63
+_NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+def worker_id_of(cfg: ContentDownloadConfig) -> str:
+    return new_worker_id(node_id(cfg))
+
+
+def node_id(cfg: ContentDownloadConfig) -> str | None:
+    """As configured, else the host's name where machines share a queue. A queue of one machine needs none."""
+    if cfg.queue.node_id is not None or cfg.queue.url is None:
+        return cfg.queue.node_id
+    return _NOT_IN_A_NAME.sub("-", socket.gethostname()).strip("._-")[:_LONGEST] or None

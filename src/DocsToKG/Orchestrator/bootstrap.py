@@ -1,0 +1,172 @@
+"""Puts the service together from its settings, and takes it apart in the opposite order.
+
+The only place that sees all settings. Promises: what cannot be served safely is refused before anything listens.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
+from DocsToKG.Orchestrator.settings import AuthSettings, BadSettings, ServerSettings
+from DocsToKG.Orchestrator.web.tokens import TokenFile
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+_JWKS_BYTES = 1_048_576
+_JWKS_SECONDS = 5.0
+FIRST = "first"
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """The application, its ledger and the tokens made here."""
+
+    app: FastAPI
+    ledger: AnyLedger
+    tokens: TokenFile
+
+
+@contextmanager
+def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Iterator[Service]:
+    refuse_unsafe(settings)
+    from DocsToKG.Orchestrator.web.app import build_app
+    from DocsToKG.Orchestrator.web.feeds import Feeds
+    from DocsToKG.Orchestrator.web.rooms import rooms_of
+    from DocsToKG.Orchestrator.web.upkeep import Upkeep
+
+    with ExitStack() as stack:
+        tokens = TokenFile(settings.tokens_path, clock=clock)
+        admission = _admission(settings, tokens, clock or SystemClock(), stack)
+        ledger = open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, clock=clock)
+        stack.callback(ledger.close)
+        rooms, streams = rooms_of(ledger), settings.streams
+        feeds = Feeds(
+            rooms.feed,
+            ledger,
+            buffer_events=streams.buffer_events,
+            heartbeat_s=streams.heartbeat_seconds,
+            poll_s=streams.poll_seconds,
+            max_streams=streams.max_streams,
+        )
+        app = build_app(rooms=rooms, admission=admission, feeds=feeds, body_bytes=settings.limits.body_bytes)
+        rooms.maintenance.start_governing()
+        stack.enter_context(Upkeep(rooms).running())
+        yield Service(app, ledger, tokens)
+
+
+def refuse_unsafe(settings: ServerSettings) -> None:
+    """Beyond this machine tokens must not travel in clear, and must come from somebody who can take them back."""
+    if is_loopback(settings.host):
+        return
+    if not settings.behind_tls_proxy:
+        raise BadSettings(
+            f"{settings.host} can be reached from other machines, and this program speaks no TLS: put a proxy with TLS "
+            "before it and set behind_tls_proxy, or listen on 127.0.0.1"
+        )
+    if not settings.auth.has_keys:
+        raise BadSettings(
+            f"{settings.host} can be reached from other machines: set auth.keys, auth.jwks_file or auth.jwks_url"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def listening_socket(settings: ServerSettings) -> socket.socket:
+    """Bound before anything is printed, so that the address shown is the one that answers."""
+    try:
+        family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(family[4][:2], family=family[0], backlog=2048)
+    except OSError as error:
+        raise BadSettings(f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}") from None
+
+
+def first_token(tokens: TokenFile) -> str | None:
+    """A token for everything, where there is none yet."""
+    from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
+    from DocsToKG.Orchestrator.web.permits import SCOPES
+
+    if tokens.list():
+        return None
+    token, _ = tokens.make(FIRST, scopes=SCOPES, tenant=DEFAULT_TENANT, tenants=("*",))
+    return token
+
+
+def _admission(settings: ServerSettings, tokens: TokenFile, clock: Clock, stack: ExitStack) -> Any:
+    import anyio
+
+    from DocsToKG.Orchestrator.web.admission import Admission
+    from DocsToKG.Orchestrator.web.auth import Authority
+    from DocsToKG.Orchestrator.web.rates import Rates
+
+    auth, limits = settings.auth, settings.limits
+    return Admission(
+        authority=Authority(
+            tokens=tokens,
+            keys=_key_ring(auth, clock, stack),
+            issuer=auth.issuer,
+            audience=auth.audience,
+            leeway_s=auth.leeway_seconds,
+            clock=clock,
+        ),
+        rates=Rates(per_second=limits.requests_per_second, burst=limits.burst, clock=clock),
+        json_depth=limits.json_depth,
+        body_seconds=limits.body_seconds,
+        request_seconds=limits.request_seconds,
+        threads=anyio.CapacityLimiter(limits.threads),
+    )
+
+
+def _key_ring(auth: AuthSettings, clock: Clock, stack: ExitStack) -> Any:
+    from DocsToKG.Orchestrator.web.keys import BadKey, KeyRing, key_from_file, keys_from_set
+
+    try:
+        fixed = [key_from_file(key.file, key.algorithm, key.kid) for key in auth.keys]
+        fixed += keys_from_set(auth.jwks_file) if auth.jwks_file is not None else []
+    except BadKey as error:
+        raise BadSettings(str(error)) from None
+    fetch = None if auth.jwks_url is None else _fetcher(auth.jwks_url, auth.jwks_private_hosts, clock, stack)
+    return KeyRing(fixed, fetch=fetch, fresh_s=auth.jwks_fresh_seconds, clock=clock)
+
+
+def _fetcher(url: str, private_hosts: tuple[str, ...], clock: Clock, stack: ExitStack) -> Callable[[], bytes]:
+    """Gets the published key set through the transport, with its address guard, a size cap and a deadline."""
+    from DocsToKG.transport.client import build_client
+    from DocsToKG.transport.guard import AddressGuard
+    from DocsToKG.transport.http1 import LeanTransport
+    from DocsToKG.transport.names import SystemNames
+
+    wire = LeanTransport(guard=AddressGuard(allow_hosts=private_hosts), names=SystemNames(), clock=clock)
+    client = stack.enter_context(
+        build_client(wire, user_agent="docstokg-orchestrator", timeout_connect_s=_JWKS_SECONDS,
+                     timeout_read_s=_JWKS_SECONDS)
+    )  # fmt: skip
+
+    def fetch() -> bytes:
+        extensions = {"deadline": clock.monotonic() + _JWKS_SECONDS}
+        with client.stream("GET", url, extensions=extensions) as response:
+            if response.status_code != 200:
+                raise LedgerError(f"the key set answers {response.status_code}")
+            content = b""
+            for block in response.iter_bytes():
+                content += block
+                if len(content) > _JWKS_BYTES:
+                    raise LedgerError("the key set is too large")
+            return content
+
+    return fetch

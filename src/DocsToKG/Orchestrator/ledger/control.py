@@ -1,0 +1,179 @@
+"""What governs the queue, kept beside the jobs: one way to read and change it, whatever database holds the ledger.
+
+Knows the portable kind of SQL that both databases speak, and the number by which processes notice that rules have
+changed. Does not know the rules. Promises: a change is one transaction, undone as a whole when it is refused; its audit
+rows are links of the hash-chained history; a ledger on which no rule was ever written has no number and pays nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from importlib.resources import files
+from typing import Any, Protocol, TypeVar
+
+from DocsToKG.Orchestrator.errors import LedgerError
+
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
+VERSION = "control_version"
+EVERY = "*"
+INCLUDE = "-- include: control.sql"
+
+
+class ControlTx(Protocol):
+    """One open transaction. Statements are portable SQL with `:name` values and plain names of tables.
+
+    A SELECT that ends in `/* lock */` locks its rows where writers run beside each other.
+    """
+
+    @property
+    def now_ms(self) -> int:
+        """Ledger time."""
+        ...
+
+    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows: ...
+
+    def note(
+        self,
+        tenant: str,
+        *,
+        event: str,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+        job_id: int | None = None,
+    ) -> None:
+        """An audit row of the history."""
+        ...
+
+    def rules_changed(self) -> None:
+        """Say that leasing has to look at the rules anew, everywhere, from its next lease on."""
+        ...
+
+
+class ControlLedger(Protocol):
+    """The part of a ledger that services of the control plane stand on."""
+
+    def change(self, make: Callable[[ControlTx], T]) -> T:
+        """Run `make` in one durable transaction. It may run again when nothing of it was committed."""
+        ...
+
+    def look(self, make: Callable[[ControlTx], T]) -> T:
+        """Run `make`, which only reads, on one snapshot."""
+        ...
+
+
+class _Noting(Protocol):
+    """An engine's transaction, as far as it is used here."""
+
+    now_ms: int
+    lanes: set[str]
+
+    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows: ...
+
+    def note(
+        self,
+        tenant: str,
+        *,
+        event: str,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+        job_id: int | None = None,
+    ) -> None: ...
+
+
+class OpenControl:
+    """A `ControlTx` whose audit rows wait until it is known that the change stands."""
+
+    def __init__(self, now_ms: int, ask: Callable[[str, Mapping[str, Any] | None], Rows]) -> None:
+        self.now_ms = now_ms
+        self.notes: list[tuple[str, dict[str, Any]]] = []
+        self.moved = False
+        self._ask = ask
+
+    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows:
+        asked = {name: _storable(value) for name, value in (values or {}).items()}
+        return [tuple(map(_plain, row)) for row in self._ask(statement, asked)]
+
+    def note(
+        self,
+        tenant: str,
+        *,
+        event: str,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+        detail: Mapping[str, Any] | None = None,
+        job_id: int | None = None,
+    ) -> None:
+        said = {"event": event, "actor": actor, "reason": reason, "ticket": ticket, "detail": detail, "job_id": job_id}
+        self.notes.append((tenant, said))
+
+    def rules_changed(self) -> None:
+        if not self.moved:
+            bump(self)
+        self.moved = True
+
+
+def bump(tx: ControlTx) -> None:
+    """The next number of the rules. What lanes wait for is forgotten: the next lease finds it out again."""
+    tx.ask(
+        "INSERT INTO settings (name, value, updated_at) VALUES (:name, '1', :now) ON CONFLICT (name) DO UPDATE SET"
+        " value = CAST(CAST(settings.value AS BIGINT) + 1 AS TEXT), updated_at = excluded.updated_at",
+        {"name": VERSION, "now": tx.now_ms},
+    )
+    tx.ask("UPDATE lanes SET blocked_until = NULL, blocked_by = NULL WHERE blocked_by IS NOT NULL")
+
+
+def version_of(tx: ControlTx) -> int:
+    """The number of the rules; 0 where none was ever written."""
+    found = tx.ask("SELECT value FROM settings WHERE name = :name", {"name": VERSION})
+    return int(found[0][0]) if found else 0
+
+
+def make_change(tx: _Noting, make: Callable[[ControlTx], T]) -> T:
+    """Run a change inside an engine's transaction; a refusal undoes it and leaves its neighbours alone."""
+    control = OpenControl(tx.now_ms, tx.ask)
+    tx.ask("SAVEPOINT control")
+    try:
+        answer = make(control)
+    except LedgerError:
+        tx.ask("ROLLBACK TO SAVEPOINT control")
+        raise
+    tx.ask("RELEASE SAVEPOINT control")
+    settle(tx, control)
+    return answer
+
+
+def settle(tx: _Noting, control: OpenControl) -> None:
+    """Write what goes along with a change that stands, and wake those who wait for work."""
+    for tenant, said in control.notes:
+        tx.note(tenant, **said)
+    if control.moved:
+        tx.lanes.add("")
+
+
+def script(text: str, schema: str) -> str:
+    """A migration with the tables of the control plane written in where it asks for them."""
+    if INCLUDE not in text:
+        return text
+    ours = (files(__package__) / "sql" / "control.sql").read_text("utf-8")
+    return text.replace(INCLUDE, ours.replace("orchestrator.", schema))
+
+
+def _plain(value: Any) -> Any:
+    """PostgreSQL sums whole numbers into decimals."""
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    return value
+
+
+def _storable(value: Any) -> Any:
+    """A text as it can be stored: UTF-8 has no place for half of a surrogate pair."""
+    if isinstance(value, str) and not value.isascii():
+        return value.encode("utf-8", "replace").decode()
+    return value

@@ -1,0 +1,152 @@
+"""Breakers as they are kept on the ledger: read one locked, write back what became of it.
+
+Knows the tables of breakers, their transitions, throttles and incidents, and no rule of breaking. Promises: all that a
+change of state brings with it is in the same transaction: the transition, the incident that tells of it, and for a job
+type the throttle that shows the pause.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from secrets import token_hex
+
+from DocsToKG.core.breaker import BreakerSettings, BreakerState
+from DocsToKG.Orchestrator.domain.breaking import JOB_TYPE, Breaking, Change, default_settings
+from DocsToKG.Orchestrator.ledger.control import ControlTx
+
+LEDGER = "ledger"
+_COLUMNS = "state, forced, open_until, state_json, settings_json"
+Verdict = tuple[str, str, int, bool | None]  # tenant, job type, job id, whether it went well (None says nothing)
+
+
+def settings_of(key: str, text: str | None) -> BreakerSettings:
+    """The settings of a breaker: its own, or those of its kind where it has none that can be read."""
+    try:
+        return BreakerSettings(**(asdict(default_settings(key)) | json.loads(text))) if text else default_settings(key)
+    except (TypeError, ValueError):
+        return default_settings(key)
+
+
+def read(tx: ControlTx, tenant: str, key: str, *, lock: bool = False) -> Breaking | None:
+    """The breaker, if there is one. Locked, it is ours until the transaction is over."""
+    mark = " /* lock */" if lock else ""
+    values = {"tenant": tenant, "key": key}
+    found = tx.ask(f"SELECT {_COLUMNS} FROM breakers WHERE tenant = :tenant AND key = :key{mark}", values)
+    if not found:
+        return None
+    state, forced, open_until, kept, own = found[0]
+    return Breaking.read(settings_of(key, own), state, bool(forced), open_until, kept)
+
+
+def locked(tx: ControlTx, tenant: str, key: str) -> Breaking:
+    """The breaker, made where it is missing, and ours until the transaction is over."""
+    found = read(tx, tenant, key, lock=True)
+    if found is None:
+        tx.ask(
+            "INSERT INTO breakers (tenant, key, state, state_json, updated_at)"
+            " VALUES (:tenant, :key, 'closed', '{}', :now) ON CONFLICT (tenant, key) DO NOTHING",
+            {"tenant": tenant, "key": key, "now": tx.now_ms},
+        )
+        found = read(tx, tenant, key, lock=True)
+    return found or Breaking(default_settings(key))
+
+
+def write(tx: ControlTx, tenant: str, key: str, breaking: Breaking, *, actor: str = LEDGER) -> None:
+    """Keep what became of a breaker that was locked."""
+    tx.ask(
+        "UPDATE breakers SET state = :state, forced = :forced, open_until = :until, state_json = :kept,"
+        " version = version + :moved, updated_at = :now WHERE tenant = :tenant AND key = :key",
+        {
+            "state": breaking.state.value, "forced": breaking.forced, "until": breaking.open_until,
+            "kept": breaking.kept(), "moved": int(bool(breaking.changes)), "now": tx.now_ms, "tenant": tenant,
+            "key": key,
+        },
+    )  # fmt: skip
+    for change in breaking.changes:
+        _transition(tx, tenant, key, change, actor)
+    if breaking.changes:
+        if key.startswith(JOB_TYPE):
+            _show_pause(tx, tenant, key, breaking, actor)
+            tx.rules_changed()
+        if any(change.new is BreakerState.OPEN for change in breaking.changes):
+            why = [change.why for change in breaking.changes if change.new is BreakerState.OPEN][-1]
+            raise_incident(tx, tenant, f"breaker:{key}", "warning" if breaking.forced else "error", why)
+        breaking.changes = []
+
+
+def _transition(tx: ControlTx, tenant: str, key: str, change: Change, actor: str) -> None:
+    tx.ask(
+        "INSERT INTO breaker_transitions (transition_id, tenant, key, at, old_state, new_state, why, actor, reset_s)"
+        " VALUES (:id, :tenant, :key, :now, :old, :new, :why, :actor, :reset)",
+        {
+            "id": f"btr_{token_hex(12)}", "tenant": tenant, "key": key, "now": tx.now_ms, "old": change.old.value,
+            "new": change.new.value, "why": change.why[:500], "actor": actor, "reset": change.reset_s,
+        },
+    )  # fmt: skip
+    detail = {"key": key, "from": change.old.value, "to": change.new.value}
+    tx.note(tenant, event=f"breaker_{change.new.value}", actor=actor, reason=change.why[:500], detail=detail)
+
+
+def _show_pause(tx: ControlTx, tenant: str, key: str, breaking: Breaking, actor: str) -> None:
+    """An open breaker of a job type shows as a throttle; leasing itself goes by the breaker."""
+    values = {"tenant": tenant, "type": key.removeprefix(JOB_TYPE), "now": tx.now_ms, "actor": actor}
+    mine = "tenant = :tenant AND job_type = :type AND origin = 'breaker' AND lifted_at IS NULL"
+    if breaking.state is BreakerState.CLOSED:
+        tx.ask(f"UPDATE throttles SET lifted_at = :now, lifted_by = :actor WHERE {mine}", values)
+        return
+    if breaking.state is not BreakerState.OPEN:
+        return
+    values |= {"until": breaking.open_until, "why": breaking.changes[-1].why[:500], "id": f"thr_{token_hex(8)}"}
+    shown = f"UPDATE throttles SET expires_at = :until, reason = :why WHERE {mine} RETURNING throttle_id"
+    if not tx.ask(shown, values):
+        tx.ask(
+            "INSERT INTO throttles (throttle_id, tenant, job_type, mode, origin, actor, reason, created_at, expires_at)"
+            " VALUES (:id, :tenant, :type, 'pause', 'breaker', :actor, :why, :now, :until)",
+            values,
+        )
+
+
+def raise_incident(tx: ControlTx, tenant: str, source: str, severity: str, cause: str) -> str:
+    """Tell operators; what happens again joins the incident that is not resolved yet. Its id."""
+    [(incident_id, count)] = tx.ask(
+        "INSERT INTO incidents (incident_id, tenant, source, severity, cause, state, count, first_at, last_at,"
+        " updated_at) VALUES (:id, :tenant, :source, :severity, :cause, 'open', 1, :now, :now, :now)"
+        " ON CONFLICT (tenant, source) WHERE state <> 'resolved' DO UPDATE SET count = incidents.count + 1,"
+        " severity = excluded.severity, cause = excluded.cause, last_at = excluded.last_at,"
+        " updated_at = excluded.updated_at, version = incidents.version + 1 RETURNING incident_id, count",
+        {
+            "id": f"inc_{token_hex(12)}", "tenant": tenant, "source": source[:500], "severity": severity,
+            "cause": cause[:500], "now": tx.now_ms,
+        },
+    )  # fmt: skip
+    detail = {"incident": incident_id, "source": source[:500], "severity": severity, "count": count}
+    tx.note(tenant, event="incident_raised", actor=LEDGER, reason=cause[:500], detail=detail)
+    return str(incident_id)
+
+
+def judge(tx: ControlTx, verdicts: Iterable[Verdict]) -> bool:
+    """Feed the ends of jobs to the breakers of their types, in one order, so that nobody waits in a ring.
+
+    Whether one of them has opened, closed or is being tested because of it.
+    """
+    by_key: dict[tuple[str, str], dict[int, bool | None]] = {}
+    for tenant, job_type, job_id, good in verdicts:
+        by_key.setdefault((tenant, f"{JOB_TYPE}{job_type}"), {})[job_id] = good
+    changed = False
+    for (tenant, key), ends in sorted(by_key.items()):
+        changed |= _judge_one(tx, tenant, key, ends)
+    return changed
+
+
+def _judge_one(tx: ControlTx, tenant: str, key: str, ends: Mapping[int, bool | None]) -> bool:
+    breaking = locked(tx, tenant, key)
+    said = {str(job_id): good for job_id, good in ends.items() if good is not None}
+    breaking.give_back([str(job_id) for job_id, good in ends.items() if good is None])
+    if said:
+        passed = sum(said.values())
+        breaking.judge(tx.now_ms, passed=passed, failed=len(said) - passed, names=said)
+    changed = bool(breaking.changes)
+    write(tx, tenant, key, breaking)
+    return changed

@@ -1,0 +1,148 @@
+"""The figures that a console shows: how much there is, how fast it goes, what fails, what is held back and by what.
+
+Knows counters, the history and the tables of the control plane. Promises: no job is read but a few of the oldest that
+wait; the answer is of one moment, and costs the same with a thousand jobs as with millions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from DocsToKG.Orchestrator.domain.status import by_status
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
+from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.services import job_pages
+from DocsToKG.Orchestrator.services.history_chains import chains_of
+from DocsToKG.Orchestrator.services.job_reads import totals
+from DocsToKG.Orchestrator.services.jobs import ServedLedger
+from DocsToKG.Orchestrator.services.rates import RateReader, Rates
+
+_SHOWN = 100
+_OLDEST = 100
+_OLDEST_OF_ALL = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLane:
+    """A job type that is held back, by what, and until when (Unix seconds of ledger time) where that is known."""
+
+    job_type: str
+    by: str
+    until: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class LaneStatus:
+    """What a job type may still start this hour by its quota: the tokens left at `at`."""
+
+    job_type: str
+    tokens: float | None
+    at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Dashboard:
+    """All figures of one tenant at one moment. `queues` is how many jobs there are by job type and status."""
+
+    at: float
+    counts: Mapping[str, int]
+    queues: Mapping[str, Mapping[str, int]]
+    rates: Rates
+    oldest_wait_s: float | None
+    paused: bool
+    maintenance: bool
+    held: Sequence[HeldLane]
+    lanes: Sequence[LaneStatus]
+    throttles: int
+    open_breakers: Sequence[tuple[str, str]]
+    open_incidents: int
+
+
+class DashboardService:
+    """The figures of one ledger. Safe to share between threads."""
+
+    def __init__(self, ledger: ServedLedger) -> None:
+        self._ledger = ledger
+        self._rates = RateReader(chains_of(ledger))
+
+    def metrics(self, tenant: str) -> Dashboard:
+        """The figures of a tenant now."""
+        return self._ledger.look(lambda tx: self._metrics(tx, tenant))
+
+    def _metrics(self, tx: ControlTx, tenant: str) -> Dashboard:
+        counted = totals(tx, tenant)
+        held = job_pages.held_lanes(tx, tenant)
+        types = sorted({job_type for job_type, _ in counted})
+        return Dashboard(
+            at=tx.now_ms / 1000,
+            counts=by_status(counted, held),
+            queues={name: by_status({key: n for key, n in counted.items() if key[0] == name}, held) for name in types},
+            rates=self._rates.read(tx, tenant),
+            oldest_wait_s=_oldest_wait(tx, tenant),
+            paused=_is_on(tx, "paused"),
+            maintenance=_is_on(tx, "maintenance"),
+            held=_held(tx, tenant),
+            lanes=_lanes(tx, tenant),
+            throttles=_count(
+                tx, "throttles", "lifted_at IS NULL AND (expires_at IS NULL OR expires_at > :now)", tenant
+            ),
+            open_breakers=_breakers(tx, tenant),
+            open_incidents=_count(tx, "incidents", "state <> 'resolved'", tenant),
+        )
+
+
+def _oldest_wait(tx: ControlTx, tenant: str) -> float | None:
+    """How long the oldest of the first jobs in line could have run by now; None when none could."""
+    mine = " AND tenant = :tenant AND tenant <> 'default'" if tenant != DEFAULT_TENANT else ""
+    # Jobs of the default tenant are not in the index of tenants: they are looked for among the first of all.
+    first = _OLDEST if mine else _OLDEST_OF_ALL
+    [(oldest,)] = tx.ask(
+        "SELECT min(next_eligible_at) FROM (SELECT tenant, next_eligible_at FROM jobs"
+        f" WHERE state = 'queued'{mine} ORDER BY id LIMIT {first}) AS first"
+        " WHERE tenant = :tenant AND next_eligible_at <= :now",
+        {"tenant": tenant, "now": tx.now_ms},
+    )
+    return None if oldest is None else (tx.now_ms - int(oldest)) / 1000
+
+
+def _is_on(tx: ControlTx, switch: str) -> bool:
+    return bool(tx.ask("SELECT 1 FROM settings WHERE name = :name AND value = '1'", {"name": switch}))
+
+
+def _held(tx: ControlTx, tenant: str) -> list[HeldLane]:
+    rows = tx.ask(
+        "SELECT job_type, blocked_by, blocked_until FROM lanes WHERE tenant = :tenant AND blocked_by IS NOT NULL"
+        " AND (blocked_until IS NULL OR blocked_until > :now)"
+        f" ORDER BY job_type LIMIT {_SHOWN}",
+        {"tenant": tenant, "now": tx.now_ms},
+    )
+    return [HeldLane(job_type, by, None if until is None else until / 1000) for job_type, by, until in rows]
+
+
+def _lanes(tx: ControlTx, tenant: str) -> list[LaneStatus]:
+    rows = tx.ask(
+        f"SELECT job_type, tokens, tokens_at FROM lanes WHERE tenant = :tenant ORDER BY job_type LIMIT {_SHOWN}",
+        {"tenant": tenant},
+    )
+    return [LaneStatus(job_type, tokens, None if at is None else at / 1000) for job_type, tokens, at in rows]
+
+
+def _breakers(tx: ControlTx, tenant: str) -> list[tuple[str, str]]:
+    rows = tx.ask(
+        f"SELECT key, state FROM breakers WHERE tenant = :tenant AND state <> 'closed' ORDER BY key LIMIT {_SHOWN}",
+        {"tenant": tenant},
+    )
+    return [(key, state) for key, state in rows]
+
+
+def _count(tx: ControlTx, table: str, condition: str, tenant: str) -> int:
+    """How many rows of a table of the control plane fit, counted up to a cap."""
+    values: dict[str, Any] = {"tenant": tenant} | ({"now": tx.now_ms} if ":now" in condition else {})
+    [(count,)] = tx.ask(
+        f"SELECT count(*) FROM (SELECT 1 AS one FROM {table} WHERE tenant IN (:tenant, '*') AND {condition}"
+        " LIMIT 1000) AS counted",
+        values,
+    )
+    return int(count)

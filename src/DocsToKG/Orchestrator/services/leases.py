@@ -1,0 +1,203 @@
+"""The bridge to workers that have no database: lease, renew, tell, complete, by the id of a lease alone.
+
+Knows the rules of leasing as every worker has them, and the ledger by its protocol. Promises: a lease is the tenant's
+or does not exist; a word that comes with a lease which is over raises `LeaseLost` and changes nothing; a worker whose
+job was called off hears so, with the reason, at its next renewal; a wait ends when there is work, or in time.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from DocsToKG.Orchestrator.domain.retry import job_backoff_s
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.domain.status import ENDS
+from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
+from DocsToKG.Orchestrator.ledger import checks
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobRecord, LeasedJob, Progress, Release
+from DocsToKG.Orchestrator.services import lease_rows
+from DocsToKG.Orchestrator.services.jobs import ServedLedger
+from DocsToKG.Orchestrator.services.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal, RetryHints
+from DocsToKG.Orchestrator.services.paging import plain_name
+from DocsToKG.Orchestrator.services.tally import EXTENSIONS, FAILURES, RETRIES, Tally
+
+DEFAULT_TTL_S = 600.0
+MAX_TTL_S = 24 * 3600.0
+MAX_WAIT_S = 30.0
+MAX_LEASES = 500
+MAX_TYPES = 100
+RETRY_JITTER_S = 15.0
+_SHORT_S, _LONG_S = 0.05, 1.0
+
+
+class LeaseService:
+    """The leases of one ledger. Safe to share between threads."""
+
+    def __init__(
+        self,
+        ledger: ServedLedger,
+        *,
+        tally: Tally | None = None,
+        pause: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self._ledger = ledger
+        self._tally = tally or Tally()
+        self._pause = pause
+        self._monotonic = monotonic
+        self._chance = chance
+
+    def lease(
+        self,
+        tenant: str,
+        worker_id: str,
+        *,
+        job_types: Sequence[str] = (),
+        limit: int = 1,
+        ttl_s: float = DEFAULT_TTL_S,
+        wait_s: float = 0.0,
+        unless: Callable[[], bool] = lambda: False,
+    ) -> Sequence[JobLease]:
+        """Up to `limit` jobs of the tenant, of these types where some are named. Where there are none, wait for some
+        for up to `wait_s` (at most 30 s), or until `unless` is found true."""
+        worker = plain_name("worker id", worker_id)
+        if not 1 <= limit <= MAX_LEASES or not 0 < ttl_s <= MAX_TTL_S or len(job_types) > MAX_TYPES:
+            raise BadJob(f"lease 1 to {MAX_LEASES} jobs for up to {MAX_TTL_S:g} s, of up to {MAX_TYPES} types")
+        types = [plain_name("job type", name) for name in dict.fromkeys(job_types)]
+        deadline = self._monotonic() + min(max(0.0, wait_s), MAX_WAIT_S)
+        pause_s = _SHORT_S
+        while True:
+            jobs = self._take(tenant, worker, types, limit, ttl_s)
+            left = deadline - self._monotonic()
+            if jobs or left <= 0 or unless():
+                return [lease_rows.shown(job, worker, ttl_s) for job in jobs]
+            if self._ledger.wait_for_work(left, unless=unless):
+                # There is work, but it may be another's or held back: do not ask again at once, and ever more seldom.
+                self._pause(min(pause_s * (0.5 + self._chance()), max(0.0, deadline - self._monotonic())))
+                pause_s = min(_LONG_S, pause_s * 2)
+
+    def _take(self, tenant: str, worker: str, types: Sequence[str], limit: int, ttl_s: float) -> list[LeasedJob]:
+        if not types:
+            return self._ledger.lease(worker, limit, ttl_s, begun=True, tenants=(tenant,))
+        first = int(self._chance() * len(types))  # so that no type always has to wait for another
+        jobs: list[LeasedJob] = []
+        for name in (*types[first:], *types[:first]):
+            if len(jobs) < limit:
+                jobs += self._ledger.lease(
+                    worker, limit - len(jobs), ttl_s, job_type=name, begun=True, tenants=(tenant,)
+                )
+        return jobs
+
+    def renew(
+        self, tenant: str, lease_ids: Sequence[str], *, ttl_s: float = DEFAULT_TTL_S, worker_id: str | None = None
+    ) -> Sequence[Renewal]:
+        """Extend leases; one answer for each, in order. What is not held is to be dropped."""
+        if not 1 <= len(lease_ids) <= MAX_LEASES or not 0 < ttl_s <= MAX_TTL_S:
+            raise BadJob(f"renew 1 to {MAX_LEASES} leases for up to {MAX_TTL_S:g} s")
+        ttl_ms = checks.lease_ms(ttl_s)
+        told = self._ledger.change(lambda tx: lease_rows.renew(tx, tenant, lease_ids, ttl_ms, worker_id))
+        self._tally.add(EXTENSIONS, len({renewal.lease_id for renewal in told if renewal.state == "held"}))
+        return told
+
+    def progress(self, tenant: str, lease_id: str, stage: str, *, result: Mapping[str, Any] | None = None) -> None:
+        """Where the job is, and what there is of its result so far."""
+        named = self._named(tenant, lease_id)
+        if result is None:
+            self._ledger.submit_progress(Progress(*named, stage=plain_name("stage", stage, 64))).result()
+            return
+        values = {
+            "id": named[0],
+            "lease": lease_id,
+            "stage": plain_name("stage", stage, 64),
+            "result": checks.result_text(result),
+        }
+        if not self._ledger.change(lambda tx: lease_rows.write_progress(tx, values)):
+            raise LeaseLost(named[0], named[1])
+
+    def complete(
+        self,
+        tenant: str,
+        lease_id: str,
+        status: str,
+        *,
+        reason: str | None = None,
+        retryable: bool | None = None,
+        retry_after_s: float | None = None,
+        result: Mapping[str, Any] | None = None,
+        outcome: str | None = None,
+    ) -> Completion:
+        """The work is over: `succeeded`, `failed`, `canceled` or `timed_out`.
+
+        A failure comes again by the retry policy, after `retry_after_s` where the worker knows better, unless it is
+        not `retryable`; running out of time does so only if it is said to be. The outcome `skipped` of a success is
+        kept as such. The same word again is no harm.
+        """
+        if status not in ENDS:
+            raise BadJob(f"a job ends as one of {', '.join(ENDS)}")
+        if status in ("failed", "timed_out") and not (reason or "").strip():
+            raise BadJob(f"a job that {status} needs a reason")
+        named = self._named(tenant, lease_id)
+        again = retryable if retryable is not None else status == "failed"
+        if again and status in ("failed", "timed_out"):
+            self._fail(named, str(reason), retry_after_s, result)
+        else:
+            state = JobState.SKIPPED if status == "succeeded" and outcome == "skipped" else ENDS[status]
+            self._ledger.submit_finish(Finish(*named, state, reason, result, outcome)).result()
+        job = self._ledger.job(named[0])
+        retried = job.state in (JobState.QUEUED, JobState.PENDING)
+        self._count(job, retried)
+        return Completion(job.job_id, job.state, retried, job.next_eligible_at if retried else None)
+
+    def release(
+        self,
+        tenant: str,
+        lease_id: str,
+        *,
+        delay_s: float = 0.0,
+        host_key: str | None = None,
+        why: str | None = None,
+        count_attempt: bool = False,
+    ) -> None:
+        """Give a job back, to be leased again after `delay_s`."""
+        named = self._named(tenant, lease_id)
+        back = Release(*named, delay_s=delay_s, host_key=host_key, why=why, count_attempt=count_attempt)
+        self._ledger.submit_release(back).result()
+
+    def _count(self, job: JobRecord, retried: bool) -> None:
+        if retried:
+            self._tally.add(RETRIES)
+        elif job.finished_at is not None:
+            self._tally.took(job.finished_at - job.next_eligible_at)
+            if job.state in (JobState.ERROR, JobState.TIMED_OUT):
+                self._tally.add(FAILURES)
+
+    def _fail(
+        self, named: tuple[int, int, str], reason: str, retry_after_s: float | None, result: Mapping[str, Any] | None
+    ) -> None:
+        job = self._ledger.job(named[0])
+        delay = job_backoff_s(
+            job.attempts - job.crashes + 1, base_s=RETRY_BASE_S, jitter_s=RETRY_JITTER_S, random=self._chance
+        )
+        if retry_after_s is not None:
+            delay = min(max(0.0, retry_after_s), MAX_TTL_S)
+        self._ledger.submit_fail(Fail(*named, delay, job.max_attempts, reason, result)).result()
+
+    def _named(self, tenant: str, lease_id: str) -> tuple[int, int, str]:
+        """The job and the fence of a lease, which may be over already, so that a repeated word is known as such."""
+        job_id = lease_rows.job_id_of(lease_id)
+        values = {"id": job_id, "lease": lease_id, "tenant": tenant}
+        found = self._ledger.look(
+            lambda tx: tx.ask(
+                "SELECT id, fence FROM jobs WHERE id = :id AND lease_id = :lease AND tenant = :tenant", values
+            )
+        )
+        if not found:
+            raise LeaseLost(job_id)
+        return int(found[0][0]), int(found[0][1]), lease_id
+
+
+__all__ = ["Completion", "JobLease", "LeaseService", "Renewal", "RetryHints"]

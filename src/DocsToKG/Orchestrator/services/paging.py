@@ -1,0 +1,68 @@
+"""Where a list goes on: a position in it, as an opaque text that the reader hands back.
+
+Knows nothing of what is listed. Promises: what was not made here, or was made for another list, is refused with
+`BadPage`; a page has between 1 and 500 entries.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+
+from DocsToKG.Orchestrator.errors import BadJob, BadPage
+
+DEFAULT_PAGE_SIZE = 50
+MAX_PAGE_SIZE = 500
+_MAX_TOKEN = 512
+_NAMES = 255
+
+
+def token(kind: str, *position: int | str) -> str:
+    """The text that stands for a position in a list of this kind."""
+    words = json.dumps([kind, *position], separators=(",", ":"), ensure_ascii=True).encode("ascii")
+    return base64.urlsafe_b64encode(words).decode("ascii").rstrip("=")
+
+
+def position(kind: str, text: str, shape: tuple[type, ...]) -> tuple[int | str, ...]:
+    """The position that a text stands for. `shape` names the types of its parts."""
+    if not text or len(text) > _MAX_TOKEN or not text.isascii():
+        raise BadPage("this page token was not handed out here; begin again without one")
+    try:
+        words = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+        found = json.loads(words)
+    except (binascii.Error, ValueError, RecursionError):
+        raise BadPage("this page token was not handed out here; begin again without one") from None
+    if not isinstance(found, list) or tuple(map(type, found)) != (str, *shape) or found[0] != kind:
+        raise BadPage("this page token belongs to another list; begin again without one")
+    return tuple(found[1:])
+
+
+def number(kind: str, text: str | None) -> int | None:
+    """The one number that a text stands for; None without a text."""
+    if text is None:
+        return None
+    (found,) = position(kind, text, (int,))
+    if not 0 < int(found) < 2**63:
+        raise BadPage("this page token was not handed out here; begin again without one")
+    return int(found)
+
+
+def page_size(asked: int | None) -> int:
+    """How many entries a page has. More than there may be is cut; fewer than one is refused."""
+    if asked is None:
+        return DEFAULT_PAGE_SIZE
+    if asked < 1:
+        raise BadJob("page_size must be at least 1")
+    return min(asked, MAX_PAGE_SIZE)
+
+
+def plain_name(field: str, value: str, most: int = _NAMES) -> str:
+    """A name that somebody gave: not empty, bounded, and of signs that can be stored."""
+    if not value.strip() or len(value) > most or "\0" in value:
+        raise BadJob(f"{field} must have between 1 and {most} characters")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise BadJob(f"{field} has a character that cannot be stored") from None
+    return value

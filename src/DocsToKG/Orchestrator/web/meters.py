@@ -1,0 +1,49 @@
+"""Figures of this instance for Prometheus: what went through it, and how deep the queues of the ledger are.
+
+Knows names and labels. Promises: a queue's depth is looked up when somebody asks, so that it cannot drift; counters
+count what this instance was told, and add up over instances.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import CollectorRegistry, Counter, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from DocsToKG.Orchestrator.services.jobs import ServedLedger
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Meters:
+    """The figures of one application."""
+
+    def __init__(self, ledger: ServedLedger) -> None:
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_Depths(ledger))
+        self.failures = self._counter("job_failures", "Tries that failed, by what became of the job.", "end")
+        self.retries = self._counter("job_retry", "Tries that failed and come again.")
+        self.extensions = self._counter("lease_extensions", "Leases that were renewed.")
+        self.heartbeats = self._counter("pack_run_heartbeats", "Heartbeats of pack-runs.")
+        self.artifacts = self._counter("pack_run_artifacts", "Artifacts that pack-runs published.")
+
+    def page(self) -> bytes:
+        return generate_latest(self._registry)
+
+    def _counter(self, name: str, words: str, *labels: str) -> Counter:
+        return Counter(name, words, labels, registry=self._registry)
+
+
+class _Depths(Collector):
+    """How many jobs wait, by job type and tenant."""
+
+    def __init__(self, ledger: ServedLedger) -> None:
+        self._ledger = ledger
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily("job_queue_depth", "Jobs that wait.", labels=["jobType", "tenant"])
+        for (job_type, tenant), waiting in self._ledger.depths().items():
+            family.add_metric([job_type, tenant], waiting)
+        yield family

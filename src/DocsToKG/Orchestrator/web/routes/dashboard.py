@@ -1,0 +1,90 @@
+"""The figures that a console shows."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from DocsToKG.Orchestrator.web.rooms import Rooms
+from DocsToKG.Orchestrator.web.serving import Asked, Resource
+from DocsToKG.Orchestrator.web.shapes import Moment, Shown
+
+resource = Resource("dashboard")
+
+
+class MinuteShown(Shown):
+    at: Moment
+    enqueued: int
+    leased: int
+    succeeded: int
+    failed: int
+    retried: int
+    canceled: int
+
+
+class ReasonShown(Shown):
+    reason: str
+    count: int
+
+
+class HeldShown(Shown):
+    """A job type that is held back, by what, and until when."""
+
+    job_type: str
+    by: str | None
+    until: Moment
+
+
+class LaneShown(Shown):
+    """What a job type may still start this hour, by its quota."""
+
+    job_type: str
+    tokens: float | None
+    at: Moment | None
+
+
+class BreakerState(Shown):
+    key: str
+    state: str
+
+
+class DashboardShown(Shown):
+    """All figures of one tenant at one moment of ledger time."""
+
+    at: Moment
+    counts: dict[str, int] = Field(description="Jobs by status.")
+    queues: dict[str, dict[str, int]] = Field(description="Jobs by job type and status.")
+    throughput: list[MinuteShown] = Field(description="The last hour by the minute.")
+    errors: list[ReasonShown] = Field(description="Why jobs failed in the last hour, the most frequent first.")
+    since: Moment = Field(description="From when on the last two are whole.")
+    oldest_wait_seconds: float | None
+    paused: bool
+    held: list[HeldShown]
+    rate_limits: list[LaneShown]
+    throttles: int
+    open_breakers: list[BreakerState]
+    open_incidents: int
+
+
+@resource.get("/dashboard/metrics")
+def dashboard_metrics(ask: Asked) -> DashboardShown:
+    """Show the tenant's figures: counts, throughput, errors, what is held back."""
+    return figures_of(ask.rooms, ask.tenant)
+
+
+def figures_of(rooms: Rooms, tenant: str) -> DashboardShown:
+    found = rooms.dashboard.metrics(tenant)
+    return DashboardShown(
+        at=found.at,  # type: ignore[arg-type]  # written out by the form
+        counts=dict(found.counts),
+        queues={name: dict(counts) for name, counts in found.queues.items()},
+        throughput=[MinuteShown.model_validate(minute) for minute in found.rates.minutes],
+        errors=[ReasonShown(reason=reason, count=count) for reason, count in found.rates.reasons],
+        since=found.rates.since,  # type: ignore[arg-type]
+        oldest_wait_seconds=found.oldest_wait_s,
+        paused=found.paused,
+        held=[HeldShown.model_validate(lane) for lane in found.held],
+        rate_limits=[LaneShown.model_validate(lane) for lane in found.lanes],
+        throttles=found.throttles,
+        open_breakers=[BreakerState(key=key, state=state) for key, state in found.open_breakers],
+        open_incidents=found.open_incidents,
+    )

@@ -1,0 +1,207 @@
+"""How jobs look from outside."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from DocsToKG.Orchestrator.domain.eligibility import Why
+from DocsToKG.Orchestrator.domain.status import JobStatus
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, HistoryRow
+from DocsToKG.Orchestrator.services.job_views import JobDetail, JobView
+from DocsToKG.Orchestrator.web.shapes import Digest, Explained, Given, JobId, Moment, Name, Page, Shown, Signature, Text
+
+MAX_BULK = 500
+MAX_DEPENDENCIES = 100
+
+
+class JobShown(Shown):
+    """One job. `status` is one of seven words; `state` is the ledger's own."""
+
+    job_id: int = Field(serialization_alias="id")
+    artifact_id: str = Field(description="What the job is about; one job per tenant, type and artifact.")
+    tenant: str
+    project: str | None
+    job_type: str
+    source: str | None
+    host_key: str | None
+    priority: int
+    status: JobStatus
+    state: str
+    stage: str | None
+    outcome: str | None
+    attempts: int
+    max_attempts: int
+    worker_id: str | None
+    lease_until: Moment | None
+    next_eligible_at: Moment = Field(description="When it may run, as far as is known.")
+    last_error: str | None
+    payload_digest: Digest
+    idempotency_key: str | None
+    correlation_id: str | None
+    trace_context: str | None
+    replay_of: int | None
+    created_at: Moment
+    updated_at: Moment
+    started_at: Moment | None
+    finished_at: Moment | None
+    signatures: list[Signature] = Field(default=[], description="DSSE signatures, where the ledger signs.")
+
+
+class JobList(Page):
+    """Jobs, newest first."""
+
+    jobs: list[JobShown]
+
+
+class LeaseSpanShown(Shown):
+    worker_id: str
+    fence: int
+    leased_at: Moment
+    ended_at: Moment | None
+    ended_by: str | None
+    reason: str | None
+
+
+class JobMetricsShown(Shown):
+    first_wait_s: float | None = Field(serialization_alias="firstWaitSeconds")
+    working_s: float = Field(serialization_alias="workingSeconds")
+    total_s: float | None = Field(serialization_alias="totalSeconds")
+    leases: int
+    crashes: int
+
+
+class WhyShown(Shown):
+    """What keeps a job from running, in a word and in a sentence; `at` is when it may, if that is known."""
+
+    job_id: int
+    state: str
+    reason: str
+    detail: str
+    at: Moment | None
+    host: str | None
+
+
+class JobDetailShown(JobShown):
+    """All there is to say of one job."""
+
+    payload: dict[str, Any]
+    result: dict[str, Any] | None = Field(description="What the worker reported.")
+    lease_history: list[LeaseSpanShown]
+    metrics: JobMetricsShown
+    replay_chain: list[int]
+    replays: list[int]
+    dependencies: list[int]
+    why: WhyShown
+
+
+class HistoryRowShown(Shown):
+    """One link of the hash-chained history."""
+
+    seq: int
+    job_id: int | None
+    at: Moment
+    event: str
+    from_state: str | None
+    to_state: str | None
+    fence: int | None
+    attempts: int | None
+    actor: str
+    reason: str | None
+    ticket: str | None
+    shard: int
+    link: int
+    prev_hash: str
+    hash: str
+
+
+class HistoryList(Page):
+    """What happened, first to last."""
+
+    events: list[HistoryRowShown]
+
+
+class JobRequest(Given):
+    """A job to put on the ledger. The same artifact, or the same key, is never put there twice."""
+
+    payload: dict[str, Any] = Field(examples=[{"doi": "10.1371/journal.pone.0000217"}])
+    job_type: Name = DEFAULT_JOB_TYPE
+    artifact_id: Text | None = Field(default=None, description="Default: the idempotency key, or a new name.")
+    tenant: Name | None = Field(default=None, description="Must be the tenant of the call, where it is given.")
+    project: Text | None = None
+    source: Text | None = None
+    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] = 0
+    max_attempts: Annotated[int, Field(ge=1, le=100)] = 3
+    delay_seconds: Annotated[float, Field(ge=0, le=86_400)] = 0.0
+    payload_digest: Annotated[str, Field(pattern=r"^(sha256:)?[0-9a-f]{64}$")] | None = None
+    dependencies: Annotated[tuple[JobId, ...], Field(max_length=MAX_DEPENDENCIES)] = ()
+    idempotency_key: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")] | None = None
+    correlation_id: Text | None = None
+
+
+class JobRequests(Given):
+    """Several jobs: all of them are good, or none is taken."""
+
+    jobs: Annotated[list[JobRequest], Field(min_length=1, max_length=MAX_BULK)]
+
+
+class SubmittedShown(Shown):
+    """The job that now stands for what was submitted; `created` is false when it was known before."""
+
+    job_id: int = Field(serialization_alias="id")
+    artifact_id: str
+    created: bool
+    status: str
+
+
+class SubmittedList(Shown):
+    jobs: list[SubmittedShown]
+
+
+class ReplayRequest(Explained):
+    """Why, and how soon."""
+
+    priority: Annotated[int, Field(ge=-1_000_000, le=1_000_000)] | None = None
+
+
+class RetryRequest(Explained):
+    """Which dead letters, and why."""
+
+    job_ids: Annotated[tuple[JobId, ...], Field(min_length=1, max_length=MAX_BULK)]
+
+
+class JobCounts(Shown):
+    """How many jobs of each status, from counters."""
+
+    counts: dict[str, int]
+    total: int
+
+
+def shown(job: JobView) -> JobShown:
+    return JobShown.model_validate(job)
+
+
+def detail_shown(detail: JobDetail) -> JobDetailShown:
+    values = {name: getattr(detail.job, name) for name in JobShown.model_fields if name != "signatures"}
+    return JobDetailShown(
+        **values,
+        payload=dict(detail.payload),
+        result=None if detail.result is None else dict(detail.result),
+        lease_history=[LeaseSpanShown.model_validate(span) for span in detail.leases],
+        metrics=JobMetricsShown.model_validate(detail.metrics),
+        replay_chain=list(detail.replay_chain),
+        replays=list(detail.replays),
+        dependencies=list(detail.needs),
+        why=why_shown(detail.why),
+    )
+
+
+def why_shown(why: Why) -> WhyShown:
+    # A job that is due has no moment to wait for; the moment of asking would make equal answers differ.
+    return WhyShown.model_validate(replace(why, at=None) if why.reason == "queued" else why)
+
+
+def history_shown(row: HistoryRow) -> HistoryRowShown:
+    return HistoryRowShown.model_validate(row)

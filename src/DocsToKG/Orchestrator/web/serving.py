@@ -1,0 +1,254 @@
+"""How a route is made: a plain function becomes an endpoint that is guarded, runs in a thread and speaks JSON.
+
+Knows the framework. Promises: no route without a permit; one change of thread for each request; every POST honours
+`Idempotency-Key`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial, wraps
+from typing import Annotated, Any, TypedDict, TypeVar, get_type_hints
+
+import anyio.to_thread
+from fastapi import APIRouter, Depends
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from pydantic.alias_generators import to_camel
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from DocsToKG.Orchestrator.web.admission import Admission, Caller, CheckedRequest, with_reason
+from DocsToKG.Orchestrator.web.envelope import Problem, tell, tell_http, tell_validation
+from DocsToKG.Orchestrator.web.meters import Meters
+from DocsToKG.Orchestrator.web.permits import PERMITS, Permit
+from DocsToKG.Orchestrator.web.rates import Standing
+from DocsToKG.Orchestrator.web.repeats import Repeats
+from DocsToKG.Orchestrator.web.rooms import Rooms
+
+F = TypeVar("F", bound=Callable[..., Any])
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"description": "Not JSON, or a reason is missing"},
+    401: {"description": "No token, or not a good one"},
+    403: {"description": "The token does not allow this"},
+    404: {"description": "No such thing for this tenant"},
+    408: {"description": "The body did not arrive in time"},
+    409: {"description": "What is asked does not fit what is there"},
+    412: {"description": "It has changed since it was read (If-Match)"},
+    413: {"description": "The body is too large"},
+    415: {"description": "The body is not application/json"},
+    422: {"description": "A field is not as it must be"},
+    429: {"description": "Asked too often"},
+    500: {"description": "Something went wrong here"},
+    503: {"description": "The ledger cannot be used at the moment"},
+    504: {"description": "The ledger did not answer in time"},
+}
+
+
+# Named and not modelled: the framework would build each model anew for every route. `discovery` adds the schema.
+_ERROR_BODY = {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorEnvelope"}}}
+_ERROR_RESPONSES: dict[int | str, dict[str, Any]] = {
+    code: {**words, "content": _ERROR_BODY} for code, words in ERRORS.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """What the routes of one application share. Lies in `app.state.doors`."""
+
+    admission: Admission
+    repeats: Repeats
+    rooms: Rooms
+
+
+class Decision(TypedDict):
+    actor: str
+    reason: str
+    ticket: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One admitted request: who asks, and what it can be asked of."""
+
+    caller: Caller
+    rooms: Rooms
+    request: Request
+
+    @property
+    def tenant(self) -> str:
+        return self.caller.tenant
+
+    @property
+    def meters(self) -> Meters:
+        found: Meters = self.request.app.state.meters
+        return found
+
+    @property
+    def decision(self) -> Decision:
+        """Who decides, why, and by which ticket, as services take it."""
+        who = self.caller
+        return {"actor": who.actor, "reason": who.reason or "", "ticket": who.ticket}
+
+
+async def _asked(request: Request) -> Ask:
+    ask: Ask = request.state.ask
+    return ask
+
+
+Asked = Annotated[Ask, Depends(_asked)]
+
+
+class Answer:
+    """A body with headers or a status of its own."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, body: BaseModel | None, *, status: int | None = None, headers: dict[str, str] | None = None):
+        self.body, self.status, self.headers = body, status, headers or {}
+
+
+class GuardedRoute(APIRoute):
+    """Admits the caller before the framework looks at the request, and tells every error as the API does."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+        permit = PERMITS[self.operation_id or ""]
+
+        async def guarded(request: Request) -> Response:
+            checked = CheckedRequest(request.scope, request.receive)
+            try:
+                response = await _admitted(checked, permit, handle)
+            except RequestValidationError as error:
+                response = await tell_validation(checked, error)
+            except HTTPException as error:
+                response = await tell_http(checked, error)
+            except Exception as error:
+                response = await tell(checked, error)
+            standing: Standing | None = request.scope.get("docstokg.standing")
+            if standing is not None:
+                response.headers.update(standing.headers())
+            return response
+
+        return guarded
+
+
+async def _admitted(
+    request: CheckedRequest, permit: Permit, handle: Callable[[Request], Coroutine[Any, Any, Response]]
+) -> Response:
+    doors: Doors = request.app.state.doors
+    admission = doors.admission
+    caller = await admission.caller(request.headers, request.scope, permit)
+    _keep_to_rate(request, admission, caller)
+    await admission.body(request)
+    caller = with_reason(caller, permit, request.headers, request.parsed)
+    request.state.ask = Ask(caller, doors.rooms, request)
+    key = request.headers.get("idempotency-key")
+    work = partial(admission.in_time, permit, partial(handle, request))
+    if key is None or request.method != "POST":
+        return await work()
+    path = request.scope["path"]
+    body = await request.body()
+    return await doors.repeats.once(caller, path, key, body, work, limiter=admission.threads)
+
+
+def _keep_to_rate(request: Request, admission: Admission, caller: Caller) -> None:
+    standing = admission.rates.take(caller.principal.token_id)
+    request.scope["docstokg.standing"] = standing
+    if standing.wait_s > 0:
+        wait = {"Retry-After": str(max(1, round(standing.wait_s + 0.5)))}
+        raise Problem(429, "RATE_LIMITED", "too many requests with this token", headers=wait)
+
+
+class Resource:
+    """The routes of one resource."""
+
+    def __init__(self, tag: str) -> None:
+        self.router = APIRouter(route_class=GuardedRoute, tags=[tag])
+
+    def get(self, path: str, **more: Any) -> Callable[[F], F]:
+        return self._route("GET", path, **more)
+
+    def post(self, path: str, **more: Any) -> Callable[[F], F]:
+        return self._route("POST", path, **more)
+
+    def put(self, path: str, **more: Any) -> Callable[[F], F]:
+        return self._route("PUT", path, **more)
+
+    def delete(self, path: str, **more: Any) -> Callable[[F], F]:
+        return self._route("DELETE", path, **more)
+
+    def stream(self, path: str, *, responses: dict[int | str, dict[str, Any]]) -> Callable[[F], F]:
+        """A coroutine that answers with a stream of its own."""
+        return self._route("GET", path, responses=responses, response_class=Response)
+
+    def _route(
+        self,
+        method: str,
+        path: str,
+        *,
+        operation: str | None = None,
+        status: int = 200,
+        responses: dict[int | str, dict[str, Any]] | None = None,
+        **more: Any,
+    ) -> Callable[[F], F]:
+        def add(function: F) -> F:
+            model = more.pop("response_model", None) or _model_of(function)
+            self.router.add_api_route(
+                path,
+                endpoint_of(function, status),
+                methods=[method],
+                operation_id=operation or to_camel(function.__name__),
+                response_model=model,
+                status_code=status,
+                summary=(function.__doc__ or "").strip().partition("\n")[0],
+                responses={**_ERROR_RESPONSES, **(responses or {})},
+                **more,
+            )
+            return function
+
+        return add
+
+
+def _model_of(function: Callable[..., Any]) -> Any:
+    found = get_type_hints(function).get("return")
+    return None if found in (None, type(None), Response) else found
+
+
+def endpoint_of(function: Callable[..., Any], status: int) -> Callable[..., Any]:
+    """A coroutine that runs `function` in a thread, where the answer is written too."""
+    if inspect.iscoroutinefunction(function):
+
+        @wraps(function)
+        async def awaited(**values: Any) -> Response:
+            return _response(await function(**values), status)
+
+        return awaited
+
+    @wraps(function)
+    async def threaded(**values: Any) -> Response:
+        request = next(value.request for value in values.values() if isinstance(value, Ask))
+        limiter = request.app.state.doors.admission.threads
+        return await anyio.to_thread.run_sync(partial(_run, function, values, status), limiter=limiter)
+
+    return threaded
+
+
+def _run(function: Callable[..., Any], values: dict[str, Any], status: int) -> Response:
+    return _response(function(**values), status)
+
+
+def _response(value: Any, status: int) -> Response:
+    if isinstance(value, Response):
+        return value
+    headers: dict[str, str] = {}
+    if isinstance(value, Answer):
+        status, headers, value = value.status or status, value.headers, value.body
+    if value is None:
+        return Response(status_code=204 if status == 200 else status, headers=headers)
+    content = value.model_dump_json(by_alias=True)
+    return Response(content, status, headers=headers, media_type="application/json")

@@ -1,0 +1,371 @@
+"""`doctor` against real servers: all is well, something is wrong, somebody is away; and nothing is left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psycopg
+import pytest
+import redis
+import yaml
+from tests.conformance.conftest import (
+    PASSWORD,
+    nats_url,
+    running_nats,
+    running_valkey,
+    s3_environment,
+    valkey_url,
+)
+from typer.testing import CliRunner
+
+from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
+from DocsToKG.ContentDownload.catalog.shared.schema import prepare
+from DocsToKG.ContentDownload.cli.app import app
+from DocsToKG.ContentDownload.doctor.base import Finding, Level
+from DocsToKG.ContentDownload.doctor.nats import NatsCheck
+from DocsToKG.ContentDownload.doctor.postgres import ListenCheck, PostgresCheck
+from DocsToKG.ContentDownload.doctor.redis import RedisCheck
+from DocsToKG.ContentDownload.doctor.running import look_at_all
+from DocsToKG.ContentDownload.doctor.s3 import BucketCheck
+from DocsToKG.ContentDownload.doctor.tables import QueueTables, RecordTables, _versions
+from DocsToKG.ContentDownload.storage.bucket import Bucket
+from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres.schema import migrations
+
+pytestmark = pytest.mark.slow
+
+SETTING = "queue.connection_string"
+
+
+@pytest.fixture
+def database(postgres_url: str) -> Iterator[str]:
+    """A database of its own, since the settings name no schema."""
+    name = f"d_{uuid4().hex[:16]}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def queue(database: str, tmp_path: Path) -> str:
+    """The same database with a queue of one job in it."""
+    with PostgresLedger(database, local_path=tmp_path / "q") as ledger:
+        ledger.enqueue_many([NewJob("local:1", {})])
+    return database
+
+
+@pytest.fixture
+def bucket(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
+    for name, value in s3_environment(s3_url).items():
+        monkeypatch.setenv(name, value)
+    return Bucket(urlsplit(s3_url).path.strip("/"), prefix=f"t-{uuid4().hex}")
+
+
+def findings(check: Any) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in check.look()}
+
+
+def levels(check: Any) -> dict[str, str]:
+    return {subject: finding.level.word for subject, finding in findings(check).items()}
+
+
+def queue_check(url: str) -> PostgresCheck:
+    return PostgresCheck("queue", url, SETTING, QueueTables(SETTING))
+
+
+def state_of(url: str) -> list[Any]:
+    """Everything that a check of a queue could have left behind."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        jobs = connection.execute("SELECT * FROM orchestrator.jobs ORDER BY id").fetchall()
+        history = connection.execute("SELECT count(*) FROM orchestrator.job_history").fetchall()
+        last = connection.execute("SELECT last_value FROM orchestrator.jobs_id_seq").fetchall()
+        schemas = connection.execute("SELECT nspname FROM pg_namespace ORDER BY 1").fetchall()
+    return [jobs, history, last, schemas]
+
+
+def test_a_whole_set_up_is_well_and_nothing_is_left_behind(
+    queue: str, redis_url: str, bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = state_of(queue)
+    with running_nats() as nats:
+        settings = {
+            "contact": "reader@university.edu",
+            "http": {"names": {"*": ["127.0.0.1"]}},
+            "queue": {"backend": "postgres", "path": str(tmp_path / "q"), "signal": "nats"},
+            "storage": {"root_dir": bucket.url, "min_free_bytes": 0, "staging_bytes": 16_777_216},
+            "rate_limit": {"backend": "redis"},
+            "hishel": {"backend": "redis"},
+            "catalog": {"backend": "postgres"},
+        }
+        (tmp_path / "prod.yaml").write_text(yaml.safe_dump(settings))
+        for key, value in {
+            "STORAGE__CONNECTION_STRING": queue,
+            "QUEUE__SIGNAL_URL": nats_url(nats),
+            "RATE_LIMIT__REDIS_URL": redis_url,
+        }.items():
+            monkeypatch.setenv(f"DOCSTOKG_CONTENT_{key}", value)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+        monkeypatch.chdir(tmp_path)
+        result = CliRunner().invoke(app, ["doctor", "-c", "prod.yaml", "--json", "--timeout", "60"])
+        quick = CliRunner().invoke(app, ["doctor", "-c", "prod.yaml", "--quick", "--json", "--timeout", "60"])
+    told = json.loads(result.stdout)
+    by_name = {check["check"]: check for check in told["checks"]}
+    for name in ("queue", "wake-ups", "record", "files", "limits", "cache", "together"):
+        assert by_name[name]["level"] == "ok", by_name[name]
+    assert (result.exit_code, quick.exit_code) == (0, 0)
+    assert {check["check"] for check in json.loads(quick.stdout)["checks"]} >= {"queue", "record", "files", "limits"}
+    assert PASSWORD not in result.stdout + result.stderr + quick.stdout
+    assert state_of(queue) == before
+    assert list(bucket.list("")) == []
+    with redis.Redis.from_url(redis_url) as server:
+        assert list(server.scan_iter("{docstokg:doctor}*")) == []
+
+
+def test_a_queue_is_tried_by_a_job_that_nobody_sees(queue: str) -> None:
+    found = findings(queue_check(queue))
+    assert {finding.level for finding in found.values()} == {Level.OK}
+    assert found["permissions"].seen == "a job was added, leased and rolled back"
+    assert found["schema"].seen.startswith(str(len(migrations())))
+    assert "PostgreSQL" in found["server"].seen
+
+
+def test_a_database_without_a_queue_is_one_in_which_it_can_be_made(database: str) -> None:
+    found = findings(queue_check(database))
+    assert "none yet" in found["schema"].seen
+    with psycopg.connect(database, autocommit=True) as connection:
+        rows = connection.execute("SELECT nspname FROM pg_namespace WHERE nspname ~ 'doctor|orchestr'").fetchall()
+    assert rows == []
+
+
+def test_a_record_is_told_by_its_version_and_its_rights(database: str) -> None:
+    check = PostgresCheck("record", database, "catalog.connection_string", RecordTables("docstokg_record"))
+    assert "none yet" in findings(check)["schema"].seen
+    shared = SharedRecord(database)
+    try:
+        prepare(shared)
+    finally:
+        shared.close()
+    found = findings(check)
+    assert {finding.level for finding in found.values()} == {Level.OK}
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("INSERT INTO docstokg_record.schema_version VALUES (98, 1)")
+        assert findings(check)["schema"].level == Level.WARNING, "this version may still write"
+        connection.execute("INSERT INTO docstokg_record.schema_version VALUES (99, 99)")
+    found = findings(check)
+    assert found["schema"].level == Level.FAILED
+    assert "99" in found["schema"].seen
+
+
+@contextmanager
+def poor_user(url: str) -> Iterator[str]:
+    """Somebody who may connect and nothing else."""
+    name = f"poor_{uuid4().hex[:12]}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN")
+        connection.execute(f"GRANT USAGE ON SCHEMA orchestrator TO {name}")
+        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA orchestrator TO {name}")
+        parts = urlsplit(url)
+        yield parts._replace(netloc=f"{name}@{parts.hostname}:{parts.port}").geturl()
+        connection.execute(f"DROP OWNED BY {name}")
+        connection.execute(f"DROP ROLE {name}")
+
+
+def test_a_user_without_rights_is_told_which_to_ask_for(queue: str) -> None:
+    with poor_user(queue) as url:
+        found = findings(queue_check(url))
+    assert found["permissions"].level == Level.FAILED
+    assert "GRANT" in found["permissions"].advice
+
+
+def make_newer(queue: str) -> None:
+    """As if a version of the far future had been here, that lets no older one write."""
+    with psycopg.connect(queue, autocommit=True) as connection:
+        columns = connection.execute(
+            "SELECT column_name FROM information_schema.columns"
+            " WHERE table_schema = 'orchestrator' AND table_name = 'schema_version'"
+        ).fetchall()
+        names = ", ".join(name for (name,) in columns)
+        connection.execute(
+            f"INSERT INTO orchestrator.schema_version ({names}) VALUES ({', '.join(['99'] * len(columns))})"
+        )
+
+
+def test_a_newer_queue_that_this_program_cannot_use_is_told_with_both_versions(queue: str) -> None:
+    make_newer(queue)
+    found = findings(queue_check(queue))
+    assert found["schema"].level == Level.FAILED
+    assert "99" in found["schema"].seen
+    assert str(len(migrations())) in found["schema"].seen
+    assert "permissions" not in found
+
+
+@pytest.mark.parametrize("words", [["run", "--drain"], ["stats"], ["enqueue", "10.1371/journal.pone.0262026"]])
+def test_a_program_that_is_too_old_for_the_queue_says_so_and_takes_nothing(
+    queue: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str]
+) -> None:
+    make_newer(queue)
+    before = state_of(queue)
+    monkeypatch.setenv("DOCSTOKG_CONTENT_QUEUE__CONNECTION_STRING", queue)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "prod.yaml").write_text("queue: {backend: postgres}\n")
+    result = CliRunner().invoke(app, ["queue", *words, "-c", "prod.yaml"])
+    assert result.exit_code == 1
+    assert "99" in result.stderr
+    assert "install the version of the program that the other workers run" in result.stderr
+    assert state_of(queue) == before
+
+
+@pytest.mark.parametrize(
+    ("have", "known", "owner", "level"),
+    [(2, 2, False, "ok"), (3, 2, False, "warning"), (1, 2, True, "warning"), (1, 2, False, "failed")],
+)
+def test_versions_that_differ_say_who_has_to_do_something(have: int, known: int, owner: bool, level: str) -> None:
+    finding = _versions(have, known, owner)
+    assert finding.level.word == level
+    assert bool(finding.advice) == (level != "ok")
+
+
+def test_a_database_that_is_not_there_is_told(postgres_url: str) -> None:
+    found = findings(queue_check(urlsplit(postgres_url)._replace(path="/no_such_database").geturl()))
+    assert found["reachable"].level == Level.FAILED
+    assert found["reachable"].advice == "create the database, or name another"
+
+
+def test_an_address_that_cannot_be_read_is_told_without_its_words() -> None:
+    found = findings(queue_check(f"postgresql://u:{PASSWORD}@[broken/db"))
+    assert found["address"].level == Level.FAILED
+    assert PASSWORD not in str(found)
+
+
+def test_a_notify_is_heard(postgres_url: str) -> None:
+    assert levels(ListenCheck("wake-ups", postgres_url, SETTING)) == {"wake-ups": "ok"}
+
+
+@pytest.mark.parametrize("purpose", ["limits", "cache", "wake-ups"])
+def test_a_valkey_is_tried_for_each_purpose(redis_url: str, purpose: Any) -> None:
+    found = findings(RedisCheck("limits", redis_url, "rate_limit.redis_url", purpose))
+    assert {finding.level for finding in found.values()} == {Level.OK}
+    assert {"reachable", "server", "encryption", "clock", "permissions"} <= set(found)
+
+
+def test_a_wrong_password_a_full_memory_and_missing_rights_are_told() -> None:
+    with running_valkey() as server:
+        url = valkey_url(server)
+        wrong = url.replace(PASSWORD, "planted-wrong-word")
+        found = findings(RedisCheck("limits", wrong, "rate_limit.redis_url", "limits"))
+        assert found["reachable"].level == Level.FAILED
+        assert "planted" not in str(found)
+        with redis.Redis.from_url(url) as client:
+            client.config_set("maxmemory", "100mb")
+            client.config_set("maxmemory-policy", "allkeys-lru")
+            client.acl_setuser(
+                "poor", enabled=True, passwords=["+word"], keys=["*"], commands=["+ping", "+info", "+time"]
+            )
+        found = findings(RedisCheck("limits", url, "rate_limit.redis_url", "limits"))
+        assert (found["memory"].level, found["permissions"].level) == (Level.WARNING, Level.OK)
+        poor = f"redis://poor:word@127.0.0.1:{server.port}/0"
+        found = findings(RedisCheck("limits", poor, "rate_limit.redis_url", "limits"))
+        assert found["permissions"].level == Level.FAILED
+        assert "ACL" in found["permissions"].advice
+        server.stop()
+        assert levels(RedisCheck("limits", url, "rate_limit.redis_url", "limits")) == {"reachable": "failed"}
+
+
+def test_nats_with_and_without_a_stream_and_away() -> None:
+    with running_nats() as server:
+        assert set(levels(NatsCheck("wake-ups", nats_url(server), "queue.signal_url")).values()) == {"ok"}
+        wrong = nats_url(server).replace(PASSWORD, "planted-wrong-word")
+        found = findings(NatsCheck("wake-ups", wrong, "queue.signal_url"))
+        assert found["reachable"].level == Level.FAILED
+        assert "planted" not in str(found)
+        url = nats_url(server)
+    assert levels(NatsCheck("wake-ups", url, "queue.signal_url")) == {"reachable": "failed"}
+    with running_nats(jetstream=False) as server:
+        found = findings(NatsCheck("wake-ups", nats_url(server), "queue.signal_url"))
+        assert (found["permissions"].level, found["jetstream"].level) == (Level.OK, Level.WARNING)
+
+
+def test_a_bucket_is_written_read_and_left_as_it_was(bucket: Bucket) -> None:
+    found = findings(BucketCheck("files", bucket.name, bucket.prefix, "storage.s3_bucket"))
+    assert {finding.level for finding in found.values()} == {Level.OK}
+    assert set(found) == {"reachable", "encryption", "permissions", "clock"}
+    assert list(bucket.list("")) == []
+
+
+def test_a_bucket_that_is_not_there_and_a_service_that_is_away_are_told(
+    bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = findings(BucketCheck("files", "no-such-bucket-here", "", "storage.s3_bucket"))
+    assert found["reachable"].level == Level.FAILED
+    assert "AWS_ENDPOINT_URL" in found["reachable"].advice
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    found = findings(BucketCheck("files", bucket.name, "", "storage.s3_bucket"))
+    assert found["reachable"].level == Level.FAILED
+
+
+def test_a_server_that_takes_connections_and_never_answers_costs_the_time_of_one_check() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(20)
+        port = silent.getsockname()[1]
+        checks = [
+            queue_check(f"postgresql://u@127.0.0.1:{port}/q"),
+            RedisCheck("limits", f"redis://127.0.0.1:{port}/0", "rate_limit.redis_url", "limits"),
+            NatsCheck("wake-ups", f"nats://127.0.0.1:{port}", "queue.signal_url"),
+        ]
+        answers = look_at_all(checks, each_s=0.5)
+    assert [answer.worst for answer in answers] == [Level.FAILED] * 3
+    assert {answer.findings[-1].subject for answer in answers} == {"time"}
+
+
+def test_the_production_settings_start_as_they_are_shipped(
+    database: str, redis_url: str, bucket: Bucket, tmp_path: Path
+) -> None:
+    """OPS-09: deploy/prod.yaml with its variables, in an empty folder; the queue is empty, so the worker ends."""
+    shipped = Path(__file__).parents[2] / "deploy" / "prod.yaml"
+    with running_nats() as nats:
+        environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("DOCSTOKG_", "DTKG_"))},
+            "DOCSTOKG_CONTENT_STORAGE__CONNECTION_STRING": database,
+            "DOCSTOKG_CONTENT_QUEUE__SIGNAL_URL": nats_url(nats),
+            "DOCSTOKG_CONTENT_RATE_LIMIT__REDIS_URL": redis_url,
+            "DOCSTOKG_CONTENT_STORAGE__S3_BUCKET": bucket.name,
+            "DOCSTOKG_CONTENT_STORAGE__MIN_FREE_BYTES": "0",
+            "HOME": str(tmp_path),
+        }
+        for words in (["doctor", "--quick", "--timeout", "60"], ["queue", "run", "--drain"], ["queue", "stats"]):
+            done = subprocess.run(
+                [str(Path(sys.executable).parent / "contentdownload"), *words, "-c", str(shipped)],
+                capture_output=True, text=True, timeout=100, check=False, env=environment, cwd=tmp_path,
+            )  # fmt: skip
+            assert done.returncode == 0, (words, done.stdout, done.stderr)
+            assert PASSWORD not in done.stdout + done.stderr
+    assert (tmp_path / "state" / "metrics.prom").is_file()
+
+
+def test_a_service_that_checks_signatures_refuses_wrong_keys_and_the_advice_says_which(
+    swift_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in s3_environment(swift_url).items():
+        monkeypatch.setenv(name, value)
+    name, prefix = urlsplit(swift_url).path.strip("/"), f"t-{uuid4().hex}"
+    found = findings(BucketCheck("files", name, prefix, "storage.s3_bucket"))
+    assert {finding.level for finding in found.values()} == {Level.OK}
+    assert list(Bucket(name, prefix=prefix).list("")) == []
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-wrong-word")
+    found = findings(BucketCheck("files", name, prefix, "storage.s3_bucket"))
+    assert found["reachable"].level == Level.FAILED
+    assert "s3:ListBucket" in found["reachable"].advice
+    assert "planted" not in str(found)

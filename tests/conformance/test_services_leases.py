@@ -1,0 +1,371 @@
+"""The bridge to workers without a database, on every ledger."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
+from DocsToKG.Orchestrator.ledger.base import JobState, NewJob
+from DocsToKG.Orchestrator.services.jobs import JobService
+from DocsToKG.Orchestrator.services.leases import JobLease, LeaseService
+from DocsToKG.Orchestrator.services.tally import Tally
+
+Open = Callable[..., Any]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def ledger(open_ledger: Open, clock: ManualClock) -> Any:
+    return open_ledger(clock=clock)
+
+
+@pytest.fixture
+def leases(ledger: Any) -> LeaseService:
+    return LeaseService(ledger, chance=lambda: 0.0)
+
+
+def enqueue(ledger: Any, count: int = 1, tenant: str = "a", **more: Any) -> list[int]:
+    start = ledger.stats()["total"]
+    jobs = [NewJob(f"x{start + n}", {"n": n}, tenant=tenant, **more) for n in range(count)]
+    return [answer.job_id for answer in ledger.enqueue_many(jobs)]
+
+
+def one(leases: LeaseService, tenant: str = "a", **more: Any) -> JobLease:
+    [lease] = leases.lease(tenant, "w1", **more)
+    return lease
+
+
+def test_a_lease_carries_all_that_a_task_runner_needs(ledger: Any, leases: LeaseService, clock: ManualClock) -> None:
+    """JOB-07, JOB-08."""
+    [job_id] = enqueue(
+        ledger,
+        project="p",
+        source="s",
+        correlation_id="c",
+        trace_context="00-ab-cd-01",
+        idempotency_key="k",
+        priority=3,
+    )
+    clock.advance(5)
+    lease = one(leases, ttl_s=120)
+    assert (lease.job_id, lease.lease_until, lease.idempotency_key) == (job_id, clock.now() + 120, "k")
+    assert (lease.tenant, lease.project, lease.correlation_id, lease.task_runner_id) == ("a", "p", "c", "w1")
+    assert (lease.trace_context, lease.source, lease.waited_s, lease.renew_s) == ("00-ab-cd-01", "s", 5.0, 12.0)
+    assert (lease.retry.attempt, lease.retry.max_attempts, lease.retry.backoff_s) == (1, 3, 60.0)
+    assert lease.payload == {"n": 0}
+    enqueue(ledger)
+    assert one(leases).idempotency_key
+
+
+def test_only_jobs_of_the_tenant_and_of_the_types_named_are_leased(ledger: Any, leases: LeaseService) -> None:
+    """LEDG-08: also when all the jobs before them in line are another's."""
+    enqueue(ledger, 30, tenant="b", priority=5)
+    enqueue(ledger, 2, tenant="default")
+    slow, quick = enqueue(ledger, 1, job_type="slow"), enqueue(ledger, 1, job_type="quick", source="s")
+    other = enqueue(ledger, 1, job_type="other", host_key="h.example")
+    assert leases.lease("c", "w", limit=10) == []
+    assert leases.lease("a", "w", job_types=["none"], limit=10) == []
+    assert [lease.job_id for lease in leases.lease("a", "w", job_types=["quick"], limit=10)] == quick
+    assert {lease.job_id for lease in leases.lease("a", "w", job_types=["other", "slow"], limit=1)} == set(other)
+    assert [lease.job_id for lease in leases.lease("a", "w", limit=10)] == slow
+    assert leases.lease("a", "w", limit=10) == []
+    assert len(leases.lease("b", "w", limit=100)) == 30
+
+
+def test_priority_then_age_decides_within_a_tenant(ledger: Any, leases: LeaseService) -> None:
+    """JOB-06."""
+    old, new = enqueue(ledger, 2)
+    [urgent] = enqueue(ledger, priority=9, source="s")
+    assert [lease.job_id for lease in leases.lease("a", "w", limit=3)] == [urgent, old, new]
+
+
+def test_bad_requests_are_refused(leases: LeaseService) -> None:
+    for wrong in ({"limit": 0}, {"limit": 501}, {"ttl_s": 0.0}, {"ttl_s": 1e9}, {"ttl_s": float("nan")},
+                  {"job_types": ["x"] * 101}, {"job_types": [""]}):  # fmt: skip
+        with pytest.raises(BadJob):
+            leases.lease("a", "w", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(BadJob):
+        leases.lease("a", "")
+    with pytest.raises(BadJob):
+        leases.renew("a", [])
+
+
+def test_nothing_is_leased_while_paused(ledger: Any, leases: LeaseService) -> None:
+    enqueue(ledger)
+    ledger.pause()
+    assert leases.lease("a", "w") == []
+    ledger.resume()
+    assert leases.lease("a", "w")
+
+
+def test_a_renewal_tells_held_lost_and_canceled_with_the_reason(
+    ledger: Any, leases: LeaseService, clock: ManualClock
+) -> None:
+    """JOB-09, JOB-15."""
+    enqueue(ledger, 4)
+    kept, canceled, expired, ended = leases.lease("a", "w1", limit=4, ttl_s=60)
+    JobService(ledger).cancel("a", canceled.job_id, actor="op", reason="wrong paper")
+    leases.complete("a", ended.lease_id, "succeeded")
+    clock.advance(50)
+    leases.renew("a", [kept.lease_id], ttl_s=60)
+    clock.advance(20)
+    asked = [kept, canceled, expired, ended, kept]
+    told = leases.renew("a", [*(lease.lease_id for lease in asked), "nonsense", "lease_" + "0" * 32 + "_1"], ttl_s=60)
+    assert [renewal.state for renewal in told] == ["held", "canceled", "lost", "lost", "held", "lost", "lost"]
+    assert told[0].lease_until == clock.now() + 60
+    assert told[1].reason == "wrong paper"
+    assert {renewal.state for renewal in leases.renew("b", [kept.lease_id, canceled.lease_id])} == {"lost"}
+    assert leases.renew("a", [kept.lease_id], ttl_s=1)[0].lease_until == clock.now() + 60
+    notes = ledger.look(lambda tx: tx.ask("SELECT actor, detail_json FROM job_history WHERE event = 'renewed'"))
+    assert notes == [("w1", '{"leases": 1}')] * 3
+
+
+def test_progress_shows_the_stage_and_the_result_so_far(ledger: Any, leases: LeaseService) -> None:
+    [job_id] = enqueue(ledger)
+    lease = one(leases)
+    leases.progress("a", lease.lease_id, "resolving")
+    assert ledger.job(job_id).stage == "resolving"
+    leases.progress("a", lease.lease_id, "fetching", result={"tried": ["u1"]})
+    detail = JobService(ledger).detail("a", job_id)
+    assert (detail.job.stage, detail.result) == ("fetching", {"tried": ["u1"]})
+    for wrong in ("", "x" * 65):
+        with pytest.raises(BadJob):
+            leases.progress("a", lease.lease_id, wrong)
+    with pytest.raises(BadJob):
+        leases.progress("a", lease.lease_id, "s", result={"x": "y" * 300_000})
+    leases.complete("a", lease.lease_id, "succeeded", result={"file": "f"})
+    assert JobService(ledger).detail("a", job_id).result == {"file": "f"}
+
+
+@pytest.mark.parametrize(
+    ("status", "more", "state"),
+    [
+        ("succeeded", {}, "done"),
+        ("succeeded", {"outcome": "skipped"}, "skipped"),
+        ("failed", {"reason": "E: no", "retryable": False}, "error"),
+        ("canceled", {}, "canceled"),
+        ("timed_out", {"reason": "E: slow"}, "timed_out"),
+        ("failed", {"reason": "E: no"}, "queued"),
+        ("timed_out", {"reason": "E: slow", "retryable": True}, "queued"),
+    ],
+)
+def test_a_completion_ends_the_job_or_brings_it_back(
+    ledger: Any, leases: LeaseService, clock: ManualClock, status: str, more: dict[str, Any], state: str
+) -> None:
+    """JOB-10, JOB-12."""
+    [job_id] = enqueue(ledger)
+    lease = one(leases)
+    told = leases.complete("a", lease.lease_id, status, result={"r": 1}, **more)
+    assert (told.job_id, told.state, told.retried) == (job_id, state, state == "queued")
+    assert told.next_eligible_at == (clock.now() + 60 if state == "queued" else None)
+    assert leases.complete("a", lease.lease_id, status, result={"r": 1}, **more).state == state
+    assert ledger.job(job_id).result_json == '{"r":1}'
+
+
+def test_a_failure_waits_longer_each_time_and_ends_after_its_tries(
+    ledger: Any, leases: LeaseService, clock: ManualClock
+) -> None:
+    enqueue(ledger)
+    waits = []
+    for turn in range(3):
+        lease = one(leases)
+        assert lease.retry.attempt == turn + 1
+        told = leases.complete("a", lease.lease_id, "failed", reason="E: no")
+        waits.append(told.next_eligible_at and told.next_eligible_at - clock.now())
+        clock.advance(1000)
+    assert waits == [60.0, 120.0, None]
+    assert told.state is JobState.ERROR
+
+
+def test_what_workers_report_is_counted(ledger: Any, clock: ManualClock) -> None:
+    """MET-19..22."""
+    tally = Tally()
+    leases = LeaseService(ledger, tally=tally, chance=lambda: 0.0)
+    enqueue(ledger, 3)
+    done, failed, tried = leases.lease("a", "w", limit=3)
+    clock.advance(4)
+    leases.renew("a", [done.lease_id, failed.lease_id, "x"])
+    leases.complete("a", done.lease_id, "succeeded")
+    leases.complete("a", failed.lease_id, "failed", reason="E", retryable=False)
+    leases.complete("a", tried.lease_id, "failed", reason="E")
+    counts = tally.counts()
+    assert counts["lease_extensions_total"] == 2
+    assert (counts["job_failures_total"], counts["job_retry_total"]) == (1, 1)
+    assert tally.latency()[1:] == (2, 8.0)
+
+
+def test_the_worker_may_say_when_to_try_again(ledger: Any, leases: LeaseService, clock: ManualClock) -> None:
+    enqueue(ledger)
+    told = leases.complete("a", one(leases).lease_id, "failed", reason="http_429: slow down", retry_after_s=7)
+    assert told.next_eligible_at == clock.now() + 7
+    clock.advance(8)
+    assert leases.complete("a", one(leases).lease_id, "failed", reason="E: x", retry_after_s=-5).retried
+
+
+def test_a_job_given_back_comes_again_and_counts_no_try(ledger: Any, leases: LeaseService, clock: ManualClock) -> None:
+    [job_id] = enqueue(ledger)
+    lease = one(leases)
+    leases.release("a", lease.lease_id, delay_s=20, why="the host is busy")
+    assert leases.lease("a", "w") == []
+    assert "the host is busy" in JobService(ledger).why("a", job_id).detail
+    clock.advance(21)
+    assert one(leases).retry.attempt == 1
+    with pytest.raises(LeaseLost):
+        leases.release("a", lease.lease_id)
+
+
+def test_words_that_end_nothing_are_refused(ledger: Any, leases: LeaseService) -> None:
+    enqueue(ledger)
+    lease = one(leases)
+    for status, reason in (("done", "x"), ("", "x"), ("failed", None), ("failed", "  "), ("timed_out", None)):
+        with pytest.raises(BadJob):
+            leases.complete("a", lease.lease_id, status, reason=reason)
+    assert leases.renew("a", [lease.lease_id])[0].state == "held"
+
+
+def test_a_stale_or_foreign_lease_changes_nothing(ledger: Any, leases: LeaseService, clock: ManualClock) -> None:
+    """JOB-10, LEDG-08."""
+    [job_id] = enqueue(ledger)
+    stale = one(leases, ttl_s=10)
+    clock.advance(11)
+    fresh = one(leases)
+    assert fresh.job_id == job_id
+    for tenant, lease_id in (("a", stale.lease_id), ("b", fresh.lease_id), ("a", "x"), ("a", ""), ("a", "\ud800"),
+                             ("a", "lease_" + "0" * 32 + "_" + "9" * 19)):  # fmt: skip
+        for word in (
+            lambda t, i: leases.complete(t, i, "succeeded"),
+            lambda t, i: leases.complete(t, i, "failed", reason="E"),
+            lambda t, i: leases.progress(t, i, "s"),
+            lambda t, i: leases.progress(t, i, "s", result={}),
+        ):
+            with pytest.raises(LeaseLost):
+                word(tenant, lease_id)
+    assert leases.renew("a", [fresh.lease_id])[0].state == "held"
+    assert leases.complete("a", fresh.lease_id, "succeeded").state == "done"
+    with pytest.raises(LeaseLost):
+        leases.complete("a", fresh.lease_id, "canceled")
+
+
+def test_a_wait_ends_when_a_job_comes(open_ledger: Open) -> None:
+    """Another instance enqueues while this one waits; jobs of others do not end the wait."""
+    ledger, other = open_ledger(), open_ledger()
+    leases = LeaseService(ledger)
+    enqueue(ledger, 3, tenant="b")
+    told: list[Any] = []
+    asked = threading.Event()
+
+    def wait() -> None:
+        told.append(leases.lease("a", "w", wait_s=30, unless=lambda: bool(asked.set())))
+
+    waiter = threading.Thread(target=wait)
+    waiter.start()
+    assert asked.wait(30)
+    [job_id] = [a.job_id for a in other.enqueue_many([NewJob("late", {}, tenant="a")])]
+    waiter.join(60)
+    assert [lease.job_id for [lease] in told] == [job_id]
+
+
+def test_a_wait_without_work_ends_in_time_and_asks_seldom(ledger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job that is another tenant's is due all the time, which must not make a busy loop."""
+    enqueue(ledger, tenant="b")
+    at, pauses, asked = 0.0, [], 0
+
+    def pause(seconds: float) -> None:
+        nonlocal at
+        at += seconds
+        pauses.append(seconds)
+
+    plain = ledger.lease
+
+    def counted(*args: Any, **words: Any) -> Any:
+        nonlocal asked
+        asked += 1
+        return plain(*args, **words)
+
+    monkeypatch.setattr(ledger, "lease", counted)
+    leases = LeaseService(ledger, pause=pause, monotonic=lambda: at, chance=lambda: 0.5)
+    assert leases.lease("a", "w", wait_s=1000) == []
+    assert at == pytest.approx(30)
+    assert asked < 40
+    assert max(pauses) <= 1.0
+
+
+def test_a_wait_is_called_off_at_once(ledger: Any) -> None:
+    calls = []
+
+    def called_off() -> bool:
+        calls.append(1)
+        return len(calls) > 1
+
+    leases = LeaseService(ledger, monotonic=lambda: 0.0)
+    assert leases.lease("a", "w", wait_s=30, unless=called_off) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("governed", [False, True])
+def test_many_workers_at_once_share_the_jobs_without_a_double(open_ledger: Open, governed: bool) -> None:
+    """JOB-19: workers of two tenants on several ledgers, with rules and without, and local ones beside them."""
+    ledgers = [open_ledger() for _ in range(3)]
+    if governed:
+        ledgers[0].change(
+            lambda tx: (
+                tx.ask("INSERT INTO tenants (tenant, weight, updated_at) VALUES ('a', 2, 1)"),
+                tx.rules_changed(),
+            )
+        )
+    for tenant in ("a", "b"):
+        for kind in ("t1", "t2"):
+            ledgers[0].enqueue_many(
+                [NewJob(f"{kind}/{n}", {}, tenant=tenant, job_type=kind, source=f"s{n % 2}") for n in range(60)]
+            )
+    got: list[tuple[str, int]] = []
+    errors: list[BaseException] = []
+
+    def work(ledger: Any, tenant: str, name: str) -> None:
+        leases = LeaseService(ledger)
+        try:
+            while found := leases.lease(tenant, name, limit=3, job_types=["t1", "t2"], wait_s=0):
+                for lease in found:
+                    assert lease.tenant == tenant
+                    leases.complete(tenant, lease.lease_id, "succeeded")
+                    got.append((tenant, lease.job_id))
+        except BaseException as error:
+            errors.append(error)
+
+    def work_here(ledger: Any) -> None:
+        try:
+            while found := ledger.lease("local", 2, 600, begun=True):
+                for job in found:
+                    LeaseService(ledger).complete(job.tenant, job.lease_id, "succeeded")
+                    got.append((job.tenant, job.job_id))
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [
+        threading.Thread(target=work, args=(ledger, tenant, f"{tenant}{number}/{n}"))
+        for number, ledger in enumerate(ledgers)
+        for tenant in ("a", "b")
+        for n in range(3)
+    ]
+    threads.append(threading.Thread(target=work_here, args=(ledgers[0],)))
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not errors
+    # A worker stops when it finds nothing, which may be while another holds what is left; the last one takes the rest.
+    work(ledgers[0], "a", "last")
+    work(ledgers[0], "b", "last")
+    assert not errors
+    assert len(got) == len(set(got)) == 240
+    assert ledgers[0].stats()["done"] == 240
+    assert ledgers[0].verify_history()

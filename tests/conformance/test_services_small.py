@@ -1,0 +1,274 @@
+"""Backfills, workers and remembered answers, on every ledger."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, NotFound
+from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.services import backfills as backfills_room
+from DocsToKG.Orchestrator.services.backfills import BackfillService
+from DocsToKG.Orchestrator.services.idempotency import Answer, IdempotencyService
+from DocsToKG.Orchestrator.services.jobs import JobService
+from DocsToKG.Orchestrator.services.leaders import Leader
+from DocsToKG.Orchestrator.services.packruns import Hints, PackRunService
+from DocsToKG.Orchestrator.services.tally import HEARTBEATS, Tally
+from DocsToKG.Orchestrator.services.upkeep import Upkeep
+from DocsToKG.Orchestrator.services.workers import WorkerService
+
+Open = Callable[..., Any]
+DAY = 86_400.0
+RANGE: dict[str, Any] = {
+    "job_type": "ingest", "from_at": 1_700_000_000.0, "to_at": 1_700_000_000.0 + 10 * DAY, "step_s": DAY,
+    "actor": "op", "reason": "lost month", "ticket": "T-9",
+}  # fmt: skip
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def ledger(open_ledger: Open, clock: ManualClock) -> Any:
+    return open_ledger(clock=clock)
+
+
+def test_a_backfill_enqueues_its_range_in_steps_behind_other_work(ledger: Any) -> None:
+    """JOB-16, AUTH-05."""
+    service = BackfillService(ledger)
+    made = service.start("a", payload={"feed": "f"}, **RANGE)
+    assert (made.jobs, made.reason, made.ticket) == (10, "lost month", "T-9")
+    ledger.enqueue_many([NewJob("urgent", {}, tenant="a")])
+    jobs = ledger.lease("w", 20, 60)
+    assert jobs[0].artifact_id == "urgent"
+    assert [job.payload["feed"] for job in jobs[1:]] == ["f"] * 10
+    assert jobs[1].payload["from"] == "2023-11-14T22:13:20.000Z"
+    assert [job.payload["from"] for job in jobs[2:]] == [job.payload["to"] for job in jobs[1:-1]]
+    assert {job.correlation_id for job in jobs[1:]} == {made.backfill_id}
+    [note] = ledger.look(
+        lambda tx: tx.ask("SELECT tenant, actor, reason, ticket FROM job_history WHERE event = 'backfill_started'")
+    )
+    assert note == ("a", "op", "lost month", "T-9")
+
+
+def test_the_last_step_ends_where_the_range_ends(ledger: Any) -> None:
+    made = BackfillService(ledger).start("a", **{**RANGE, "to_at": RANGE["from_at"] + 2.5 * DAY})
+    assert made.jobs == 3
+    assert ledger.lease("w", 9, 60)[-1].payload["to"] == "2023-11-17T10:13:20.000Z"
+
+
+def test_a_backfill_without_reason_ticket_or_sense_is_refused_and_nothing_changes(ledger: Any) -> None:
+    """AUTH-06."""
+    service = BackfillService(ledger)
+    for wrong in (
+        {"reason": " "}, {"ticket": ""}, {"reason": "x" * 257}, {"to_at": RANGE["from_at"]}, {"step_s": 0.0},
+        {"step_s": 1.0}, {"from_at": float("nan")}, {"to_at": float("inf")}, {"step_s": float("nan")}, {"job_type": ""},
+    ):  # fmt: skip
+        with pytest.raises(BadJob):
+            service.start("a", **{**RANGE, **wrong})
+    assert service.list("a").backfills == []
+    assert ledger.stats()["total"] == 0
+
+
+def test_a_backfill_that_was_cut_short_goes_on_and_makes_no_job_twice(
+    ledger: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfills_room, "_PAGE", 3)
+    service = BackfillService(ledger)
+    told = JobService.submit
+    calls = []
+
+    def failing(self: JobService, *args: Any, **words: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise ConnectionError("cut")
+        return told(self, *args, **words)
+
+    monkeypatch.setattr(JobService, "submit", failing)
+    with pytest.raises(ConnectionError):
+        service.start("a", backfill_id="bf_1", **RANGE)
+    assert service.get("a", "bf_1").jobs == 6
+    assert service.start("a", backfill_id="bf_1", **RANGE).jobs == 10
+    assert ledger.stats()["total"] == 10
+    with pytest.raises(BadJob):
+        service.start("a", backfill_id="bf_1", **{**RANGE, "to_at": RANGE["to_at"] + DAY})
+    with pytest.raises(BadJob):
+        service.start("b", backfill_id="bf_1", **RANGE)
+
+
+def test_backfills_are_the_tenants_own_and_come_in_pages(ledger: Any, clock: ManualClock) -> None:
+    service = BackfillService(ledger)
+    ids = []
+    for _ in range(3):
+        ids.append(service.start("a", **RANGE).backfill_id)
+        clock.advance(1)
+    first = service.list("a", page_size=2)
+    second = service.list("a", page_size=2, page_token=first.next_page_token)
+    assert [each.backfill_id for each in (*first.backfills, *second.backfills)] == ids[::-1]
+    assert second.next_page_token is None
+    assert service.list("b").backfills == []
+    with pytest.raises(NotFound):
+        service.get("b", ids[0])
+    with pytest.raises(BadPage):
+        service.list("a", page_token="x")
+
+
+def test_workers_are_listed_with_what_they_hold_each_tenant_for_itself(ledger: Any, clock: ManualClock) -> None:
+    workers = WorkerService(ledger)
+    workers.seen("a", "w1", node="n1", kind="download", version="1", info={"cores": 2})
+    workers.seen("a", "w2")
+    workers.seen("b", "w1", node="other")
+    ledger.enqueue_many([NewJob(str(n), {}, tenant="a") for n in range(3)])
+    ledger.lease("w1", 3, 60)
+    clock.advance(30)
+    workers.seen("a", "w2")
+    first, second = workers.list("a").workers
+    assert (first.worker_id, first.node, first.info, first.leases) == ("w1", "n1", {"cores": 2}, 3)
+    assert (second.worker_id, second.leases) == ("w2", 0)
+    assert second.last_seen_at - second.started_at == 30
+    assert [(each.node, each.leases) for each in workers.list("b").workers] == [("other", 0)]
+    assert [each.worker_id for each in workers.list("a", seen_within_s=10).workers] == ["w2"]
+    page = workers.list("a", page_size=1)
+    assert [each.worker_id for each in workers.list("a", page_token=page.next_page_token).workers] == ["w2"]
+
+
+def test_a_worker_that_reports_often_is_written_seldom(ledger: Any, clock: ManualClock) -> None:
+    workers = WorkerService(ledger)
+    workers.seen("a", "w")
+    started = workers.list("a").workers[0].last_seen_at
+    clock.advance(5)
+    workers.seen("a", "w")
+    assert workers.list("a").workers[0].last_seen_at == started
+    workers.seen("a", "w", node="moved")
+    assert workers.list("a").workers[0].node == "moved"
+    clock.advance(11)
+    workers.seen("a", "w", node="moved")
+    assert workers.list("a").workers[0].last_seen_at == started + 16
+
+
+def test_what_a_worker_says_of_itself_is_bounded(ledger: Any) -> None:
+    workers = WorkerService(ledger)
+    for wrong in ({"node": ""}, {"node": "x" * 300}, {"info": {"x": "y" * 20_000}}, {"info": {"x": float("nan")}}):
+        with pytest.raises(BadJob):
+            workers.seen("a", "w", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(BadJob):
+        workers.seen("a", "")
+    assert workers.list("a").workers == []
+
+
+def test_the_first_answer_is_given_again(ledger: Any) -> None:
+    """API-29."""
+    answers = IdempotencyService(ledger)
+    assert answers.remember("a", "/jobs", "k", "d") is None
+    answers.keep("a", "/jobs", "k", Answer(201, '{"id": 1}'))
+    assert answers.remember("a", "/jobs", "k", "d") == Answer(201, '{"id": 1}')
+    answers.forget("a", "/jobs", "k")
+    answers.keep("a", "/jobs", "k", Answer(500, "later"))
+    assert answers.remember("a", "/jobs", "k", "d") == Answer(201, '{"id": 1}')
+    for other in (("b", "/jobs", "k"), ("a", "/other", "k"), ("a", "/jobs", "k2")):
+        assert answers.remember(*other, "d") is None
+
+
+def test_the_same_key_with_another_body_or_at_once_is_a_conflict(ledger: Any) -> None:
+    answers = IdempotencyService(ledger)
+    answers.remember("a", "/p", "k", "d")
+    for digest in ("d", "other"):
+        with pytest.raises(Conflict):
+            answers.remember("a", "/p", "k", digest)
+    answers.keep("a", "/p", "k", Answer(200, ""))
+    with pytest.raises(Conflict):
+        answers.remember("a", "/p", "k", "other")
+
+
+def test_a_request_that_did_not_act_may_come_again(ledger: Any, clock: ManualClock) -> None:
+    answers = IdempotencyService(ledger)
+    assert answers.remember("a", "/p", "k", "d") is None
+    answers.forget("a", "/p", "k")
+    assert answers.remember("a", "/p", "k", "d2") is None
+    clock.advance(61)  # its server is gone
+    assert answers.remember("a", "/p", "k", "d2") is None
+    answers.keep("a", "/p", "k", Answer(200, "x" * (1024 * 1024 + 1)))
+    assert answers.remember("a", "/p", "k", "d2") is None
+
+
+def test_answers_are_kept_for_a_day(ledger: Any, clock: ManualClock) -> None:
+    answers = IdempotencyService(ledger)
+    answers.remember("a", "/p", "k", "d")
+    answers.keep("a", "/p", "k", Answer(200, "first"))
+    clock.advance(24 * 3600 - 1)
+    assert answers.remember("a", "/p", "k", "d") == Answer(200, "first")
+    assert answers.purge() == 0
+    clock.advance(1)
+    assert answers.remember("a", "/p", "k", "other") is None
+    clock.advance(24 * 3600)
+    assert answers.purge() == 1
+    assert answers.purge() == 0
+
+
+def test_upkeep_is_done_by_one_instance_and_taken_over(open_ledger: Open, clock: ManualClock) -> None:
+    ledgers = [open_ledger(clock=clock) for _ in range(2)]
+    first, second = (Upkeep(ledger, every_s=5) for ledger in ledgers)
+    packs, answers = PackRunService(ledgers[0]), IdempotencyService(ledgers[0])
+    run = packs.register("a", payload={}, hints=Hints(heartbeat_s=1), actor="me").pack_run_id
+    packs.heartbeat("a", run)
+    answers.remember("a", "/p", "k", "d")
+    assert [first.tick(), second.tick()] == [True, False]
+    clock.advance(10)
+    assert [second.tick(), first.tick()] == [False, True]
+    assert packs.get("a", run).state == "timed_out"
+    clock.advance(16)
+    assert [second.tick(), first.tick()] == [True, False]
+    clock.advance(24 * 3600)
+    second.tick()
+    assert answers.purge() == 0
+
+
+def test_upkeep_runs_by_itself_and_lets_go_at_the_end(open_ledger: Open) -> None:
+    ledger = open_ledger()
+    leader = Leader(ledger, "upkeep")
+    with Upkeep(ledger, every_s=20):
+        deadline = time.monotonic() + 30
+        while leader.leading() is None:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    assert leader.leading() is None
+
+
+def test_the_tally_counts_and_sorts_what_jobs_took() -> None:
+    """MET-19..25."""
+    tally = Tally()
+    for seconds in (0.05, 0.1, 2, 10**6, -1):
+        tally.took(seconds)
+    tally.add(HEARTBEATS, 3)
+    upto, count, total_s = tally.latency()
+    assert (upto[0], upto[3], upto[-1], count) == ((0.1, 3), (5.0, 4), (3600.0, 4), 5)
+    assert total_s == pytest.approx(10**6 + 2.15)
+    assert tally.counts() == {
+        "job_failures_total": 0, "job_retry_total": 0, "lease_extensions_total": 0, "pack_run_heartbeats_total": 3,
+        "pack_run_artifacts_total": 0,
+    }  # fmt: skip
+
+
+def test_of_many_at_once_exactly_one_acts(open_ledger: Open) -> None:
+    services = [IdempotencyService(open_ledger()) for _ in range(4)]
+    told: list[str] = []
+
+    def ask(service: IdempotencyService) -> None:
+        try:
+            told.append("acts" if service.remember("a", "/p", "k", "d") is None else "again")
+        except Conflict:
+            told.append("waits")
+
+    threads = [threading.Thread(target=ask, args=(service,)) for service in services * 3]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(told) == ["acts"] + ["waits"] * 11

@@ -1,0 +1,138 @@
+"""The heads of many files' cache entries, written together: seen at once here, soon by others, never half."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
+from DocsToKG.ContentDownload.net.stores.file import FileBackend
+from DocsToKG.ContentDownload.net.stores.grouped import GroupedHeads
+from DocsToKG.core.clock import ManualClock
+
+KEY = "a" * 64
+LONG_S = 30
+
+
+@pytest.fixture
+def heads(tmp_path: Path) -> Iterator[GroupedHeads]:
+    heads = GroupedHeads(tmp_path / "heads.sqlite", clock=ManualClock())
+    yield heads
+    heads.close()
+
+
+def entry(number: int, key: str = KEY, stored_at: float = 1.0) -> Entry:
+    return Entry(key, uuid.UUID(int=number), b"head %d" % number, stored_at)
+
+
+def seen(heads: GroupedHeads | FileBackend, key: str = KEY) -> list[bytes]:
+    return sorted(head for _, head in heads.heads(key))
+
+
+def test_looking_makes_no_file(heads: GroupedHeads, tmp_path: Path) -> None:
+    assert (seen(heads), list(heads.walk()), heads.clear()) == ([], [], 0)
+    heads.sweep(0, now=1.0, ttl_s=1.0)
+    heads.delete(KEY, [uuid.UUID(int=1)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_first_is_written_at_once_and_the_next_ones_are_seen_here_at_once(
+    heads: GroupedHeads, tmp_path: Path
+) -> None:
+    others = GroupedHeads(tmp_path / "heads.sqlite")
+    heads.put(entry(1), replaced=())
+    assert seen(others) == [b"head 1"]
+    heads.put(entry(2), replaced=())
+    assert seen(heads) == [b"head 1", b"head 2"]
+    until = time.monotonic() + LONG_S
+    while seen(others) != [b"head 1", b"head 2"]:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    others.close()
+
+
+def test_what_is_replaced_is_gone_although_it_waits(heads: GroupedHeads) -> None:
+    heads.put(entry(1), replaced=())
+    heads.put(entry(2), replaced=())
+    heads.put(entry(3), replaced=[uuid.UUID(int=1), uuid.UUID(int=2)])
+    assert seen(heads) == [b"head 3"]
+    heads.write()
+    assert seen(heads) == [b"head 3"]
+
+
+def test_what_is_deleted_while_it_waits_never_comes_back(heads: GroupedHeads) -> None:
+    heads.put(entry(1), replaced=())
+    heads.put(entry(2), replaced=())
+    heads.delete(KEY, [uuid.UUID(int=1), uuid.UUID(int=2)])
+    assert seen(heads) == []
+    heads.write()
+    assert list(heads.walk()) == []
+
+
+def test_a_new_head_takes_the_old_ones_place(heads: GroupedHeads) -> None:
+    heads.put(entry(1), replaced=())
+    assert heads.rewrite(Entry(KEY, uuid.UUID(int=1), b"new", 1.0))
+    assert seen(heads) == [b"new"]
+    assert not heads.rewrite(entry(9))
+
+
+def test_closing_writes_what_waits(heads: GroupedHeads, tmp_path: Path) -> None:
+    for number in range(10):
+        heads.put(entry(number), replaced=())
+    heads.close()
+    again = GroupedHeads(tmp_path / "heads.sqlite")
+    assert len(seen(again)) == 10
+    assert again.clear() == 10
+    again.close()
+
+
+def test_old_ones_are_swept(heads: GroupedHeads) -> None:
+    heads.put(entry(1, stored_at=1.0), replaced=())
+    heads.put(entry(2, stored_at=99.0), replaced=())
+    heads.write()
+    heads.sweep(7, now=100.0, ttl_s=50.0)
+    assert seen(heads) == [b"head 2"]
+
+
+def test_a_file_that_is_no_record_is_a_failure_of_the_store_and_no_other(tmp_path: Path) -> None:
+    (tmp_path / "heads.sqlite").write_bytes(b"not a database, whatever its name says" * 100)
+    heads = GroupedHeads(tmp_path / "heads.sqlite")
+    with pytest.raises(StoreFailed):
+        heads.heads(KEY)
+    with pytest.raises(StoreFailed):
+        heads.put(entry(1), replaced=())
+    heads.close()
+
+
+def test_many_threads_lose_nothing(tmp_path: Path) -> None:
+    heads = GroupedHeads(tmp_path / "heads.sqlite")
+
+    def fill(start: int) -> None:
+        for number in range(start, start + 100):
+            heads.put(entry(number, key=f"{number:064x}"), replaced=())
+            assert seen(heads, f"{number:064x}") == [b"head %d" % number]
+
+    threads = [threading.Thread(target=fill, args=(1000 * n,)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG_S)
+    assert len(list(heads.walk())) == 400
+    heads.close()
+
+
+def test_entries_of_an_earlier_version_without_a_body_are_still_found(tmp_path: Path) -> None:
+    folder = tmp_path / "entries" / KEY[:2] / KEY[2:]
+    folder.mkdir(parents=True)
+    old = uuid.UUID(int=7)
+    (folder / f"{old.hex}.json").write_bytes(b"old head")
+    backend = FileBackend(tmp_path)
+    assert backend.heads(KEY) == [(old, b"old head")]
+    backend.put(entry(8), None, replaced=[old])
+    assert seen(backend) == [b"head 8"]
+    backend.close()

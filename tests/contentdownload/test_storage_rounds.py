@@ -1,0 +1,152 @@
+"""Files left to be stored: many in a round, told of when they are safe; a disk that is behind is waited for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from DocsToKG.ContentDownload.api.steps import Until
+from DocsToKG.ContentDownload.errors import CandidateRejected, StorageError
+from DocsToKG.ContentDownload.storage.local import LocalStore, Stored
+from DocsToKG.ContentDownload.storage.rounds import Rounds
+
+LONG_S = 30
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> LocalStore:
+    store = LocalStore(tmp_path, min_free_bytes=0)
+    store.prepare()
+    return store
+
+
+def keep(store: LocalStore, data: bytes, human: str) -> Stored:
+    """What the frontier does with the steps, in this thread."""
+    temp = store.temp()
+    temp.write(data)
+    steps = store.storing(temp, human=human)
+    done = threading.Event()
+    try:
+        step = next(steps)
+        assert isinstance(step, Until)
+        step.start(done.set)
+        assert done.wait(LONG_S)
+        next(steps)
+    except StopIteration as end:
+        stored: Stored = end.value
+        return stored
+    raise AssertionError("one wait is enough")
+
+
+def test_a_file_is_there_durably_when_its_steps_go_on(store: LocalStore) -> None:
+    stored = keep(store, b"paper", "PDF/a.pdf")
+    assert stored.path.read_bytes() == b"paper"
+    assert store.verify(hashlib.sha256(b"paper").hexdigest(), "PDF/a.pdf")
+
+
+def test_nothing_is_told_to_be_safe_before_the_disk_has_said_so(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """STO-02"""
+    hold, told, fsync = threading.Event(), threading.Event(), os.fsync
+
+    def held(file: int) -> None:
+        assert hold.wait(LONG_S)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", held)
+    temp = store.temp()
+    temp.write(b"paper")
+    steps = store.storing(temp, human="PDF/a.pdf")
+    step = next(steps)
+    assert isinstance(step, Until)
+    step.start(told.set)
+    assert not told.wait(0.1)
+    assert not (store.root / "PDF" / "a.pdf").exists()
+    hold.set()
+    assert told.wait(LONG_S)
+    with pytest.raises(StopIteration):
+        next(steps)
+
+
+def test_a_name_that_leads_out_is_refused_to_the_one_who_brought_it(store: LocalStore) -> None:
+    with pytest.raises(CandidateRejected):
+        keep(store, b"bad", "../bad.pdf")
+
+
+def test_a_disk_that_is_behind_lets_nobody_bring_more_without_waiting(
+    store: LocalStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bodies that wait are in memory, so their number is bounded."""
+    monkeypatch.setattr(Rounds, "left", 64)
+    temp = store.temp()
+    temp.write(b"paper")
+    with pytest.raises(StopIteration) as end:
+        next(store.storing(temp, human="PDF/a.pdf"))
+    assert end.value.value.path.read_bytes() == b"paper"
+
+
+def test_duties_left_during_a_round_are_done_together_in_the_next() -> None:
+    hold, begun, rounds_seen = threading.Event(), threading.Event(), []
+    done = threading.Semaphore(0)
+
+    def work(duties: object) -> None:
+        rounds_seen.append(list(duties))  # type: ignore[call-overload]
+        begun.set()
+        assert hold.wait(LONG_S)
+
+    rounds: Rounds[int] = Rounds(work)
+    rounds.begin(0, done.release)
+    assert begun.wait(LONG_S)
+    for number in range(1, 6):
+        rounds.begin(number, done.release)
+    hold.set()
+    for _ in range(6):
+        assert done.acquire(timeout=LONG_S)
+    assert rounds_seen == [[0], [1, 2, 3, 4, 5]]
+
+
+def test_a_round_that_fails_is_the_end_of_nobody_elses_duty(store: LocalStore) -> None:
+    done = threading.Semaphore(0)
+
+    def work(duties: object) -> None:
+        if duties == ["bad"]:
+            raise RuntimeError("a fault of ours")
+
+    rounds: Rounds[str] = Rounds(work, at_once=1)
+    tell: Callable[[], None] = done.release
+    rounds.begin("bad", tell)
+    assert done.acquire(timeout=LONG_S)
+    rounds.begin("good", tell)
+    assert done.acquire(timeout=LONG_S)
+
+
+def test_a_file_whose_round_failed_is_not_said_to_be_stored(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(orders: object) -> None:
+        raise RuntimeError("a fault of ours")
+
+    monkeypatch.setattr(store._rounds, "_work", fails)
+    with pytest.raises(StorageError, match="not stored"):
+        keep(store, b"paper", "PDF/a.pdf")
+
+
+def test_the_threads_go_when_there_is_nothing_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("DocsToKG.ContentDownload.storage.rounds._LINGER_S", 0.01)
+    done = threading.Semaphore(0)
+    before = threading.active_count()
+    rounds: Rounds[int] = Rounds(lambda duties: None)
+    for number in range(40):
+        rounds.begin(number, done.release)
+    for _ in range(40):
+        assert done.acquire(timeout=LONG_S)
+    for thread in threading.enumerate():
+        if thread.name == "rounds":
+            thread.join(LONG_S)
+    assert threading.active_count() <= before
+    rounds.begin(1, done.release)
+    assert done.acquire(timeout=LONG_S)

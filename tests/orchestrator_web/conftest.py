@@ -1,0 +1,124 @@
+"""The application over a ledger in a file, and callers with tokens of every kind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from fastapi import FastAPI
+from joserfc import jwt
+from joserfc.jwk import OctKey
+from starlette.testclient import TestClient
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.web.admission import Admission
+from DocsToKG.Orchestrator.web.app import build_app
+from DocsToKG.Orchestrator.web.auth import Authority
+from DocsToKG.Orchestrator.web.door import HOME
+from DocsToKG.Orchestrator.web.feeds import Feeds
+from DocsToKG.Orchestrator.web.keys import KeyRing, TrustedKey
+from DocsToKG.Orchestrator.web.permits import SCOPES
+from DocsToKG.Orchestrator.web.rates import Rates
+from DocsToKG.Orchestrator.web.rooms import rooms_of
+from DocsToKG.Orchestrator.web.tokens import TokenFile
+
+KEY = OctKey.import_key("a secret of the tests, and of nobody else")
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
+    with SqliteLedger(tmp_path / "ledger.sqlite") as opened:
+        yield opened
+
+
+@pytest.fixture
+def tokens(tmp_path: Path) -> TokenFile:
+    return TokenFile(tmp_path / "tokens.json")
+
+
+def app_over(ledger: SqliteLedger, tokens: TokenFile | None = None, **parts: Any) -> FastAPI:
+    """The application over a ledger; admission takes what is given of its parts."""
+    settings = {
+        "authority": Authority(tokens=tokens, keys=KeyRing([TrustedKey(KEY, "HS256", None)])),
+        "rates": Rates(per_second=10_000, burst=100_000),
+        "json_depth": 32,
+        "body_seconds": 30.0,
+        "request_seconds": 60.0,
+        "threads": anyio.CapacityLimiter(24),
+    }
+    chosen = {name: parts.pop(name, value) for name, value in settings.items()}
+    rooms = rooms_of(ledger)
+    feeds = Feeds(rooms.feed, ledger, poll_s=0.05, **parts.pop("streams", {}))
+    return build_app(rooms=rooms, admission=Admission(**chosen), feeds=feeds, **parts)
+
+
+def token_for(*scopes: str, tenant: str | None = "default", tenants: tuple[str, ...] = ()) -> str:
+    claims = {"sub": "someone", "exp": time.time() + 3600, "scope": " ".join(scopes or SCOPES), "tenant": tenant}
+    return jwt.encode({"alg": "HS256"}, {**claims, "tenants": list(tenants)}, KEY)
+
+
+@pytest.fixture
+def make_app(ledger: SqliteLedger, tokens: TokenFile) -> Callable[..., FastAPI]:
+    return partial(app_over, ledger, tokens)
+
+
+@pytest.fixture
+def app(make_app: Callable[..., FastAPI]) -> FastAPI:
+    return make_app()
+
+
+@dataclass
+class Caller:
+    """A client that speaks with one token, under the home prefix unless told otherwise."""
+
+    client: TestClient
+    token: str
+    headers: dict[str, str]
+
+    def __call__(self, method: str, path: str, body: Any = None, **headers: str) -> Any:
+        sent = {"Authorization": f"Bearer {self.token}", **self.headers}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        path = path if path.startswith(("/api/", "/healthz", "/.well", "/openapi", "/readyz")) else HOME + path
+        return self.client.request(method, path, json=body, headers=sent)
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self("GET", path, **headers)
+
+    def post(self, path: str, body: Any = None, **headers: str) -> Any:
+        return self("POST", path, body, **headers)
+
+
+@pytest.fixture
+def client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, raise_server_exceptions=False) as opened:
+        yield opened
+
+
+def caller_of(client: TestClient) -> Callable[..., Caller]:
+    def make(*scopes: str, tenant: str | None = "default", tenants: tuple[str, ...] = (), **headers: str) -> Caller:
+        token = token_for(*scopes, tenant=tenant, tenants=tenants)
+        return Caller(client, token, {name.replace("_", "-"): value for name, value in headers.items()})
+
+    return make
+
+
+@pytest.fixture
+def caller(client: TestClient) -> Callable[..., Caller]:
+    return caller_of(client)
+
+
+@pytest.fixture
+def admin(caller: Callable[..., Caller]) -> Caller:
+    return caller(tenants=("*",), X_Reason="a test", X_Ticket="T-1")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
