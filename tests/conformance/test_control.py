@@ -125,7 +125,10 @@ def test_statements_are_portable(ledger: Any) -> None:
 
     ledger.change(change)
     assert ledger.look(lambda tx: tx.ask("SELECT blocked, blocked_reason FROM tenants")) == [(1, hostile)]
-    asked = "SELECT count(*), sum(weight), ':no%' FROM tenants WHERE (:t IS NULL OR tenant = :t) AND blocked_reason LIKE 'it%'"
+    asked = (
+        "SELECT count(*), sum(weight), ':no%' FROM tenants "
+        "WHERE (:t IS NULL OR tenant = :t) AND blocked_reason LIKE 'it%'"
+    )
     assert ledger.look(lambda tx: tx.ask(asked, {"t": None})) == [(1, 1, ":no%")]
     assert ledger.look(lambda tx: tx.ask(asked, {"t": "b"})) == [(0, None, ":no%")]
     [(total,)] = ledger.look(lambda tx: tx.ask("SELECT sum(weight) FROM tenants"))

@@ -146,8 +146,8 @@ class QueueConfig(Section):
     signal_channel: str = Field(
         default="docstokg",
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,62}$",
-        description="First part of the stream (redis) or subject (nats) that wake-ups go by; queues that share a broker "
-        "and should not wake each other have different ones. pg_notify is told apart by database and schema.",
+        description="First part of the stream (redis) or subject (nats) that wake-ups go by; queues that share a "
+        "broker and should not wake each other have different ones. pg_notify is told apart by database and schema.",
     )
     orchestrator_url: str | None = Field(
         default=None,
