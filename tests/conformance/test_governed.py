@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.domain.states import UNAVAILABLE, JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Release
 from DocsToKG.Orchestrator.services.breakers import BreakerService
 from DocsToKG.Orchestrator.services.incidents import IncidentService
@@ -228,6 +228,16 @@ def test_the_smaller_of_quota_and_share_counts(ledger: Any) -> None:
 def fail_many(ledger: Any, count: int) -> None:
     for job in lease(ledger, count):
         finish(ledger, job, JobState.ERROR)
+
+
+def test_jobs_that_end_with_the_answer_no_do_not_pause_their_type(ledger: Any) -> None:
+    """BRK-10: a paper that is nowhere to be had says nothing against downloads."""
+    MaintenanceService(ledger).start_governing()
+    enqueue(ledger, 60)
+    for job in lease(ledger, 30):
+        ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.ERROR, "no copy", outcome=UNAVAILABLE))
+    assert BreakerService(ledger).get("a", "jobtype:t").failure_rate == 0
+    assert len(lease(ledger, 30)) == 30
 
 
 def test_a_failing_job_type_is_paused_with_an_incident_and_comes_back_by_tests(ledger: Any, clock: ManualClock) -> None:

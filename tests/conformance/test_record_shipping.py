@@ -211,6 +211,28 @@ def test_a_folder_that_was_copied_is_another_journal(shared: SharedRecord, tmp_p
     assert [line[0] for line in _lines(shared)] == ["doi:a", "doi:b", "doi:c"]
 
 
+@pytest.mark.parametrize("lines", [1, 2])
+def test_a_copy_that_runs_beside_its_original_is_told_of_no_line_that_was_not_sent(
+    shared: SharedRecord, tmp_path: Path, lines: int
+) -> None:
+    """Machines that were made from one image, and start at the same moment."""
+    told: list[str] = []
+    with record_in(tmp_path / "one", shared) as record:
+        record.finish(obtained("doi:a", lease_id="l1"))
+    shutil.copytree(tmp_path / "one", tmp_path / "copy")
+    with contextlib.suppress(RecordError), record_in(tmp_path / "copy", shared) as copy:
+        with record_in(tmp_path / "one", shared) as record:
+            for number in range(lines):
+                record.finish(obtained(f"doi:b{number}", B, lease_id=f"l-b{number}"))
+        copy.finish(obtained("doi:c", B, lease_id="l3"), then=lambda: told.append("doi:c"))
+        with pytest.raises(RecordError, match="start again"):
+            copy.flush()
+    assert told == []
+    with record_in(tmp_path / "copy", shared):
+        pass
+    assert {line[0] for line in _lines(shared)} == {"doi:a", "doi:c", *(f"doi:b{number}" for number in range(lines))}
+
+
 def test_a_file_that_is_older_than_its_takedown_does_not_come_back(shared: SharedRecord, tmp_path: Path) -> None:
     """One node was away while another took the work down; the server then loses everything and hears them in the other
     order."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Race, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import ExchangeOver, Gate, NotYet, Race, Steps, Wait
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.frontier.task import Ended
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -45,8 +45,15 @@ class Busy:
 
         self.frontier.submit(steps, cancel=CancelToken(), on_done=tell)
 
-    def fill(self) -> None:
-        begun = threading.Barrier(THREADS + 1, timeout=60)
+    def fill(self, *, spare: int = 0) -> None:
+        """Also the threads, `spare` of them, that prove what came while the others wait for the network."""
+        begun = threading.Barrier(THREADS + spare + 1, timeout=60)
+
+        def proving() -> Steps[str]:
+            yield ExchangeOver()
+            begun.wait()
+            self.go_on.wait(60)
+            return "finished"
 
         def busy() -> Steps[str]:
             begun.wait()
@@ -54,6 +61,8 @@ class Busy:
             return "finished"
             yield Wait(0.0, "never")
 
+        for number in range(spare):
+            self.submit(f"busy spare {number}", proving())
         for number in range(THREADS):
             self.submit(f"busy {number}", busy())
         begun.wait()
@@ -81,7 +90,8 @@ def long_wait() -> Wait:
     return Wait(SystemClock().monotonic() + 10_000, "a long time")
 
 
-def test_what_waits_is_given_back_while_every_thread_is_busy(busy: Busy) -> None:
+@pytest.mark.parametrize("spare", [0, 2])
+def test_what_waits_is_given_back_while_every_thread_is_busy(busy: Busy, spare: int) -> None:
     parked = {
         "gate": Gate("https://shut.example.org/x", "arxiv", "artifact"),
         "time": long_wait(),
@@ -91,7 +101,7 @@ def test_what_waits_is_given_back_while_every_thread_is_busy(busy: Busy) -> None
         busy.submit(name, waiting(step))
     while len(busy.frontier._parked()) < 4:
         time.sleep(0.01)
-    busy.fill()
+    busy.fill(spare=spare)
     busy.submit("fresh", waiting(long_wait()))
     stopping = threading.Thread(target=busy.frontier.stop, kwargs={"grace_s": 60.0})
     stopping.start()

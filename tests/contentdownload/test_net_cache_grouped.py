@@ -136,3 +136,23 @@ def test_entries_of_an_earlier_version_without_a_body_are_still_found(tmp_path: 
     backend.put(entry(8), None, replaced=[old])
     assert seen(backend) == [b"head 8"]
     backend.close()
+
+
+@pytest.mark.parametrize("is_written", [True, False])
+def test_what_was_replaced_stays_gone_when_its_successor_is_deleted(heads: GroupedHeads, is_written: bool) -> None:
+    heads.put(entry(9, key="b" * 64), replaced=())
+    heads.put(entry(1), replaced=())
+    if is_written:
+        heads.write()
+    heads.put(entry(2), replaced=[uuid.UUID(int=1)])
+    heads.delete(KEY, [uuid.UUID(int=2)])
+    assert seen(heads) == []
+    heads.write()
+    assert seen(heads) == []
+
+
+def test_what_was_replaced_stays_gone_when_its_successor_is_rewritten(heads: GroupedHeads) -> None:
+    heads.put(entry(1), replaced=())
+    heads.put(entry(2), replaced=[uuid.UUID(int=1)])
+    assert heads.rewrite(entry(2))
+    assert seen(heads) == [b"head 2"]

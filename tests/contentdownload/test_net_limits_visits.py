@@ -23,9 +23,9 @@ class CountedStore(SharedStore):
 
     visits = 0
 
-    def _transact(self, keys, change, now):  # type: ignore[no-untyped-def]
+    def _transact(self, *what, **how):  # type: ignore[no-untyped-def]
         self.visits += 1
-        return super()._transact(keys, change, now)
+        return super()._transact(*what, **how)
 
 
 class Process:

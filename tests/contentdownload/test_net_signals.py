@@ -62,3 +62,10 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic"):
         Signals(tmp_path / "s")
     assert (tmp_path / "elsewhere").read_bytes() == b"somebody's"
+
+
+def test_the_disk_has_room_for_every_number_before_the_first_is_raised(tmp_path: Path) -> None:
+    """Where it had none, raising a number on a full disk would end the process."""
+    Signals(tmp_path / "s").close()
+    told = (tmp_path / "s").stat()
+    assert told.st_blocks * 512 >= told.st_size > 0

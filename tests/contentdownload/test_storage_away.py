@@ -119,6 +119,7 @@ def test_a_place_that_failed_is_left_alone_and_looked_at_ever_less_often() -> No
     assert place.outage.hold() is None
     assert place.outage.hold() is None
     assert place.looks == 6
+    place.outage.end()
     place.outage.begin("away again")
     hold = place.outage.hold()
     assert hold == Hold(1.0, "away again")
@@ -142,6 +143,33 @@ def test_one_thread_looks_and_the_others_are_told_to_wait() -> None:
     go_on.set()
     looker.join(30)
     assert outage.hold() is None
+
+
+def test_a_place_that_looks_well_and_takes_no_file_is_left_alone_ever_longer() -> None:
+    """A bucket that is full answers every question: each file fetched for it costs a host an answer."""
+    place = Place()
+    place.trouble = None
+    waits = []
+    for _ in range(5):
+        place.outage.begin("it has no room")
+        hold = place.outage.hold()
+        assert hold is not None
+        waits.append(hold.seconds)
+        place.now += hold.seconds
+        assert place.outage.hold() is None, "it looks well"
+        place.now += 3
+    assert waits == [1.0, 2.0, 4.0, 8.0, 8.0]
+
+
+def test_a_place_that_was_well_for_long_is_looked_at_soon() -> None:
+    place = Place()
+    place.trouble = None
+    for _ in range(2):
+        place.outage.begin("away")
+        assert place.outage.hold() == Hold(1.0, "away")
+        place.now += 1
+        assert place.outage.hold() is None
+        place.now += 60
 
 
 def test_a_file_that_was_taken_ends_the_outage() -> None:

@@ -150,3 +150,18 @@ def test_the_threads_go_when_there_is_nothing_left(monkeypatch: pytest.MonkeyPat
     assert threading.active_count() <= before
     rounds.begin(1, done.release)
     assert done.acquire(timeout=LONG_S)
+
+
+def test_where_the_system_gives_no_thread_the_duty_is_done_by_who_brings_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    done: list[str] = []
+    rounds = Rounds[str](done.extend)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        rounds.begin("a", lambda: done.append("told"))
+    assert done == ["a", "told"]
+    again = threading.Event()
+    rounds.begin("b", again.set)
+    assert again.wait(LONG_S)

@@ -3,7 +3,9 @@
 ContentDownloadError
 ├── CandidateRejected      this copy is not it: try the next candidate
 ├── TransientFailure       not now: come back later
-│   └── StorageAway        the store takes no files now: no other copy would fare better
+│   └── PutOff             no other copy would fare better now
+│       ├── StorageAway    the store takes no files now
+│       └── LimitsAway     the limits shared with other machines are out of reach
 └── RunError               stop the run and tell the user
     ├── ConfigError        a setting is wrong
     ├── InputError         nothing usable was given
@@ -58,9 +60,18 @@ class TransientFailure(ContentDownloadError):
         self.tested = tested  # nothing was sent for this work, but others have just found the host still down
 
 
-class StorageAway(TransientFailure):
-    """The store takes or gives no files now. It says nothing of the copy, and another one would fare no better: the
-    work comes back later, as if it had not been tried."""
+class PutOff(TransientFailure):
+    """Something of ours is away. It says nothing of the copy, and another one would fare no better: the work comes back
+    later, as if it had not been tried."""
+
+
+class StorageAway(PutOff):
+    """The store takes or gives no files now."""
+
+
+class LimitsAway(PutOff):
+    """A transfer was cut by ourselves: the server that keeps the limits of all machines was out of reach for so long
+    that it may give our place at the host to another."""
 
 
 SkipDownload = CandidateRejected

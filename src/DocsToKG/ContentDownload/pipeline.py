@@ -24,7 +24,7 @@ from DocsToKG.ContentDownload.api.types import (
     Reason,
     WorkArtifact,
 )
-from DocsToKG.ContentDownload.errors import StorageAway
+from DocsToKG.ContentDownload.errors import PutOff, StorageAway
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
 from DocsToKG.ContentDownload.fallback.memory import WorkMemory
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Found
@@ -136,7 +136,7 @@ class ResolverPipeline:
             yield Wait(self._clock.monotonic() + min(hold.seconds, _LONGEST_LOOK_S), f"the store: {hold.why}")
         try:
             return (yield from self._obtain(artifact, ctx))
-        except StorageAway as away:
+        except PutOff as away:
             return _put_off(artifact, away)
 
     def _obtain(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
@@ -253,14 +253,15 @@ def _left_out(work: WorkArtifact, why: str) -> DownloadOutcome:
     return DownloadOutcome(False, OutcomeClass.SKIP, reason=reason, meta=meta)
 
 
-def _put_off(work: WorkArtifact, away: StorageAway) -> DownloadOutcome:
+def _put_off(work: WorkArtifact, away: PutOff) -> DownloadOutcome:
     """Nothing was found out about the work: it is given back, and counts as not tried."""
+    what = "The store takes no files now" if isinstance(away, StorageAway) else "The transfer was cut"
     meta = _work_meta(work) | {
         "retryable": True,
         "only_waited": True,
         "retry_after_s": away.retry_after_s,
         "cause": away.reason,
-        "explanation": f"The store takes no files now: {away.detail}.",
+        "explanation": f"{what}: {away.detail}.",
     }
     return DownloadOutcome(False, OutcomeClass.ERROR, reason=Reason.BACKOFF, meta=meta)
 

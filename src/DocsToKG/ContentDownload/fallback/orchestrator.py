@@ -26,7 +26,7 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.config.rules import Tier
-from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, StorageAway, TransientFailure
+from DocsToKG.ContentDownload.errors import CandidateRejected, PutOff, RunError, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare
 from DocsToKG.ContentDownload.fallback.memory import Answer, Tried
 from DocsToKG.ContentDownload.fallback.meter import metered
@@ -236,7 +236,7 @@ class FallbackOrchestrator:
         """A source that trips over what it was sent costs itself, never the run."""
         try:
             return (yield from metered(steps, trail.meter))
-        except (Cancelled, RunError, StorageAway):
+        except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
             trail.faulted(name, error)
@@ -314,7 +314,7 @@ class FallbackOrchestrator:
             try:
                 self._refuse_unwanted(plan, trail.work)
                 copy = yield from self._download(plan, trail.work, self._clients[name], call, trail.claim)
-            except StorageAway:
+            except PutOff:
                 raise
             except (CandidateRejected, TransientFailure) as problem:
                 last = problem

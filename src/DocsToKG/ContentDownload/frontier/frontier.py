@@ -209,11 +209,13 @@ class Frontier:
 
     def _take_dropped(self) -> Task | None:
         with self._lock:
-            for task in self._ready:
-                if task.cancel.cancelled or isinstance(task.error, Cancelled):
-                    self._ready.remove(task)
-                    self._running.add(task)
-                    return task
+            for queue in (self._ready, self._aside):
+                for task in queue:
+                    # What stands aside for another reason has something to keep, and is left to the threads.
+                    if isinstance(task.error, Cancelled) or (queue is self._ready and task.cancel.cancelled):
+                        queue.remove(task)
+                        self._running.add(task)
+                        return task
         return None
 
     # the threads

@@ -15,8 +15,9 @@ from DocsToKG.ContentDownload.api.walls import says_challenge
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError
 from DocsToKG.ContentDownload.net.breakers import Watched
 from DocsToKG.ContentDownload.net.cache import FORGET, PENDING, PendingEntry
-from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, Retryable, describe, fault_of
+from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, WIRE_ERRORS_OR_CUT, Retryable, cut_off, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
+from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_url
 from DocsToKG.transport.errors import DeadlineExceeded
@@ -44,6 +45,7 @@ class StreamedBody:
         patience_s: float = float("inf"),
         chunk_bytes: int | None = None,
         is_replay: bool = False,
+        cancel: CancelToken | None = None,
     ) -> None:
         self.url = about.url
         self.status = response.status_code
@@ -59,6 +61,7 @@ class StreamedBody:
         self.watched: Watched | None = None  # breakers that still wait for the end of the body
         self._response = response
         self._about = about
+        self._cancel = cancel or about.call.cancel  # that of this exchange
         self._permit = permit
         self._journal = journal
         self._clock = clock
@@ -130,9 +133,12 @@ class StreamedBody:
         if length is None or length > _DRAIN_BYTES:
             return False
         with contextlib.suppress(*WIRE_ERRORS):
-            for _ in self._response.iter_raw():
+            try:
+                for _ in self._response.iter_raw():
+                    self._about.call.cancel.raise_if_cancelled()
+                self._whole = not self._cancel.cancelled
+            except Cancelled:
                 self._about.call.cancel.raise_if_cancelled()
-            self._whole = True
         return self._whole
 
     def close(self) -> None:
@@ -180,9 +186,12 @@ class StreamedBody:
                 raise httpx2.ReadTimeout("deadline")
             if block is not None:
                 self._refuse_trickle(len(block), self._clock.monotonic() - began)
-        except WIRE_ERRORS as error:
+        except WIRE_ERRORS_OR_CUT as error:
             # A transfer that we cut ourselves is no failure of the server.
             call.cancel.raise_if_cancelled()
+            if self._cancel.cancelled:
+                self._journal.cut(self._about)
+                raise cut_off(self.url) from None
             raise self._broken(error) from None
         finally:
             if call.budget is not None:

@@ -8,7 +8,6 @@ Promises: permits are released on every way out; every exchange leaves its line 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -20,13 +19,22 @@ import httpx2
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Page
 from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Hop, Reason, Role, Verb
-from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, TransientFailure
+from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.body import StreamedBody
 from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
 from DocsToKG.ContentDownload.net.connections import ConnectionPermit, Connections, connection
-from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, OutOfTime, Retryable, asked_pause_s, describe, fault_of
+from DocsToKG.ContentDownload.net.faults import (
+    WIRE_ERRORS,
+    WIRE_ERRORS_OR_CUT,
+    OutOfTime,
+    Retryable,
+    asked_pause_s,
+    cut_off,
+    describe,
+    fault_of,
+)
 from DocsToKG.ContentDownload.net.guards import is_bot_check
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
@@ -205,7 +213,8 @@ class RateRetryClient:
         return (yield from self._tries(journey, admitted.fallback, finish, self._policy.retry.max_attempts))
 
     def _tries(self, journey: Journey, url: str, finish: Callable[[StreamedBody], T], most: int) -> Steps[T]:
-        for attempt in itertools.count(1):
+        attempt = 1
+        while True:
             try:
                 opened = yield from self._exchange(journey, url)
                 try:
@@ -213,14 +222,16 @@ class RateRetryClient:
                 except BaseException:
                     opened.close()
                     raise
+            except LimitsAway:
+                continue  # no try of ours is used up, and the gate opens when the limits are back
             except Retryable as failure:
                 pause_s = self._pause_s(failure, attempt, most, journey.call)
                 if pause_s is None:
                     self._give_up(journey.about(url), failure)
                     raise
                 self._journal.retry(journey.about(url), failure)
+            attempt += 1
             yield Wait(self._clock.monotonic() + pause_s, f"another try at {host_key(url)}")
-        raise AssertionError("unreachable")
 
     def _pause_s(self, failure: Retryable, attempt: int, most: int, call: Call) -> float | None:
         """Seconds until the next try; None when there is none in this run of the job."""
@@ -361,12 +372,16 @@ class RateRetryClient:
         allowed_s, left_s = self._allowed_s(journey), call.budget.seconds_left() if call.budget else math.inf
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
         request.extensions["deadline"] = time.monotonic() + min(allowed_s, left_s)
+        request.extensions["cancel"] = cancel = permit.cut_with(call.cancel)
         request.extensions["goes_out"] = permit.goes_out
         request.extensions["sent"] = permit.is_sent
         try:
             response = self._exchanged(request)
-        except WIRE_ERRORS as error:
+        except WIRE_ERRORS_OR_CUT as error:
             call.cancel.raise_if_cancelled()
+            if cancel.cancelled:
+                self._journal.cut(journey.about(url))
+                raise cut_off(url) from None
             elapsed_s = self._clock.monotonic() - began
             if isinstance(error, DeadlineExceeded) and left_s < allowed_s:
                 raise self._out_of_time(url, elapsed_s) from None
@@ -415,6 +430,7 @@ class RateRetryClient:
             patience_s=self._policy.trickle_s,
             chunk_bytes=self._policy.chunk_bytes if journey.artifact else None,
             is_replay=self._pauses.is_replay(url, response),
+            cancel=response.request.extensions.get("cancel"),
         )
 
     def _settle(self, journey: Journey, opened: StreamedBody, finish: Callable[[StreamedBody], T]) -> T:

@@ -13,6 +13,7 @@ from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
 from DocsToKG.ContentDownload.api.steps import Gate, Permit, Steps, Wait
 from DocsToKG.ContentDownload.net.limits import HostPermit
 from DocsToKG.ContentDownload.net.permits import admission
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 
 _LOOK_AGAIN_S = 0.02
@@ -57,6 +58,10 @@ class ConnectionPermit:
     def goes_out(self) -> float:
         """Right before the first byte: how long it must still wait."""
         return self._permit.goes_out() if isinstance(self._permit, HostPermit) else 0.0
+
+    def cut_with(self, cancel: CancelToken) -> CancelToken:
+        """What the exchange is called off by: `cancel`, and the end of our right to its slots."""
+        return self._permit.cut_with(cancel) if isinstance(self._permit, HostPermit) else cancel
 
     def is_sent(self) -> None:
         """The request is on the wire."""

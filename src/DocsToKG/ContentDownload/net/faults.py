@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import httpx2
 
 from DocsToKG.ContentDownload.api.types import Reason, Role
-from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, TransientFailure
+from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.core.backoff import parse_retry_after
+from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.urls import mask_url
 from DocsToKG.transport.errors import AddressRefused, BodyTooShort, ClosedEarly, DeadlineExceeded, TlsFailed
 
@@ -50,6 +51,7 @@ _TIMEOUT = Fault(Reason.TIMEOUT, passing=True, retry=True)
 _BROKEN = Fault(Reason.DOWNLOAD_ERROR, passing=True)
 _BAD_URL = Fault(Reason.BAD_URL)
 _LONGEST_PAUSE_S = 365 * 86_400.0
+_COME_BACK_S = 5.0
 
 # The nearest class in an error's ancestry decides, so a new subclass keeps its family's meaning.
 FAULTS: dict[type[BaseException], Fault] = {
@@ -89,6 +91,8 @@ WIRE_ERRORS: tuple[type[BaseException], ...] = (
     OSError,
     UnicodeError,
 )
+# The same, or a cancelling that reached the transport.
+WIRE_ERRORS_OR_CUT: tuple[type[BaseException], ...] = (*WIRE_ERRORS, Cancelled)
 
 
 def fault_of(error: BaseException, *, in_body: bool = False, role: Role = Role.ARTIFACT) -> Fault:
@@ -111,6 +115,12 @@ def asked_pause_s(retry_after: str | None, *, now: float) -> float | None:
     except OverflowError:
         return None
     return None if asked_s is None else min(asked_s, _LONGEST_PAUSE_S)
+
+
+def cut_off(url: str) -> LimitsAway:
+    """What an exchange ends with that we cut ourselves because its slots may soon be another's."""
+    detail = "the server of the shared limits was out of reach for too long"
+    return LimitsAway(Reason.BACKOFF, detail, url=mask_url(url), retry_after_s=_COME_BACK_S)
 
 
 def describe(error: BaseException) -> str:

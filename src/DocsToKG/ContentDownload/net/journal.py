@@ -76,6 +76,10 @@ class Journal:
             retry_after_s=failure.retry_after_s,
         )
 
+    def cut(self, about: About) -> None:
+        """We broke it off ourselves, and will come back."""
+        self._tell(about, AttemptStatus.RETRY, reason=Reason.BACKOFF)
+
     def failed(self, about: About, reason: str, *, elapsed_s: float | None = None) -> None:
         self._tell(about, AttemptStatus.DOWNLOAD_ERROR, reason=Reason(reason), elapsed_s=elapsed_s)
 

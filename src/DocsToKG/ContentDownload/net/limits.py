@@ -21,6 +21,7 @@ from DocsToKG.ContentDownload.net.learned import BELIEVED_S, Adaptive, Announced
 from DocsToKG.ContentDownload.net.pace import BucketSpec, Pace, Taken
 from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, StoreAway
 from DocsToKG.core.bucket import Rate
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key
 
@@ -63,6 +64,7 @@ class HostPermit:
         self.tenure = limits._store.tenure
         self.started_at: float | None = None
         self.sent: list[tuple[Lane, list[tuple[Pace, Taken]]]] = []
+        self._let_go: Callable[[], None] = lambda: None
 
     def start(self) -> float:
         """0.0 when the request may be sent now; otherwise the seconds until it may, and nothing is counted.
@@ -79,6 +81,24 @@ class HostPermit:
         """
         return self._limits._goes_out(self)
 
+    def cut_with(self, cancel: CancelToken) -> CancelToken:
+        """For the exchange: cancelled with `cancel`, and before the slots of this permit may be another's."""
+        term = self._limits._store.term
+        if term is None:
+            return cancel
+        own = CancelToken(parent=cancel)
+        forget = term.on_cancel(own.cancel)
+
+        def let_go() -> None:
+            forget()
+            own.close()
+
+        self._let_go = let_go
+        # A term that began after the grant says nothing about its slots.
+        if not self._limits._holds(self):
+            own.cancel()
+        return own
+
     def is_sent(self) -> None:
         """The request is on the wire: from now on others keep their distance."""
         self._limits._is_sent(self)
@@ -89,6 +109,7 @@ class HostPermit:
     def release(self) -> None:
         if not self._released:
             self._released = True
+            self._let_go()
             self._limits._release(self)
 
 
@@ -316,10 +337,12 @@ class Limits:
                 self._set_out(permit, lanes, now)
             return max(0.0, delay_s)
 
+    def _holds(self, permit: HostPermit) -> bool:
+        return 0 <= self._store.tenure == permit.tenure
+
     def _still_holds(self, permit: HostPermit) -> bool:
         """False where its slots may have gone to others since the grant, and the record has no room for both."""
-        tenure = self._store.tenure
-        if tenure == permit.tenure:
+        if self._holds(permit):
             return True
 
         def fits(records: list[Kept]) -> tuple[bool, bool]:
@@ -370,8 +393,10 @@ class Limits:
         """A late thread's start counts from now: its grant is changed for a new one, if there is one."""
         taken, permit.taken = permit.taken, []
         lanes = permit.lanes
+        seen: list[Kept] = []
 
         def change(records: list[Kept]) -> tuple[float | Takes, bool]:
+            seen[:] = records
             self._give_back(lanes, records, taken, now)
             latest = self._latest(permit.role, lanes, records, now)
             if latest.at > now:
@@ -383,6 +408,8 @@ class Limits:
         except StoreAway as away:
             permit.taken = taken
             return away.again_s
+        for lane, kept in zip(lanes, seen, strict=True):
+            lane.note(kept, now)
         if isinstance(answer, float):
             return answer
         permit.taken, permit.granted_at = answer, now

@@ -7,6 +7,7 @@ read (429, 5xx, no answer), and one origin is fetched by one asker at a time whi
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import threading
@@ -23,16 +24,17 @@ from protego import Protego
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
 from DocsToKG.ContentDownload.api.steps import Gate, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
-from DocsToKG.ContentDownload.errors import ContentDownloadError, TransientFailure
+from DocsToKG.ContentDownload.errors import ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import UNCACHED
 from DocsToKG.ContentDownload.net.connections import Connections, connection
-from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, asked_pause_s, describe, fault_of
+from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS_OR_CUT, asked_pause_s, cut_off, describe, fault_of
 from DocsToKG.ContentDownload.net.limits import Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
 from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.core.backoff import RetryPolicy
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 
@@ -304,6 +306,11 @@ class Robots:
         return _Answer(404)
 
     def _ask(self, url: str, call: Call) -> Steps[_Answer]:
+        while True:
+            with contextlib.suppress(LimitsAway):  # the gate opens when the limits are back
+                return (yield from self._ask_once(url, call))
+
+    def _ask_once(self, url: str, call: Call) -> Steps[_Answer]:
         if self._breakers is not None:
             self._breakers.look(url)
         gate = Gate(url, SOURCE, Role.METADATA)
@@ -311,7 +318,7 @@ class Robots:
         began = self._clock.monotonic()
         try:
             with self._watched(url, permit) as watched:
-                answer, content_type = self._exchange(url, call)
+                answer, content_type = self._exchange(url, call, permit.cut_with(call.cancel))
                 self._tell_breakers(watched, answer)
         finally:
             permit.release()
@@ -341,10 +348,10 @@ class Robots:
         else:
             watched.answered(answer.status, retry_after_s=answer.retry_after_s)
 
-    def _exchange(self, url: str, call: Call) -> tuple[_Answer, str | None]:
+    def _exchange(self, url: str, call: Call, cancel: CancelToken) -> tuple[_Answer, str | None]:
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
         deadline = time.monotonic() + self._timeout_s
-        extensions = {"timeout": timeouts, "deadline": deadline, "cancel": call.cancel, UNCACHED: True}
+        extensions = {"timeout": timeouts, "deadline": deadline, "cancel": cancel, UNCACHED: True}
         try:
             request = httpx2.Request("GET", url, headers=self._headers, extensions=extensions)
             response = self._http.send(request, stream=True, follow_redirects=False)
@@ -352,8 +359,10 @@ class Robots:
                 return self._received(response, deadline), response.headers.get("content-type")
             finally:
                 response.close()
-        except WIRE_ERRORS as error:
+        except WIRE_ERRORS_OR_CUT as error:
             call.cancel.raise_if_cancelled()
+            if cancel.cancelled:
+                raise cut_off(url) from None
             return self._unanswered(url, error), None
 
     def _unanswered(self, url: str, error: BaseException) -> _Answer:

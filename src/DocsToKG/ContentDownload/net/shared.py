@@ -22,6 +22,7 @@ from typing import Protocol, TypeVar
 
 from DocsToKG.ContentDownload.net.lanes import Kept
 from DocsToKG.ContentDownload.net.signals import Signals
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.core.ids import new_worker_id
@@ -67,7 +68,12 @@ class LimitStore(Protocol):
 
     @property
     def tenure(self) -> int:
-        """Another number than before when slots that were granted to this owner may have gone to others since."""
+        """Another number than before when slots that were granted to this owner may have gone to others since; below
+        zero while none is surely ours."""
+
+    @property
+    def term(self) -> CancelToken | None:
+        """Cancelled shortly before slots of this owner may go to others; None where that never happens."""
 
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
         """Hand the records of `keys` to `change`, which alters them and says whether they are to be written."""
@@ -96,6 +102,7 @@ class MemoryStore:
     owner = "me"
     shared = False
     tenure = 0
+    term = None
 
     def __init__(self) -> None:
         self._kept: dict[str, Kept] = {}
@@ -125,6 +132,7 @@ class SharedStore:
 
     shared = True
     tenure = 0  # a dead process is told from a slow one by the system
+    term = None
 
     def __init__(self, path: Path, *, clock: Clock, space: str = "", boot_id: str | None = None) -> None:
         self.owner = new_worker_id()
@@ -160,23 +168,27 @@ class SharedStore:
                 _is_unlocked(path)
 
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
+        return self._change(keys, change, looks=True)
+
+    def _change(self, keys: Sequence[str], change: Change[T], *, looks: bool) -> T:
+        """`looks`: whoever asks takes to heart what the records say, so that the signals may count as seen."""
         with self._lock:
             now = self._clock.monotonic()
             if now < self._shut_until:
                 raise self._away(now)
             try:
-                return self._transact(keys, change, now)
+                return self._transact(keys, change, now, looks=looks)
             except (sqlite3.Error, OSError, ValueError, TypeError) as error:
                 raise self._failed(error, now) from error
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         with self._lock:
-            if soon and self._may_wait(tuple(keys)):
+            if soon and (self._closed or self._may_wait(tuple(keys))):
                 self._owed.append((tuple(keys), change, True))
                 self._try_later(_SOON_S if self._is_alone() else _SOON_SHARED_S)
                 return
             try:
-                self.change(keys, change)
+                self._change(keys, change, looks=False)
             except StoreAway:
                 self._owed.append((tuple(keys), change, False))
                 self._try_later()
@@ -234,20 +246,23 @@ class SharedStore:
             kept.busy.pop(self.owner, None)
         return None, True
 
-    def _transact(self, keys: Sequence[str], change: Change[T], now: float) -> T:
+    def _transact(self, keys: Sequence[str], change: Change[T], now: float, *, looks: bool) -> T:
         db = self._same_file(now)
+        mine = dict(self._mine)
         db.execute("BEGIN IMMEDIATE")
         try:
             owed = self._owed[:]
             for owed_keys, owed_change, _ in owed:
                 self._apply(db, owed_keys, owed_change, now)
             result, _ = self._apply(db, keys, change, now)
-            self._note_seen(tuple(keys))
+            if looks:
+                self._note_seen(tuple(keys))
             self._note_time(db, now)
             db.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
+            self._mine = mine
             raise
         del self._owed[: len(owed)]
         self._away_since = None
@@ -270,15 +285,15 @@ class SharedStore:
         return result, changed
 
     def _raise_signals(self, keys: Sequence[str], before: Sequence[object], records: Sequence[Kept]) -> None:
+        moved = [key for key, was, kept in zip(keys, before, records, strict=True) if kept.demands() != was]
+        if moved and self._signals is None:
+            self._open_signals()  # others, who have them, rely on them
         if self._signals is not None:
-            for key, was, kept in zip(keys, before, records, strict=True):
-                if kept.demands() != was:
-                    self._signals.raise_for(key)
+            for key in moved:
+                self._signals.raise_for(key)
 
     def _may_wait(self, keys: tuple[str, ...]) -> bool:
         """No other process has asked for anything about `keys`, a pause or a slot, since we looked."""
-        if self._is_alone():
-            return True
         return self._signals is not None and self._seen.get(keys) == self._signals.read(keys)
 
     def _note_seen(self, keys: tuple[str, ...]) -> None:
@@ -346,6 +361,9 @@ class SharedStore:
             db.close()
             raise
         self._db, self._inode = db, os.stat(self._path).st_ino
+        self._open_signals()
+
+    def _open_signals(self) -> None:
         # Without them every grant reads the record, as it must.
         with contextlib.suppress(OSError):
             self._signals = Signals(self._path.with_name(f"{self._path.name}-signals"))

@@ -27,7 +27,7 @@ class Signals:
         try:
             size = _NUMBERS * _NUMBER.size
             if os.fstat(file).st_size < size:
-                os.ftruncate(file, size)
+                _lengthen(file, size)
             self._inode = os.fstat(file).st_ino
             self._numbers = mmap.mmap(file, size)
         except ValueError as error:
@@ -53,6 +53,14 @@ class Signals:
 
     def close(self) -> None:
         self._numbers.close()
+
+
+def _lengthen(file: int, size: int) -> None:
+    """A full disk is to be felt here; a write to memory that the disk has no room for ends the process."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.ftruncate(file, size)
 
 
 def _place(key: str) -> int:

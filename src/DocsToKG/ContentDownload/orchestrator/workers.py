@@ -29,7 +29,7 @@ from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, tell_e
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.urls import mask_text
 from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S, job_backoff_s
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.domain.states import UNAVAILABLE, JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Ledger, Release
 
@@ -260,14 +260,17 @@ def _given_back(job: LeasedJob, error: BaseException, crowded: Crowded | None) -
 
 def _finish(job: LeasedJob, outcome: DownloadOutcome) -> Finish:
     states = {OutcomeClass.SUCCESS: JobState.DONE, OutcomeClass.SKIP: JobState.SKIPPED}
+    state = states.get(OutcomeClass(outcome.classification), JobState.ERROR)
+    # A paper that is nowhere to be had is an answer; only a fault of ours tells against downloads as such.
+    answer = state is JobState.ERROR and outcome.reason != Reason.WORKER_EXCEPTION
     return Finish(
         job.job_id,
         job.fence,
         job.lease_id,
-        state=states.get(OutcomeClass(outcome.classification), JobState.ERROR),
+        state=state,
         last_error=None if outcome.ok else _error_text(outcome),
         result=_result(outcome),
-        outcome=outcome.classification,
+        outcome=UNAVAILABLE if answer else outcome.classification,
     )
 
 

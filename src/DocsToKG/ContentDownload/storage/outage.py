@@ -1,11 +1,13 @@
 """A place that takes no files for a while: left alone, looked at now and then, by one thread at a time.
 
-Knows when it failed and how long to leave it alone, twice as long each time it is looked at in vain. Does not know what
-the place is. Promises: nobody is told to wait once somebody has seen that it takes files again.
+Knows when it failed and how long to leave it alone, twice as long each time it is looked at in vain, or looks well and
+then takes no file all the same. Does not know what the place is. Promises: nobody is told to wait once somebody has
+seen that it takes files again.
 """
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -38,19 +40,23 @@ class Outage:
         self._looking = threading.Lock()
         self._why: str | None = None
         self._until = 0.0
+        self._well_at = -math.inf  # when it last looked well, and no file has been taken since
 
     def begin(self, why: str) -> bool:
         """It took no file; whether that is news."""
         with self._lock:
             is_new, self._why = self._why is None, why
             if is_new:
-                self._pause_s = self._first_s
-                self._until = self._monotonic() + self._pause_s
+                now = self._monotonic()
+                # Each file that is fetched for nothing has cost its host an answer.
+                if now - self._well_at > 2 * self._longest_s:
+                    self._pause_s = self._first_s
+                self._until = now + self._pause_s
             return is_new
 
     def end(self) -> None:
         """It took one."""
-        self._why = None
+        self._why, self._well_at = None, -math.inf
 
     def hold(self) -> Hold | None:
         """None when files are taken, as far as is known; asks the place when it was left alone for long enough."""
@@ -69,5 +75,7 @@ class Outage:
         why = self._look()
         with self._lock:
             self._why = why
+            if why is None:
+                self._well_at = self._monotonic()
             self._pause_s = min(2 * self._pause_s, self._longest_s)
             self._until = self._monotonic() + self._pause_s

@@ -62,7 +62,10 @@ class Rounds(Generic[Duty]):
             if self._doers >= self._at_once or len(self._left) <= self._doers * _WORTH_A_THREAD:
                 return
             self._doers += 1
-        threading.Thread(target=self._do_left, name="rounds", daemon=True).start()
+        try:
+            threading.Thread(target=self._do_left, name="rounds", daemon=True).start()
+        except RuntimeError:  # the system gives no more threads; others rely on this one already
+            self._do_left()
 
     def _do_left(self) -> None:
         while left := self._take_left():

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import orjson
 
+from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
 from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
@@ -120,6 +121,11 @@ class Shipment:
         """Send the next rows, whoever of this machine wrote them; whether all up to `wanted` have arrived."""
         with connection.transaction():
             known = self._known(connection)
+            if not self._is_ours(known):
+                raise RecordError(
+                    "the shared record has rows that another machine sent under the name of this one's record, as a "
+                    "copy of its folder does; start again, and this one gets a name of its own"
+                )
             at = {table: int(known[place]) for place, table in enumerate(TABLES)}
             if all(at[table] >= wanted[table] for table in TABLES):
                 return True
@@ -155,7 +161,9 @@ class Shipment:
         """Whether what has arrived of this journal is what the local record holds: a record that was put back from a
         copy, or copied to another machine, goes on differently."""
         with connection.transaction():
-            known = self._known(connection)
+            return self._is_ours(self._known(connection))
+
+    def _is_ours(self, known: Sequence[Any]) -> bool:
         if any(int(known[place]) > self._newest(table) for place, table in enumerate(TABLES)):
             return False
         if not known[0]:

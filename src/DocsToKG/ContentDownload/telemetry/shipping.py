@@ -116,11 +116,7 @@ class Shipper:
                     tell(batch)
             except Exception as error:
                 failure = error if isinstance(error, RunError) else RecordError(f"the shared record: {error}")
-                with self._changed:
-                    self._failed = True
-                    self._waiting[:0] = batches
-                    self._give_up()
-                self._fail(failure, Batch())
+                self._end_with(failure, batches)
                 return
             for batch in batches:
                 for done in batch.settled:
@@ -132,6 +128,15 @@ class Shipper:
                 self._changed.wait()
             taken, self._waiting = self._waiting, []
         return taken
+
+    def _end_with(self, failure: RunError, batches: Sequence[Batch]) -> None:
+        """The reason first: whoever is woken before it is known would take what it waited for as sent."""
+        with self._changed:
+            left, self._waiting = [*batches, *self._waiting], []
+        self._fail(failure, Batch(settled=[done for batch in left for done in batch.settled]))
+        with self._changed:
+            self._failed = True
+            self._give_up()
 
     def _give_up(self) -> None:
         """Nobody waits for ever; what was to follow does not."""

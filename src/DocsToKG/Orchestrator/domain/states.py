@@ -23,6 +23,10 @@ class JobState(StrEnum):
 
 TERMINAL = frozenset({JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED, JobState.TIMED_OUT})
 
+# The outcome of a job that ended in `error` although all was done right: what it asked for is not to be had. It says
+# nothing against its job type.
+UNAVAILABLE = "unavailable"
+
 GOOD_ENDS = frozenset({JobState.DONE, JobState.SKIPPED})
 
 # A finished job moves again only by an explicit retry, of itself or of a job that it waits for.

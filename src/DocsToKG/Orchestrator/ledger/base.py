@@ -109,7 +109,10 @@ class LeasedJob(NamedTuple):
 
 
 class Finish(NamedTuple):
-    """The job is over. `state` is terminal; `result` is kept as JSON; `last_error` is dropped for a `done` job."""
+    """The job is over. `state` is terminal; `result` is kept as JSON; `last_error` is dropped for a `done` job.
+
+    An `error` with the outcome `unavailable` says nothing against the job type: all was done right, the answer is no.
+    """
 
     job_id: int
     fence: int

@@ -27,7 +27,7 @@ from DocsToKG.Orchestrator.ledger.base import (
 from DocsToKG.Orchestrator.ledger.checks import End, host_name, result_text, short_error
 from DocsToKG.Orchestrator.ledger.choosing import condition
 from DocsToKG.Orchestrator.ledger.governed_sqlite import GovernedTurns
-from DocsToKG.Orchestrator.ledger.transaction import Move, Transaction
+from DocsToKG.Orchestrator.ledger.transaction import Move, Transaction, answered
 
 _LEDGER = "ledger"
 _SWEEP = 1000
@@ -107,7 +107,7 @@ def finish_many(tx: Transaction, ends: Sequence[End]) -> list[FinishResult | Lea
             late.append(place)
         else:
             moves.append(_ended(end, *lease))
-    tx.moved_all("finished", moves)
+    tx.moved_all("finished", moves, answered=answered(ends))
     answers: list[FinishResult | LeaseLost] = ["applied"] * len(ends)
     for place in late:
         answers[place] = _late_finish(tx, ends[place])

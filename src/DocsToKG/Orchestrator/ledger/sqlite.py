@@ -95,6 +95,7 @@ class SqliteLedger:
             signal=self._signal,
             busy_timeout_s=busy_timeout_s,
             linger_s=linger_s,
+            undone=self._turns.governor.forget,
         )
         # A ledger that is dropped unclosed, or open at exit, still commits what it was given.
         self._close = weakref.finalize(self, _close_parts, self._writer, self._reader)

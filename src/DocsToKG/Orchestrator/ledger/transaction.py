@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.states import TERMINAL
+from DocsToKG.Orchestrator.domain.states import TERMINAL, UNAVAILABLE
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, Links, link_hash
+from DocsToKG.Orchestrator.ledger.checks import End
 from DocsToKG.Orchestrator.ledger.many_rows import run_rows
 
 _SHARD = 0
@@ -26,11 +27,23 @@ _VERDICTS = {"done": True, "skipped": True, "error": False, "timed_out": False}
 Move = tuple[int, str, str, str | None, str, int, int, str, str | None]
 
 
-def judged(event: str, moves: Iterable[Move]) -> list[tuple[str, str, int, bool | None]]:
-    """What an end says of its job type: tenant, job type, job, and whether it went well (None says nothing)."""
+def judged(
+    event: str, moves: Iterable[Move], answered: Collection[int] = ()
+) -> list[tuple[str, str, int, bool | None]]:
+    """What an end says of its job type: tenant, job type, job, and whether it went well (None says nothing).
+
+    `answered` are the jobs that failed with an answer: what they asked for is not to be had.
+    """
     if event not in ("finished", "failed", "released"):
         return []
-    return [(move[1], move[2], move[0], False if event == "failed" else _VERDICTS.get(move[4])) for move in moves]
+    return [
+        (move[1], move[2], move[0], move[0] in answered or (event != "failed" and _VERDICTS.get(move[4])))
+        for move in moves
+    ]
+
+
+def answered(ends: Iterable[End]) -> set[int]:
+    return {end.job_id for end in ends if end.outcome == UNAVAILABLE}
 
 
 class Transaction:
@@ -85,7 +98,9 @@ class Transaction:
         """A job changed its state: count it and write it down."""
         self.moved_all(event, [move], ticket=ticket)
 
-    def moved_all(self, event: str, moves: Sequence[Move], *, ticket: str | None = None) -> None:
+    def moved_all(
+        self, event: str, moves: Sequence[Move], *, ticket: str | None = None, answered: Collection[int] = ()
+    ) -> None:
         """Many jobs did the same. Every change of every job passes here: what neighbours share is done once."""
         heads, rows = self._heads, self._rows
         kind: tuple[str, str, str | None, str] | None = None
@@ -104,7 +119,7 @@ class Transaction:
             alike.append(job_id)
         self._count(kind, alike)
         if self.control_version:
-            self.verdicts += judged(event, moves)
+            self.verdicts += judged(event, moves, answered)
 
     def _count(self, kind: tuple[str, str, str | None, str] | None, job_ids: list[int]) -> None:
         """These jobs went from one state to another."""

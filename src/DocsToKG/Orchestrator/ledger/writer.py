@@ -61,8 +61,11 @@ class GroupWriter(Gathering[_Change]):
         signal: Signal,
         busy_timeout_s: float,
         linger_s: float,
+        undone: Callable[[], None] = lambda: None,
     ) -> None:
+        """`undone` is told when a transaction was, in which changes may have learned something."""
         super().__init__(str(path), linger_s=linger_s, direct=False)
+        self._undone = undone
         self._path = path
         self._sql = sql
         self._time = ledger_time
@@ -145,6 +148,7 @@ class GroupWriter(Gathering[_Change]):
             connection.execute("UPDATE ledger_time SET high_water_ms = ?", (tx.now_ms,))
             connection.execute("COMMIT")
         except BaseException:
+            self._undone()
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise

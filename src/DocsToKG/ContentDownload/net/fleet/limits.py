@@ -3,8 +3,8 @@
 A change is worked out here on the records as they were seen last, and the server takes it if they are still the same:
 one round trip, and one more where another node was faster. Knows owners and records, no rules.
 Promises: while the server is away nothing is granted, and what must not get lost is written when it is back; slots
-of a dead node come back after its lease; after the server lost its memory, nothing is granted before every living
-node has told what it knows and each key's interval is over.
+of a dead node come back after its lease, and a node that is cut off ends its exchanges before that; after the server
+lost its memory, nothing is granted before every living node has told what it knows and each key's interval is over.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.net.fleet.link import Away, Link
 from DocsToKG.ContentDownload.net.fleet.times import ServerTime, Spelling, copied, merged
 from DocsToKG.ContentDownload.net.lanes import Kept
 from DocsToKG.ContentDownload.net.shared import Change, StoreAway
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_worker_id
 
@@ -30,6 +31,7 @@ _REPAIR_S = 0.25
 _LOOK_S = 0.25  # how often it is worth asking whether an owner is alive
 _AT_ONCE = 100  # records in one change
 _NO_TENURE = -1
+_LONGEST_MARGIN_S = 2.0  # what the end of an exchange may take
 _SPOILED = (ValueError, TypeError, LookupError, AttributeError)
 _LOST = "the shared limits were lost and are being told anew"
 
@@ -47,7 +49,8 @@ class FleetStore:
     """The record of every node that names the same server. `space` keeps worlds apart that must not meet.
 
     `interval_s` tells the distance kept between two requests of a key. A node is heard at least every `beat_s`; one
-    that is silent for `lease_s` loses its slots. A freed slot waits up to `soon_s` for a change to go with.
+    that is silent for `lease_s` loses its slots, and counts on them for a little less itself. A freed slot waits up to
+    `soon_s` for a change to go with.
     """
 
     shared = True
@@ -69,7 +72,7 @@ class FleetStore:
         self._interval_s = interval_s
         self._beat_s = beat_s
         self._soon_s = soon_s
-        self._lease_s = lease_s
+        self._tenure_s = lease_s - min(_LONGEST_MARGIN_S, lease_s / 5)
         # A node that just missed the server waits for its answer, rests, and comes back with the next beat.
         self._settle_s = 3 * beat_s + _REPAIR_S
         self._link = Link(
@@ -87,16 +90,28 @@ class FleetStore:
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._closed = False
+        self._term = CancelToken()
+        self._over = threading.Event()
+        # A thread of its own, since the one that beats waits for the server.
+        self._watching = threading.Thread(target=self._watch, name="fleet-tenure", daemon=True)
         self._beating = threading.Thread(target=self._beat, name="fleet-limits", daemon=True)
         with self._lock:
             self._try_pay()
         self._beating.start()
+        self._watching.start()
 
     @property
     def tenure(self) -> int:
         """Slots are ours for `lease_s` after the server last heard of us; it may have given them away by then."""
-        is_over = time.monotonic() - self._link.renewed_at >= self._lease_s
-        return _NO_TENURE if is_over else self._link.lapses
+        return _NO_TENURE if self._left_s <= 0 else self._link.lapses
+
+    @property
+    def term(self) -> CancelToken:
+        return self._term
+
+    @property
+    def _left_s(self) -> float:
+        return self._link.renewed_at + self._tenure_s - time.monotonic()
 
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
         with self._lock:
@@ -147,7 +162,9 @@ class FleetStore:
                 self._owed.append(((key,), self._leave))
             if self._try_pay():
                 self._link.leave()
+        self._over.set()
         self._beating.join()
+        self._watching.join()
         self._link.close()
 
     def _leave(self, records: list[Kept]) -> tuple[None, bool]:
@@ -311,6 +328,15 @@ class FleetStore:
                     return True
         except StoreAway:
             return False
+
+    def _watch(self) -> None:
+        """End the term, and with it every exchange, when our tenure ends or is found to have ended."""
+        lapses = self._link.lapses
+        while not self._over.wait(self._left_s if self._left_s > 0 else self._beat_s):
+            if self._left_s <= 0 or lapses != self._link.lapses:
+                lapses = self._link.lapses
+                term, self._term = self._term, CancelToken()
+                term.cancel()
 
     def _beat(self) -> None:
         while not self._closed:

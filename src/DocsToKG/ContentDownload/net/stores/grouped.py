@@ -46,7 +46,7 @@ class GroupedHeads:
 
     def put(self, entry: Entry, *, replaced: Iterable[uuid.UUID]) -> None:
         with self._lock:
-            self._waiting[entry.id] = (entry, tuple(replaced))
+            self._waiting[entry.id] = (entry, (*self._replaced_by(entry.id), *replaced))
             is_alone = self._clock.monotonic() - self._written_at >= _SOON_S
             is_due = is_alone or len(self._waiting) >= _TOGETHER or self._closed
             if not is_due and self._timer is None:
@@ -81,14 +81,16 @@ class GroupedHeads:
         return True
 
     def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
-        entry_ids = tuple(entry_ids)
+        gone = list(entry_ids)
         with self._writing:
             with self._lock:
-                for entry_id in entry_ids:
+                for entry_id in gone:
+                    # Those that it replaces are hidden so far, and would come back with it gone.
+                    gone += self._replaced_by(entry_id)
                     self._waiting.pop(entry_id, None)
-            rows = self._open(make=False) if entry_ids else None
+            rows = self._open(make=False) if gone else None
             if rows is not None:
-                rows.delete(key, entry_ids)
+                rows.delete(key, gone)
 
     def sweep(self, shard: int, *, now: float, ttl_s: float) -> None:
         if (rows := self._open(make=False)) is not None:
@@ -115,6 +117,11 @@ class GroupedHeads:
             rows, self._rows = self._rows, None
         if rows is not None:
             rows.close()
+
+    def _replaced_by(self, entry_id: uuid.UUID) -> tuple[uuid.UUID, ...]:
+        """Of an entry that waits: what goes when it is written."""
+        waiting = self._waiting.get(entry_id)
+        return tuple(waiting[1]) if waiting is not None else ()
 
     def _write_late(self) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.ledger.base import Fail, FinishResult, Progress, Release
 from DocsToKG.Orchestrator.ledger.checks import End, delay_ms, host_name, release_delay_ms, result_text, short_error
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction, as_json
+from DocsToKG.Orchestrator.ledger.transaction import answered
 
 Answer = FinishResult | JobState | LeaseLost | None
 
@@ -113,7 +114,7 @@ def _finish(tx: Transaction, ends: Sequence[End]) -> list[Answer]:
             moves.append(
                 (end.job_id, row[1], row[2], "in_progress", end.state, end.fence, row[3], end.lease_id, end.last_error)
             )
-    tx.moved_all("finished", moves)
+    tx.moved_all("finished", moves, answered=answered(ends))
     return answers_to_ends(tx, ends, owned)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -91,10 +91,12 @@ class Transaction:
         """A job changed its state: count it and write it down."""
         self.moved_all(event, [move], ticket=ticket)
 
-    def moved_all(self, event: str, moves: Sequence[Move], *, ticket: str | None = None) -> None:
+    def moved_all(
+        self, event: str, moves: Sequence[Move], *, ticket: str | None = None, answered: Collection[int] = ()
+    ) -> None:
         """Many jobs did the same. Every change of every job passes here, so this loop is kept lean."""
         if self.control_version:
-            self.verdicts += judged(event, moves)
+            self.verdicts += judged(event, moves, answered)
         counts, rows = self._counts, self._rows
         for job_id, tenant, job_type, before, after, fence, attempts, actor, reason in moves:
             if before is not None:

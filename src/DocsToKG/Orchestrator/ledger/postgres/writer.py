@@ -158,7 +158,7 @@ class GroupWriter(Gathering[_Change]):
                 more = following.follow(begun.tx)
                 self._transactor.commit(begun)
             lanes = begun.tx.lanes
-        except psycopg.Error:
+        except (psycopg.Error, LedgerError):  # what came before is committed, and must not be called refused
             self._transactor.drop()
             more = True
         if more:

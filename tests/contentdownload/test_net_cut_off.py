@@ -1,0 +1,132 @@
+"""An exchange whose slots may soon be another's is cut: nobody is blamed, nothing is counted, it is asked again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx2
+import pytest
+from tests.contentdownload.test_net_client import PDF, URL, Rig, pdf, rig  # noqa: F401
+from tests.contentdownload.test_storage_away import A, Source, bench
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.types import Reason, Role
+from DocsToKG.ContentDownload.errors import LimitsAway
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.shared import MemoryStore
+from DocsToKG.core.backoff import RetryPolicy
+from DocsToKG.core.cancel import Cancelled, CancelToken
+
+
+class Leased(MemoryStore):
+    """Slots that are ours for a term; ended by hand."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.term: CancelToken | None = CancelToken()  # type: ignore[assignment]
+
+    def end_term(self) -> None:
+        assert self.term is not None
+        self.term, over = CancelToken(), self.term
+        over.cancel()
+
+
+class Wire(httpx2.SyncByteStream):
+    """Half of a file; the rest never comes, and whoever waits for it is unblocked by cancelling."""
+
+    def __init__(self, cancel: CancelToken, meanwhile: Callable[[], None]) -> None:
+        self._cancel, self._meanwhile = cancel, meanwhile
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield PDF[:3000]
+        self._meanwhile()
+        self._cancel.raise_if_cancelled()
+        raise AssertionError("it was not cut")
+
+
+@pytest.fixture
+def store(rig: Rig) -> Leased:  # noqa: F811
+    store = Leased()
+    rig.limits = Limits(clock=rig.clock, default_host=HostLimit(1), store=store)
+    return store
+
+
+def half(request: httpx2.Request, meanwhile: Callable[[], None]) -> httpx2.Response:
+    headers = {"content-type": "application/pdf", "content-length": str(len(PDF))}
+    return httpx2.Response(200, headers=headers, stream=Wire(request.extensions["cancel"], meanwhile))
+
+
+def test_a_file_that_is_cut_puts_the_work_off(rig: Rig, store: Leased) -> None:  # noqa: F811
+    rig.site = lambda request: half(request, store.end_term)
+    with pytest.raises(LimitsAway) as cut:
+        rig.download(rig.client())
+    assert cut.value.reason == Reason.BACKOFF
+    assert rig.tokens()[-1] == ("retry", None, "backoff")
+    assert rig.slots_are_free()
+    rig.site = lambda request: pdf()
+    assert rig.download(rig.client()) == PDF
+
+
+def test_a_page_that_is_cut_is_asked_for_again_and_uses_up_no_try(rig: Rig, store: Leased) -> None:  # noqa: F811
+    def site(request: httpx2.Request) -> Any:
+        if len(rig.requests) > 3:
+            return httpx2.Response(200, json={})
+        if len(rig.requests) == 1:  # before the head has come
+            store.end_term()
+            request.extensions["cancel"].raise_if_cancelled()
+        return half(request, store.end_term)
+
+    rig.site = site
+    client = rig.client(retry=RetryPolicy(max_attempts=1))
+    assert rig.fetch(client).status == 200
+    assert len(rig.requests) == 4
+    assert rig.tokens().count(("retry", None, "backoff")) == 3
+    assert rig.slots_are_free()
+
+
+def test_robots_txt_that_is_cut_is_asked_for_again(rig: Rig, store: Leased) -> None:  # noqa: F811
+    def site(request: httpx2.Request) -> Any:
+        if request.url.path != "/robots.txt":
+            return pdf()
+        return httpx2.Response(404) if len(rig.requests) > 1 else half(request, store.end_term)
+
+    rig.site = site
+    assert rig.download(rig.client(robots=True)) == PDF
+    assert [request.url.path for request in rig.requests] == ["/robots.txt", "/robots.txt", "/article/abcd5678.pdf"]
+
+
+def test_a_work_that_is_called_off_is_not_taken_for_cut(rig: Rig, store: Leased) -> None:  # noqa: F811
+    cancel = CancelToken()
+    rig.site = lambda request: half(request, cancel.cancel)
+    opened = rig.run(rig.client().open(URL, Role.ARTIFACT, Call("doi:10.1/x", cancel)))
+    with pytest.raises(Cancelled):
+        list(opened.chunks())
+    opened.close()
+    assert rig.slots_are_free()
+
+
+def test_an_exchange_that_is_over_is_reached_by_no_end_of_a_term(rig: Rig, store: Leased) -> None:  # noqa: F811
+    rig.site = lambda request: pdf()
+    rig.download(rig.client())
+    store.end_term()
+    assert not rig.requests[-1].extensions["cancel"].cancelled
+
+
+def test_where_slots_are_never_given_away_nothing_can_cut_but_the_work(rig: Rig) -> None:  # noqa: F811
+    rig.site = lambda request: pdf()
+    call = Call("doi:10.1/x")
+    opened = rig.run(rig.client().open(URL, Role.ARTIFACT, call))
+    assert rig.requests[-1].extensions["cancel"] is call.cancel
+    opened.close()
+
+
+def test_a_work_whose_transfer_was_cut_comes_back_as_if_it_had_not_been_tried() -> None:
+    cut = LimitsAway(Reason.BACKOFF, "the server of the shared limits was out of reach for too long", retry_after_s=5.0)
+    run = bench(Source("a", (A,)), good=A, errors={A: cut})
+    tries = run.run_again(2)
+    outcome = next(tries)
+    assert (outcome.reason, outcome.meta["only_waited"], outcome.meta["retry_after_s"]) == (Reason.BACKOFF, True, 5.0)
+    assert outcome.meta["explanation"].startswith("The transfer was cut: the server of the shared limits")
+    run.downloads.errors.clear()
+    assert next(tries).ok
