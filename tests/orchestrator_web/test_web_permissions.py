@@ -90,6 +90,15 @@ def test_a_star_reaches_every_tenant_by_name(caller):
     assert everywhere.get("/jobs").json()["error"]["code"] == "TENANT_REQUIRED"
 
 
+def test_a_caller_is_told_what_its_token_allows(caller):
+    """Whatever its scopes, and also when it has yet to choose one of its tenants."""
+    told = caller("orch:read", tenant="a").get("/whoami").json()
+    assert told == {"subject": "someone", "scopes": ["orch:read"], "tenant": "a", "tenants": ["a"]}
+    both = caller("nothing", tenant=None, tenants=("a", "b"))
+    assert both.get("/whoami").json() == {"subject": "someone", "scopes": [], "tenant": None, "tenants": ["a", "b"]}
+    assert both.get("/whoami", X_Tenant="b").json()["tenant"] == "b"
+
+
 def test_another_tenants_job_is_not_there(caller):
     """LEDG-08: every route that names a job."""
     theirs = caller(tenant="theirs")

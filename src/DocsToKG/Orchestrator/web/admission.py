@@ -114,6 +114,8 @@ def tenant_for(principal: Principal, wanted: str | None, permit: Permit) -> str:
             raise Problem(403, "TENANT_FORBIDDEN", "this concerns every tenant; the token is for some only")
         return principal.home or ANY
     tenant = principal.home if wanted is None else wanted
+    if tenant is None and permit.own:
+        return ""
     if tenant is None:
         raise Problem(403, "TENANT_REQUIRED", "name the tenant in the header X-Tenant")
     if not TENANT.fullmatch(tenant) or not principal.may_act_for(tenant):

@@ -34,6 +34,7 @@ from DocsToKG.Orchestrator.web.routes import (
     quota_governance,
     streams,
     throttles,
+    whoami,
     workers,
 )
 from DocsToKG.Orchestrator.web.serving import Doors
@@ -54,6 +55,7 @@ RESOURCES = (
     streams.resource,
     graphql.resource,
     metrics.resource,
+    whoami.resource,
 )
 
 

@@ -23,6 +23,7 @@ _EVERY_ANSWER = (
     (b"referrer-policy", b"no-referrer"),
     (b"x-frame-options", b"DENY"),
     (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cache-control", b"no-store"),
 )
 
 
@@ -89,10 +90,9 @@ def _with_headers(scope: Scope, send: Send) -> Send:
     async def sender(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = message["headers"] = list(message.get("headers", ()))
-            headers.extend(_EVERY_ANSWER)
+            given = {name for name, _ in headers}
+            headers.extend((name, value) for name, value in _EVERY_ANSWER if name not in given)
             headers.append((b"x-trace-id", trace_id_of(scope).encode()))
-            if not any(name == b"cache-control" for name, _ in headers):
-                headers.append((b"cache-control", b"no-store"))
         await send(message)
 
     return sender

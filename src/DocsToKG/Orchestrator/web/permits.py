@@ -37,6 +37,7 @@ class Permit:
     demand: Demand = "nothing"
     everyone: bool = False
     waits: bool = False  # a long poll or a stream: the time limit of an answer is not for it
+    own: bool = False  # about the caller itself: one of several tenants need not be named
 
 
 def granted(scopes: Iterable[str], roles: Iterable[str]) -> frozenset[str]:
@@ -103,4 +104,6 @@ PERMITS: Mapping[str, Permit] = {
     "readMetrics": _needs(READ, everyone=True),
     # graphql
     "graphqlQuery": _READS, "graphqlStream": _needs(READ, waits=True),
+    # the caller itself, whatever its scopes
+    "whoami": Permit(frozenset(), own=True),
 }  # fmt: skip
