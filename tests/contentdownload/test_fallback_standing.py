@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 
+import pytest
 from tests.contentdownload.search_bench import WORK, Bench, Downloads, Source
 
-from DocsToKG.ContentDownload.api.steps import Race
+from DocsToKG.ContentDownload.api.steps import Race, Wait
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.fallback.standing import Standing
@@ -31,6 +32,20 @@ def test_a_preprint_waits_for_an_index_that_has_not_answered_yet() -> None:
     bench = race(slow, source("preprints", PREPRINT, "submittedVersion"), good=f"{PUBLISHED} {PREPRINT}")
     assert bench.run().meta["resolver"] == "index"
     assert bench.downloads.tried == [PUBLISHED]
+
+
+@pytest.mark.parametrize("asleep_s", [1.0, 9.0, 3600.0])
+def test_a_machine_that_slept_has_used_up_nobodys_patience(asleep_s: float) -> None:
+    clock = ManualClock()
+    standing = Standing(clock, patience_s=8.0)
+    standing.enter("index")
+    standing.enter("preprints")
+    steps = standing.give_way("preprints", DownloadPlan(PREPRINT, "preprints", version="submittedVersion"))
+    next(steps)
+    clock.advance(asleep_s)
+    assert "better version" in next(steps).why  # type: ignore[union-attr]
+    standing.leave("index")
+    assert next(steps, None) is None
 
 
 def test_a_preprint_waits_while_the_published_version_is_fetched_and_goes_on_when_it_fails() -> None:
@@ -60,11 +75,11 @@ def test_nobody_waits_longer_than_the_patience() -> None:
     standing.enter("index")
     standing.enter("preprints")
     steps = standing.give_way("preprints", DownloadPlan(PREPRINT, "preprints", version="submittedVersion"))
-    next(steps)
-    clock.advance(7.9)
-    next(steps)
-    clock.advance(0.2)
-    assert next(steps, None) is None
+    asked_at = clock.monotonic()
+    for step in steps:
+        assert isinstance(step, Wait)
+        clock.advance(step.until - clock.monotonic())
+    assert clock.monotonic() - asked_at == pytest.approx(8.0, abs=0.5)
 
 
 def test_nothing_is_fetched_between_the_winners_last_step_and_the_end_of_the_race() -> None:

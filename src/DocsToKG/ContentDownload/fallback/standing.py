@@ -2,7 +2,8 @@
 
 A preprint server answers faster than an index that leads to the published paper; without this, speed alone would
 decide which version is kept. Knows ranks and a clock. Promises: only a source whose copy is of a lesser version waits,
-only for running ones, and never longer than the patience; so nobody waits for somebody who waits for them.
+only for running ones, and never longer than the patience; so nobody waits for somebody who waits for them. The
+patience is used up by looking: while a machine sleeps or has no time for us, the others cannot answer either.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ class Standing:
         rank = version_rank(plan.version) if plan.version in VERSIONS else 0
         with self._lock:
             self._best[name] = rank
-        until = self._clock.monotonic() + self._patience_s
-        pause_s = _FIRST_LOOK_S
-        while self._is_outranked(name, rank) and self._clock.monotonic() < until:
+        left_s, pause_s = self._patience_s, _FIRST_LOOK_S
+        while self._is_outranked(name, rank) and left_s > 0:
             yield Wait(self._clock.monotonic() + pause_s, "a better version may come")
+            left_s -= pause_s
             pause_s = min(_LAST_LOOK_S, pause_s * 2)
 
     def _is_outranked(self, name: str, rank: int) -> bool:
