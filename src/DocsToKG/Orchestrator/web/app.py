@@ -20,6 +20,7 @@ from DocsToKG.Orchestrator.web.meters import Meters
 from DocsToKG.Orchestrator.web.repeats import Repeats
 from DocsToKG.Orchestrator.web.rooms import Rooms
 from DocsToKG.Orchestrator.web.routes import (
+    actions,
     backfills,
     circuit_breakers,
     dashboard,
@@ -42,6 +43,7 @@ from DocsToKG.Orchestrator.web.waking import Waking
 
 RESOURCES = (
     jobs.resource,
+    actions.resource,
     leases.resource,
     dashboard.resource,
     circuit_breakers.resource,
