@@ -56,7 +56,8 @@ def test_a_failed_job_is_retried_as_itself(admin, ledger):
     ("words", "found"),
     [
         ("status:failed", [1, 2, 3]), ("status:queued", []), ("status:failed error:no_oa", [1, 2, 3]),
-        ("error:timeout", []), ("artifact:doi:10.1/1", [2]), ("type:content.download 10.1/2", [3]), ("status:bogus", []),
+        ("error:timeout", []), ("artifact:doi:10.1/1", [2]), ("type:content.download 10.1/2", [3]),
+        ("status:bogus", []),
     ],
 )  # fmt: skip
 def test_a_search_takes_qualifiers(admin, ledger, words, found):
