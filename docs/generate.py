@@ -418,6 +418,7 @@ def _routes(resource: Any) -> list[str]:
 
 def errors_page() -> str:
     from DocsToKG.ContentDownload.errors import ContentDownloadError
+    from DocsToKG.Orchestrator.audit.errors import AuditError
     from DocsToKG.Orchestrator.errors import LedgerError
     from DocsToKG.Orchestrator.signing.errors import SigningError
 
@@ -426,6 +427,7 @@ def errors_page() -> str:
         "Obtaining papers": [kind for kind in found if issubclass(kind, ContentDownloadError)],
         "The ledger": [kind for kind in found if issubclass(kind, LedgerError)],
         "Keys and signatures": [kind for kind in found if issubclass(kind, SigningError)],
+        "Audit bundles": [kind for kind in found if issubclass(kind, AuditError)],
         "The transport": [kind for kind in found if kind.__module__.startswith("DocsToKG.transport.")],
     }
     listed = {kind for tree in trees.values() for kind in tree}

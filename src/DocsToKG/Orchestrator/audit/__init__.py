@@ -1,0 +1,1 @@
+"""Proof for outsiders: bundles of what happened, signed, and the verifier that needs nothing but the bundle."""

@@ -1,0 +1,126 @@
+"""Bundles of what happened, on every ledger: the same bytes at any time, and proved without the ledger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.orchestrator.eventful import afternoon, bundle, finish, morning, ms, trust
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.audit.errors import BadRange
+from DocsToKG.Orchestrator.audit.verify import verify, verify_sequence
+from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.signing.keys import new_signer
+
+NOW = ManualClock().now()
+A, B = new_signer("a", NOW), new_signer("b", NOW)
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def ledger(open_ledger: Callable[..., Any], clock: ManualClock) -> Any:
+    return open_ledger(clock=clock)
+
+
+def rows(folder: Path, name: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def test_a_bundle_tells_all_and_is_proved(ledger: Any, clock: ManualClock, tmp_path: Path) -> None:
+    """AUD-01, AUD-02, AUD-03, AUD-06."""
+    start = ms(clock)
+    morning(ledger, clock)
+    afternoon(ledger, clock)
+    made = bundle(ledger, start, ms(clock), tmp_path / "day", [A, B])
+    report = verify(made.path, trust(clock, A))
+    assert report.problems == []
+    assert report.rows == made.rows
+    states = {row["jobId"]: (row["stateBefore"], row["state"]) for row in rows(made.path, "jobs")}
+    assert states == {job.job_id: (None, job.state.value) for job in ledger.list_jobs(limit=100)}
+    assert [row["liftedBy"] for row in rows(made.path, "throttles")] == ["ann"]
+    [quota] = rows(made.path, "quotas")
+    assert (quota["quota_reason"], quota["quota_ticket"]) == ("more room", "OPS-7")
+    actions = {row["event"]: row for row in rows(made.path, "actions")}
+    assert actions["backfill_started"]["backfill_reason"] == "lost"
+    assert actions["backfill_started"]["backfill_ticket"] == "OPS-9"
+    assert actions["canceled"]["ticket"] == "OPS-8"
+    assert {row["event"] for row in rows(made.path, "incidents")} == {"incident_raised", "incident_resolved"}
+
+
+def test_a_range_gives_the_same_bytes_whatever_happens_later(ledger: Any, clock: ManualClock, tmp_path: Path) -> None:
+    """AUD-04: what failed in the morning is done by the evening, and the morning's bundle still says that it failed."""
+    start = ms(clock)
+    morning(ledger, clock)
+    noon = ms(clock)
+    first = bundle(ledger, start, noon, tmp_path / "first", [A])
+    packed = bundle(ledger, start, noon, tmp_path / "first.tar.zst", [A])
+    afternoon(ledger, clock)
+    again = bundle(ledger, start, noon, tmp_path / "again", [A])
+    packed_again = bundle(ledger, start, noon, tmp_path / "again.tar.zst", [A])
+    assert contents(first.path) == contents(again.path)
+    assert packed.path.read_bytes() == packed_again.path.read_bytes()
+    assert sorted(row["state"] for row in rows(again.path, "jobs")) == ["done", "error", "queued"]
+    assert [row["liftedAt"] for row in rows(again.path, "throttles")] == [None]
+
+
+def test_bundles_go_on_where_the_one_before_ended(ledger: Any, clock: ManualClock, tmp_path: Path) -> None:
+    times = [ms(clock)]
+    morning(ledger, clock)
+    times.append(ms(clock))
+    afternoon(ledger, clock)
+    times.append(ms(clock))
+    clock.advance(3600)
+    times.append(ms(clock))  # a range in which nothing happened
+    paths = [bundle(ledger, times[n], times[n + 1], tmp_path / f"{n}.tar.zst", [A]).path for n in range(len(times) - 1)]
+    assert [report.problems for report in verify_sequence(paths, trust(clock, A))] == [[], [], []]
+    broken = verify_sequence([paths[0], paths[2]], trust(clock, A))
+    assert "begins at" in broken[1].problems[0]
+    assert "does not go on" in broken[1].problems[1]
+    assert verify_sequence([paths[1], paths[0]], trust(clock, A))[1].problems
+
+
+def test_one_tenant_sees_only_what_is_its_own(ledger: Any, clock: ManualClock, tmp_path: Path) -> None:
+    start = ms(clock)
+    morning(ledger, clock)
+    afternoon(ledger, clock)
+    made = bundle(ledger, start, ms(clock), tmp_path / "b", [A], tenant="b")
+    assert verify(made.path, trust(clock, A)).problems == []
+    for name in ("jobs", "history", "throttles", "quotas", "incidents", "actions", "chains"):
+        assert {row["tenant"] for row in rows(made.path, name)} <= {"b"}
+    assert made.rows["jobs.jsonl"] == 3
+
+
+def test_a_lease_across_the_border_is_told_on_both_sides(ledger: Any, clock: ManualClock, tmp_path: Path) -> None:
+    start = ms(clock)
+    ledger.enqueue_many([NewJob("doi:10.1/x", {})])
+    clock.advance(1)
+    [job] = ledger.lease("w-1", 1, 600.0)
+    clock.advance(1)
+    border = ms(clock)
+    finish(ledger, job)
+    clock.advance(1)
+    before = bundle(ledger, start, border, tmp_path / "before", [A])
+    after = bundle(ledger, border, ms(clock), tmp_path / "after", [A])
+    assert rows(before.path, "jobs")[0]["state"] == "in_progress"
+    assert [(row["stateBefore"], row["state"]) for row in rows(after.path, "jobs")] == [("in_progress", "done")]
+    assert all(report.proved for report in verify_sequence([before.path, after.path], trust(clock, A)))
+
+
+def test_a_range_that_is_not_over_is_refused(ledger: Any, clock: ManualClock, tmp_path: Path) -> None:
+    with pytest.raises(BadRange, match="not over"):
+        bundle(ledger, ms(clock), ms(clock) + 60_000, tmp_path / "x", [A])
+    with pytest.raises(BadRange, match="before it begins"):
+        bundle(ledger, ms(clock), ms(clock), tmp_path / "x", [A])
+    assert list(tmp_path.glob("*x*")) == []
