@@ -6,6 +6,7 @@ The only place that sees all settings. Promises: what cannot be served safely is
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,14 +16,18 @@ from typing import TYPE_CHECKING, Any
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
-from DocsToKG.Orchestrator.settings import AuthSettings, BadSettings, ServerSettings
+from DocsToKG.Orchestrator.settings import AuthSettings, BadSettings, EventTargetSettings, ServerSettings
 from DocsToKG.Orchestrator.web.tokens import TokenFile
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
 
+    from DocsToKG.Orchestrator.events.notifier import Notifier
+    from DocsToKG.Orchestrator.events.targets import Target
+
 _JWKS_BYTES = 1_048_576
 _JWKS_SECONDS = 5.0
+_SECRET_CHARACTERS = 4096
 FIRST = "first"
 
 
@@ -60,7 +65,79 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
         app = build_app(rooms=rooms, admission=admission, feeds=feeds, body_bytes=settings.limits.body_bytes)
         rooms.maintenance.start_governing()
         stack.enter_context(Upkeep(rooms).running())
+        notifier = notifier_of(settings, ledger, clock=clock)
+        if notifier is not None:
+            stack.enter_context(notifier.running())
         yield Service(app, ledger, tokens)
+
+
+def notifier_of(settings: ServerSettings, ledger: AnyLedger, *, clock: Clock | None = None) -> Notifier | None:
+    """What carries events to the targets of the settings; None where there are no targets."""
+    from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
+    from DocsToKG.Orchestrator.events.outbox import Wish
+    from DocsToKG.Orchestrator.signing.errors import SigningError
+    from DocsToKG.Orchestrator.signing.keyring import KeyFolder
+
+    events = settings.events
+    if not events.targets:
+        return None
+    if len({target.name for target in events.targets}) < len(events.targets):
+        raise BadSettings("events.targets: two have the same name")
+    try:
+        signers = KeyFolder(settings.event_keys_path).signers((clock or SystemClock()).now(), events.signers)
+    except SigningError as error:
+        raise BadSettings(f"events are signed: {error}") from None
+    return Notifier(
+        ledger,
+        [Wish(target.name, target.kind, target.tenant, target.types) for target in events.targets],
+        [_target(target, clock) for target in events.targets],
+        signers=signers,
+        patience=Patience(events.retry_seconds, events.retry_cap_seconds),
+        poll_s=events.poll_seconds,
+    )
+
+
+def _target(wanted: EventTargetSettings, clock: Clock | None) -> Target:
+    url, key = wanted.url.get_secret_value(), f"events.targets.{wanted.name}"
+    more: dict[str, Any] = {
+        "at_once": wanted.at_once,
+        "max_tries": wanted.max_tries,
+        "timeout_s": wanted.timeout_seconds,
+    }
+    try:
+        if wanted.kind == "nats":
+            from DocsToKG.Orchestrator.events.nats import NatsTarget
+
+            return NatsTarget(wanted.name, url, subject=wanted.subject, **more)
+        from DocsToKG.Orchestrator.events.webhook import Webhook, checked_url, secret_bytes
+
+        return Webhook(
+            wanted.name,
+            checked_url(url, wanted.private_hosts),
+            secret=secret_bytes(_secret(wanted)),
+            private_hosts=wanted.private_hosts,
+            clock=clock,
+            **more,
+        )
+    except ModuleNotFoundError:
+        raise BadSettings(f"{key}: this needs the nats extra: pip install 'docstokg[nats]'") from None
+    except ValueError as error:
+        raise BadSettings(f"{key}: {error}") from None
+
+
+def _secret(wanted: EventTargetSettings) -> str:
+    """The secret of a webhook, from the environment or a file."""
+    if wanted.secret_env is not None:
+        found = os.environ.get(wanted.secret_env)
+        if not found:
+            raise ValueError(f"the variable {wanted.secret_env} is not set")
+        return found
+    if wanted.secret_file is None:
+        raise ValueError("name its secret by secret_env or secret_file; the receiver proves with it who sends")
+    try:
+        return wanted.secret_file.read_text(encoding="utf-8")[:_SECRET_CHARACTERS]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ValueError(f"cannot read {wanted.secret_file}: {getattr(error, 'strerror', 'not text')}") from None
 
 
 def refuse_unsafe(settings: ServerSettings) -> None:

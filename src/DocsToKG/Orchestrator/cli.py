@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -15,12 +15,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from DocsToKG.Orchestrator import cli_events
+from DocsToKG.Orchestrator.command_line import (
+    JsonOption,
+    ServedOption,
+    ServerFile,
+    print_columns,
+    printable,
+    said_plainly,
+    settings_of,
+)
+
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-    from DocsToKG.Orchestrator.settings import ServerSettings
 
 LedgerOption = Annotated[Path, typer.Option("--ledger", metavar="PATH", help="The ledger's SQLite file.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
 JobArgument = Annotated[int, typer.Argument(metavar="JOB_ID")]
 
 app = typer.Typer(no_args_is_help=True, help="The job ledger.", pretty_exceptions_enable=False)
@@ -28,19 +37,7 @@ jobs_app = typer.Typer(no_args_is_help=True, help="The jobs of a ledger.")
 app.add_typer(jobs_app, name="jobs")
 token_app = typer.Typer(no_args_is_help=True, help="Tokens that the service takes.")
 app.add_typer(token_app, name="token")
-
-ServedOption = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        metavar="PATH|DSN",
-        help="SQLite file, or postgresql://... of the ledger.",
-        show_default="state/workqueue.sqlite",
-    ),
-]
-ServerFile = Annotated[
-    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings of the service (YAML or JSON).")
-]
+app.add_typer(cli_events.app, name="events")
 
 
 def main() -> None:
@@ -60,7 +57,7 @@ def status(ledger: LedgerOption, as_json: JsonOption = False) -> None:
     if as_json:
         typer.echo(json.dumps({**counts, "paused": paused}))
         return
-    _print_columns([(name, str(n)) for name, n in counts.items() if name != "leased"])
+    print_columns([(name, str(n)) for name, n in counts.items() if name != "leased"])
     typer.echo("paused" if paused else "leasing")
 
 
@@ -83,7 +80,7 @@ def list_jobs(
         for record in records:
             typer.echo(json.dumps(asdict(record)))
         return
-    _print_columns((str(r.job_id), r.state.value, str(r.attempts), r.artifact_id, r.last_error or "") for r in records)
+    print_columns((str(r.job_id), r.state.value, str(r.attempts), r.artifact_id, r.last_error or "") for r in records)
 
 
 @jobs_app.command("show")
@@ -94,7 +91,7 @@ def show(job_id: JobArgument, ledger: LedgerOption, as_json: JsonOption = False)
     if as_json:
         typer.echo(json.dumps(record))
     else:
-        _print_columns((name, str(value)) for name, value in record.items() if value is not None)
+        print_columns((name, str(value)) for name, value in record.items() if value is not None)
 
 
 @app.command("history")
@@ -109,7 +106,7 @@ def history(job_id: JobArgument, ledger: LedgerOption, as_json: JsonOption = Fal
         for row in rows:
             typer.echo(json.dumps(asdict(row)))
     else:
-        _print_columns((utc_iso(r.at), r.event, r.to_state or "-", r.actor, r.reason or "") for r in rows)
+        print_columns((utc_iso(r.at), r.event, r.to_state or "-", r.actor, r.reason or "") for r in rows)
 
 
 @app.command("serve")
@@ -127,11 +124,11 @@ def serve(
 
     Example: docstokg-orchestrator serve --port 8470
     """
-    with _server_parts():
+    with said_plainly():
         from DocsToKG.Orchestrator import bootstrap
         from DocsToKG.Orchestrator.web.running import serve as run
 
-        settings = _settings(ledger, config, host=host, port=port)
+        settings = settings_of(ledger, config, host=host, port=port)
         with bootstrap.open_service(settings) as service, bootstrap.listening_socket(settings) as listener:
             address, real_port = listener.getsockname()[:2]
             typer.echo(f"http://[{address}]:{real_port}" if ":" in address else f"http://{address}:{real_port}")
@@ -159,7 +156,7 @@ def token_new(
 
     Example: docstokg-orchestrator token new worker-1 --scope orch:operate --tenant default --out worker-1.token
     """
-    with _server_parts():
+    with said_plainly():
         from DocsToKG.Orchestrator.web.auth import ANY, TENANT
         from DocsToKG.Orchestrator.web.permits import granted
         from DocsToKG.Orchestrator.web.tokens import TokenFile
@@ -169,7 +166,7 @@ def token_new(
         wrong += [word for word in tenants if word != ANY and not TENANT.fullmatch(word)]
         if wrong or not name.isprintable() or not 0 < len(name) <= 64:
             raise typer.BadParameter(f"{(wrong or [name])[0][:64]!r} is no scope, tenant or name")
-        file = TokenFile(_settings(ledger, config).tokens_path)
+        file = TokenFile(settings_of(ledger, config).tokens_path)
         home = next((word for word in tenants if word != ANY), None)
         token, record = file.make(
             name, scopes=scopes, tenant=home, tenants=tenants, ttl_s=None if hours is None else hours * 3600
@@ -184,16 +181,16 @@ def token_new(
 @token_app.command("list")
 def token_list(ledger: ServedOption = None, config: ServerFile = None, as_json: JsonOption = False) -> None:
     """List the tokens made here, without the tokens themselves."""
-    with _server_parts():
+    with said_plainly():
         from DocsToKG.core.clock import utc_iso
         from DocsToKG.Orchestrator.web.tokens import TokenFile
 
-        records = TokenFile(_settings(ledger, config).tokens_path).list()
+        records = TokenFile(settings_of(ledger, config).tokens_path).list()
         if as_json:
             for record in records:
                 typer.echo(json.dumps({k: v for k, v in asdict(record).items() if k != "digest"}))
             return
-        _print_columns(
+        print_columns(
             (r.token_id, r.name, ",".join(r.scopes), ",".join(r.tenants or (r.tenant or "-",)),
              "-" if r.expires_at is None else utc_iso(r.expires_at))
             for r in records
@@ -205,40 +202,12 @@ def token_revoke(
     token_id: Annotated[str, typer.Argument(metavar="ID")], ledger: ServedOption = None, config: ServerFile = None
 ) -> None:
     """Take a token back; a running service refuses it within a second."""
-    with _server_parts():
+    with said_plainly():
         from DocsToKG.Orchestrator.web.tokens import TokenFile
 
-        if not TokenFile(_settings(ledger, config).tokens_path).take_back(token_id):
-            typer.echo(f"Error: there is no token {_printable(token_id[:64])}", err=True)
+        if not TokenFile(settings_of(ledger, config).tokens_path).take_back(token_id):
+            typer.echo(f"Error: there is no token {printable(token_id[:64])}", err=True)
             raise typer.Exit(1)
-
-
-def _settings(ledger: str | None, config: Path | None, **more: object) -> ServerSettings:
-    from DocsToKG.Orchestrator.settings import load_settings
-
-    changes = {name: value for name, value in more.items() if value is not None}
-    if ledger is not None:
-        on_server = ledger.startswith(("postgresql://", "postgres://"))
-        changes["connection_string" if on_server else "ledger"] = ledger
-    return load_settings(config, changes)
-
-
-@contextmanager
-def _server_parts() -> Iterator[None]:
-    """Errors of the service in a line each, and what to install where it is missing."""
-    from DocsToKG.Orchestrator.errors import LedgerError
-    from DocsToKG.Orchestrator.settings import BadSettings
-
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in ("DocsToKG", "psycopg"):
-            raise
-        typer.echo("Error: this needs the server extra: pip install 'docstokg[server]'", err=True)
-        raise typer.Exit(1) from None
-    except (LedgerError, BadSettings, ValueError) as error:
-        typer.echo(f"Error: {_printable(str(error))}", err=True)
-        raise typer.Exit(1) from None
 
 
 def _write_secret(path: Path, text: str) -> None:
@@ -265,15 +234,3 @@ def _open(path: Path) -> Iterator[SqliteLedger]:
     except LedgerError as error:
         typer.echo(f"Error: {error}", err=True)
         raise typer.Exit(1) from None
-
-
-def _print_columns(rows: Iterable[Sequence[str]]) -> None:
-    lines = [[_printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
-
-
-def _printable(text: str) -> str:
-    # Errors may quote what a server sent; that must not steer the reader's terminal.
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

@@ -71,6 +71,42 @@ class StreamSettings(_Section):
     poll_seconds: float = Field(default=0.5, gt=0, le=60, description="How often the ledger is asked for news.")
 
 
+class EventTargetSettings(_Section):
+    """Somewhere that events are sent to."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Its name in the outbox.")
+    kind: Literal["webhook", "nats"] = Field(default="webhook", description="How events travel.")
+    url: SecretStr = Field(description="Where to: https://..., or nats://host:4222.")
+    secret_env: str | None = Field(default=None, max_length=128, description="Variable with the webhook's secret.")
+    secret_file: Path | None = Field(default=None, description="File with the webhook's secret.")
+    private_hosts: tuple[str, ...] = Field(
+        default=(), description="Hosts of a webhook that may have a private address or speak plain HTTP."
+    )
+    subject: str = Field(default="orch.events", max_length=200, description="Subject of NATS that events go below.")
+    tenant: str = Field(default="*", min_length=1, max_length=200, description="Only events of this tenant; *: all.")
+    types: tuple[Annotated[str, Field(pattern=r"^(job|pack_run|control)\.[a-z_]{1,60}$")], ...] = Field(
+        default=(), max_length=64, description="Only events of these types, such as job.failed."
+    )
+    at_once: int = Field(default=4, ge=1, le=64, description="Events on their way at once; of one job always one.")
+    timeout_seconds: float = Field(default=10.0, gt=0, le=60, description="Longest time for one delivery.")
+    max_tries: int = Field(default=20, ge=1, le=1000, description="Tries after which an event is dead.")
+
+
+class EventSettings(_Section):
+    """Events for others. Without targets none are written down."""
+
+    targets: tuple[EventTargetSettings, ...] = Field(default=(), max_length=32, description="Who gets events.")
+    keys: Path | None = Field(
+        default=None, description="Folder of the keys that events are signed with; default: keys beside the ledger."
+    )
+    signers: tuple[str, ...] = Field(
+        default=(), max_length=8, description="Names of the keys to sign with; default: the newest of every name."
+    )
+    poll_seconds: float = Field(default=0.5, gt=0, le=60, description="How often the outbox is looked into.")
+    retry_seconds: float = Field(default=1.0, gt=0, le=600, description="First wait after a failure, then doubled.")
+    retry_cap_seconds: float = Field(default=3600.0, gt=0, le=86400, description="Longest wait between two tries.")
+
+
 class ServerSettings(_Section):
     """The whole of it."""
 
@@ -88,6 +124,7 @@ class ServerSettings(_Section):
     auth: AuthSettings = Field(default=AuthSettings(), description="Who may come in.")
     limits: LimitSettings = Field(default=LimitSettings(), description="How much one caller may ask.")
     streams: StreamSettings = Field(default=StreamSettings(), description="Live feeds.")
+    events: EventSettings = Field(default=EventSettings(), description="Events for others.")
 
     @property
     def ledger_url(self) -> str | None:
@@ -97,6 +134,10 @@ class ServerSettings(_Section):
     def listen_url(self) -> str | None:
         given = self.listen_connection_string
         return None if given is None else given.get_secret_value()
+
+    @property
+    def event_keys_path(self) -> Path:
+        return self.events.keys or self.ledger.with_name("keys")
 
     @property
     def tokens_path(self) -> Path:

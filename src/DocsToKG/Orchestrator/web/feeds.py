@@ -18,10 +18,10 @@ import anyio
 import anyio.to_thread
 
 from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.services.history_feed import Cursor, FeedPage, HistoryFeed
 from DocsToKG.Orchestrator.services.jobs import ServedLedger
 from DocsToKG.Orchestrator.web.envelope import Problem
-from DocsToKG.Orchestrator.web.events import envelopes
 
 _PAGE = 500
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from DocsToKG.Orchestrator.services.actions import ActionService
 from DocsToKG.Orchestrator.services.backfills import BackfillService
 from DocsToKG.Orchestrator.services.breakers import BreakerService
-from DocsToKG.Orchestrator.services.bulk import BulkService
 from DocsToKG.Orchestrator.services.dashboard import DashboardService
 from DocsToKG.Orchestrator.services.history_feed import HistoryFeed
 from DocsToKG.Orchestrator.services.idempotency import IdempotencyService
@@ -19,7 +17,6 @@ from DocsToKG.Orchestrator.services.packruns import PackRunService
 from DocsToKG.Orchestrator.services.quotas import QuotaService
 from DocsToKG.Orchestrator.services.tenants import TenantService
 from DocsToKG.Orchestrator.services.throttles import ThrottleService
-from DocsToKG.Orchestrator.services.what_if import WhatIfService
 from DocsToKG.Orchestrator.services.workers import WorkerService
 
 
@@ -30,8 +27,6 @@ class Rooms:
     ledger: ServedLedger
     answers: IdempotencyService
     jobs: JobService
-    bulk: BulkService
-    actions: ActionService
     leases: LeaseService
     workers: WorkerService
     backfills: BackfillService
@@ -39,7 +34,6 @@ class Rooms:
     feed: HistoryFeed
     dashboard: DashboardService
     quotas: QuotaService
-    what_if: WhatIfService
     breakers: BreakerService
     throttles: ThrottleService
     incidents: IncidentService
@@ -48,13 +42,10 @@ class Rooms:
 
 
 def rooms_of(ledger: ServedLedger) -> Rooms:
-    jobs = JobService(ledger)
     return Rooms(
         ledger=ledger,
         answers=IdempotencyService(ledger),
-        jobs=jobs,
-        bulk=BulkService(ledger, jobs),
-        actions=ActionService(ledger),
+        jobs=JobService(ledger),
         leases=LeaseService(ledger),
         workers=WorkerService(ledger),
         backfills=BackfillService(ledger),
@@ -62,7 +53,6 @@ def rooms_of(ledger: ServedLedger) -> Rooms:
         feed=HistoryFeed(ledger),
         dashboard=DashboardService(ledger),
         quotas=QuotaService(ledger),
-        what_if=WhatIfService(ledger),
         breakers=BreakerService(ledger),
         throttles=ThrottleService(ledger),
         incidents=IncidentService(ledger),

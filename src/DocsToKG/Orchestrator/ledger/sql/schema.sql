@@ -162,29 +162,48 @@ CREATE VIEW job_totals AS SELECT tenant, job_type, state, n FROM job_counts;
 -- pay for one more index.
 CREATE INDEX jobs_of_tenants ON jobs (tenant, state, id) WHERE tenant <> 'default';
 
--- What people decided, to be read without the course of every job.
-CREATE INDEX job_history_decisions ON job_history (tenant, at, seq)
-WHERE event = 'canceled' OR (to_state IS NULL AND event <> 'renewed');
+-- Events for others: who wants them, and what was not delivered yet.
 
--- What workers know of the hosts of a source: counts since they were first asked, and how each stands now. The row
--- without a host is of the source itself.
-CREATE TABLE source_hosts (
+CREATE TABLE event_targets (
+  name TEXT PRIMARY KEY,
+  kind TEXT NOT NULL,
   tenant TEXT NOT NULL,
-  source TEXT NOT NULL,
-  host TEXT NOT NULL,
-  requests BIGINT NOT NULL,
-  answered BIGINT NOT NULL,
-  refused BIGINT NOT NULL,
-  failed BIGINT NOT NULL,
-  works BIGINT NOT NULL,
-  bytes BIGINT NOT NULL,
-  last_status INTEGER,
-  next_allowed_at BIGINT,
-  held_by TEXT,
-  breaker TEXT,
-  breaker_until BIGINT,
-  limits_json TEXT NOT NULL,
-  worker_id TEXT,
-  updated_at BIGINT NOT NULL,
-  PRIMARY KEY (tenant, source, host)
+  types TEXT,
+  registered_at INTEGER NOT NULL,
+  sent INTEGER NOT NULL DEFAULT 0,
+  failures INTEGER NOT NULL DEFAULT 0,
+  next_at INTEGER NOT NULL DEFAULT 0,
+  last_sent_at INTEGER,
+  last_error TEXT
+) WITHOUT ROWID;
+
+CREATE TABLE events_outbox (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  target TEXT NOT NULL,
+  event_type TEXT NOT NULL,
+  lane INTEGER NOT NULL,
+  tenant TEXT NOT NULL,
+  shard INTEGER NOT NULL,
+  link INTEGER NOT NULL,
+  job_id INTEGER,
+  at INTEGER NOT NULL,
+  event TEXT NOT NULL,
+  from_state TEXT,
+  to_state TEXT,
+  fence INTEGER,
+  attempts INTEGER,
+  actor TEXT NOT NULL,
+  reason TEXT,
+  ticket TEXT,
+  detail_json TEXT,
+  hash BLOB NOT NULL,
+  tries INTEGER NOT NULL DEFAULT 0,
+  next_at INTEGER NOT NULL DEFAULT 0,
+  claimed_by TEXT,
+  dead_at INTEGER,
+  last_error TEXT
 );
+
+CREATE INDEX events_outbox_waiting ON events_outbox (target, id) WHERE dead_at IS NULL;
+CREATE INDEX events_outbox_tried ON events_outbox (target, tenant, lane, id) WHERE dead_at IS NULL AND tries > 0;
+CREATE INDEX events_outbox_dead ON events_outbox (target, id) WHERE dead_at IS NOT NULL;

@@ -13,10 +13,10 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.services.history_feed import Cursor, parse_cursor
 from DocsToKG.Orchestrator.web.auth import bearer
 from DocsToKG.Orchestrator.web.envelope import Problem
-from DocsToKG.Orchestrator.web.events import envelopes
 from DocsToKG.Orchestrator.web.feeds import Feeds, News, Notice
 from DocsToKG.Orchestrator.web.routes.dashboard import DashboardShown, figures_of
 from DocsToKG.Orchestrator.web.serving import Ask, Asked, Doors, Resource

@@ -1,0 +1,211 @@
+"""Events from the command line: `docstokg-orchestrator events`. A command parses, calls, prints."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from DocsToKG.Orchestrator.command_line import (
+    JsonOption,
+    ServedOption,
+    ServerFile,
+    print_columns,
+    said_plainly,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from DocsToKG.Orchestrator.events.outbox import Outbox, Standing, Waiting
+    from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+    from DocsToKG.Orchestrator.settings import ServerSettings
+
+app = typer.Typer(no_args_is_help=True, help="Events for others: what is sent, what waits, what was refused.")
+TargetOption = Annotated[str | None, typer.Option("--target", metavar="NAME", help="Only those for this target.")]
+
+
+@app.command("run")
+def run(
+    ledger: ServedOption = None,
+    config: ServerFile = None,
+    once: Annotated[bool, typer.Option("--once", help="Send what is due now, then end.")] = False,
+) -> None:
+    """Carry events to the targets of the settings until interrupted. `serve` does the same by itself.
+
+    Of many that run, one carries; another takes over when it dies.
+
+    Example: docstokg-orchestrator events run -c server.yaml
+    """
+    from DocsToKG.Orchestrator import bootstrap
+
+    with _opened(ledger, config) as (settings, opened):
+        notifier = bootstrap.notifier_of(settings, opened)
+        if notifier is None:
+            typer.echo("Error: no target; name one under events.targets in the settings (--config FILE)", err=True)
+            raise typer.Exit(2)
+        if once:
+            typer.echo(f"{notifier.run_once()} sent")
+            return
+        stop = threading.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stop.set())
+        with notifier.running():
+            typer.echo("carrying events", err=True)
+            stop.wait()
+
+
+@app.command("status")
+def status(ledger: ServedOption = None, config: ServerFile = None, as_json: JsonOption = False) -> None:
+    """Show every target: how many events wait for it, how many are dead, and how it is doing.
+
+    Example: docstokg-orchestrator events status --ledger state/workqueue.sqlite
+    """
+    with _outbox(ledger, config) as outbox:
+        standings = outbox.standings()
+    if as_json:
+        typer.echo(json.dumps([_standing(standing) for standing in standings]))
+    elif not standings:
+        typer.echo("No target: nothing is written down and nothing is sent.")
+    else:
+        heads = ("target", "kind", "tenant", "waiting", "oldest", "dead", "sent", "last sent", "failures", "last error")
+        print_columns([heads, *(_line(standing) for standing in standings)])
+
+
+@app.command("list")
+def list_events(
+    ledger: ServedOption = None,
+    config: ServerFile = None,
+    target: TargetOption = None,
+    dead: Annotated[bool, typer.Option("--dead", help="Those that were given up, instead of those that wait.")] = False,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000)] = 100,
+    after: Annotated[int, typer.Option("--after", min=0, help="Only numbers above this one: the next page.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """List events that were not delivered yet, oldest first.
+
+    Example: docstokg-orchestrator events list --dead --target crm
+    """
+    from DocsToKG.core.clock import utc_iso
+
+    with _outbox(ledger, config) as outbox:
+        rows = outbox.list(target, dead=dead, limit=limit, after=after)
+    if as_json:
+        for row in rows:
+            typer.echo(json.dumps(_event(row)))
+        return
+    print_columns(
+        (str(row.outbox_id), row.target, row.event_type, row.row.tenant, str(row.row.job_id or "-"),
+         utc_iso(row.row.at), str(row.tries), row.last_error or "")
+        for row in rows
+    )  # fmt: skip
+
+
+@app.command("retry")
+def retry(
+    number: Annotated[
+        list[int] | None, typer.Argument(metavar="[NUMBER]...", help="From `events list --dead`.")
+    ] = None,
+    target: TargetOption = None,
+    ledger: ServedOption = None,
+    config: ServerFile = None,
+) -> None:
+    """Send dead events again: those named, those of a target, or all. What came after them was sent already.
+
+    Example: docstokg-orchestrator events retry --target crm
+    """
+    with _outbox(ledger, config) as outbox:
+        typer.echo(f"{outbox.retry(target, number or ())} wait again")
+
+
+@app.command("forget")
+def forget(
+    name: Annotated[str, typer.Argument(metavar="TARGET")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask, though events wait for it.")] = False,
+    ledger: ServedOption = None,
+    config: ServerFile = None,
+) -> None:
+    """Write down nothing more for a target and drop what waits for it. Take it out of the settings first.
+
+    Example: docstokg-orchestrator events forget crm --yes
+    """
+    with _outbox(ledger, config) as outbox:
+        left = sum(standing.waiting + standing.dead for standing in outbox.standings() if standing.name == name)
+        if left and not yes and not typer.confirm(f"Drop {left} events that {name} has not got?"):
+            raise typer.Exit(1)
+        typer.echo(f"{outbox.forget(name)} dropped")
+
+
+@contextmanager
+def _opened(ledger: str | None, config: Path | None) -> Iterator[tuple[ServerSettings, AnyLedger]]:
+    with said_plainly():
+        from DocsToKG.Orchestrator.errors import LedgerUnusable
+        from DocsToKG.Orchestrator.ledger.opening import open_ledger
+
+        settings = settings_of(ledger, config)
+        # Looking must not make a ledger where there is none.
+        if settings.ledger_url is None and not settings.ledger.is_file():
+            raise LedgerUnusable(f"there is no ledger at {settings.ledger}; name it with --ledger")
+        opened = open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, wal=None)
+        try:
+            yield settings, opened
+        finally:
+            opened.close()
+
+
+@contextmanager
+def _outbox(ledger: str | None, config: Path | None) -> Iterator[Outbox]:
+    from DocsToKG.Orchestrator.events.outbox import Outbox
+
+    with _opened(ledger, config) as (_, opened):
+        yield Outbox(opened)
+
+
+def _standing(standing: Standing) -> dict[str, Any]:
+    return {
+        "target": standing.name,
+        "kind": standing.kind,
+        "tenant": standing.tenant,
+        "types": (standing.types or "").strip(",").split(",") if standing.types else [],
+        "waiting": standing.waiting,
+        "oldest": _moment(standing.oldest_at),
+        "dead": standing.dead,
+        "sent": standing.sent,
+        "last_sent": _moment(standing.last_sent_at),
+        "failures": standing.failures,
+        "next_try": _moment(standing.next_at) if standing.failures else None,
+        "last_error": standing.last_error,
+    }
+
+
+def _line(standing: Standing) -> list[str]:
+    told = _standing(standing)
+    names = ("target", "kind", "tenant", "waiting", "oldest", "dead", "sent", "last_sent", "failures", "last_error")
+    return ["-" if told[name] is None else str(told[name]) for name in names]
+
+
+def _event(waiting: Waiting) -> dict[str, Any]:
+    row = waiting.row
+    return {
+        "number": waiting.outbox_id,
+        "target": waiting.target,
+        "event_type": waiting.event_type,
+        "tenant": row.tenant,
+        "job_id": row.job_id,
+        "occurred": _moment(round(row.at * 1000)),
+        "tries": waiting.tries,
+        "next_try": _moment(waiting.next_at) if waiting.next_at and waiting.dead_at is None else None,
+        "dead": _moment(waiting.dead_at),
+        "last_error": waiting.last_error,
+    }
+
+
+def _moment(at_ms: int | None) -> str | None:
+    from DocsToKG.core.clock import utc_iso
+
+    return None if at_ms is None else utc_iso(at_ms / 1000)

@@ -1,0 +1,70 @@
+"""What the commands share: options, settings, errors in a line, tables.
+
+Machine output goes to standard output, messages to standard error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from DocsToKG.Orchestrator.settings import ServerSettings
+
+JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
+ServedOption = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="PATH|DSN",
+        help="SQLite file, or postgresql://... of the ledger.",
+        show_default="state/workqueue.sqlite",
+    ),
+]
+ServerFile = Annotated[
+    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings of the service (YAML or JSON).")
+]
+
+
+def settings_of(ledger: str | None, config: Path | None, **more: object) -> ServerSettings:
+    from DocsToKG.Orchestrator.settings import load_settings
+
+    changes = {name: value for name, value in more.items() if value is not None}
+    if ledger is not None:
+        on_server = ledger.startswith(("postgresql://", "postgres://"))
+        changes["connection_string" if on_server else "ledger"] = ledger
+    return load_settings(config, changes)
+
+
+@contextmanager
+def said_plainly() -> Iterator[None]:
+    """Errors of the service in a line each, and what to install where it is missing."""
+    from DocsToKG.Orchestrator.errors import LedgerError
+    from DocsToKG.Orchestrator.settings import BadSettings
+
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] in ("DocsToKG", "psycopg"):
+            raise
+        typer.echo("Error: this needs the server extra: pip install 'docstokg[server]'", err=True)
+        raise typer.Exit(1) from None
+    except (LedgerError, BadSettings, ValueError) as error:
+        typer.echo(f"Error: {printable(str(error))}", err=True)
+        raise typer.Exit(1) from None
+
+
+def print_columns(rows: Iterable[Sequence[str]]) -> None:
+    lines = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def printable(text: str) -> str:
+    # Errors may quote what a server sent; that must not steer the reader's terminal.
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

@@ -1,0 +1,108 @@
+"""A process that makes jobs or carries events, and kills itself where it is told to.
+
+    events_process.py work LEDGER KEYS URL STEP     adds, leases and ends jobs; STEP: before-commit, after-commit
+    events_process.py carry LEDGER KEYS URL STEP    carries; STEP: before or after claim, send or mark, as in
+                                                    after-send, or none
+
+LEDGER is the path of a SQLite file, or `URL SCHEMA` of a PostgreSQL one. A step is struck at its third time, so that
+there is something before it and something after it.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
+from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
+from DocsToKG.Orchestrator.events.webhook import Webhook
+from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob
+from DocsToKG.Orchestrator.ledger.transaction import Transaction
+from DocsToKG.Orchestrator.signing.keyring import KeyFolder
+
+SECRET = b"a secret of enough bytes"
+TIMES = 3
+
+
+def opened(place: str) -> Any:
+    if " " not in place:
+        from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
+        return SqliteLedger(place)
+    from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+
+    url, schema = place.split(" ")
+    return PostgresLedger(url, schema_name=schema, poll_s=0.05)
+
+
+def struck(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
+    """`call`, but this process is gone before it is done, or after it was, the third time."""
+    left = [TIMES]
+
+    def done(*words: Any, **more: Any) -> Any:
+        left[0] -= 1
+        if left[0] == 0 and before:
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = call(*words, **more)
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    return done
+
+
+def work(place: str, step: str) -> None:
+    with opened(place) as ledger:
+        if step == "before-commit":
+            _strike_before_commit(ledger)
+        for number in range(TIMES + 1):
+            names = [f"{os.getpid()}-{number}-{n}" for n in range(4)]
+            ledger.enqueue_many([NewJob(name, {}) for name in names])
+            for job in ledger.lease(f"w{os.getpid()}", 4, 600):
+                ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE))
+            if step == "after-commit" and number == TIMES - 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _strike_before_commit(ledger: Any) -> None:
+    """History and outbox are written, and then the process is gone."""
+    if "postgres" not in type(ledger).__module__:
+        Transaction.write_along = struck(Transaction.write_along, before=False)  # type: ignore[method-assign]
+        return
+    from DocsToKG.Orchestrator.ledger.postgres import working
+
+    # Called when the database has done all that the transaction does, but for the commit.
+    working.answers_to_ends = struck(working.answers_to_ends, before=True)
+
+
+def carry(place: str, keys: str, url: str, step: str) -> None:
+    when = {"before": True, "after": False}.get(step.partition("-")[0])
+    deed = step.partition("-")[2]
+    if deed == "claim" and when is not None:
+        Outbox.claim = struck(Outbox.claim, before=when)  # type: ignore[method-assign]
+    if deed == "send" and when is not None:
+        Webhook.send = struck(Webhook.send, before=when)  # type: ignore[method-assign]
+    if deed == "mark" and when is not None:
+        Outbox.settle = struck(Outbox.settle, before=when)  # type: ignore[method-assign]
+    from DocsToKG.Orchestrator.events import notifier as notifiers
+
+    notifiers._BATCH = 5  # type: ignore[misc]
+    signers = KeyFolder(Path(keys)).signers(0.0)
+    hook = Webhook("hook", url, secret=SECRET, private_hosts=["127.0.0.1"], at_once=2)
+    with opened(place) as ledger:
+        wishes = [Wish("hook", "webhook")]
+        carrier = Notifier(ledger, wishes, [hook], signers=signers, patience=Patience(0.05, 0.2), lead_s=0.5)
+        sent = carrier.run_once()
+    print(sent, flush=True)
+
+
+if __name__ == "__main__":
+    what, place, keys, url, step = sys.argv[1:6]
+    if what == "work":
+        work(place, step)
+    else:
+        carry(place, keys, url, step)
