@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -124,6 +125,24 @@ def test_a_check_may_be_begun_afresh_and_a_spoiled_checkpoint_is_none(corpus: Co
     with corpus.catalog() as catalog:
         verifier = Verifier(corpus.files, on_record=catalog.files, checkpoint=checkpoint)
         assert verifier.run(afresh=True).files == 40
+
+
+def test_a_check_of_long_ago_is_begun_anew(corpus: Corpus, tmp_path: Path) -> None:
+    """What was whole last month may be damaged by now."""
+    checkpoint = tmp_path / "verify.json"
+    checkpoint.write_text('{"parts": [], "files": 1000}')
+    os.utime(checkpoint, (time.time() - 90_000,) * 2)
+    assert check(corpus, checkpoint=checkpoint).files == 40
+
+
+def test_where_nothing_can_be_written_the_check_is_made_all_the_same(corpus: Corpus, tmp_path: Path) -> None:
+    """As on an archived disk: only how far it came cannot be kept."""
+    (tmp_path / "state").write_text("a file where the folder should be")
+    corpus.damage(A)
+    with corpus.catalog() as catalog:
+        checkpoint = tmp_path / "state" / "verify.json"
+        verifier = Verifier(corpus.files, on_record=catalog.files, checkpoint=checkpoint, save_every_s=0.0)
+        assert [file["doc_ids"] for file in verifier.run().damaged] == [[A]]
 
 
 def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_checked(corpus: Corpus) -> None:

@@ -212,7 +212,7 @@ def test_an_upgrade_that_fails_changes_nothing() -> None:
 
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     (tmp_path / "manifest.sqlite").write_bytes(b"not a database, " * 100)
-    with pytest.raises(RecordError, match="not a database"), record_in(tmp_path):
+    with pytest.raises(RecordError, match="no database: move it away"), record_in(tmp_path):
         pass
 
 

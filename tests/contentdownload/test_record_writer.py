@@ -219,6 +219,16 @@ def test_lines_stand_in_time_order_when_the_clock_steps_back(tmp_path: Path) -> 
     assert times[-1] == "2025-06-15T15:06:45.000Z"
 
 
+@pytest.mark.parametrize("said", ["zzzz", "9999", "", "2025-06-15 tomorrow", "\u0661"])
+def test_a_line_of_somebody_else_does_not_set_the_time(tmp_path: Path, said: str) -> None:
+    """One such line, read back when the database was lost, would have stamped every later one."""
+    line = {"doc_id": "doi:10.1/odd", "outcome": "error", "reason": "timeout", "created_at": said}
+    (tmp_path / "manifest.jsonl").write_text(json.dumps(line) + "\n")
+    with record_in(tmp_path, clock=ManualClock(TS)) as record:
+        record.finish(obtained("doi:10.1/next"))
+    assert lines_of(tmp_path / "manifest.jsonl")[-1]["created_at"] == "2025-06-15T15:06:40.000Z"
+
+
 def test_a_reader_sees_committed_rows_while_the_run_goes_on(tmp_path: Path) -> None:
     """TEST-11"""
     with record_in(tmp_path) as record:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
 from DocsToKG.ContentDownload.telemetry import (
     CsvResumeLookup,
     JsonlResumeLookup,
@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.telemetry import (
     ResumeController,
     RunTelemetry,
     SqliteResumeLookup,
+    salvage,
 )
 from DocsToKG.ContentDownload.telemetry.schema import open_database
 from DocsToKG.core.clock import ManualClock
@@ -233,21 +234,52 @@ def test_a_damaged_database_of_a_newer_program_is_refused(tmp_path: Path, closed
     assert path.read_bytes() == cut
 
 
-def test_a_database_that_turns_out_damaged_names_the_way_out(tmp_path: Path) -> None:
+def spoil(path: Path, table: str) -> None:
+    """Lose the page that a table begins with; the file still opens."""
+    db = sqlite3.connect(path)
+    [root_page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    db.close()
+    with path.open("r+b") as file:
+        file.seek((root_page - 1) * PAGE)
+        file.write(b"\xff" * PAGE)
+
+
+@pytest.mark.parametrize("looked_through", [0, 16 << 20], ids=["as of a large one", "as of a small one"])
+def test_a_database_that_turns_out_damaged_is_put_aside_and_filled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_through: int
+) -> None:
+    monkeypatch.setattr(salvage, "_LOOKED_THROUGH", looked_through)
     with record_in(tmp_path) as record:
         fill(record, 400)
-    path = tmp_path / "manifest.sqlite"
-    whole = bytearray(path.read_bytes())
-    db = sqlite3.connect(path)
-    [root_page] = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'manifests'").fetchone()
-    db.close()
-    whole[(root_page - 1) * PAGE : root_page * PAGE] = b"\xff" * PAGE
-    path.write_bytes(whole)
-    with pytest.raises(RecordError, match="move it away; the next run fills a new one"), record_in(tmp_path):
-        pass
-    path.unlink()
+    spoil(tmp_path / "manifest.sqlite", "manifests")
     with record_in(tmp_path) as record:
         assert record.restored == 400
+        assert "manifest.sqlite.damaged-1" in " ".join(map(str, record.repairs))
+    assert len(obtained(tmp_path)) == 200
+    with record_in(tmp_path) as record:
+        assert not record.repairs
+
+
+def test_damage_that_is_met_while_writing_is_mended_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a table that nobody looks at before the end, of a database too large to be read from end to end."""
+    monkeypatch.setattr(salvage, "_LOOKED_THROUGH", 0)
+    with record_in(tmp_path) as record:
+        fill(record)
+    spoil(tmp_path / "manifest.sqlite", "rate_events")
+    record = record_in(tmp_path)
+    record.open()
+    record.finish(ManifestRecord(doc_id="doi:10.1/late", outcome="success", sha256="a" * 64, path="PDF/l.pdf"))
+    record.flush()
+    record.rate_wait("host:a.org", 5, why="rate")
+    with pytest.raises(RecordDamaged, match="run the same command again"):
+        record.close()
+    assert not (tmp_path / "manifest.sqlite").exists()
+    with record_in(tmp_path) as record:
+        assert record.restored == 41
+    assert obtained(tmp_path) == TRUTH | {"doi:10.1/late"}
+    assert (tmp_path / "manifest.sqlite.damaged-1").exists()
 
 
 def test_a_row_whose_end_is_lost_stands_as_far_as_it_is_known(closed: Path, tmp_path: Path) -> None:

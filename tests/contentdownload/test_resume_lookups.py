@@ -9,6 +9,7 @@ import pytest
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.run_folder import RunFolder
 from DocsToKG.ContentDownload.telemetry import (
     CsvResumeLookup,
     JsonlResumeLookup,
@@ -108,3 +109,14 @@ def test_a_damaged_database_is_named_with_the_way_out(tmp_path: Path) -> None:
     (tmp_path / "manifest.sqlite").write_bytes(b"rubbish " * 200)
     with pytest.raises(RecordError, match="move it away"):
         ResumeController(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "said", [b"\xff\x00\xfe\n", b"[1]\n", b'{"colour": 1}\n', b'{"source": "f", "line": 1}\n', b"{\n"]
+)
+def test_a_list_of_inputs_that_is_something_else_names_the_way_on(tmp_path: Path, said: bytes) -> None:
+    folder = RunFolder(tmp_path)
+    folder.state.mkdir()
+    (folder.state / "inputs.jsonl").write_bytes(said)
+    with pytest.raises(RecordError, match="run the original `content pull` again"):
+        list(folder.asked())

@@ -13,6 +13,7 @@ ContentDownloadError
     ├── StorageError       the disk or store does not take or give the bytes
     │   └── DiskFull
     └── RecordError        the run's record cannot be read or written
+        └── RecordDamaged  its database is not whole: the next run fills a new one
 
 `SkipDownload` and `DownloadError` are the names under which callers of the three download stages
 know the first two.
@@ -104,3 +105,7 @@ class DiskFull(StorageError):
 
 class RecordError(RunError):
     """The run's record cannot be read or written."""
+
+
+class RecordDamaged(RecordError):
+    """The record's database is not whole. The next run fills a new one from the text files."""

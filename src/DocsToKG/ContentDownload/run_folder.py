@@ -11,6 +11,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
@@ -104,9 +105,8 @@ class RunFolder:
         """The name of the list that was asked for; None when it was lines."""
         if not self._inputs.exists():
             return None
-        with open(self._inputs, "rb") as file:
-            entry = json.loads(file.readline() or b"{}")
-        name = entry.get("listing")
+        with open(self._inputs, "rb") as file, _reading(self._inputs):
+            name = json.loads(file.readline() or b"{}").get("listing")
         return str(name) if name is not None else None
 
     def asked(self) -> Iterator[AskedLine]:
@@ -151,10 +151,24 @@ def read_lines(path: Path, *, size_bytes: int | None = None) -> Iterator[AskedLi
         return
     with open(path, "rb") as file:
         while (size_bytes is None or file.tell() < size_bytes) and (text := file.readline()).endswith(b"\n"):
-            entry = json.loads(text)
-            if "first" in entry:
-                entry["first"] = tuple(entry["first"])
-            yield AskedLine(**entry)
+            with _reading(path):
+                entry = json.loads(text)
+                if "first" in entry:
+                    entry["first"] = tuple(entry["first"])
+                line = AskedLine(**entry)
+            yield line
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Something else in the file than what we wrote is named with the way out."""
+    try:
+        yield
+    except (ValueError, TypeError, AttributeError) as error:
+        raise RecordError(
+            f"{path} is damaged, and with it what was asked for: run the original `content pull` again; what it had "
+            "obtained is known from the record and not fetched again"
+        ) from error
 
 
 def line_json(line: InputLine) -> bytes:

@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.catalog import sharing, works
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
 from DocsToKG.ContentDownload.catalog.selection import Selection
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
-from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
 
 GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
@@ -290,7 +290,7 @@ class Catalog:
         try:
             yield
         except sqlite3.Error as error:
-            raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+            raise _unreadable(self.db_path, error) from error
 
     def _open_file(self) -> sqlite3.Connection:
         if not self.db_path.is_file():
@@ -298,7 +298,18 @@ class Catalog:
         try:
             return _open_reading(self.db_path)
         except sqlite3.Error as error:
-            raise RecordError(f"{self.db_path} cannot be read: {error}") from error
+            raise _unreadable(self.db_path, error) from error
+
+
+def _unreadable(path: Path, error: sqlite3.Error) -> RecordError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_CORRUPT:
+        return RecordDamaged(
+            f"{path} is damaged: `content resume` keeps it aside and fills a new one from manifest.jsonl"
+        )
+    if code == sqlite3.SQLITE_NOTADB:
+        return RecordError(f"{path} is no database: move it away; `content resume` fills a new one from manifest.jsonl")
+    return RecordError(f"{path} cannot be read: {error}")
 
 
 def _open_reading(path: Path) -> sqlite3.Connection:

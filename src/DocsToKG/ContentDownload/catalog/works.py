@@ -15,7 +15,7 @@ from typing import Any
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
 from DocsToKG.ContentDownload.catalog.selection import HOST, LICENCE, STATE, TAKEDOWN_STAGE, Selection, add_functions
 
-GROUPS = ("tier", "resolver", "license", "year", "reason", "host", "version", "state", "run_id")
+GROUPS = ("tier", "source", "resolver", "license", "year", "reason", "host", "version", "state", "run_id")
 COLUMNS = (
     "doc_id",
     "state",
@@ -48,7 +48,7 @@ COLUMNS = (
     "config_hash",
     "created_at",
 )
-_EXPRESSIONS = {"state": STATE, "host": HOST, "license": LICENCE}
+_EXPRESSIONS = {"state": STATE, "host": HOST, "license": LICENCE, "source": "resolver"}
 _SELECTED = ", ".join(
     f"({STATE}) AS state" if name == "state" else f"({HOST}) AS host" if name == "host" else name for name in COLUMNS
 )

@@ -51,6 +51,7 @@ catalog_app = typer.Typer(
 
 class GroupBy(StrEnum):
     TIER = "tier"
+    SOURCE = "source"
     RESOLVER = "resolver"
     LICENSE = "license"
     YEAR = "year"

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import orjson
 
-from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordError, RunError
+from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordDamaged, RecordError, RunError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
 from DocsToKG.ContentDownload.telemetry.projections import Projection, Rows
+from DocsToKG.ContentDownload.telemetry.salvage import is_broken
 from DocsToKG.ContentDownload.telemetry.schema import newest_id as newest_id
 
 DATABASE = "manifest.sqlite"
@@ -55,10 +56,18 @@ def in_our_words(error: Exception, root: Path) -> RunError:
     full = full or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
     if full:
         return DiskFull(f"the disk that holds the record in {root} is full: free some space and run again")
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
-        return RecordError(
-            f"{DATABASE} of the record in {root} is damaged: move it away; the next run fills a new one from {MANIFEST}"
+    if is_broken(error):
+        return RecordDamaged(
+            f"{DATABASE} of the record in {root} is damaged: run the same command again; it keeps what is there aside "
+            f"and fills a new one from {MANIFEST}"
         )
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+        return RecordError(
+            f"{DATABASE} of the record in {root} is no database: move it away; the next run fills a new one from "
+            f"{MANIFEST}"
+        )
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
+        return RecordError(f"{DATABASE} of the record in {root} cannot be opened: check that it is a file of yours")
     return RecordError(f"the record in {root} cannot be written: {error}")
 
 

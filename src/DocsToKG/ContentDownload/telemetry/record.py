@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from DocsToKG.ContentDownload.api.ports import Change, Whose
 from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
 from DocsToKG.ContentDownload.catalog.gates import gates
-from DocsToKG.ContentDownload.errors import RunError
+from DocsToKG.ContentDownload.errors import RecordDamaged, RunError
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake
 from DocsToKG.ContentDownload.telemetry.closing import (
@@ -41,7 +41,7 @@ from DocsToKG.ContentDownload.telemetry.folder import (
 from DocsToKG.ContentDownload.telemetry.manifest import AT, ManifestRecord, manifest_values
 from DocsToKG.ContentDownload.telemetry.projections import Position, Repair
 from DocsToKG.ContentDownload.telemetry.restore import Restored, restore
-from DocsToKG.ContentDownload.telemetry.salvage import is_damaged, last_aside, put_aside, version_of
+from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, last_aside, put_aside, version_of
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, refuse_newer
 from DocsToKG.ContentDownload.telemetry.text import storable, storable_int
 from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter, tell
@@ -117,20 +117,41 @@ class RunTelemetry:
     def open(self) -> None:
         """Take the folder, bring database and files up to date, start the writer."""
         with translating(self.root), contextlib.ExitStack() as opened:
-            if self._share != "guest":
-                self._take_folders(opened)
-            damaged = self._without_damage() if self._share != "guest" else None
-            self._db = open_database(self._database)
-            opened.callback(self._db.close)
             if self._share == "guest":
+                self._db = open_database(self._database)
+                opened.callback(self._db.close)
                 self._writer = RecordWriter(self._db, followers={}, clock=self._clock)
             else:
-                self._catch_up(opened, damaged)
-                begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
+                self._take_folders(opened)
+                self._open_or_fill(opened)
             self._open_shipper(opened)
             self._resources = opened.pop_all()
         self._is_open = True
         self._thread.start()
+
+    def _open_or_fill(self, opened: contextlib.ExitStack) -> None:
+        """Open the files; a database that turns out damaged is put aside, and a new one filled from the others."""
+        try:
+            self._open_files(opened, self._without_damage())
+        except sqlite3.DatabaseError as error:
+            if self._database is None or not is_broken(error):
+                raise
+            self._open_files(opened, last_aside(self._database))
+
+    def _open_files(self, opened: contextlib.ExitStack, damaged: Path | None) -> None:
+        """Open the database and what follows it; `damaged` is where the one before it is now, if it was put aside."""
+        with contextlib.ExitStack() as tried:
+            tried.push(self._put_aside_if_damaged)  # when it is closed
+            self._db = open_database(self._database)
+            tried.callback(self._db.close)
+            self._catch_up(tried, damaged)
+            begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
+            opened.push(tried.pop_all())
+
+    def _put_aside_if_damaged(self, kind: object, error: BaseException | None, trace: object) -> None:
+        """What was found damaged at work is out of the way of the next run, which fills a new one."""
+        if self._database is not None and (is_broken(error) or isinstance(error, RecordDamaged)):
+            put_aside(self._database)
 
     def _open_shipper(self, opened: contextlib.ExitStack) -> None:
         if self._shipper is None:

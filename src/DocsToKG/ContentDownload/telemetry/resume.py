@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.catalog.asking import stream
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
-from DocsToKG.ContentDownload.telemetry.salvage import is_damaged, known_part, readable_rows
+from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, known_part, readable_rows
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
@@ -67,7 +67,7 @@ class SqliteResumeLookup:
         try:
             ids = self._ask()
         except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT:
+            if is_broken(error):
                 return self._readable_ids()
             raise RecordError(
                 f"{self._path} cannot be read ({error}): move it away to go on from manifest.jsonl"

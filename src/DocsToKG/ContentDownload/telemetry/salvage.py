@@ -16,6 +16,7 @@ from typing import Any
 _MAGIC = b"SQLite format 3\0"
 _LOG = "-wal"
 _BESIDE = (_LOG, "-shm", "")
+_LOOKED_THROUGH = 16 << 20  # small enough to be read from end to end at every start
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -24,6 +25,11 @@ def is_damaged(path: Path) -> bool:
     if not path.is_file() or path.stat().st_size == 0 or not begins_like_one(path):
         return False
     return _is_cut(path) or not _opens(path)
+
+
+def is_broken(error: BaseException | None) -> bool:
+    """Whether the error says that a database is not whole."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
 
 
 def begins_like_one(path: Path) -> bool:
@@ -96,6 +102,8 @@ def _opens(path: Path) -> bool:
     try:
         with contextlib.closing(_connect(path)) as db:
             db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+            if path.stat().st_size <= _LOOKED_THROUGH:
+                return bool(db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
     except sqlite3.DatabaseError as error:
         # A lock or a missing right is no damage.
         return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BROKEN

@@ -5,6 +5,7 @@ Runs in the record's one writer thread. Knows the tables and which files follow 
 
 from __future__ import annotations
 
+import re
 import sqlite3
 import time
 from collections import deque
@@ -36,6 +37,7 @@ _SAVE_EVERY_S = 1.0
 _RUN_ID, _DOC_ID, _STATUS, _REASON, _BYTES, _CREATED_AT, _ATTEMPT = (
     manifest.AT[name] for name in ("run_id", "doc_id", "status", "reason", "bytes", "created_at", "attempt")
 )
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 _TRIED_BEFORE = "SELECT MAX(attempt) FROM manifests WHERE doc_id = ? AND run_id <> ?"
 
 
@@ -71,7 +73,7 @@ class RecordWriter:
         self._full_sync = False
         self._next_save = 0.0
         last_line = db.execute("SELECT created_at FROM manifests ORDER BY id DESC LIMIT 1").fetchone()
-        self._stamp = str(last_line[0] or "") if last_line else ""
+        self._stamp = _time_of(last_line[0]) if last_line else ""
         self._has_past = last_line is not None
         self._tried: dict[str, int] = {}  # tries of earlier runs, of works whose tries are counted anew
         self.counts = Counts()
@@ -191,6 +193,11 @@ class RecordWriter:
             requests=now.requests + batch.requests,
             http_429=now.http_429 + batch.http_429,
         )
+
+
+def _time_of(stamp: Any) -> str:
+    """The stamp, if it is one: a line that somebody else wrote may say anything, and all later ones would repeat it."""
+    return stamp if isinstance(stamp, str) and _STAMP.fullmatch(stamp) else ""
 
 
 def tell(batch: Batch) -> None:

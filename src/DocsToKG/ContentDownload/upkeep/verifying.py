@@ -6,6 +6,7 @@ object is read once, several at a time; what was found is kept part by part, so 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import threading
 import time
@@ -26,6 +27,7 @@ from DocsToKG.ContentDownload.upkeep.hashing import BLOCK, digest_of
 
 _SHARDS = tuple(f"{number:02x}" for number in range(256))
 _AHEAD = 16
+_GOOD_S = 86_400.0  # what a check found longer ago may not be so any more
 _READABLE = tuple(f"{folder}/" for folder in READABLE)
 PARTS = len(_SHARDS) + 1  # the shards, then the readable names
 
@@ -108,7 +110,8 @@ class Verifier:
                 self._save(findings)
                 raise
         if self._checkpoint is not None:
-            self._checkpoint.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # of a disk that can only be read
+                self._checkpoint.unlink(missing_ok=True)
         return findings
 
     def _parts(self, pool: ThreadPoolExecutor, done: Findings) -> Iterator[tuple[str, Check]]:
@@ -216,16 +219,20 @@ class Verifier:
         if self._checkpoint is None:
             return Findings()
         try:
+            if time.time() - self._checkpoint.stat().st_mtime > _GOOD_S:
+                return Findings()
             kept = Findings(**json.loads(self._checkpoint.read_bytes()))
-        except (FileNotFoundError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError):
             return Findings()
         return Findings() if kept.is_whole else kept
 
     def _save(self, findings: Findings) -> None:
+        """Where nothing can be written, on a full disk or an archived one, the next check begins at the beginning."""
         if self._checkpoint is not None:
-            self._checkpoint.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(self._checkpoint) as file:
-                file.write(json.dumps(findings.to_dict()).encode())
+            with contextlib.suppress(OSError):
+                self._checkpoint.parent.mkdir(parents=True, exist_ok=True)
+                with replacing(self._checkpoint) as file:
+                    file.write(json.dumps(findings.to_dict()).encode())
 
 
 def superseded_names(files: StoredFiles, records: Sequence[Catalog]) -> Iterator[StoredFile]:
