@@ -28,6 +28,7 @@ from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.core.process import ours_alone
 
 PUBLIC_ADDRESS = "93.184.216.34"  # what every name is said to have, so that the guard judges it as it would outside
 UNLIMITED = "1000000/second"
@@ -135,7 +136,7 @@ def measure(
         with DownloadRun(cfg, on_outcome=ended) as run:
             run.enqueue(coerce_works(works(counts)))
             before_s = cpu_s()
-            with Memory() as memory:
+            with Memory() as memory, ours_alone():  # as the commands do
                 run.start()
                 run.wait()
                 run.stop()

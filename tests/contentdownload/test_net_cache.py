@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import itertools
 import json
 import os
 import subprocess
@@ -14,12 +15,20 @@ from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
+import hishel
 import httpx2
 import pytest
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
-from DocsToKG.ContentDownload.net.cache import ARTIFACT, PENDING, UNCACHED, CacheSettings, build_cache_transport
+from DocsToKG.ContentDownload.net.cache import (
+    ARTIFACT,
+    PENDING,
+    UNCACHED,
+    CachedTransport,
+    CacheSettings,
+    build_cache_transport,
+)
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
 from DocsToKG.core.clock import ManualClock
@@ -639,3 +648,28 @@ def test_switched_off_nothing_is_guessed_and_what_was_kept_before_is_left_alone(
         stack.cache.reuse_for(lambda work_id: True)
         ask(stack, **about("doi:known"))
     assert caches.origin.asked == 3
+
+
+# More headers of an answer than its kind is told by: none of them may change the verdict.
+_BESIDE = {"date": formatdate(0, usegmt=True), "etag": '"1"', "vary": "accept", "pragma": "no-cache", "age": "3"}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("status", [200, 203, 206, 301, 302, 304, 404])
+def test_a_kind_of_answer_is_kept_exactly_when_the_whole_answer_would_be(
+    tmp_path: Path, shared: bool, status: int
+) -> None:
+    settings = CacheSettings(tmp_path, cache_private=not shared)
+    cache = build_cache_transport(httpx2.MockTransport(lambda _: body(b"")), settings=settings, open_cas=lambda _: None)
+    assert isinstance(cache, CachedTransport)
+    controls = (None, "", "no-store", "no-cache", "private", "public", "max-age=9", "s-maxage=9", "must-revalidate")
+    for control, expires, authorized in itertools.product(controls, (False, True), (False, True)):
+        said = {"cache-control": control} if control is not None else {}
+        said |= {"expires": formatdate(9, usegmt=True)} if expires else {}
+        sent = {"user-agent": "us"} | ({"authorization": "Bearer x"} if authorized else {})
+        asked = hishel.Request("GET", "https://a.example/x.pdf", hishel.Headers(sent))
+        whole = hishel.Response(status, hishel.Headers(_BESIDE | said), iter(()))
+        options = hishel.CacheOptions(shared=shared, supported_methods=["GET"], allow_stale=False)
+        verdict = isinstance(hishel.CacheMiss(request=asked, options=options).next(whole), hishel.StoreAndUse)
+        assert cache._is_storable("GET", status, control, expires, authorized) == verdict
+    cache.close()

@@ -398,9 +398,9 @@ def test_text_broken_by_kerning_is_joined(prove):
 
 @pytest.mark.parametrize("packet", [b"\xff\xfe\x00", b"<prism:doi>" * 5000, b"\0" * 5000, b"<" * 200_000])
 def test_hostile_metadata_says_nothing_and_costs_nothing(prove, packet):
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert prove(with_xmp(packet)).doi_declared == ()
-    assert time.monotonic() - begun < 1
+    assert time.thread_time() - begun < 1
 
 
 def test_a_forgotten_gzip_is_unwrapped_to_its_cap(tmp_path):

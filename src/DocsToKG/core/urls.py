@@ -76,9 +76,14 @@ def join_url(base: str, link: str) -> str:
         raise BadUrl(f"not a usable link: {mask_text(link[:200])!r}") from error
 
 
+@lru_cache(maxsize=256)
 def mask_url(url: str) -> str:
     """The URL as it may be written down: user info and tracking parameters dropped, values of keys, addresses and
     signatures become `***`."""
+    return _mask(url)
+
+
+def _mask(url: str) -> str:
     return _masked(_untracked(url))
 
 
@@ -101,7 +106,7 @@ def mask_text(text: str) -> str:
     """
     cut = text[:_LONGEST_TEXT] + ("..." if len(text) > _LONGEST_TEXT else "")
     plain = _JSON_ESCAPE.sub(lambda match: "/" if match[2] else chr(int(match[1], 16)), cut)
-    return _WORD.sub(lambda match: mask_url(match[0]), plain)
+    return _WORD.sub(lambda match: _mask(match[0]), plain)
 
 
 def _untracked(url: str) -> str:

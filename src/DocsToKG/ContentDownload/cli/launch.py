@@ -112,12 +112,13 @@ def drive(
     """Enqueue the lines or the works of the query, run with a display, report. With neither, a list of this folder that
     was begun is gone on with. Ctrl+C ends it early without losing anything."""
     from DocsToKG.ContentDownload.cli.progress import Progress
+    from DocsToKG.core.process import ours_alone
 
     tell_address(run)
     for repair in run.repairs:
         typer.echo(f"Mended in the record: {repair}", err=True)
     interrupted = False
-    with _terminate_like_interrupt():
+    with ours_alone(), _terminate_like_interrupt():
         try:
             stopped = _fill(run, lines, query, most=most, retry_failed=retry_failed, quiet=quiet)
         except KeyboardInterrupt:

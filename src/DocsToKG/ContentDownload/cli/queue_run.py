@@ -85,13 +85,14 @@ def run(
     """
     from DocsToKG.ContentDownload.config import load_config
     from DocsToKG.ContentDownload.runner import run_queue
+    from DocsToKG.core.process import ours_alone
 
     settings: dict[str, Any] = {} if processes is None else {"orchestrator": {"processes": processes}}
     queue = {"node_id": node_id, "orchestrator_url": orchestrator, "token_file": token_file}
     if given := {name: value for name, value in queue.items() if value is not None}:
         settings["queue"] = given
     settings = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
-    with _gently_once():
+    with ours_alone(), _gently_once():
         file = None if config is None else str(Path(config).resolve())
         code = run_queue(load_config(config, settings), drain=drain, on_start=tell_address, config_file=file)
     _tell_what_is_left(config, settings)

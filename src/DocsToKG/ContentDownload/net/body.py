@@ -118,9 +118,12 @@ class StreamedBody:
         yield from self._rest if self._rest is not None else self._arriving()
 
     def _arriving(self) -> Iterator[bytes]:
-        if not self._response.is_stream_consumed:
-            self._response.stream = _Counted(self._response.stream, self._refuse_above_cap)
-        blocks = self._response.iter_bytes()
+        if "content-encoding" not in self.headers and not self._response.is_stream_consumed:
+            blocks = self._response.iter_raw()  # what arrives is what is read
+        else:
+            if not self._response.is_stream_consumed:
+                self._response.stream = _Counted(self._response.stream, self._refuse_above_cap)
+            blocks = self._response.iter_bytes()
         while (block := self._next(blocks)) is not None:
             self._received += len(block)
             self._refuse_above_cap(self._received)

@@ -13,6 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -142,20 +143,33 @@ class ExchangeView(BaseStorage):
     def create_entry(
         self, request: Request, response: Response, key: str, *, ttl: float | None = None, tti: float | None = None
     ) -> Entry:
-        varying = _varying(response.headers.get_list("vary") or [], self._sent, key)
-        answer = _stored_answer(request, response, varying)
+        headers = _lists(response.headers)
+        answer = self._answer(request.url, request.method, response.status_code, headers, key)
         entry = Entry(id=answer.id, request=request, response=response)
+        stream = self.keep(answer, key, response.stream)
+        return entry if stream is None else replace(entry, response=replace(response, stream=stream))
+
+    def offer(
+        self, url: str, method: str, status: int, headers: HeaderLists, key: str, stream: Any
+    ) -> Iterator[bytes] | None:
+        """An answer that may be kept; what `keep` says of it."""
+        return self.keep(self._answer(url, method, status, headers, key), key, stream)
+
+    def keep(self, answer: StoredAnswer, key: str, stream: Any) -> Iterator[bytes] | None:
+        """Have the answer pending. The body to be read in place of `stream`, where a copy of it is kept."""
+        body = None
         if self._forbidden:
-            return entry
-        if self._artifact and response.status_code == 200:
-            self.pending = PendingEntry(self._entries, key, answer, None, self.nothing_at)
-            return entry
-        body = self._entries.new_body()
-        if body is None:
-            return entry
+            return None
+        if not (self._artifact and answer.status == 200):
+            body = self._entries.new_body()
+            if body is None:
+                return None
         self.pending = PendingEntry(self._entries, key, answer, body, self.nothing_at)
-        stream = body.tee(_chunks(response))
-        return replace(entry, response=replace(response, stream=stream))
+        return None if body is None else body.tee(iter(stream or ()))
+
+    def _answer(self, url: str, method: str, status: int, headers: HeaderLists, key: str) -> StoredAnswer:
+        varying = _varying(headers.get("vary", ()), self._sent, key)
+        return StoredAnswer(url=url, method=method, varying=varying, status=status, headers=headers)
 
     def get_entries(self, key: str) -> list[Entry]:
         return [entry for answer in self._entries.find(key) if (entry := self._entry(key, answer)) is not None]
@@ -215,6 +229,7 @@ class CachedTransport(httpx2.BaseTransport):
             allow_stale=settings.allow_stale,
         )
         self._options = rfc
+        self._is_storable = lru_cache(maxsize=256)(self._judge)  # answers are of few kinds
         self._rfc: bool | CacheOptions = False if settings.force_cache else rfc
         self._may_ask_plainly = not (settings.force_cache or settings.always_revalidate)
         # hishel wants a storage of its own; every request brings its view instead.
@@ -298,12 +313,19 @@ class CachedTransport(httpx2.BaseTransport):
     def _keep_if_allowed(
         self, request: httpx2.Request, response: httpx2.Response, view: ExchangeView, key: str, url: str
     ) -> None:
-        asked = Request(method=request.method, url=mask_url(url), headers=_internal(request.headers))
-        came = Response(response.status_code, _internal(response.headers), response.stream)  # type: ignore[arg-type]
-        if isinstance(CacheMiss(request=asked, options=self._options).next(came), StoreAndUse):
-            kept = view.create_entry(asked, came, key).response
-            if kept.stream is not came.stream:
-                response.stream = _KeptStream(kept.stream, response.stream)
+        headers, status, method = response.headers, response.status_code, request.method
+        is_authorized = "authorization" in request.headers
+        if self._is_storable(method, status, headers.get("cache-control"), "expires" in headers, is_authorized):
+            copied = view.offer(mask_url(url), method, status, _header_lists(headers), key, response.stream)
+            if copied is not None:
+                response.stream = _KeptStream(copied, response.stream)
+
+    def _judge(self, method: str, status: int, control: str | None, expires: bool, authorized: bool) -> bool:
+        """hishel's word on whether an answer may be kept (RFC 9111 section 3), by all that it looks at there."""
+        asked = Request(method, "https://any.invalid/", Headers({"authorization": "any"} if authorized else {}))
+        said = ({"cache-control": control} if control is not None else {}) | ({"expires": "0"} if expires else {})
+        next_state = CacheMiss(request=asked, options=self._options).next(Response(status, Headers(said), iter(())))
+        return isinstance(next_state, StoreAndUse)
 
     def _through(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
         view = ExchangeView(
@@ -431,26 +453,16 @@ def _unread(response: httpx2.Response) -> httpx2.Response:
     return httpx2.Response(response.status_code, headers=headers, stream=stream, extensions=response.extensions)
 
 
-def _internal(headers: httpx2.Headers) -> Headers:
+def _header_lists(headers: httpx2.Headers) -> HeaderLists:
     lists: HeaderLists = {}
     for name, value in headers.multi_items():
         lists.setdefault(name, []).append(value)
-    return Headers(lists)
+    return lists
 
 
 def _wishes(request: httpx2.Request, word: str) -> bool:
     wishes = request.headers.get("cache-control")
     return wishes is not None and word in (each.strip() for each in wishes.lower().split(","))
-
-
-def _stored_answer(request: Request, response: Response, varying: HeaderLists) -> StoredAnswer:
-    return StoredAnswer(
-        url=request.url,
-        method=request.method,
-        varying=varying,
-        status=response.status_code,
-        headers=_lists(response.headers),
-    )
 
 
 def _varying(vary: Iterable[str], sent: httpx2.Headers, key: str) -> HeaderLists:
@@ -473,8 +485,3 @@ def _as_cas_answer(answer: StoredAnswer, sha256: str) -> StoredAnswer:
 
 def _lists(headers: Headers) -> HeaderLists:
     return {name: list(headers.get_list(name) or ()) for name in headers}
-
-
-def _chunks(response: Response) -> Iterator[bytes]:
-    stream = response.stream
-    return iter(()) if stream is None else iter(stream)  # type: ignore[arg-type]  # only sync streams reach us

@@ -32,6 +32,14 @@ _BACK = re.compile(r"(?:reset|\bt)\s*=\s*(\d{1,13})")
 # A reset of this many seconds is a date, in seconds or in milliseconds.
 _EPOCH, _EPOCH_MS = 1e9, 1e12
 
+_TELLING = frozenset(
+    {
+        *("x-rate-limit-limit", "x-rate-limit-interval", "x-concurrency-limit"),
+        *("x-ratelimit-remaining", "x-ratelimit-reset"),
+        *("ratelimit", "ratelimit-policy", "ratelimit-remaining", "ratelimit-reset"),
+    }
+)
+
 _SAMPLES = 20
 _SLOW_S = 1.0
 _SLOWER = 3.0
@@ -49,6 +57,8 @@ class Announced(NamedTuple):
 
 def announced(headers: Mapping[str, str], *, now: float) -> Announced | None:
     """What the headers (names in lower case) of an answer at Unix time `now` announce; None when nothing."""
+    if _TELLING.isdisjoint(headers):
+        return None
     found = Announced(_rate(headers), _at_once(headers), _pause_s(headers, now))
     return None if found == (None, None, None) else found
 

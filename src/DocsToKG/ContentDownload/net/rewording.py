@@ -7,6 +7,7 @@ redirects and links that carry a signature. Does not know hishel itself.
 from __future__ import annotations
 
 from email.utils import formatdate, parsedate_to_datetime
+from functools import lru_cache
 
 import httpx2
 
@@ -84,12 +85,13 @@ def _says_nothing(request: httpx2.Request, response: httpx2.Response) -> bool:
 def _must_not_be_kept(request: httpx2.Request, response: httpx2.Response) -> bool:
     """A signed link is a secret of use only whole; what depends on a cookie, or on anything, is for one alone."""
     location, links = response.headers.get("location", ""), response.headers.get("link", "")
-    signed = mask_url(location) != location or mask_text(links) != links
+    signed = (location and mask_url(location) != location) or (links and mask_text(links) != links)
     vary = response.headers.get("vary", "").lower()
     # `*` means that no other request may be given this answer, whatever its headers (RFC 9110 section 12.5.5).
-    return signed or "*" in vary or ("cookie" in vary and "cookie" in request.headers)
+    return bool(signed) or "*" in vary or ("cookie" in vary and "cookie" in request.headers)
 
 
+@lru_cache(maxsize=64)  # all answers of one second say the same
 def _is_date(text: str | None) -> bool:
     try:
         return text is not None and parsedate_to_datetime(text) is not None

@@ -5,7 +5,6 @@ Knows the orchestrator and the boss; does not know what the other processes are.
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import threading
@@ -13,12 +12,10 @@ from typing import IO, Any
 
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
+from DocsToKG.core.process import ours_alone
 
 _TELL_EVERY_S = 0.2
 _OWN_GRACE_S = 8.0  # when somebody ends this process alone
-# A work makes some thousand objects and hardly a cycle; looking for cycles as often as Python does by itself takes a
-# tenth of a member's time. The process is ours alone, so that nobody else's objects wait.
-_LOOK_FOR_CYCLES = (20_000, 20, 50)
 
 
 def serve(orchestrator: Orchestrator, boss: Boss) -> None:
@@ -35,19 +32,17 @@ def serve(orchestrator: Orchestrator, boss: Boss) -> None:
 
     threading.Thread(target=listen, name="boss", daemon=True).start()
     signal.signal(signal.SIGTERM, lambda *_: halt(_OWN_GRACE_S))
-    gc.collect()
-    gc.freeze()  # what is there now stays until the end
-    gc.set_threshold(*_LOOK_FOR_CYCLES)
-    orchestrator.start()
-    boss.say({"up": orchestrator.worker_id})
-    teller = threading.Thread(target=_tell_state, args=(orchestrator, boss, over), name="teller", daemon=True)
-    teller.start()
-    try:
-        orchestrator.wait_until_stopping()
-        orchestrator.stop(grace[0] or 0.0)
-    finally:
-        over.set()
-        teller.join()
+    with ours_alone():
+        orchestrator.start()
+        boss.say({"up": orchestrator.worker_id})
+        teller = threading.Thread(target=_tell_state, args=(orchestrator, boss, over), name="teller", daemon=True)
+        teller.start()
+        try:
+            orchestrator.wait_until_stopping()
+            orchestrator.stop(grace[0] or 0.0)
+        finally:
+            over.set()
+            teller.join()
 
 
 def _tell_state(orchestrator: Orchestrator, boss: Boss, over: threading.Event) -> None:

@@ -41,6 +41,7 @@ _SHOWN = re.compile(
     rb"\\.|\(((?:[^()\\]|\\.)*+)\)|(?<![\w.])(-\d{3,5})(?:\.\d+)?(?=[\s(\]])|\b(Td|TD|Tm|ET|Tj|TJ)\b", re.DOTALL
 )
 _HEX_SHOWN = re.compile(rb"<[0-9A-Fa-f\s]{4,}+>\s*(?:Tj|TJ|['\"\]]|-?[\d.]+\s*[<\]])")
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f]")
 _DRAWN = re.compile(rb"/[^\s/]+\s+Do\b")
 _ESCAPE = re.compile(rb"\\([nrtbf()\\]|[0-7]{1,3}|\r?\n|.)", re.DOTALL)
 _PLAIN = {b"n": b" ", b"r": b" ", b"t": b" ", b"b": b"", b"f": b" "}
@@ -147,7 +148,7 @@ def _page_content(page: pikepdf.Object) -> bytes:
 
 def _hides_text(page: pikepdf.Object, content: bytes, text: str) -> bool:
     """Strings in a font's own numbering, a page drawn as a picture, or one wrapped by a tool that stamps pages."""
-    if _HEX_SHOWN.search(content) or sum(char < " " and char != "\n" for char in text) * 20 > len(text):
+    if _HEX_SHOWN.search(content) or len(_CONTROLS.findall(text)) * 20 > len(text):
         return True
     if not _DRAWN.search(content):
         return False

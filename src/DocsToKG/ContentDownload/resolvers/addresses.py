@@ -7,6 +7,7 @@ no files to programs, so an address there is worth its PMCID and nothing else.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import parse_qs, urlsplit
 
 from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url
@@ -90,6 +91,7 @@ def _unwrap_viewer(url: str) -> str:
     return join_url(url, shown) if shown else url
 
 
+@lru_cache(maxsize=64)
 def _parts(url: str) -> tuple[str, str]:
     try:
         parts = urlsplit(url)

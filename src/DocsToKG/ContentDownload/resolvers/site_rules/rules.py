@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import quote, unquote, urlsplit
 
@@ -179,6 +180,7 @@ class SiteRules:
         )
 
 
+@lru_cache(maxsize=64)  # every rule asks for the same one
 def host_of(url: str) -> str:
     try:
         return (urlsplit(url).hostname or "").lower()
