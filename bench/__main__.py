@@ -6,9 +6,10 @@ import argparse
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
-from bench import hosts, ledger
+from bench import download, hosts, ledger
 
 
 def main() -> int:
@@ -18,12 +19,26 @@ def main() -> int:
     words.add_argument(
         "--finished", type=int, default=100_000, help="finished rows on the PostgreSQL ledger, for pages"
     )
+    words.add_argument("--papers", default="1000,100", help="papers of 20 KB and of 1.2 MB to download")
+    words.add_argument("--rounds", type=int, default=1, help="turns of each program that downloads")
+    words.add_argument("--only", default="", help="parts to measure, commas between: download, hosts, ledger, postgres")
     words.add_argument("--out", type=Path, default=Path(".cache/bench"), help="folder for the figures")
     given = words.parse_args()
     peers = [f"--peers={given.peers}"] if given.peers else []
-    code = ledger.main([f"--rows={given.rows}", f"--out={given.out / 'ledger.json'}", *peers])
-    code = code or on_postgres([f"--finished={given.finished}", f"--out={given.out / 'postgres.json'}", *peers])
-    return code or hosts.main([f"--out={given.out / 'hosts.json'}", "--runs=3"])
+    small, large = given.papers.split(",")
+    parts: dict[str, Callable[[list[str]], int]] = {
+        "ledger": lambda out: ledger.main([f"--rows={given.rows}", *out, *peers]),
+        "postgres": lambda out: on_postgres([f"--finished={given.finished}", *out, *peers]),
+        "hosts": lambda out: hosts.main([*out, "--runs=3"]),
+        "download": lambda out: download.main(
+            [f"--small={small}", f"--large={large}", f"--rounds={given.rounds}", *out, *peers]
+        ),
+    }
+    wanted = given.only.split(",") if given.only else list(parts)
+    unknown = sorted(set(wanted) - set(parts))
+    if unknown:
+        words.error(f"--only: {', '.join(unknown)} is not measured; there are {', '.join(parts)}")
+    return max(parts[name]([f"--out={given.out / name}.json"]) for name in wanted)
 
 
 def on_postgres(words: list[str]) -> int:

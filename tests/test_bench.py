@@ -52,6 +52,35 @@ def test_a_run_over_hosts_is_measured_against_what_the_caps_allow(tmp_path: Path
 
 
 @pytest.mark.slow
+def test_downloads_are_measured_beside_other_programs(tmp_path: Path) -> None:
+    from bench.programs import find
+
+    if find("nginx") is None:
+        pytest.skip("no nginx: fetch it with ./dev servers, or put it on the PATH")
+    out = tmp_path / "download.json"
+    words = ("--small=40", "--large=0", "--rounds=1", "--processes=1", "--only=DocsToKG,httpx2", f"--out={out}")
+    done = bench("download", *words)
+    found = figures(out)
+    assert [row["name"] for row in found["rows"]] == ["DocsToKG", "httpx2, threads"]
+    assert all(row["per_s"] > 0 and row["cpu_ms_each"] > 0 and row["most_mb"] > 0 for row in found["rows"])
+    assert "Scrapy: left out" in done.stderr
+
+
+def test_an_aim_is_met_by_more_papers_or_by_less_processor_time() -> None:
+    from bench.download import judged
+
+    def row(name: str, per_s: float, cpu_ms: float) -> dict[str, Any]:
+        return {"set": "small", "name": name, "per_s": per_s, "cpu_ms_each": cpu_ms}
+
+    aims = judged([row("DocsToKG", 100, 2.2), row("DocsToKG, 2 processes", 170, 2.2), row("Scrapy", 100, 2.0)])
+    assert [(aim["ratio of"], aim["found"], aim["met"]) for aim in aims] == [
+        ("per_s", 1.0, "yes"),
+        ("cpu_ms_each", 1.1, "no"),
+        ("per_s", 1.7, "yes"),
+    ]
+
+
+@pytest.mark.slow
 def test_watching_is_measured_against_not_watching(tmp_path: Path) -> None:
     """TRC-09: what an unwatched job pays for the places where a watcher could stand is less than a hundredth of it."""
     out = tmp_path / "watching.json"

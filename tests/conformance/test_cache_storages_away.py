@@ -165,7 +165,7 @@ def test_a_wrong_valkey_password_is_an_error_that_does_not_repeat_it(
     own_valkey: tuple[Server, str], open_cache: Open
 ) -> None:
     server, _ = own_valkey
-    with pytest.raises(ConfigError, match="AuthenticationError") as caught:
+    with pytest.raises(ConfigError, match=r"AuthenticationError\); see to user and password") as caught:
         open_cache("redis", redis_url=f"redis://:not-{PASSWORD}@127.0.0.1:{server.port}/0")
     assert PASSWORD not in str(caught.value)
 

@@ -333,6 +333,19 @@ def test_an_address_that_is_wrong_is_named_without_its_password(tmp_path):
         assert "s3cret" not in repr(told.value.__cause__)
 
 
+def test_who_is_refused_is_told_at_once_and_not_to_try_again(tmp_path, postgres_url):
+    """A database or a user that is not there does not come by waiting."""
+    parts = urlsplit(postgres_url)
+    strangers = parts.netloc.rpartition("@")[2]
+    for url in (parts._replace(path="/not_there"), parts._replace(netloc=f"nobody:s3cret@{strangers}")):
+        began = time.monotonic()
+        with pytest.raises(LedgerUnusable, match="refuses us") as told:
+            open_ledger(tmp_path / "q", url=url.geturl(), patience_s=300)
+        assert time.monotonic() - began < 60
+        assert "try again" not in str(told.value)
+        assert "s3cret" not in str(told.value)
+
+
 def test_a_path_opens_a_file_and_a_url_a_server(tmp_path, postgres_url, name):
     with open_ledger(tmp_path / "q.sqlite") as embedded:
         assert type(embedded).__name__ == "SqliteLedger"
@@ -663,8 +676,8 @@ def test_a_lease_costs_the_same_beside_many_finished_jobs_and_a_held_snapshot(le
         reader.execute(f"SELECT count(*) FROM {name}.jobs")
         for _ in range(40):
             jobs = ledger.lease("w", 50, 600)
+            begin = ledger._writer._turns._begin  # before the ends: one that has to be written twice forgets the place
             ledger.submit_finishes([end(job) for job in jobs]).result(timeout=30)
-        begin = ledger._writer._turns._begin
         assert begin[1] > 0
         assert cost(sql, 50, begin) <= alone * 3
         assert cost(sql, 50) > cost(sql, 50, begin), "without the place, the entries left behind are read again"

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import psycopg
@@ -21,6 +21,8 @@ from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.bootstrap import open_catalog, run_from_config
 from DocsToKG.ContentDownload.cli.app import app
+from DocsToKG.ContentDownload.run_folder import RunFolder
+from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -54,10 +56,10 @@ def node(sandbox: SandboxServer, database: str, place: Path, name: str, **more: 
     return path
 
 
-def run(*words: str, code: int = 0) -> str:
+def run(*words: str, code: int = 0, stderr: bool = False) -> str:
     done = CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
     assert done.exit_code == code, done.output
-    return done.stdout
+    return done.stderr if stderr else done.stdout
 
 
 def dois(sandbox: SandboxServer) -> list[str]:
@@ -163,6 +165,42 @@ def test_damage_that_one_machine_finds_another_mends(sandbox: SandboxServer, dat
     run("catalog", "verify", "--repair", "--quiet", "-c", str(one))
     assert json.loads(run("report", "--json", "--no-gates", "-c", str(two)))["corruption"] == 0
     assert json.loads(run("catalog", "verify", "--quiet", "--json", "-c", str(two)))["ok"]
+
+
+def test_files_in_a_bucket_are_looked_after_in_the_folder_of_a_worker_that_never_ends(
+    sandbox: SandboxServer, database: str, s3_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pod has one folder, and its worker has that. STO-09."""
+    parts, prefix = urlsplit(s3_url), f"t-{uuid4().hex}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{parts.hostname}:{parts.port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", unquote(parts.username or ""))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", parts.password or "")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    bucket = Bucket(parts.path.strip("/"), prefix=prefix)
+    files = {"backend": "s3", "s3_bucket": bucket.name, "s3_prefix": prefix, "root_dir": str(tmp_path / "staging")}
+    server = {"backend": "postgres", "connection_string": database}
+    settings = client_settings(sandbox, tmp_path / "one", storage=files, queue=server, catalog=server)
+    one = str(tmp_path / "one.json")
+    (tmp_path / "one.json").write_text(json.dumps(settings))
+    (tmp_path / "works.jsonl").write_text("\n".join(json.dumps({"doi": doi}) for doi in dois(sandbox)))
+    run("queue", "import", str(tmp_path / "works.jsonl"), "-c", one)
+    run("queue", "run", "--drain", "-c", one)
+    work, other = json.loads(run("catalog", "query", "--state", "obtained", "--limit", "2", "--json", "-c", one))[
+        "works"
+    ]
+    with RunFolder(Path(settings["telemetry"]["manifest_path"]).parent):
+        assert json.loads(run("catalog", "verify", "--quiet", "--json", "-c", one))["ok"]
+        assert "--alone" in run("catalog", "gc", "--delete", "-c", one, code=2, stderr=True)
+        assert json.loads(run("catalog", "gc", "--delete", "--alone", "--json", "-c", one))["removed"] == 0
+        run("takedown", work["doc_id"], "--reason", "asked", "-c", one)
+        assert bucket.find(work["path"]) is None
+        assert bucket.find(other["path"]) is not None
+        [told] = json.loads(run("takedown", "list", "--json", "-c", one))
+        assert told["doc_id"] == work["doc_id"]
+        run("catalog", "where", work["doc_id"], "-c", one, code=1)
+    run("queue", "retry-failed", "-c", one)
+    run("queue", "run", "--drain", "-c", one)
+    assert bucket.find(work["path"]) is None
 
 
 def test_what_one_machine_takes_down_every_machine_refuses(

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -440,6 +441,24 @@ def test_looking_after_a_bucket_finds_what_is_damaged_missing_and_nobodys(bucket
     assert files.delete(cas_key(digest(spare)))
     assert not files.delete(cas_key(digest(spare)))
     assert not files.exists(cas_key(digest(spare)))
+
+
+def test_bytes_that_are_stored_again_are_not_removed_as_nobodys_before_they_are_on_record(
+    bucket: Bucket, tmp_path: Path
+) -> None:
+    """Whoever removes has listed an old object that no record names, when a machine brings the same bytes."""
+    store, key = opened(bucket, tmp_path, fresh_s=1.0), cas_key(digest(SMALL))
+    assert not put(store, SMALL).duplicate
+    stored = bucket.find(key)
+    assert stored is not None
+    sweeping = BucketFiles(bucket, settled_s=3.0, now=lambda: stored.modified + 5.0)
+    assert [file.key for file in unnamed(sweeping, lambda digest: False)] == [key]
+    assert until(lambda: time.time() - stored.modified > 4.0, 30)
+    assert put(store, SMALL).duplicate
+    assert not sweeping.delete(key)
+    assert bucket.digest(key) == digest(SMALL)
+    untouched = BucketFiles(bucket, settled_s=3.0, now=lambda: time.time() + 3600)
+    assert untouched.delete(key)  # nobody has brought them for so long
 
 
 @pytest.mark.parametrize("key", ["../other", "cas//x", "a/./b", ""])

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _SAY_EVERY_S = 2.0
 _SHOWN = 50
-_SETTLED_S = 3600.0
 _PATIENCE_S = 10.0  # with a server that is away
 
 
@@ -75,36 +74,41 @@ def gc(
         list[Path] | None,
         typer.Option("--other-run", metavar="DIR", help="Another run that uses the same store.", show_default=False),
     ] = None,
+    alone: Annotated[bool, typer.Option("--alone", help="No other run or record uses the store.")] = False,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show the objects of the store that no record names, and remove them with --delete.
 
-    A file whose work was obtained again with other bytes is one of them.
+    A file whose work was obtained again with other bytes is one of them. In a bucket only those are that are older
+    than an hour, and machines may work on meanwhile.
 
     Examples:
 
       content catalog gc --run my-corpus
 
       content catalog gc --run my-corpus --delete
+
+      content catalog gc -c prod.yaml --delete --alone
     """
     from DocsToKG.ContentDownload.bootstrap import open_files
-    from DocsToKG.ContentDownload.run_folder import RunFolder
+    from DocsToKG.ContentDownload.storage.bucket import SETTLED_S
     from DocsToKG.ContentDownload.upkeep.verifying import superseded_names, unnamed
 
     cfg, catalogs = folder_settings(run, config=config), [open_catalog(run, None, config)]
     run = looked_at(run, config)
     is_own = cfg.storage.backend == "fs" and Path(cfg.storage.root_dir).resolve() == run.resolve()
-    if delete and not is_own and not other_run:
+    if delete and not is_own and not other_run and not alone:
         raise typer.BadParameter(
-            f"the store {place_of_files(cfg)} is not this run's own: name every other run that uses it with --other-run"
-            " (this run again when there is none)"
+            f"the store {place_of_files(cfg)} is not this run's own: name every other run that uses it with"
+            " --other-run, or say --alone when there is none"
         )
     # In a bucket a young object may be another machine's that is about to record it.
-    files = open_files(cfg, settled_s=_SETTLED_S)
-    # No run may store a file between the look and the removal.
+    files = open_files(cfg, settled_s=SETTLED_S)
     catalogs += [open_catalog(one) for one in other_run or ()]
-    with RunFolder(run), ExitStack() as opened:
+    with ExitStack() as opened:
+        if cfg.storage.backend == "fs":
+            _hold(opened, run, *(other_run or ()))
         for catalog in catalogs:
             opened.enter_context(catalog)
         found = [*unnamed(files, _named_by(catalogs)), *superseded_names(files, catalogs)]
@@ -119,6 +123,14 @@ def gc(
     more = f" ({len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
     way_on = f"{removed} removed" if delete else "nothing was removed; --delete removes them"
     typer.echo(f"Objects that no record names: {len(found)}{more}, {size_text(total)}: {way_on}.", err=True)
+
+
+def _hold(opened: ExitStack, *runs: Path) -> None:
+    """No run may store a file between the look and the removal."""
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+
+    for folder in {run.resolve(): run for run in runs if run.is_dir() or run == runs[0]}.values():
+        opened.enter_context(RunFolder(folder))
 
 
 def dedup_report(

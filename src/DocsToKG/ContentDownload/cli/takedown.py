@@ -6,9 +6,10 @@ A command parses, calls, prints. `content takedown ID` is short for `content tak
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,6 +18,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import JsonOption, RunOption, fol
 from DocsToKG.ContentDownload.cli.group import CommandGroup, ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
+from DocsToKG.ContentDownload.telemetry.folder import MANIFEST
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
@@ -163,14 +165,33 @@ def _share(shared: SharedRecord | None) -> SharedTakedowns | None:
 
 @contextmanager
 def _open(run: Path, config: str | None) -> Iterator[Removal]:
-    """The folder, held so that no run writes to it meanwhile."""
     from DocsToKG.ContentDownload.bootstrap import open_removal
-    from DocsToKG.ContentDownload.run_folder import RunFolder
     from DocsToKG.core.clock import SystemClock
 
     cfg = folder_settings(run, config=config)
-    with RunFolder(Path(cfg.telemetry.manifest_path).parent), _shared(cfg) as shared:
-        yield open_removal(cfg, clock=SystemClock(), shared=shared)
+    with _held(cfg) as held, _shared(held) as shared:
+        yield open_removal(held, clock=SystemClock(), shared=shared)
+
+
+@contextmanager
+def _held(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
+    """The folder, held so that no run writes to it meanwhile. Where a worker has it and neither record nor files are
+    in it, another folder does: the worker hears of the takedown by the record, within seconds."""
+    from DocsToKG.ContentDownload.errors import FolderInUse
+    from DocsToKG.ContentDownload.run_folder import RunFolder
+
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(RunFolder(Path(cfg.telemetry.manifest_path).parent))
+        except FolderInUse:
+            if cfg.catalog.url is None or cfg.storage.backend == "fs":
+                raise
+            folder = Path(stack.enter_context(TemporaryDirectory(prefix="takedown-")))
+            elsewhere = cfg.telemetry.model_copy(update={"manifest_path": str(folder / MANIFEST)})
+            catalog = cfg.catalog.model_copy(update={"path": None})
+            cfg = cfg.model_copy(update={"telemetry": elsewhere, "catalog": catalog})
+            stack.enter_context(RunFolder(folder))
+        yield cfg
 
 
 def _one_line(text: str) -> str:

@@ -21,6 +21,8 @@ from DocsToKG.ContentDownload.errors import ConfigError, StorageError
 from DocsToKG.core.urls import mask_url
 
 PART_BYTES = 8 << 20
+# Objects that no record names are removed when they are this old; a younger one may be about to be recorded.
+SETTLED_S = 3600.0
 
 _PARTS_AT_ONCE = 4
 _BLOCK = 1 << 20

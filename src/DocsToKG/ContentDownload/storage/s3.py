@@ -2,8 +2,9 @@
 
 Files wait on the local disk, within a budget, until they are proved; then they are uploaded to the key that is their
 digest, and the service is asked what it has. There are no readable names in a bucket: records name the key. Promises:
-no reader sees a part of a file; two machines that store the same bytes write the same key; a service that is away, and
-a staging disk that is full, make works wait, and stop nothing.
+no reader sees a part of a file; two machines that store the same bytes write the same key; what was stored is young
+enough that nobody removes it before it is on record; a service that is away, and a staging disk that is full, make
+works wait, and stop nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import BinaryIO, TypeVar
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import DiskFull, StorageAway, StorageError, TransientFailure
-from DocsToKG.ContentDownload.storage.bucket import Bucket, BucketAway, BucketObject, Tags
+from DocsToKG.ContentDownload.storage.bucket import SETTLED_S, Bucket, BucketAway, BucketObject, Tags
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.storage.local import LocalStore, Stored
 from DocsToKG.ContentDownload.storage.outage import Hold, Outage
@@ -48,7 +49,8 @@ class BucketPath(PosixPath):
 class BucketStore(LocalStore):
     """Objects in `bucket`; `staging` is the folder for files on their way.
 
-    `tries` and `pause_s`: how often an upload is begun, and the first wait between two tries, doubled each time.
+    `tries` and `pause_s`: how often an upload is begun, and the first wait between two tries, doubled each time. An
+    object older than `fresh_s` is written again; the rest of the time is for the way to the record and for clocks.
     """
 
     def __init__(
@@ -64,6 +66,7 @@ class BucketStore(LocalStore):
         pause_s: float = 0.5,
         orphan_s: float = _ORPHAN_S,
         sleep: Callable[[float], None] = time.sleep,
+        fresh_s: float = SETTLED_S / 3,
     ) -> None:
         super().__init__(staging, cas_enabled=False, min_free_bytes=min_free_bytes, in_memory=in_memory)
         self.bucket = bucket
@@ -72,6 +75,7 @@ class BucketStore(LocalStore):
         self._pause_s = pause_s
         self._orphan_s = orphan_s
         self._sleep = sleep
+        self._fresh_s = fresh_s
         self._staging = self.root
         self._service = Outage(self._ask_service)
         self._disk = Outage(self._ask_disk)
@@ -216,8 +220,10 @@ class BucketStore(LocalStore):
         key = cas_key(temp.sha256)
         found = self.bucket.find(key)
         tags = self._tags(temp)
-        if found is not None and self._is_whole(found, temp, tags):
+        duplicate = found is not None and self._is_whole(found, temp, tags)
+        if duplicate and found is not None and time.time() - found.modified < self._fresh_s:
             return True
+        # An old one may be nobody's and about to be removed: written again it is young.
         data = temp.data
         name = human.rpartition("/")[2]
         if data is not None:
@@ -230,7 +236,7 @@ class BucketStore(LocalStore):
             # Nobody may take it for the file; the next try writes it again.
             self.bucket.delete(key)
             raise BucketAway(f"{self.bucket.url}/{key}: what came back is not what was sent")
-        return False
+        return duplicate
 
     def _is_whole(self, found: BucketObject, temp: TempFile, tags: Tags) -> bool:
         """By the service's own tag where that tells something, else by reading it back."""

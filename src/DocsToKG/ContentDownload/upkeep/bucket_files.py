@@ -1,7 +1,7 @@
 """Stored files in a bucket: open, exists, size, list, delete.
 
-Promises: trouble is a `StorageError` that names no secret; objects younger than `settled_s` are not listed, since
-another machine may be about to write them into its record.
+Promises: trouble is a `StorageError` that names no secret; objects younger than `settled_s` are neither listed nor
+removed, since another machine may be about to write them into its record.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 from DocsToKG.ContentDownload.catalog.files import StoredFile
 from DocsToKG.ContentDownload.errors import StorageError
-from DocsToKG.ContentDownload.storage.bucket import Bucket, BucketAway
+from DocsToKG.ContentDownload.storage.bucket import Bucket, BucketAway, BucketObject
 
 
 class BucketFiles:
@@ -37,15 +37,22 @@ class BucketFiles:
         return None if found is None else found.size
 
     def list(self, prefix: str) -> Iterator[StoredFile]:
-        latest = self._now() - self._settled_s
         with self._trouble(prefix):
             for found in self.bucket.list(_checked(prefix)):
-                if not self._settled_s or found.modified <= latest:
+                if self._is_settled(found):
                     yield StoredFile(found.key, found.size)
 
     def delete(self, key: str) -> bool:
         with self._trouble(key):
+            if self._settled_s:
+                # Since it was listed, another machine may have stored the same bytes.
+                found = self.bucket.find(_checked(key))
+                if found is None or not self._is_settled(found):
+                    return False
             return self.bucket.delete(_checked(key))
+
+    def _is_settled(self, found: BucketObject) -> bool:
+        return not self._settled_s or found.modified <= self._now() - self._settled_s
 
     @contextlib.contextmanager
     def _trouble(self, key: str) -> Iterator[None]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.status import by_status
+from DocsToKG.Orchestrator.domain.status import OVER, JobStatus, by_status
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.services import job_pages
@@ -20,6 +20,9 @@ from DocsToKG.Orchestrator.services.jobs import ServedLedger
 from DocsToKG.Orchestrator.services.rates import RateReader, Rates
 
 _SHOWN = 100
+_PACE_MINUTES = 10
+_LATELY_MS = 120_000
+_NOT_OVER = frozenset(JobStatus) - OVER
 _OLDEST = 100
 _OLDEST_OF_ALL = 2000
 
@@ -44,13 +47,18 @@ class LaneStatus:
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """All figures of one tenant at one moment. `queues` is how many jobs there are by job type and status."""
+    """All figures of one tenant at one moment. `queues` is how many jobs there are by job type and status; `backlog_s`
+    is how long what waits and runs will take at the pace of the last minutes, None where nothing ends."""
 
     at: float
     counts: Mapping[str, int]
     queues: Mapping[str, Mapping[str, int]]
     rates: Rates
     oldest_wait_s: float | None
+    waiting: int
+    ends_per_minute: float
+    backlog_s: float | None
+    workers: int
     paused: bool
     maintenance: bool
     held: Sequence[HeldLane]
@@ -75,12 +83,19 @@ class DashboardService:
         counted = totals(tx, tenant)
         held = job_pages.held_lanes(tx, tenant)
         types = sorted({job_type for job_type, _ in counted})
+        rates, counts = self._rates.read(tx, tenant), by_status(counted, held)
+        pace = _pace(rates)
+        open_ = sum(counts[status.value] for status in _NOT_OVER)
         return Dashboard(
             at=tx.now_ms / 1000,
-            counts=by_status(counted, held),
+            counts=counts,
             queues={name: by_status({key: n for key, n in counted.items() if key[0] == name}, held) for name in types},
-            rates=self._rates.read(tx, tenant),
+            rates=rates,
             oldest_wait_s=_oldest_wait(tx, tenant),
+            waiting=counts[JobStatus.PENDING] + counts[JobStatus.QUEUED],
+            ends_per_minute=round(pace, 3),
+            backlog_s=round(open_ * 60 / pace, 1) if open_ and pace else (0.0 if not open_ else None),
+            workers=_workers(tx, tenant),
             paused=_is_on(tx, "paused"),
             maintenance=_is_on(tx, "maintenance"),
             held=_held(tx, tenant),
@@ -91,6 +106,20 @@ class DashboardService:
             open_breakers=_breakers(tx, tenant),
             open_incidents=_count(tx, "incidents", "state <> 'resolved'", tenant),
         )
+
+
+def _pace(rates: Rates) -> float:
+    """Jobs that ended in a minute, over the last minutes, from the first of them in which one ended."""
+    ends = [each.succeeded + each.failed + each.canceled for each in rates.minutes[-_PACE_MINUTES:]]
+    first = next((place for place, count in enumerate(ends) if count), None)
+    return 0.0 if first is None else sum(ends) / (len(ends) - first)
+
+
+def _workers(tx: ControlTx, tenant: str) -> int:
+    """Workers that reported lately."""
+    values = {"tenant": tenant, "since": tx.now_ms - _LATELY_MS}
+    [(count,)] = tx.ask("SELECT count(*) FROM workers WHERE tenant = :tenant AND last_seen_at >= :since", values)
+    return int(count)
 
 
 def _oldest_wait(tx: ControlTx, tenant: str) -> float | None:

@@ -26,13 +26,16 @@ _LATE_MS = 120_000  # a job's id and its time are given at moments that lie at m
 _FAR = 2**62
 COLUMNS = (
     "id", "artifact_id", "tenant", "project", "job_type", "source", "host_key", "priority", "state", "stage",
-    "outcome", "attempts", "max_attempts", "worker_id", "lease_until", "next_eligible_at", "last_error",
+    "outcome", "attempts", "max_attempts", "fence", "worker_id", "lease_until", "next_eligible_at", "last_error",
     "payload_digest", "idempotency_key", "correlation_id", "trace_context", "replay_of", "created_at", "updated_at",
     "started_at", "finished_at",
 )  # fmt: skip
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM jobs"
 _SEARCHED = ("artifact_id", "last_error", "correlation_id", "source", "host_key", "worker_id")
-_FIELDS = ("job_type", "source", "worker_id", "host_key", "correlation_id", "project")
+_FIELDS = (
+    *("job_type", "source", "worker_id", "host_key", "correlation_id", "project"),
+    *("artifact_id", "stage", "outcome"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,7 @@ class JobQuery:
     updated_from: float | None = None
     updated_to: float | None = None
     search: Search = Search()  # noqa: RUF009 - a frozen value
+    up_to: int | None = None  # the last job that is meant
 
 
 def held_lanes(tx: ControlTx, tenant: str) -> HeldLanes:
@@ -77,17 +81,25 @@ def view(row: Sequence[Any], held: HeldLanes) -> JobView:
 def page(tx: ControlTx, tenant: str, query: JobQuery, size: int, page_token: str | None) -> JobPage:
     """The newest jobs of a tenant that fit, from the place that the token stands for."""
     held = held_lanes(tx, tenant)
-    before = _place(tx, page_token)
+    before = min(_place(tx, page_token), _FAR if query.up_to is None else query.up_to + 1)
     words, values = _condition(query)
     low, high = _id_range(tx, query)
     asked = {**values, "tenant": tenant, "before": min(before, high), "low": low, "limit": size + 1}
-    choices = states_for(query.statuses, held)
+    choices = _choices(query, held)
     narrowed = bool(words) or tenant == DEFAULT_TENANT or any(each.only or each.without for each in choices)
     bound = _bound(tx, tenant, choices, asked) if narrowed and choices else low
     rows = _rows(tx, choices, words, {**asked, "low": bound}) if choices else []
     if len(rows) > size:
         return JobPage([view(row, held) for row in rows[:size]], paging.token(_KIND, rows[size - 1][0]))
     return JobPage([view(row, held) for row in rows], paging.token(_KIND, bound + 1) if bound > low else None)
+
+
+def _choices(query: JobQuery, held: HeldLanes) -> list[StateChoice]:
+    """The states to read; a status must be among those of both, where both name some."""
+    named, typed = set(query.statuses), query.search.statuses
+    if named and typed and not named & typed:
+        return []
+    return states_for(named & typed if named and typed else named | typed, held)
 
 
 def _place(tx: ControlTx, page_token: str | None) -> int:
@@ -116,6 +128,9 @@ def _condition(query: JobQuery) -> tuple[str, dict[str, Any]]:
             if moment is not None:
                 parts.append(f"{column}_at {sign} :{column}_{edge}")
                 values[f"{column}_{edge}"] = round(moment * 1000)
+    for number, word in enumerate(query.search.errors):
+        parts.append(f"lower(coalesce(last_error, '')) LIKE :error{number} ESCAPE '!'")
+        values[f"error{number}"] = pattern(word)
     for number, word in enumerate(query.search.words):
         texts = [f"lower(coalesce({name}, '')) LIKE :word{number} ESCAPE '!'" for name in _SEARCHED]
         values[f"word{number}"] = pattern(word)

@@ -35,6 +35,7 @@ class JobView:
     outcome: str | None
     attempts: int
     max_attempts: int
+    fence: int
     worker_id: str | None
     lease_until: float | None
     next_eligible_at: float
@@ -95,13 +96,14 @@ class JobMetrics:
 @dataclass(frozen=True, slots=True)
 class JobDetail:
     """All there is to say of one job. `replays` are the copies of it, `replay_chain` what it is a copy of, nearest
-    first; `needs` the jobs that it waits for."""
+    first; `needs` the jobs that it waits for; `history` the last of what happened to it, oldest first."""
 
     job: JobView
     payload: Mapping[str, Any]
     result: Mapping[str, Any] | None
     leases: Sequence[LeaseSpan]
     metrics: JobMetrics
+    history: Sequence[HistoryRow]
     replay_chain: Sequence[int]
     replays: Sequence[int]
     needs: Sequence[int]

@@ -30,6 +30,7 @@ from DocsToKG.Orchestrator.services.job_views import (
 )
 
 REPLAY_PRIORITY = 1000
+SHOWN_HISTORY = 100  # rows that come with a job's detail; all of them come page by page
 MAX_SUBMIT = 1000
 _DIGEST = 2  # its place among the columns of a checked job
 
@@ -90,6 +91,7 @@ class JobService:
             result=more["result"],
             leases=spans,
             metrics=metrics_of(job, spans, more["crashes"]),
+            history=more["history"][-SHOWN_HISTORY:],
             replay_chain=more["chain"],
             replays=more["replays"],
             needs=more["needs"],

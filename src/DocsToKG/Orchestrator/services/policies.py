@@ -210,8 +210,19 @@ def _checked(rules: Mapping[str, Any]) -> dict[str, Any]:
         "allow_burst": int(bool(rules["allow_burst"])),
         "enabled": int(bool(rules["enabled"])),
     }
+    _as_policy("-", checked)
+    return checked
+
+
+def _as_policy(policy_id: str, checked: Mapping[str, Any]) -> AllocationPolicy:
+    rules = {name: checked[name] for name in _RULED if name not in ("name", "strategy")}
+    rules |= {name: bool(checked[name]) for name in ("allow_burst", "enabled")}
     try:
-        AllocationPolicy("-", strategy, **{name: checked[name] for name in _RULED if name not in ("name", "strategy")})
+        return AllocationPolicy(policy_id, Strategy(checked["strategy"]), **rules)
     except ValueError as error:
         raise BadJob(str(error)) from None
-    return checked
+
+
+def proposed_policy(policy_id: str, rules: Mapping[str, Any]) -> AllocationPolicy:
+    """A policy that is not stored, to see what it would do; one that makes no sense is refused as ever."""
+    return _as_policy(policy_id, _checked(rules))

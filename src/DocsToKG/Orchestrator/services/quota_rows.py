@@ -146,8 +146,8 @@ def views_of(tx: ControlTx, tenant: str, job_type: str) -> list[QuotaView]:
 
 def active_tenants(tx: ControlTx, rules: Rules, policy: AllocationPolicy) -> set[str]:
     rows = tx.ask(
-        "SELECT tenant, job_type FROM job_counts WHERE state IN ('pending', 'queued', 'in_progress') AND n > 0"
-        " GROUP BY tenant, job_type"
+        "SELECT tenant, job_type FROM job_totals WHERE state IN ('pending', 'queued', 'in_progress')"
+        " GROUP BY tenant, job_type HAVING sum(n) > 0"
     )
     found = {tenant for tenant, job_type in rows if shares.policy_for(rules.policies, job_type) == policy}
     held = tx.ask("SELECT tenant FROM quota_grants WHERE policy_id = :id AND held > 0", {"id": policy.policy_id})

@@ -83,6 +83,8 @@ class Admission:
         """Who asks and for which tenant; refuses what the permit does not allow."""
         principal = await self.principal(headers.get("authorization"))
         missing = permit.scopes - principal.scopes
+        if not principal.scopes:
+            raise Problem(403, "SCOPE_REQUIRED", "the token has no scope of this service")
         if missing:
             raise Problem(403, "SCOPE_REQUIRED", f"this needs the scope {' and '.join(sorted(missing))}")
         tenant = tenant_for(principal, headers.get("x-tenant"), permit)

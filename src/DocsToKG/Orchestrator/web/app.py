@@ -11,7 +11,7 @@ from fastapi import APIRouter, FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from DocsToKG.Orchestrator.web import discovery
+from DocsToKG.Orchestrator.web import console_files, discovery
 from DocsToKG.Orchestrator.web.admission import Admission
 from DocsToKG.Orchestrator.web.door import HOME, Door
 from DocsToKG.Orchestrator.web.envelope import tell, tell_http, tell_validation
@@ -20,6 +20,7 @@ from DocsToKG.Orchestrator.web.meters import Meters
 from DocsToKG.Orchestrator.web.repeats import Repeats
 from DocsToKG.Orchestrator.web.rooms import Rooms
 from DocsToKG.Orchestrator.web.routes import (
+    actions,
     backfills,
     circuit_breakers,
     dashboard,
@@ -42,6 +43,7 @@ from DocsToKG.Orchestrator.web.waking import Waking
 
 RESOURCES = (
     jobs.resource,
+    actions.resource,
     leases.resource,
     dashboard.resource,
     circuit_breakers.resource,
@@ -77,6 +79,7 @@ def build_app(
     app.include_router(home)
     app.include_router(health.router)
     app.include_router(discovery.router)
+    app.include_router(console_files.router)
     app.add_middleware(Door, body_bytes=body_bytes)
     app.state.doors = Doors(admission=admission, repeats=Repeats(rooms.answers), rooms=rooms)
     app.state.feeds = feeds or Feeds(rooms.feed, rooms.ledger)

@@ -65,7 +65,9 @@ PERMITS: Mapping[str, Permit] = {
     # jobs
     "listJobs": _READS, "getJob": _READS, "whyJob": _READS, "jobHistory": _READS, "submitJob": _WORKS,
     "submitJobs": _WORKS, "cancelJob": _DECIDES, "replayJob": _DECIDES, "clearLease": _DECIDES, "jobDetail": _READS,
-    "jobSummary": _READS,
+    "jobSummary": _READS, "retryJob": _DECIDES,
+    "previewBulkAction": _READS, "bulkCancel": _DECIDES, "bulkRetry": _DECIDES,
+    "listActions": _READS,
     "listDeadLetters": _READS, "retryDeadLetters": _DECIDES,
     # workers, backfills
     "listWorkers": _READS, "reportWorker": _WORKS, "listBackfills": _READS, "getBackfill": _READS,
@@ -82,6 +84,7 @@ PERMITS: Mapping[str, Permit] = {
     "listPolicies": _READS, "getPolicy": _READS, "createPolicy": _GOVERNS_ALL, "updatePolicy": _GOVERNS_ALL,
     "deletePolicy": _GOVERNS_ALL, "getAllocation": _READS, "requestQuota": _WORKS, "releaseQuota": _WORKS,
     "quotaStatus": _READS, "quotaSummary": _needs(READ, everyone=True), "canSchedule": _READS, "listQuotas": _READS,
+    "previewPolicy": _needs(READ, everyone=True), "previewQuota": _READS,
     "getQuota": _READS, "setQuota": _GOVERNS, "removeQuota": _GOVERNS,
     # breakers
     "listBreakers": _READS, "getBreaker": _READS, "checkBreaker": _READS, "breakerTransitions": _READS,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from DocsToKG.Orchestrator.services.actions import ActionService
 from DocsToKG.Orchestrator.services.backfills import BackfillService
 from DocsToKG.Orchestrator.services.breakers import BreakerService
+from DocsToKG.Orchestrator.services.bulk import BulkService
 from DocsToKG.Orchestrator.services.dashboard import DashboardService
 from DocsToKG.Orchestrator.services.history_feed import HistoryFeed
 from DocsToKG.Orchestrator.services.idempotency import IdempotencyService
@@ -17,6 +19,7 @@ from DocsToKG.Orchestrator.services.packruns import PackRunService
 from DocsToKG.Orchestrator.services.quotas import QuotaService
 from DocsToKG.Orchestrator.services.tenants import TenantService
 from DocsToKG.Orchestrator.services.throttles import ThrottleService
+from DocsToKG.Orchestrator.services.what_if import WhatIfService
 from DocsToKG.Orchestrator.services.workers import WorkerService
 
 
@@ -27,6 +30,8 @@ class Rooms:
     ledger: ServedLedger
     answers: IdempotencyService
     jobs: JobService
+    bulk: BulkService
+    actions: ActionService
     leases: LeaseService
     workers: WorkerService
     backfills: BackfillService
@@ -34,6 +39,7 @@ class Rooms:
     feed: HistoryFeed
     dashboard: DashboardService
     quotas: QuotaService
+    what_if: WhatIfService
     breakers: BreakerService
     throttles: ThrottleService
     incidents: IncidentService
@@ -42,10 +48,13 @@ class Rooms:
 
 
 def rooms_of(ledger: ServedLedger) -> Rooms:
+    jobs = JobService(ledger)
     return Rooms(
         ledger=ledger,
         answers=IdempotencyService(ledger),
-        jobs=JobService(ledger),
+        jobs=jobs,
+        bulk=BulkService(ledger, jobs),
+        actions=ActionService(ledger),
         leases=LeaseService(ledger),
         workers=WorkerService(ledger),
         backfills=BackfillService(ledger),
@@ -53,6 +62,7 @@ def rooms_of(ledger: ServedLedger) -> Rooms:
         feed=HistoryFeed(ledger),
         dashboard=DashboardService(ledger),
         quotas=QuotaService(ledger),
+        what_if=WhatIfService(ledger),
         breakers=BreakerService(ledger),
         throttles=ThrottleService(ledger),
         incidents=IncidentService(ledger),

@@ -56,9 +56,11 @@ class RedisBackend:
             self._redis.ping()
         except (redis.RedisError, OSError) as error:
             self._redis.close()
+            refused = isinstance(error, (redis.AuthenticationError, redis.exceptions.NoPermissionError))
             raise ConfigError(
-                f"hishel.redis_url: no Redis or Valkey to be used at {_address(url)} ({type(error).__name__}); "
-                "start it, or set hishel.backend to 'file'"
+                f"hishel.redis_url (by default rate_limit.redis_url): no Redis or Valkey to be used at {_address(url)} "
+                f"({type(error).__name__}); {'see to user and password' if refused else 'start it'}, "
+                "or set hishel.backend to 'file'"
             ) from None
 
     def new_body(self) -> PendingBody | None:

@@ -32,6 +32,10 @@ _AGAIN = {"40001", "40P01", "55P03"}  # serialization, deadlock, lock timeout: n
 _GONE = ("08", "57P", "25P03")  # connection trouble, the server stops or starts, our transaction was idle for too long
 _CROWDED = "53300"
 _REFUSED = ("28", "3D", "42501")  # name or password, no such database, no right
+# Who is refused while connecting is told in words alone.
+_TOLD_NO = re.compile(
+    r"authentication failed|no password supplied|pg_hba\.conf|not permitted to log in|(role|database) .* does not exist"
+)
 
 
 class Database:
@@ -112,7 +116,7 @@ class Database:
             return error
         code = getattr(error, "sqlstate", None) or ""
         words = _first_line(error)
-        if code.startswith(_REFUSED) or "authentication failed" in words:
+        if code.startswith(_REFUSED) or (not code and _TOLD_NO.search(words)):
             return LedgerUnusable(f"{self.name} refuses us: {words}; check queue.connection_string")
         if is_gone(error):
             return LedgerBusy(f"{self.name} does not answer: {words}; try again")
@@ -133,7 +137,7 @@ def is_gone(error: BaseException) -> bool:
         return True
     code = getattr(error, "sqlstate", None)
     if code is None:
-        return isinstance(error, psycopg.OperationalError) and "authentication failed" not in str(error)
+        return isinstance(error, psycopg.OperationalError) and _TOLD_NO.search(str(error)) is None
     return str(code).startswith(_GONE) or code == _CROWDED
 
 

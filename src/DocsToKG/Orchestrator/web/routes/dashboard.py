@@ -57,7 +57,12 @@ class DashboardShown(Shown):
     errors: list[ReasonShown] = Field(description="Why jobs failed in the last hour, the most frequent first.")
     since: Moment = Field(description="From when on the last two are whole.")
     oldest_wait_seconds: float | None
+    waiting: int = Field(description="Jobs that are pending or queued.")
+    ends_per_minute: float = Field(description="The pace of the last ten minutes.")
+    backlog_seconds: float | None = Field(description="How long what is not over will take at that pace.")
+    workers: int = Field(description="Workers that reported in the last two minutes.")
     paused: bool
+    maintenance: bool
     held: list[HeldShown]
     rate_limits: list[LaneShown]
     throttles: int
@@ -81,7 +86,12 @@ def figures_of(rooms: Rooms, tenant: str) -> DashboardShown:
         errors=[ReasonShown(reason=reason, count=count) for reason, count in found.rates.reasons],
         since=found.rates.since,  # type: ignore[arg-type]
         oldest_wait_seconds=found.oldest_wait_s,
+        waiting=found.waiting,
+        ends_per_minute=found.ends_per_minute,
+        backlog_seconds=found.backlog_s,
+        workers=found.workers,
         paused=found.paused,
+        maintenance=found.maintenance,
         held=[HeldShown.model_validate(lane) for lane in found.held],
         rate_limits=[LaneShown.model_validate(lane) for lane in found.lanes],
         throttles=found.throttles,

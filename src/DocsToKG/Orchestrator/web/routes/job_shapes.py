@@ -34,6 +34,7 @@ class JobShown(Shown):
     outcome: str | None
     attempts: int
     max_attempts: int
+    fence: int = Field(description="Grows with every lease; a worker with an older one is refused.")
     worker_id: str | None
     lease_until: Moment | None
     next_eligible_at: Moment = Field(description="When it may run, as far as is known.")
@@ -84,19 +85,6 @@ class WhyShown(Shown):
     host: str | None
 
 
-class JobDetailShown(JobShown):
-    """All there is to say of one job."""
-
-    payload: dict[str, Any]
-    result: dict[str, Any] | None = Field(description="What the worker reported.")
-    lease_history: list[LeaseSpanShown]
-    metrics: JobMetricsShown
-    replay_chain: list[int]
-    replays: list[int]
-    dependencies: list[int]
-    why: WhyShown
-
-
 class HistoryRowShown(Shown):
     """One link of the hash-chained history."""
 
@@ -115,6 +103,20 @@ class HistoryRowShown(Shown):
     link: int
     prev_hash: str
     hash: str
+
+
+class JobDetailShown(JobShown):
+    """All there is to say of one job."""
+
+    payload: dict[str, Any]
+    result: dict[str, Any] | None = Field(description="What the worker reported.")
+    lease_history: list[LeaseSpanShown]
+    metrics: JobMetricsShown
+    history: list[HistoryRowShown] = Field(description="The last of what happened, oldest first.")
+    replay_chain: list[int]
+    replays: list[int]
+    dependencies: list[int]
+    why: WhyShown
 
 
 class HistoryList(Page):
@@ -191,6 +193,7 @@ def detail_shown(detail: JobDetail) -> JobDetailShown:
         result=None if detail.result is None else dict(detail.result),
         lease_history=[LeaseSpanShown.model_validate(span) for span in detail.leases],
         metrics=JobMetricsShown.model_validate(detail.metrics),
+        history=[history_shown(row) for row in detail.history],
         replay_chain=list(detail.replay_chain),
         replays=list(detail.replays),
         dependencies=list(detail.needs),

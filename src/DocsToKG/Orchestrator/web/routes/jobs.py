@@ -37,6 +37,10 @@ from DocsToKG.Orchestrator.web.serving import Answer, Ask, Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import BIG, Explained, GivenMoment, Name, PageSize, PageToken, Text, seconds
 
 resource = Resource("jobs")
+SEARCH = (
+    "Words that must occur, and `status:`, `type:`, `source:`, `worker:`, `host:`, `project:`, `correlation:`,"
+    " `artifact:`, `stage:`, `outcome:` or `error:` with a value."
+)
 JobPath = Annotated[int, Path(ge=1, le=BIG, description="Number of the job.")]
 
 
@@ -53,7 +57,7 @@ def list_jobs(
     created_to: Annotated[GivenMoment | None, Query(alias="createdTo")] = None,
     updated_from: Annotated[GivenMoment | None, Query(alias="updatedFrom")] = None,
     updated_to: Annotated[GivenMoment | None, Query(alias="updatedTo")] = None,
-    search: Annotated[str | None, Query(max_length=400, description="Words, or `worker:w1`, `type:...`.")] = None,
+    search: Annotated[str | None, Query(max_length=400, description=SEARCH)] = None,
     page_size: Annotated[PageSize, Query()] = 50,
     page_token: Annotated[PageToken, Query()] = None,
 ) -> JobList:
@@ -141,6 +145,13 @@ def replay_job(ask: Asked, job_id: JobPath, body: ReplayRequest | None = None) -
     priority = REPLAY_PRIORITY if body is None or body.priority is None else body.priority
     trace = ask.caller.trace_context
     return shown(ask.rooms.jobs.replay(ask.tenant, job_id, **ask.decision, priority=priority, trace_context=trace))
+
+
+@resource.post("/jobs/{job_id}/retry")
+def retry_job(ask: Asked, job_id: JobPath, body: Explained | None = None) -> JobShown:
+    """Queue a job that failed for good once more, as itself and with its attempts reset."""
+    [job] = ask.rooms.jobs.retry_dead_letters(ask.tenant, [job_id], **ask.decision)
+    return shown(job)
 
 
 @resource.post("/jobs/{job_id}/clear-lease")

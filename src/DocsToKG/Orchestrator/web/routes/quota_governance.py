@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from DocsToKG.Orchestrator.domain.allocation import TenantClaim
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.control import EVERY
 from DocsToKG.Orchestrator.web.auth import ANY
@@ -20,12 +21,15 @@ from DocsToKG.Orchestrator.web.routes.quota_shapes import (
     PolicyGiven,
     PolicyList,
     PolicyPath,
+    PolicyPreviewShown,
+    PolicyProposed,
     PolicyShown,
     PolicySummaryShown,
     QuotaAsked,
     QuotaGiven,
     QuotaGivenBack,
     QuotaList,
+    QuotaPreviewShown,
     QuotaShown,
     QuotaStatusShown,
     ReleaseShown,
@@ -76,6 +80,15 @@ def update_policy(ask: Asked, policy_id: PolicyPath, body: PolicyChanges) -> Ans
 def delete_policy(ask: Asked, policy_id: PolicyPath) -> None:
     """Remove a policy; the reason comes in the headers."""
     ask.rooms.quotas.policies.delete(policy_id, **ask.decision, if_version=version_wanted(ask))
+
+
+@resource.post("/quota-governance/preview")
+def preview_policy(ask: Asked, body: PolicyProposed) -> PolicyPreviewShown:
+    """Show what a policy would give to each tenant; nothing is saved."""
+    rules = body.model_dump(exclude=_SAID | {"replaces", "tenants"})
+    claims = [TenantClaim(one.tenant, one.weight, one.priority, None, one.fixed) for one in body.tenants]
+    found = ask.rooms.what_if.policy(rules, replaces=body.replaces, tenants=claims)
+    return PolicyPreviewShown.model_validate(found)
 
 
 @resource.get("/quota-governance/allocation")
@@ -141,6 +154,13 @@ def set_quota(ask: Asked, job_type: JobTypePath, body: QuotaGiven, every: EveryT
         **ask.decision, if_version=version_wanted(ask),
     )  # fmt: skip
     return tagged(QuotaShown.model_validate(quota), quota.version)
+
+
+@resource.post("/quotas/{job_type}/preview")
+def preview_quota(ask: Asked, job_type: JobTypePath, body: QuotaGiven) -> QuotaPreviewShown:
+    """Show how a quota would change what the tenant may run at once; nothing is saved."""
+    found = ask.rooms.what_if.quota(ask.tenant, job_type, body.max_active, body.max_per_hour, body.burst)
+    return QuotaPreviewShown.model_validate(found)
 
 
 @resource.delete("/quotas/{job_type}", status=204)

@@ -68,6 +68,56 @@ class PolicyGiven(Governed):
     enabled: bool = True
 
 
+class TenantSupposed(Given):
+    """A tenant that is counted as if it had work."""
+
+    tenant: Name
+    weight: Annotated[int, Field(ge=1, le=10**6)] = 1
+    priority: Annotated[int, Field(ge=-(10**9), le=10**9)] = 0
+    fixed: Amount | None = None
+
+
+class PolicyProposed(PolicyGiven):
+    """A policy that is not saved: what would it do?"""
+
+    name: Text = "proposed"
+    replaces: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")] | None = Field(
+        default=None, description="The policy that it would stand for."
+    )
+    tenants: Annotated[tuple[TenantSupposed, ...], Field(max_length=1000)] = ()
+
+
+class ShareChangeShown(Shown):
+    """A tenant's share now (null: nothing is shared) and by the proposal, and what it runs beyond that."""
+
+    tenant: str
+    before: int | None
+    after: int
+    active: int
+    over_by: int
+
+
+class PolicyPreviewShown(Shown):
+    """`governs` is false where another policy, of higher priority, would count instead."""
+
+    governs: bool
+    governed_by: str | None
+    total_capacity: int
+    allocated: int
+    tenants: list[ShareChangeShown]
+
+
+class QuotaPreviewShown(Shown):
+    """How many jobs may run at once, before and after (null: no limit), and what runs beyond that."""
+
+    tenant: str
+    job_type: str
+    before: int | None
+    after: int | None
+    active: int
+    over_by: int
+
+
 class PolicyChanges(Governed):
     """What is to be different; the rest stays."""
 

@@ -1,0 +1,316 @@
+"""Papers from nginx on loopback, by this project and by others, one after another on the same machine.
+
+Ours goes the whole way: queue, policy, robots, limits, cache, stream, hash, proof, flush, store, record, ledger. The
+others fetch and write; what each does beside that is said in the table. All leave start-up out: from the first request
+to the last file. They take turns, and the best of the rounds counts, which is the one least disturbed by others.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bench.facts import report
+from bench.hosts import config, cpu_s
+from bench.nginx import Nginx, host_address
+from bench.origin import Papers
+from bench.programs import environment, find
+from bench.watched import Seen, watch
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
+from DocsToKG.ContentDownload.inputs import coerce_works
+from DocsToKG.ContentDownload.runner import DownloadRun
+
+HOSTS = 40
+PER_HOST = 4
+OURS = "DocsToKG"
+_PEERS = Path(__file__).with_name("download_peers.py")
+
+
+class Set(NamedTuple):
+    """So many papers of one size, spread evenly over the hosts."""
+
+    name: str
+    items: int
+    size_bytes: int
+
+
+class Job(NamedTuple):
+    """Where the papers of one set are, and where they go."""
+
+    papers: Set
+    port: int
+    listed: Path
+    folder: Path
+
+
+class Contender(NamedTuple):
+    """One way to obtain the papers; a command per step, the last of which may tell its own times."""
+
+    name: str
+    does: str
+    commands: Callable[[Job], list[list[str]]]
+    tells: bool = False
+
+
+def publish(root: Path, papers: Set) -> None:
+    """The files nginx serves. They differ in one number."""
+    folder, made = root / papers.name, Papers(papers.size_bytes)
+    folder.mkdir(parents=True)
+    for number in range(papers.items):
+        (folder / f"{number}.pdf").write_bytes(made.paper(number))
+    os.sync()
+
+
+def addresses(papers: Set, port: int) -> Iterator[str]:
+    for number in range(papers.items):
+        yield f"http://{host_address(number % HOSTS)}:{port}/{papers.name}/{number}.pdf"
+
+
+def works(papers: Set) -> Iterator[WorkArtifact]:
+    for number in range(papers.items):
+        url = f"https://host-{number % HOSTS:03}.bench.test/{papers.name}/{number}.pdf"
+        yield WorkArtifact(f"url:{url}", pdf_urls=(url,))
+
+
+# the contenders
+
+
+def ours(processes: int, workers: int) -> Contender:
+    def commands(job: Job) -> list[list[str]]:
+        shape = [f"--workers={workers}", f"--processes={processes}", f"--port={job.port}"]
+        papers = [f"--set={job.papers.name},{job.papers.items},{job.papers.size_bytes}"]
+        return [[sys.executable, "-m", "bench.download", f"--alone={job.folder}", *shape, *papers]]
+
+    name = OURS if processes == 1 else f"{OURS}, {processes} processes"
+    return Contender(name, "all of it, sha256, flush", commands, tells=True)
+
+
+def script(name: str, does: str, python: Path | str, way: str, at_once: int) -> Contender:
+    def commands(job: Job) -> list[list[str]]:
+        return [[str(python), str(_PEERS), way, str(job.listed), str(job.folder), str(at_once)]]
+
+    return Contender(name, does, commands, tells=True)
+
+
+def aria2(program: str) -> Contender:
+    def commands(job: Job) -> list[list[str]]:
+        fetch = [program, "--no-conf", "-q", "-j16", f"--dir={job.folder}", f"--input-file={job.listed}"]
+        return [fetch, ["sh", "-c", 'find "$0" -type f -print0 | xargs -0 sha256sum > "$0.sums"', str(job.folder)]]
+
+    return Contender("aria2c -j16", "sha256", commands)
+
+
+def curl(program: str) -> Contender:
+    def commands(job: Job) -> list[list[str]]:
+        told = job.listed.with_suffix(".curl")
+        lines = [f'url="{url}"\noutput="{job.folder}/{n}"' for n, url in enumerate(job.listed.read_text().split())]
+        told.write_text("\n".join(lines))
+        return [[program, "-q", "-s", "--parallel", "--parallel-max", "64", "--config", str(told)]]
+
+    return Contender("curl --parallel", "", commands)
+
+
+def wget2(program: str) -> Contender:
+    def commands(job: Job) -> list[list[str]]:
+        how = ["--no-config", "-q", "--no-robots", "--max-threads=16", "--force-directories"]
+        return [[program, *how, f"--directory-prefix={job.folder}", f"--input-file={job.listed}"]]
+
+    return Contender("wget2", "", commands)
+
+
+def contenders(peers: Path | None, *, workers: int, processes: Sequence[int]) -> list[Contender]:
+    found = [ours(count, workers) for count in processes]
+    if peers is not None and peers.exists():
+        found.append(script("Scrapy", "md5", peers, "scrapy", 64))
+    else:
+        _left_out("Scrapy", "no environment for it (--peers; ./dev bench makes one)")
+    found.append(script("httpx2, threads", "sha256, flush", sys.executable, "pool", 16))
+    for program, make in (("aria2c", aria2), ("curl", curl), ("wget2", wget2)):
+        path = find(program)
+        if path is None:
+            _left_out(program, "not installed")
+        else:
+            found.append(make(path))
+    return found
+
+
+def _left_out(name: str, why: str) -> None:
+    print(f"{name}: left out, {why}", file=sys.stderr)
+
+
+# one run
+
+
+def measure(contender: Contender, papers: Set, nginx: Nginx, home: Path) -> dict[str, Any]:
+    """One run into an empty folder. What it leaves is removed at once, so that the next finds the disk at rest."""
+    folder = home / "out"
+    folder.mkdir()
+    listed = home / "list"
+    listed.write_text("\n".join(addresses(papers, nginx.port)) + "\n")
+    commands = contender.commands(Job(papers, nginx.port, listed, folder))
+    before = nginx.requests()
+    seen = [watch(command, env=environment(command[0])) for command in commands]
+    told = json.loads(seen[-1].output.splitlines()[-1]) if contender.tells else {}
+    began = told.get("began") or nginx.first_at(before)
+    took_s = told.get("ended", seen[-1].ended) - began
+    used_s = told.get("cpu_s") or sum(one.cpu_s for one in seen)
+    if _files(folder, papers) < papers.items:
+        raise RuntimeError(f"{contender.name} has not all the files")
+    shutil.rmtree(folder)
+    return {"name": contender.name, "does": contender.does, **_figures(papers, took_s, used_s, seen)}
+
+
+def _figures(papers: Set, took_s: float, used_s: float, seen: Sequence[Seen]) -> dict[str, Any]:
+    return {
+        "took_s": round(took_s, 3),
+        "per_s": round(papers.items / took_s, 1),
+        "mb_per_s": round(papers.items * papers.size_bytes / took_s / 1e6, 1),
+        "cpu_ms_each": round(1000 * used_s / papers.items, 3),
+        "half_mb": max(one.half_mb for one in seen),
+        "most_mb": max(one.most_mb for one in seen),
+    }
+
+
+def _files(folder: Path, papers: Set) -> int:
+    """Files that have at least the size of a paper: the others are records and parts."""
+    found = (Path(base) / name for base, _, names in os.walk(folder) for name in names)
+    return len({path.stat().st_ino for path in found if path.stat().st_size >= 0.9 * papers.size_bytes})
+
+
+def run_ours(root: Path, papers: Set, *, port: int, workers: int, processes: int) -> dict[str, Any]:
+    """In this process: from the first request, which the origin has noted, to the last paper that is on the ledger."""
+    ends: list[tuple[float, bool]] = []
+
+    def ended(work_id: str, outcome: DownloadOutcome) -> None:
+        ends.append((time.time(), outcome.ok))
+
+    cfg = config(root, port=port, workers=workers, processes=processes, per_host=PER_HOST)
+    with DownloadRun(cfg, on_outcome=ended) as run:
+        run.enqueue(coerce_works(works(papers)))
+        before_s = cpu_s()
+        run.start()
+        run.wait()
+        run.stop()
+        used_s = cpu_s() - before_s
+    done = sum(ok for _, ok in ends)
+    if done != papers.items:
+        raise RuntimeError(f"only {done} of {papers.items} papers were obtained")
+    return {"ended": max(at for at, _ in ends), "cpu_s": used_s}
+
+
+# all of them
+
+
+def rounds(papers: Set, entrants: Sequence[Contender], *, count: int, home: Path) -> list[dict[str, Any]]:
+    publish(home / "www", papers)
+    runs = []
+    with Nginx(home / "nginx", root=home / "www", hosts=HOSTS) as nginx:
+        for turn in range(count):
+            for contender in entrants if turn % 2 == 0 else list(reversed(entrants)):
+                run = {"set": papers.name, **measure(contender, papers, nginx, home)}
+                print(f"{papers.name}: {contender.name}: {run['per_s']} a second", file=sys.stderr, flush=True)
+                runs.append(run)
+    return runs
+
+
+def best(runs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of each contender its quickest run and its least processor time, beside Scrapy's."""
+    found = []
+    for name in dict.fromkeys(run["name"] for run in runs):
+        own = [run for run in runs if run["name"] == name]
+        quickest = max(own, key=lambda run: float(run["per_s"]))
+        found.append({**quickest, "cpu_ms_each": min(run["cpu_ms_each"] for run in own)})
+    base = next((row for row in found if row["name"] == "Scrapy"), None)
+    for row in found:
+        row["x_scrapy"] = round(row["per_s"] / base["per_s"], 2) if base else None
+        row["cpu_x_scrapy"] = round(row["cpu_ms_each"] / base["cpu_ms_each"], 2) if base else None
+    return found
+
+
+class Aim(NamedTuple):
+    """What this project should reach beside another one."""
+
+    papers: str
+    ours: str
+    other: str
+    column: str
+    wanted: float
+
+
+TWO = f"{OURS}, 2 processes"
+AIMS = (
+    Aim("small", OURS, "Scrapy", "per_s", 1.0),
+    Aim("small", OURS, "Scrapy", "cpu_ms_each", 1.0),
+    Aim("small", TWO, "Scrapy", "per_s", 1.6),
+    Aim("small", TWO, "aria2c -j16", "per_s", 1.0),
+    Aim("large", OURS, "Scrapy", "per_s", 1.3),
+    Aim("large", OURS, "Scrapy", "cpu_ms_each", 0.8),
+    Aim("large", TWO, "aria2c -j16", "per_s", 1.0),
+    Aim("large", OURS, "httpx2, threads", "per_s", 1.0),
+)
+
+
+def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Each aim with the ratio that was found. Of time more is better, of the processor less."""
+    by = {(row["set"], row["name"]): row for row in rows}
+    found = []
+    for aim in AIMS:
+        mine, other = by.get((aim.papers, aim.ours)), by.get((aim.papers, aim.other))
+        if mine is None or other is None:
+            continue
+        ratio = mine[aim.column] / other[aim.column]
+        is_met = ratio >= aim.wanted if aim.column == "per_s" else ratio <= aim.wanted
+        bound = f"{'at least' if aim.column == 'per_s' else 'at most'} {aim.wanted}"
+        words = {"set": aim.papers, "ours": aim.ours, "beside": aim.other, "ratio of": aim.column, "wanted": bound}
+        found.append({**words, "found": round(ratio, 2), "met": "yes" if is_met else "no"})
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    words = argparse.ArgumentParser(prog="bench.download", description=__doc__)
+    words.add_argument("--small", type=int, default=5000, help="papers of 20 KB; 0 leaves the set out")
+    words.add_argument("--large", type=int, default=500, help="papers of about 1.2 MB; 0 leaves the set out")
+    words.add_argument("--rounds", type=int, default=3, help="turns of every contender; the best counts")
+    words.add_argument("--workers", type=int, default=32, help="of ours, all processes together")
+    words.add_argument("--only", default="", help="contenders whose names begin so, commas between")
+    words.add_argument("--peers", type=Path, help="python of an environment with Scrapy")
+    words.add_argument("--out", type=Path, help="file for the figures as JSON")
+    words.add_argument("--alone", type=Path, help=argparse.SUPPRESS)
+    words.add_argument("--processes", default="1,2", help="of ours, a contender for each number")
+    words.add_argument("--port", type=int, help=argparse.SUPPRESS)
+    words.add_argument("--set", help=argparse.SUPPRESS)
+    given = words.parse_args(arguments)
+    if given.alone:
+        name, items, size = given.set.split(",")
+        shape = {"port": given.port, "workers": given.workers, "processes": int(given.processes)}
+        print(json.dumps(run_ours(given.alone, Set(name, int(items), int(size)), **shape)))
+        return 0
+    if find("nginx") is None:
+        _left_out("download", "there is no nginx; ./dev bench fetches it where there is apt-get")
+        return 0
+    names, processes = tuple(given.only.split(",")), [int(word) for word in given.processes.split(",")]
+    entrants = contenders(given.peers, workers=given.workers, processes=processes)
+    entrants = [one for one in entrants if one.name.startswith(names)]
+    sets = [Set("small", given.small, 20_000), Set("large", given.large, 1_200_000)]
+    runs, rows = [], []
+    for papers in (one for one in sets if one.items):
+        with tempfile.TemporaryDirectory() as folder:
+            runs += rounds(papers, entrants, count=given.rounds, home=Path(folder))
+        rows += best([run for run in runs if run["set"] == papers.name])
+    aims = judged(rows)
+    report("Papers from nginx on loopback, beside other programs", rows, out=given.out, aims=aims, runs=runs)
+    if aims:
+        report("What was aimed at", aims, out=None)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
