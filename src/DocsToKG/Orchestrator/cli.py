@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from DocsToKG.Orchestrator import cli_events
+from DocsToKG.Orchestrator import cli_audit, cli_events, cli_keys
 from DocsToKG.Orchestrator.command_line import (
     JsonOption,
     ServedOption,
@@ -38,6 +38,8 @@ app.add_typer(jobs_app, name="jobs")
 token_app = typer.Typer(no_args_is_help=True, help="Tokens that the service takes.")
 app.add_typer(token_app, name="token")
 app.add_typer(cli_events.app, name="events")
+cli_audit.app.add_typer(cli_keys.app, name="keys")
+app.add_typer(cli_audit.app, name="audit")
 
 
 def main() -> None:

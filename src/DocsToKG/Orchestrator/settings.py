@@ -121,6 +121,10 @@ class ServerSettings(_Section):
         default=False, description="A proxy with TLS stands before it; needed to listen beyond this machine."
     )
     drain_seconds: float = Field(default=10.0, ge=0, le=600, description="How long running requests may end.")
+    signing_keys: Path | None = Field(
+        default=None,
+        description="Folder of the keys that bundles and answers are signed with; default: keys beside the ledger.",
+    )
     auth: AuthSettings = Field(default=AuthSettings(), description="Who may come in.")
     limits: LimitSettings = Field(default=LimitSettings(), description="How much one caller may ask.")
     streams: StreamSettings = Field(default=StreamSettings(), description="Live feeds.")
@@ -137,7 +141,11 @@ class ServerSettings(_Section):
 
     @property
     def event_keys_path(self) -> Path:
-        return self.events.keys or self.ledger.with_name("keys")
+        return self.events.keys or self.keys_path
+
+    @property
+    def keys_path(self) -> Path:
+        return self.signing_keys or self.ledger.with_name("keys")
 
     @property
     def tokens_path(self) -> Path:

@@ -21,7 +21,7 @@ from DocsToKG.Orchestrator.audit import bundle, layout
 from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
 from DocsToKG.Orchestrator.domain.states import API_STATUS
-from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.errors import BadKey, NotVerified
 from DocsToKG.Orchestrator.signing.keyring import key_of
@@ -227,28 +227,39 @@ class _Content:
         if chain not in self._places or row.keys() != layout.HISTORY_FIELDS:
             return f"is of chain {_shown(chain)}, which is not in {layout.CHAINS}"
         link, before, at, count = self._places[chain]
-        entry = layout.entry_of(row)
-        digest = bytes.fromhex(row["hash"])
+        entry, digest = layout.entry_of(row), bytes.fromhex(row["hash"])
         self._places[chain] = (row["link"], digest, max(at, entry[4]), count + 1)
+        problem = self._link_problem(row, entry, link, before, at)
+        self._project(number, row)
+        try:
+            if row["jobId"] is not None:
+                self.replays.add(row["jobId"], number, entry[4], entry[6], entry[7], entry[8], entry[9])
+        except ValueError as error:
+            return problem or str(error)
+        return problem
+
+    def _link_problem(self, row: Mapping[str, Any], entry: Entry, link: int, before: bytes, at: int) -> str | None:
+        chain = _shown((row["tenant"], row["shard"]))
+        if row["link"] != link + 1:
+            return f"is link {row['link']} of chain {chain}, where {link + 1} must follow"
+        if bytes.fromhex(row["prevHash"]) != before:
+            return f"does not follow from link {link} of chain {chain}: its prevHash is another"
+        if link_hash(entry, before).hex() != row["hash"]:
+            return f"was changed: its hash is not that of link {row['link']} of chain {chain}"
+        if not at <= entry[4] < self._end:
+            return f"is of {row['at']}, which is outside of the range or before the row it follows"
+        if self._tenant not in (None, row["tenant"]):
+            return f"is of tenant {row['tenant'][:64]!r}, not {self._tenant!r}"
+        return None
+
+    def _project(self, number: int, row: Mapping[str, Any]) -> None:
+        """Keep what the other files must say because of this row."""
         for name, projected in layout.projections(row):
             sha, rows = self._projected[name]
             sha.update(layout.line(projected))
             rows[0] += 1
         if row["event"] == "throttle_applied":
             self._applied[orjson.loads(row["detail"])["throttle"]] = number
-        if row["jobId"] is not None:
-            self.replays.add(row["jobId"], number, entry[4], entry[6], entry[7], entry[8], entry[9])
-        if row["link"] != link + 1:
-            return f"is link {row['link']} of chain {_shown(chain)}, where {link + 1} must follow"
-        if bytes.fromhex(row["prevHash"]) != before:
-            return f"does not follow from link {link} of chain {_shown(chain)}: its prevHash is another"
-        if link_hash(entry, before) != digest:
-            return f"was changed: its hash is not that of link {row['link']} of chain {_shown(chain)}"
-        if not at <= entry[4] < self._end:
-            return f"is of {row['at']}, which is outside of the range or before the row it follows"
-        if self._tenant not in (None, row["tenant"]):
-            return f"is of tenant {row['tenant'][:64]!r}, not {self._tenant!r}"
-        return None
 
     def _jobs(self, rows: Iterator[tuple[int, Any]]) -> int:
         """Every job that the history names, once, by its id, in the state its rows lead to."""

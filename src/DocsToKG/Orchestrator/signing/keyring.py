@@ -37,11 +37,11 @@ class KeyFolder:
             raise BadKey(f"{name[:64]!r} is no name for a key: letters, digits and . _ @ + - only, 64 at most")
         signer = new_signer(name, _as_written(now), None if expires_at is None else _as_written(expires_at))
         self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _write_new(self._private(signer.key), signer.pem(), 0o600)
-        _write_new(self._public(signer.key), _dumped(record_of(signer.key)), 0o644)
+        write_new(self._private(signer.key), signer.pem(), 0o600)
+        write_new(self._public(signer.key), _dumped(record_of(signer.key)), 0o644)
         return signer.key
 
-    def keys(self) -> list[PublicKey]:
+    def all(self) -> list[PublicKey]:
         """All keys of the folder, oldest first."""
         found = [key for path in sorted(self.path.glob("*.pub.json"))[:_MAX_KEYS] for key in read_trust(path)]
         return sorted(found, key=lambda key: (key.created_at, key.key_id))
@@ -54,7 +54,7 @@ class KeyFolder:
 
     def signers(self, now: float, chosen: Sequence[str] = ()) -> list[Signer]:
         """Those to sign with: the chosen ones (name, or beginning of an id), else the newest of every name."""
-        able = [key for key in self.keys() if self.can_sign(key)]
+        able = [key for key in self.all() if self.can_sign(key)]
         if not able:
             raise BadKey(f"there is no key to sign with in {self.path}; make one: docstokg-orchestrator audit keys new")
         wanted = [find_key(able, word) for word in chosen] or list({key.name: key for key in able}.values())
@@ -85,11 +85,11 @@ def find_key(keys: Iterable[PublicKey], word: str) -> PublicKey:
 def read_trust(path: Path) -> list[PublicKey]:
     """The keys of a trust file, of one public key file, or of every such file in a folder."""
     if path.is_dir():
-        files = sorted(path.glob("*.json"))[:_MAX_KEYS]
+        files = sorted(file for file in path.glob("*.json") if not file.name.endswith(".dsse.json"))[:_MAX_KEYS]
         if not files:
             raise BadKey(f"there is no public key (*.json) in {path}")
         return _once(key for file in files for key in read_trust(file))
-    content = _read(path)
+    content = read_small(path)
     try:
         value = json.loads(content)
         rows = value.get("keys", [value])
@@ -106,7 +106,7 @@ def write_trust(path: Path, keys: Iterable[PublicKey]) -> None:
     rows = [record_of(key) for key in sorted(_once(keys), key=lambda key: (key.created_at, key.key_id))]
     path.parent.mkdir(parents=True, exist_ok=True)
     spare = path.with_name(f"{path.name}.{os.getpid()}.new")
-    _write_new(spare, _dumped({"schema": TRUST_SCHEMA, "keys": rows}), 0o644)
+    write_new(spare, _dumped({"schema": TRUST_SCHEMA, "keys": rows}), 0o644)
     spare.replace(path)
 
 
@@ -166,7 +166,8 @@ def _dumped(value: Any) -> bytes:
     return (json.dumps(value, indent=2) + "\n").encode()
 
 
-def _read(path: Path) -> bytes:
+def read_small(path: Path) -> bytes:
+    """The content of a file that holds keys or a statement of them."""
     try:
         with path.open("rb") as file:
             content = file.read(_MAX_FILE_BYTES + 1)
@@ -189,7 +190,7 @@ def _read_private(path: Path) -> bytes:
     return content
 
 
-def _write_new(path: Path, content: bytes, mode: int) -> None:
+def write_new(path: Path, content: bytes, mode: int) -> None:
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     except OSError as error:

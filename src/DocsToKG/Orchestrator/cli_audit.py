@@ -1,0 +1,172 @@
+"""Proof for outsiders from the command line: `docstokg-orchestrator audit`.
+
+A command parses, calls, prints. Exit code 1 says that something is not proved or could not be done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from DocsToKG.Orchestrator.command_line import JsonOption, ServedOption, ServerFile, printable, settings_of
+
+if TYPE_CHECKING:
+    from DocsToKG.Orchestrator.audit.verify import Report, Trust
+    from DocsToKG.Orchestrator.settings import ServerSettings
+
+app = typer.Typer(no_args_is_help=True, help="Signed bundles of what happened, and their proof.")
+
+Keys = Annotated[
+    Path | None,
+    typer.Option("--keys", metavar="DIR", help="Folder of one's own keys.", show_default="keys, beside the ledger"),
+]
+TrustOption = Annotated[
+    Path, typer.Option("--trust", metavar="KEYS", help="Trust file, public key file, or a folder of them.")
+]
+At = Annotated[
+    str | None,
+    typer.Option("--at", metavar="TIME", help="Take keys as good that were good then.", show_default="now"),
+]
+Threshold = Annotated[int, typer.Option("--threshold", min=1, help="How many trusted keys must have signed.")]
+Key = Annotated[
+    list[str] | None,
+    typer.Option("--key", metavar="NAME|ID", help="Sign with this key; may be given again.", show_default="all"),
+]
+
+
+@app.command("export")
+def export(
+    start: Annotated[str, typer.Option("--from", metavar="TIME", help="Beginning, in UTC: 2026-11-01 or with a time.")],
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="DIR|FILE.tar.zst", help="What to write; must be new.")],
+    end: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="End, not included.", show_default="now")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Of this tenant alone.", show_default="all")] = None,
+    key: Key = None,
+    keys: Keys = None,
+    ledger: ServedOption = None,
+    config: ServerFile = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write what happened in a range of time as a signed bundle: the same range, the same bytes.
+
+    Example: docstokg-orchestrator audit export --from 2026-11-01 --to 2026-12-01 -o november.tar.zst
+    """
+    with told():
+        from DocsToKG.Orchestrator.audit.export import export as write
+        from DocsToKG.Orchestrator.audit.reading import Range
+
+        settings = settings_of(ledger, config, signing_keys=keys)
+        signers = folder_of(settings).signers(now(), key or ())
+        with _opened(settings) as opened:
+            until = opened.look(lambda tx: tx.now_ms) if end is None else _time("--to", end)
+            made = write(opened, Range(_time("--from", start), until, tenant), signers, out)
+        if as_json:
+            typer.echo(json.dumps({"path": str(made.path), "rows": made.rows, "manifestSha256": made.manifest_sha256}))
+            return
+        typer.echo(f"{made.path}: {made.rows['history.jsonl']} rows of history, {made.rows['jobs.jsonl']} jobs")
+        typer.echo(f"manifest sha256 {made.manifest_sha256}, signed by {', '.join(s.key.name for s in signers)}")
+
+
+@app.command("verify")
+def verify(
+    bundles: Annotated[list[Path], typer.Argument(metavar="BUNDLE...", help="One, or several in their order.")],
+    trust: TrustOption,
+    at: At = None,
+    threshold: Threshold = 1,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove bundles, without server or database. Several must follow one another.
+
+    Checks signatures, digests, counts, every hash chain, and that the history of each job leads to its state.
+
+    Example: docstokg-orchestrator audit verify october.tar.zst november.tar.zst --trust trust.json
+    """
+    with told():
+        from DocsToKG.Orchestrator.audit.verify import verify_sequence
+
+        reports = verify_sequence(bundles, trusted(trust, at, threshold))
+        for report in reports:
+            typer.echo(json.dumps(_told(report)) if as_json else _shown(report))
+        if not all(report.proved for report in reports):
+            raise typer.Exit(1)
+
+
+def _told(report: Report) -> dict[str, Any]:
+    signers = [{"keyid": key.key_id, "name": key.name} for key in report.signers]
+    span = report.manifest.get("range")
+    return {"path": str(report.path), "proved": report.proved, "problems": report.problems, "range": span,
+            "tenant": report.manifest.get("tenant"), "signers": signers, "rows": report.rows}  # fmt: skip
+
+
+def _shown(report: Report) -> str:
+    if not report.proved:
+        return "\n".join([f"NOT PROVED  {report.path}", *(f"  {printable(one)}" for one in report.problems)])
+    span, rows = report.manifest["range"], report.rows
+    who = ", ".join(f"{key.name} ({key.key_id[:16]})" for key in report.signers)
+    return (
+        f"proved  {report.path}  {span['from']} to {span['to']}, tenant {report.manifest['tenant'] or 'all'}:"
+        f" {rows['history.jsonl']} rows of history, {rows['jobs.jsonl']} jobs, {len(report.chains)} chains;"
+        f" signed by {who}"
+    )
+
+
+def trusted(path: Path, at: str | None, threshold: int) -> Trust:
+    from DocsToKG.Orchestrator.audit.verify import Trust
+    from DocsToKG.Orchestrator.signing.keyring import read_trust
+
+    return Trust(read_trust(path), now() if at is None else _time("--at", at) / 1000, threshold)
+
+
+def _time(option: str, text: str) -> int:
+    """Milliseconds of a date or time; UTC where it names no zone."""
+    try:
+        found = datetime.fromisoformat(text)
+        return round((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{option}: {text[:40]!r} is no time; say 2026-11-01 or 2026-11-01T08:30Z") from None
+
+
+def now() -> float:
+    from DocsToKG.core.clock import SystemClock
+
+    return SystemClock().now()
+
+
+def folder_of(settings: ServerSettings) -> Any:
+    from DocsToKG.Orchestrator.signing.keyring import KeyFolder
+
+    return KeyFolder(settings.keys_path)
+
+
+@contextmanager
+def _opened(settings: ServerSettings) -> Iterator[Any]:
+    """The ledger for reading: looking must not make one where there is none."""
+    from DocsToKG.Orchestrator.errors import LedgerUnusable
+    from DocsToKG.Orchestrator.ledger.opening import open_ledger
+
+    if settings.ledger_url is None and not settings.ledger.is_file():
+        raise LedgerUnusable(f"there is no ledger at {settings.ledger}")
+    with open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, wal=None) as ledger:
+        yield ledger
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What goes wrong, in a line."""
+    from DocsToKG.Orchestrator.audit.errors import AuditError
+    from DocsToKG.Orchestrator.errors import LedgerError
+    from DocsToKG.Orchestrator.settings import BadSettings
+    from DocsToKG.Orchestrator.signing.errors import SigningError
+
+    try:
+        yield
+    except (AuditError, LedgerError, SigningError, BadSettings, OSError) as error:
+        typer.echo(f"Error: {printable(str(error))}", err=True)
+        raise typer.Exit(1) from None
