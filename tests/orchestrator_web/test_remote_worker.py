@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
-from tests.contentdownload.conftest import client_settings
+from tests.contentdownload.conftest import client_config, client_settings
 from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import EventStream, served
 
+from DocsToKG.ContentDownload.inputs import coerce_works
+from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.services.breakers import BreakerService
+from DocsToKG.Orchestrator.services.throttles import ThrottleService
 from DocsToKG.Orchestrator.web.door import HOME
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -40,6 +49,7 @@ def test_a_worker_behind_a_service_obtains_every_work_once(ledger: SqliteLedger,
                 capture_output=True, text=True, timeout=400, check=False,
             )  # fmt: skip
             assert done.returncode == 0, done.stderr
+            assert _asked(port, "{ jobs(first: 3) { nodes { id status } pageInfo { hasNextPage } } }")["jobs"]["nodes"]
             ended: set[int] = set()
             while len(ended) < len(dois):
                 name, _, event = stream.next_event()
@@ -54,4 +64,53 @@ def test_a_worker_behind_a_service_obtains_every_work_once(ledger: SqliteLedger,
     queue = Path(json.loads((tmp_path / "node.json").read_text())["queue"]["path"])
     assert not queue.exists()
     good = next(job for job in ledger.list_jobs() if job.state == "done")
-    assert good.result_json is not None
+    result = json.loads(good.result_json or "{}")
+    assert {"resolver", "sha256", "path"} <= set(result)
+
+
+def test_a_run_tells_the_ledger_who_works_and_how_hosts_stand_and_obeys(ledger: SqliteLedger, tmp_path: Path) -> None:
+    """THR-01, BRK-08: seen by the API over the ledger of a run, with nothing set up for it."""
+    service = BreakerService(ledger)
+    service.force_open("default", "resolver:unpaywall", actor="op", reason="its quota is spent")
+    ThrottleService(ledger).pause_source("default", "arxiv", actor="op", reason="they asked us to")
+    with SandboxServer(works=WORKS, seed=7, faults=Faults.none()) as sandbox, served(app_over(ledger)) as port:
+        queue = {"path": str(ledger.path)}
+        budgets = {"orchestrator": {"max_workers": 4, "max_job_attempts": 1}}
+        cfg = client_config(sandbox, tmp_path / "run", queue=queue, **budgets)
+        dois = sorted({work.doi for number in range(WORKS) if (work := sandbox.world.by_index(number)) is not None})
+        with DownloadRun(cfg) as run:
+            run.start()
+            _until(lambda: _get(port, "/workers")["workers"])  # it has heard the orders before there is work
+            run.enqueue(coerce_works([f"doi:{doi}" for doi in dois]))
+            run.wait(patience_s=5.0)
+            run.stop()
+        sources = {source["name"]: source for source in _get(port, "/sources")["sources"]}
+        [worker] = _get(port, "/workers")["workers"]
+        assert (worker["kind"], worker["info"]["pid"]) == ("content.download", os.getpid())
+        assert sources["arxiv"]["paused"]
+        assert sources["arxiv"]["requests"] == 0
+        assert sources.get("unpaywall", {"requests": 0})["requests"] == 0
+        asked = [host for source in sources.values() for host in source["hosts"] if host["requests"]]
+        assert sum(source["works"] for source in sources.values()) == ledger.stats()["done"] > 0
+        assert all(host["limits"]["maxSlots"] >= 1 and host["lastStatus"] for host in asked)
+        assert _get(port, "/dashboard/metrics")["workers"] == 1
+
+
+def _get(port: int, path: str) -> Any:
+    request = Request(f"http://127.0.0.1:{port}{HOME}{path}", headers={"Authorization": f"Bearer {token_for()}"})
+    with urlopen(request, timeout=30) as answer:
+        return json.load(answer)
+
+
+def _asked(port: int, query: str) -> Any:
+    headers = {"Authorization": f"Bearer {token_for()}", "Content-Type": "application/json"}
+    content = json.dumps({"query": query}).encode()
+    with urlopen(Request(f"http://127.0.0.1:{port}{HOME}/graphql", content, headers), timeout=30) as answer:
+        return json.load(answer)["data"]
+
+
+def _until(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)

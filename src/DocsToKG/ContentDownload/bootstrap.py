@@ -37,6 +37,7 @@ from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLi
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.ContentDownload.telemetry.traces import Download
 from DocsToKG.ContentDownload.telemetry.watching import Wanted, Watching, open_watch
 from DocsToKG.ContentDownload.upkeep.removal import Removal
@@ -90,6 +91,7 @@ class Parts:
     catalog: Catalog
     refetch: set[str]  # works that are fetched again although their file is known
     watching: Watching  # who is told what happens
+    hosts: HostTally  # what was asked of whom
 
     def find_file(self, work_id: str) -> Path | None:
         """Where the record says the file of a work is."""
@@ -157,7 +159,7 @@ def open_parts(
         watching = stack.enter_context(
             open_watch(_wanted(cfg), clock=clock, run_id=telemetry.run_id, worker_id=worker_id, share=share)
         )
-        attempts = watching.watch.attempts(telemetry)
+        attempts = hosts = HostTally(watching.watch.attempts(telemetry))
         network = stack.enter_context(open_network(cfg, store=store, attempts=attempts, clock=clock, limits=limits))
         stack.callback(_tell_network, network, telemetry, watching)
         refetch: set[str] = set()
@@ -177,7 +179,7 @@ def open_parts(
             starts_empty=shared is None and not catalog.query("SELECT 1 FROM downloads LIMIT 1").rows,
         )
         stack.callback(pipeline.close)
-        yield Parts(pipeline, telemetry, store, network, catalog, refetch, watching)
+        yield Parts(pipeline, telemetry, store, network, catalog, refetch, watching, hosts)
 
 
 @contextmanager

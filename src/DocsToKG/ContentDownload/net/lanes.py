@@ -113,6 +113,7 @@ class Lane:
         # What the last look at the shared record said. It may have become stricter since, hardly ever milder.
         self.shut: Rule | None = None
         self.hold_until = -math.inf
+        self.pause_why = ""  # an operator's word, which holds in this process
         self.crawl_delay_s = 0.0
         self.scale = 1.0
         self.room = self.slots
@@ -126,7 +127,8 @@ class Lane:
         self._paces: dict[str, list[Pace]] = {}
 
     def rules(self, kept: Kept, role: str, now: float) -> Iterator[Rule]:
-        yield Rule(self.key, max(kept.hold_until, self.hold_until), f"{self.name}: {kept.hold_why}", HOLD)
+        why = self.pause_why or kept.hold_why
+        yield Rule(self.key, max(kept.hold_until, self.hold_until), f"{self.name}: {why}", HOLD)
         for pace, scale in self._active(kept, role, now):
             at = pace.ready_at(kept.paces.setdefault(pace.name, []), now, scale)
             yield Rule(self.key, at, f"{self.kind} of {self.name}", self.kind)

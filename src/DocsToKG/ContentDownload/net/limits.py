@@ -8,12 +8,15 @@ about Retry-After, crawl-delay and what a host's answers say. While the shared r
 
 from __future__ import annotations
 
+import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Permit
+from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.delays import HOLD, INTERVAL, RATE, Delays, TimedGate
 from DocsToKG.ContentDownload.net.domains import Domains, HostLimit
 from DocsToKG.ContentDownload.net.lanes import CONNECTING_S, Kept, Lane, Rule
@@ -25,7 +28,7 @@ from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key
 
-__all__ = ["HostLimit", "HostPermit", "Limits"]
+__all__ = ["HostLimit", "HostPermit", "HostStanding", "Limits"]
 
 # Hosts come from outside, so what is remembered about idle ones is bounded.
 _MOST_HOSTS = 20_000
@@ -49,6 +52,34 @@ class _Full(NamedTuple):
 
     lane: Lane
     others: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HostStanding:
+    """How a host may be asked. `wait_s` until the next request, None when it may go now; `lasting` is what does not
+    change by itself from one moment to the next."""
+
+    wait_s: float | None
+    why: str | None
+    limits: Mapping[str, float]
+    lasting: tuple[object, ...]
+
+
+def _standing(lane: Lane, now: float) -> HostStanding:
+    shut = lane.shut if lane.shut is not None and lane.shut.at > now else None
+    until = max(lane.hold_until, shut.at if shut is not None else -math.inf)
+    is_held = until > now
+    limits = {
+        "slots": lane.room,
+        "maxSlots": lane.slots,
+        "busy": lane.busy,
+        "intervalSeconds": round(lane.interval_s(str(Role.ARTIFACT)), 3),
+        "crawlDelaySeconds": round(lane.crawl_delay_s, 3),
+        "rateScale": round(lane.scale, 3),
+    }
+    why = shut.why if shut is not None and shut.at >= lane.hold_until else "the host asked for a pause"
+    lasting = (lane.room, lane.slots, lane.crawl_delay_s, lane.scale, round(lane.hold_until, 1))
+    return HostStanding(round(until - now, 3) if is_held else None, why if is_held else None, limits, lasting)
 
 
 class HostPermit:
@@ -219,6 +250,24 @@ class Limits:
                 beat = self._pulses.setdefault(host, Pulse()).beat(status, elapsed_s, now)
                 if beat < 0 or (beat > 0 and lane.scale < 1.0):
                     self._adapt(lane, beat, now)
+
+    def pause_source(self, name: str, seconds: float, why: str) -> None:
+        """This process asks nothing for a source for so long; others are not touched."""
+        with self._lock:
+            lane = self._source(name)
+            lane.hold_until, lane.pause_why, lane.shut = self._clock.monotonic() + seconds, why, None
+
+    def resume_source(self, name: str) -> None:
+        with self._lock:
+            lane = self._source(name)
+            lane.hold_until, lane.pause_why, lane.shut = -math.inf, "", None
+        self._tell(lane.key)
+
+    def standings(self, hosts: Collection[str]) -> dict[str, HostStanding]:
+        """How the hosts stand that are known here, by the last look at what is shared."""
+        with self._lock:
+            now = self._clock.monotonic()
+            return {host: _standing(lane, now) for host in hosts if (lane := self._hosts.get(host)) is not None}
 
     def scale_of(self, host: str) -> float:
         """The share of its configured rates that `host` is asked at now."""

@@ -18,7 +18,7 @@ from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.orchestrator.member import own_output, serve
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
-from DocsToKG.ContentDownload.runner.node import worker_id_of
+from DocsToKG.ContentDownload.runner.node import reporter_of, worker_id_of
 from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.Orchestrator.errors import LedgerError
@@ -46,6 +46,11 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
     stack.callback(here.give_back, queue.ledger)
     parts = stack.enter_context(open_parts(order.cfg, worker_id=worker_id, run_id=order.run_id, share="guest"))
     parts.refetch.update(order.refetch)
+
+    def on_outcome(work_id: str, outcome: DownloadOutcome) -> None:
+        parts.hosts.ended(outcome)
+        boss.say({"outcome": [work_id, _plain(outcome)]})
+
     orchestrator = Orchestrator(
         order.cfg,
         queue,
@@ -53,11 +58,12 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
         parts.telemetry,
         relative_path=parts.recorded_path,
         worker_id=worker_id,
-        on_outcome=lambda work_id, outcome: boss.say({"outcome": [work_id, _plain(outcome)]}),
+        on_outcome=on_outcome,
         watch=parts.watching.watch,
     )
     parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
-    with parts.watching.telling(boss.say, lambda: {"held": orchestrator.held}):
+    reports = reporter_of(order.cfg, queue.ledger, orchestrator, parts)
+    with parts.watching.telling(boss.say, lambda: {"held": orchestrator.held}), reports:
         serve(orchestrator, boss)
     return parts.telemetry
 

@@ -9,8 +9,12 @@ from __future__ import annotations
 import re
 import socket
 
+from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+from DocsToKG.ContentDownload.orchestrator.reporting import Reporter, desk_of
+from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.core.ids import new_worker_id
+from DocsToKG.Orchestrator.ledger.opening import AnyLedger
 
 _LONGEST = 63
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -25,3 +29,21 @@ def node_id(cfg: ContentDownloadConfig) -> str | None:
     if cfg.queue.node_id is not None or cfg.queue.url is None:
         return cfg.queue.node_id
     return _NOT_IN_A_NAME.sub("-", socket.gethostname()).strip("._-")[:_LONGEST] or None
+
+
+def reporter_of(cfg: ContentDownloadConfig, ledger: AnyLedger, orchestrator: Orchestrator, parts: Parts) -> Reporter:
+    """Tells the ledger who works here, on what, and how the hosts stand."""
+    return Reporter(
+        desk_of(ledger),
+        orchestrator.worker_id,
+        tally=parts.hosts,
+        limits=parts.network.limits,
+        breakers=parts.network.breakers,
+        doing=lambda: {
+            "run": parts.telemetry.run_id,
+            "active": orchestrator.active,
+            "held": orchestrator.held,
+            "waits": dict(list(orchestrator.waits().items())[:20]),
+        },
+        node=node_id(cfg),
+    )

@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.runner import recall
 from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.listing import Listing
 from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits
-from DocsToKG.ContentDownload.runner.node import worker_id_of
+from DocsToKG.ContentDownload.runner.node import reporter_of, worker_id_of
 from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilent
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
 from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, counted
@@ -63,6 +63,7 @@ class DownloadRun:
         self._told = on_outcome or (lambda work_id, outcome: None)
         self._max_run_bytes = max_run_bytes
         self._stack = ExitStack()
+        self._reports = ExitStack()
         self._tally = Tally()
         self._tally_lock = threading.Lock()
         self._orchestrator: Orchestrator | ManyProcesses | None = None
@@ -194,6 +195,8 @@ class DownloadRun:
     def start(self) -> None:
         self._orchestrator = self._many() if self._in_many else self._alone()
         self._orchestrator.start()
+        if isinstance(self._orchestrator, Orchestrator):
+            self._reports.enter_context(reporter_of(self._cfg, self._queue.ledger, self._orchestrator, self._parts))
 
     def _many(self) -> ManyProcesses:
         self._parts.telemetry.flush()  # what was found by looking at the files is on record before others write
@@ -249,8 +252,9 @@ class DownloadRun:
     def stop(self, grace_s: float = _GRACE_S) -> None:
         """End the run: running downloads finish within the grace, the rest stays on the ledger."""
         orchestrator, self._orchestrator = self._orchestrator, None
-        if orchestrator is not None:
-            orchestrator.stop(grace_s)
+        with self._reports:  # the last word comes when nothing runs any more
+            if orchestrator is not None:
+                orchestrator.stop(grace_s)
 
     def status(self) -> RunStatus:
         orchestrator = self._orchestrator
@@ -404,6 +408,8 @@ class DownloadRun:
                 self._tally.ends[OutcomeClass.ERROR] += len(missed) + len(ended)
 
     def _on_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
+        if not self._in_many:
+            self._parts.hosts.ended(outcome)
         with self._tally_lock:
             self._tally.ends[outcome.classification] += 1
             if outcome.ok:

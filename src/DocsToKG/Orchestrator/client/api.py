@@ -159,6 +159,11 @@ class OrchestratorClient:
     def report_worker(self, worker_id: str, **fields: Any) -> None:
         self._calls.post("/workers", {"workerId": worker_id, **fields}, again=True)
 
+    def report_hosts(self, worker_id: str, hosts: Sequence[Body]) -> Body:
+        """Add up what a worker knows of hosts; what operators want of it."""
+        told: Body = self._calls.post("/source-hosts", {"workerId": worker_id, "hosts": list(hosts)})
+        return told
+
 
 def _key() -> str:
     return uuid4().hex

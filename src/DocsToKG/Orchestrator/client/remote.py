@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +29,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     Progress,
     Release,
 )
+from DocsToKG.Orchestrator.services.source_hosts import HostWord, Orders
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 
 _STATES = {
@@ -47,6 +48,23 @@ _LOOK_S = 0.05
 
 class NotForWorkers(Refused, AttributeError):
     """A worker behind a service asked its ledger for what only operators may do."""
+
+
+class RemoteDesk:
+    """Reports of a worker, by way of the service."""
+
+    def __init__(self, client: OrchestratorClient) -> None:
+        self._client = client
+
+    def report(self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord]) -> Orders:
+        self._client.report_worker(worker_id, **about)
+        told = self._client.report_hosts(worker_id, [_host(word) for word in words])
+        return Orders(dict(told["paused"]), dict(told["forcedOpen"]), dict(told["forcedClosed"]))
+
+
+def _host(word: HostWord) -> dict[str, Any]:
+    said = {name: getattr(word, name) for name in HostWord.__slots__}
+    return {**said, "limits": dict(word.limits)}
 
 
 class RemoteLedger:
@@ -75,6 +93,11 @@ class RemoteLedger:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    @property
+    def desk(self) -> RemoteDesk:
+        """Where workers say what they know of hosts."""
+        return RemoteDesk(self._client)
 
     def close(self) -> None:
         """What was submitted is sent first."""

@@ -92,7 +92,8 @@ PERMITS: Mapping[str, Permit] = {
     "unforceBreaker": _DECIDES,
     # throttles and sources
     "applyThrottle": _DECIDES, "listThrottles": _READS, "getThrottle": _READS, "liftThrottle": _DECIDES,
-    "listSources": _READS, "reportSource": _WORKS, "pauseSource": _DECIDES, "resumeSource": _DECIDES,
+    "listSources": _READS, "getSource": _READS, "reportHosts": _WORKS,
+    "reportSource": _WORKS, "pauseSource": _DECIDES, "resumeSource": _DECIDES,
     # operations
     "listIncidents": _READS, "getIncident": _READS, "raiseIncident": _WORKS, "acknowledgeIncident": _DECIDES,
     "resolveIncident": _DECIDES, "getMaintenance": _READS, "setMaintenance": _DECIDES_FOR_ALL,

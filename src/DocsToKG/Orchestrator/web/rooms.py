@@ -17,6 +17,7 @@ from DocsToKG.Orchestrator.services.leases import LeaseService
 from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.services.packruns import PackRunService
 from DocsToKG.Orchestrator.services.quotas import QuotaService
+from DocsToKG.Orchestrator.services.source_hosts import SourceHostService
 from DocsToKG.Orchestrator.services.tenants import TenantService
 from DocsToKG.Orchestrator.services.throttles import ThrottleService
 from DocsToKG.Orchestrator.services.what_if import WhatIfService
@@ -42,6 +43,7 @@ class Rooms:
     what_if: WhatIfService
     breakers: BreakerService
     throttles: ThrottleService
+    source_hosts: SourceHostService
     incidents: IncidentService
     maintenance: MaintenanceService
     tenants: TenantService
@@ -65,6 +67,7 @@ def rooms_of(ledger: ServedLedger) -> Rooms:
         what_if=WhatIfService(ledger),
         breakers=BreakerService(ledger),
         throttles=ThrottleService(ledger),
+        source_hosts=SourceHostService(ledger),
         incidents=IncidentService(ledger),
         maintenance=MaintenanceService(ledger),
         tenants=TenantService(ledger),

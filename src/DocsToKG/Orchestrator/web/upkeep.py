@@ -44,6 +44,7 @@ class Upkeep:
         for run in self._rooms.pack_runs.time_out_overdue():
             _log.warning("pack-run %s timed out", run.pack_run_id, extra={"incident": True, "tenant": run.tenant})
         self._rooms.answers.purge()
+        self._rooms.source_hosts.forget_old()
         return True
 
     def _run(self) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import Field, model_validator
 
-from DocsToKG.Orchestrator.services.throttles import ThrottleView
+from DocsToKG.Orchestrator.services.source_hosts import MOST_ROWS, HostView, HostWord
+from DocsToKG.Orchestrator.services.throttles import SourceView, ThrottleView
+from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import Explained, Given, Moment, Name, Shown, Text
 
 resource = Resource("limits")
 ThrottlePath = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Count = Annotated[int, Field(ge=0, le=10**12)]
+Wait = Annotated[float, Field(ge=0, le=31_622_400)]
 SourcePath = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@+-]{0,127}$")]
 
 
@@ -57,6 +62,26 @@ class ThrottleRequest(Explained):
         return self
 
 
+class HostShown(Shown):
+    """A host as workers know it; the one without a name is the source itself. `refused` counts answers 429."""
+
+    host: str
+    requests: int
+    answered: int
+    refused: int
+    failed: int
+    works: int = Field(description="Works that were obtained.")
+    bytes: int
+    last_status: int | None
+    next_allowed_at: Moment | None = Field(description="When it may be asked again, where it may not now.")
+    held_by: str | None
+    breaker: str | None
+    breaker_until: Moment | None
+    limits: dict[str, Any]
+    worker_id: str | None = Field(description="Who said it last.")
+    updated_at: Moment
+
+
 class SourceShown(Shown):
     """A source, what workers know of its hosts, and what holds it now."""
 
@@ -64,6 +89,10 @@ class SourceShown(Shown):
     state: dict[str, Any]
     paused: bool
     throttles: list[ThrottleShown]
+    hosts: list[HostShown] = Field(description="Those asked last first; the source itself has no name.")
+    requests: int
+    refused: int
+    works: int
     updated_at: Moment | None
 
 
@@ -112,12 +141,62 @@ def lift_throttle(ask: Asked, throttle_id: ThrottlePath, body: Explained | None 
     return _shown(ask.rooms.throttles.lift(ask.tenant, throttle_id, **ask.decision))
 
 
+class HostSaid(Given):
+    """What a worker says of a host: what it counted since its last word, and how the host stands."""
+
+    source: Name
+    host: Annotated[str, Field(max_length=255, pattern=r"^[^\x00-\x1f\x7f]*$")] = ""
+    requests: Count = 0
+    answered: Count = 0
+    refused: Count = 0
+    failed: Count = 0
+    works: Count = 0
+    bytes: Annotated[int, Field(ge=0, le=10**15)] = 0
+    last_status: Annotated[int, Field(ge=0, le=999)] | None = None
+    next_allowed_in_s: Wait | None = None
+    held_by: Annotated[str, Field(max_length=200, pattern=r"^[^\x00]*$")] | None = None
+    breaker: Literal["closed", "open", "half-open"] | None = None
+    breaker_for_s: Wait | None = None
+    limits: dict[str, Any] = Field(default_factory=dict, max_length=20)
+
+
+class HostReport(Given):
+    worker_id: Name
+    hosts: Annotated[tuple[HostSaid, ...], Field(max_length=MOST_ROWS)] = ()
+
+
+class OrdersShown(Shown):
+    """What operators want of every worker, each with the reason."""
+
+    paused: dict[str, str] = Field(description="Sources that are not to be asked.")
+    forced_open: dict[str, str] = Field(description="Breakers that are held open, by key.")
+    forced_closed: dict[str, str]
+
+
 @resource.get("/sources")
 def list_sources(ask: Asked) -> SourceList:
     """List the sources that are known, with what is known of their hosts."""
-    return SourceList(
-        sources=[SourceShown.model_validate(source) for source in ask.rooms.throttles.sources(ask.tenant)]
-    )
+    hosts = ask.rooms.source_hosts.of_sources(ask.tenant)
+    known = {source.name: source for source in ask.rooms.throttles.sources(ask.tenant)}
+    names = sorted(set(known) | set(hosts))
+    return SourceList(sources=[_source(name, known.get(name), hosts.get(name, [])) for name in names])
+
+
+@resource.get("/sources/{name}")
+def get_source(ask: Asked, name: SourcePath) -> SourceShown:
+    """Show one source with all its hosts."""
+    hosts = ask.rooms.source_hosts.of_source(ask.tenant, name)
+    known = {source.name: source for source in ask.rooms.throttles.sources(ask.tenant)}.get(name)
+    if known is None and not hosts:
+        raise Problem(404, "NOT_FOUND", "no such source of this tenant")
+    return _source(name, known, hosts)
+
+
+@resource.post("/source-hosts")
+def report_hosts(ask: Asked, body: HostReport) -> OrdersShown:
+    """Add up what a worker knows of hosts, and tell it which sources and breakers operators hold."""
+    words = [HostWord(**said.model_dump()) for said in body.hosts]
+    return OrdersShown.model_validate(ask.rooms.source_hosts.report(ask.tenant, body.worker_id, words))
 
 
 @resource.put("/sources/{name}", status=204)
@@ -141,3 +220,18 @@ def resume_source(ask: Asked, name: SourcePath, body: Explained | None = None) -
 
 def _shown(throttle: ThrottleView) -> ThrottleShown:
     return ThrottleShown.model_validate(throttle)
+
+
+def _source(name: str, known: SourceView | None, hosts: Sequence[HostView]) -> SourceShown:
+    seen = [at for at in (known.updated_at if known else None, *(host.updated_at for host in hosts)) if at is not None]
+    return SourceShown(
+        name=name,
+        state=dict(known.state) if known else {},
+        paused=known is not None and known.paused,
+        throttles=[_shown(throttle) for throttle in known.throttles] if known else [],
+        hosts=[HostShown.model_validate(host) for host in hosts],
+        requests=sum(host.requests for host in hosts),
+        refused=sum(host.refused for host in hosts),
+        works=sum(host.works for host in hosts),
+        updated_at=max(seen, default=None),  # type: ignore[arg-type]  # written out by the form
+    )

@@ -1,0 +1,79 @@
+"""What was asked of each host and how it answered, for whoever watches the run from outside.
+
+Stands before the record and hands everything on. Knows sources, hosts and counts; not where they are told. Promises:
+a few additions for each request; a bounded number of hosts, beyond which new ones count for their source alone.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from DocsToKG.ContentDownload.api.ports import AttemptSink
+from DocsToKG.ContentDownload.api.types import Attempt, DownloadOutcome
+from DocsToKG.ContentDownload.telemetry.attempts import requests_of
+
+_MOST = 400
+Place = tuple[str, str]  # source, host
+
+
+@dataclass(slots=True)
+class HostCounts:
+    """Since they were last taken. `refused` are answers 429."""
+
+    requests: int = 0
+    answered: int = 0
+    refused: int = 0
+    failed: int = 0
+    works: int = 0
+    bytes: int = 0
+    last_status: int | None = None
+
+
+class HostTally:
+    """Counts by source and host, from any thread."""
+
+    def __init__(self, sink: AttemptSink) -> None:
+        self._sink = sink
+        self._lock = threading.Lock()
+        self._counts: dict[Place, HostCounts] = {}
+
+    def attempt(self, attempt: Attempt) -> None:
+        self._sink.attempt(attempt)
+        sent, size = requests_of(attempt) > 0, attempt.bytes_written or 0
+        if not (sent or size) or (attempt.from_cache and not attempt.revalidated):
+            return
+        status = attempt.http_status
+        with self._lock:
+            counts = self._of(attempt.resolver, attempt.host or "")
+            counts.bytes += size
+            if sent:
+                counts.requests += 1
+                counts.refused += status == 429
+                counts.failed += status is None or status >= 500
+                counts.answered += status is not None and status < 500 and status != 429
+                counts.last_status = status if status is not None else counts.last_status
+
+    def rate_wait(self, key: str, delay_ms: int, *, why: str, **about: Any) -> None:
+        self._sink.rate_wait(key, delay_ms, why=why, **about)
+
+    def breaker_transition(self, key: str, old_state: str, new_state: str, **about: Any) -> None:
+        self._sink.breaker_transition(key, old_state, new_state, **about)
+
+    def ended(self, outcome: DownloadOutcome) -> None:
+        """A work ended; where it was obtained, its source has one more."""
+        source = outcome.meta.get("resolver")
+        if outcome.ok and source:
+            with self._lock:
+                self._of(str(source), "").works += 1
+
+    def take(self) -> dict[Place, HostCounts]:
+        """What was counted since the last call."""
+        with self._lock:
+            taken, self._counts = self._counts, {}
+            return taken
+
+    def _of(self, source: str, host: str) -> HostCounts:
+        place = (source, host if len(self._counts) < _MOST or (source, host) in self._counts else "")
+        return self._counts.setdefault(place, HostCounts())

@@ -1,0 +1,191 @@
+"""What workers know of the hosts they ask: counts, limits, pauses and breakers; and what operators want of them.
+
+Knows one row for each host of a source, and one without a host for the source itself. Workers report what has changed
+since their last word and are told in return which sources are paused and which breakers are forced. Promises: counts
+of several workers add up; how a host stands is what was said last; the number of rows of a report is bounded.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from DocsToKG.Orchestrator.errors import BadJob
+from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+from DocsToKG.Orchestrator.services.paging import plain_name
+
+MOST_ROWS = 500
+SHOWN_HOSTS = 50
+FORGET_S = 30 * 86_400.0
+_MAX_LIMITS = 4096
+_COUNTS = ("requests", "answered", "refused", "failed", "works", "bytes")
+_STANDING = ("last_status", "next_allowed_at", "held_by", "breaker", "breaker_until", "limits_json", "worker_id")
+_COLUMNS = ("source", "host", *_COUNTS, *_STANDING, "updated_at")
+_FORCED_KINDS = ("host:", "resolver:", "service:")
+
+
+@dataclass(frozen=True, slots=True)
+class HostWord:
+    """What a worker says of one host: what was counted since its last word, and how the host stands now. `refused` are
+    answers 429; waits are seconds from now."""
+
+    source: str
+    host: str = ""
+    requests: int = 0
+    answered: int = 0
+    refused: int = 0
+    failed: int = 0
+    works: int = 0
+    bytes: int = 0
+    last_status: int | None = None
+    next_allowed_in_s: float | None = None
+    held_by: str | None = None
+    breaker: str | None = None
+    breaker_for_s: float | None = None
+    limits: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class HostView:
+    """A host as it is known; times are Unix seconds of ledger time."""
+
+    source: str
+    host: str
+    requests: int
+    answered: int
+    refused: int
+    failed: int
+    works: int
+    bytes: int
+    last_status: int | None
+    next_allowed_at: float | None
+    held_by: str | None
+    breaker: str | None
+    breaker_until: float | None
+    limits: Mapping[str, Any]
+    worker_id: str | None
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What operators want of every worker: sources that are not asked, and breakers that are held open or closed; each
+    with the reason."""
+
+    paused: Mapping[str, str] = field(default_factory=dict)
+    forced_open: Mapping[str, str] = field(default_factory=dict)
+    forced_closed: Mapping[str, str] = field(default_factory=dict)
+
+
+class SourceHostService:
+    """The hosts of one ledger. Safe to share between threads."""
+
+    def __init__(self, ledger: ControlLedger) -> None:
+        self._ledger = ledger
+
+    def report(self, tenant: str, worker_id: str, words: Sequence[HostWord]) -> Orders:
+        """Add up what a worker says, and tell it what is wanted."""
+        if len(words) > MOST_ROWS:
+            raise BadJob(f"report at most {MOST_ROWS} hosts at once")
+        rows = [_row(plain_name("tenant", tenant), plain_name("worker id", worker_id), word) for word in words]
+        if not rows:
+            return self._ledger.look(lambda tx: _orders(tx, tenant))
+
+        def write(tx: ControlTx) -> Orders:
+            for row in sorted(rows, key=lambda row: (row["source"], row["host"])):
+                _add(tx, row)
+            return _orders(tx, tenant)
+
+        return self._ledger.change(write)
+
+    def of_sources(self, tenant: str) -> dict[str, list[HostView]]:
+        """The hosts of every source, those asked last first; of each source as many as a list shows."""
+        found: dict[str, list[HostView]] = {}
+        for view in self._read(tenant, None, 40 * SHOWN_HOSTS):
+            hosts = found.setdefault(view.source, [])
+            if len(hosts) < SHOWN_HOSTS or not view.host:
+                hosts.append(view)
+        return found
+
+    def of_source(self, tenant: str, source: str) -> list[HostView]:
+        """The hosts of one source, those asked last first."""
+        return self._read(tenant, source, MOST_ROWS)
+
+    def _read(self, tenant: str, source: str | None, most: int) -> list[HostView]:
+        only = "" if source is None else " AND source = :source"
+        statement = (
+            f"SELECT {', '.join(_COLUMNS)} FROM source_hosts WHERE tenant = :tenant{only}"
+            f" ORDER BY updated_at DESC, source, host LIMIT {most}"
+        )
+        values = {"tenant": tenant} | ({} if source is None else {"source": source})
+        return self._ledger.look(lambda tx: [_view(row) for row in tx.ask(statement, values)])
+
+    def forget_old(self) -> None:
+        """Remove hosts that nobody has asked for a month."""
+        words = "DELETE FROM source_hosts WHERE updated_at < :before"
+        self._ledger.change(lambda tx: tx.ask(words, {"before": tx.now_ms - round(FORGET_S * 1000)}) and None)
+
+
+def _row(tenant: str, worker_id: str, word: HostWord) -> dict[str, Any]:
+    limits = json.dumps(dict(word.limits), sort_keys=True, allow_nan=False)
+    if len(limits) > _MAX_LIMITS:
+        raise BadJob(f"the limits of a host are over {_MAX_LIMITS} bytes")
+    counts = {name: max(0, int(getattr(word, name))) for name in _COUNTS}
+    return {
+        **counts,
+        "tenant": tenant,
+        "source": plain_name("source", word.source),
+        "host": word.host if not word.host else plain_name("host", word.host),
+        "last_status": word.last_status,
+        "wait_ms": _ms(word.next_allowed_in_s),
+        "held_by": None if word.held_by is None else word.held_by[:200],
+        "breaker": word.breaker,
+        "breaker_ms": _ms(word.breaker_for_s),
+        "limits": limits,
+        "worker": worker_id,
+    }
+
+
+def _ms(seconds: float | None) -> int | None:
+    return None if seconds is None else min(round(max(0.0, seconds) * 1000), 366 * 86_400_000)
+
+
+def _add(tx: ControlTx, row: Mapping[str, Any]) -> None:
+    values = {name: value for name, value in row.items() if name not in ("wait_ms", "breaker_ms")}
+    for name, key in (("next", "wait_ms"), ("until", "breaker_ms")):
+        values[name] = None if row[key] is None else tx.now_ms + int(row[key])
+    sums = ", ".join(f"{name} = source_hosts.{name} + excluded.{name}" for name in _COUNTS)
+    latest = ", ".join(f"{name} = excluded.{name}" for name in _STANDING if name != "last_status")
+    tx.ask(
+        f"INSERT INTO source_hosts (tenant, source, host, {', '.join(_COUNTS)}, {', '.join(_STANDING)}, updated_at)"
+        f" VALUES (:tenant, :source, :host, {', '.join(f':{name}' for name in _COUNTS)}, :last_status, :next, :held_by,"
+        " :breaker, :until, :limits, :worker, :now) ON CONFLICT (tenant, source, host) DO UPDATE SET"
+        f" {sums}, {latest}, last_status = coalesce(excluded.last_status, source_hosts.last_status),"
+        " updated_at = excluded.updated_at",
+        {**values, "now": tx.now_ms},
+    )
+
+
+def _view(row: Sequence[Any]) -> HostView:
+    found = dict(zip(_COLUMNS, row, strict=True))
+    for name in ("next_allowed_at", "breaker_until", "updated_at"):
+        found[name] = None if found[name] is None else found[name] / 1000
+    return HostView(**found | {"limits": json.loads(found.pop("limits_json") or "{}")})
+
+
+def _orders(tx: ControlTx, tenant: str) -> Orders:
+    pauses = tx.ask(
+        "SELECT source, coalesce(reason, actor) FROM throttles WHERE tenant = :tenant AND source IS NOT NULL"
+        " AND job_type IS NULL AND mode = 'pause' AND lifted_at IS NULL"
+        f" AND (expires_at IS NULL OR expires_at > :now) LIMIT {MOST_ROWS}",
+        {"tenant": tenant, "now": tx.now_ms},
+    )
+    forced = tx.ask(
+        f"SELECT key, state FROM breakers WHERE tenant = :tenant AND forced = 1 ORDER BY key LIMIT {MOST_ROWS}",
+        {"tenant": tenant},
+    )
+    wanted = {state: {key: "by an operator" for key, is_ in forced if is_ == state} for state in ("open", "closed")}
+    mine = {state: {k: v for k, v in found.items() if k.startswith(_FORCED_KINDS)} for state, found in wanted.items()}
+    return Orders(dict(pauses), mine["open"], mine["closed"])
