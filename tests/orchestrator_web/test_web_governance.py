@@ -219,3 +219,11 @@ def test_a_pack_run_logs_publishes_and_finishes(admin, caller):
     for word in ("", "/logs", "/artifacts"):
         assert caller(tenant="theirs").get(path + word).status_code == 404
         assert admin.get(f"{path}{word}?project=other").status_code == 404
+
+
+def test_the_figures_show_a_type_that_is_held_without_an_end(admin):
+    admin.post("/jobs", {"payload": {}})
+    admin.post("/circuit-breakers/jobtype:content.download/force-open", {"reason": "a trial"})
+    admin.post("/leases", {"workerId": "w"})
+    [held] = admin.get("/dashboard/metrics").json()["held"]
+    assert (held["jobType"], held["by"], held["until"]) == ("content.download", "breaker", None)

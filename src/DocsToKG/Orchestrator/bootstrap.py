@@ -29,6 +29,7 @@ _JWKS_BYTES = 1_048_576
 _JWKS_SECONDS = 5.0
 _SECRET_CHARACTERS = 4096
 FIRST = "first"
+_CONSOLE_TOKEN_S = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +176,29 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
     # without it each answer on a kept connection waits for the reader's delayed acknowledgement, 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+@contextmanager
+def console_beside(settings: ServerSettings) -> Iterator[str]:
+    """The service in a thread of this process, with a token of its own that ends with it; the address that opens it."""
+    from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
+    from DocsToKG.Orchestrator.web.permits import SCOPES
+    from DocsToKG.Orchestrator.web.running import serving
+
+    with open_service(settings) as service, listening_socket(settings) as listener:
+        token, record = service.tokens.make(
+            "console", scopes=SCOPES, tenant=DEFAULT_TENANT, tenants=("*",), ttl_s=_CONSOLE_TOKEN_S
+        )
+        try:
+            with serving(service.app, listener, drain_s=settings.drain_seconds):
+                yield f"{address_of(listener)}/console/#token={token}"
+        finally:
+            service.tokens.take_back(record.token_id)
 
 
 def first_token(tokens: TokenFile) -> str | None:

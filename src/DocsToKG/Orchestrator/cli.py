@@ -132,13 +132,56 @@ def serve(
 
         settings = settings_of(ledger, config, host=host, port=port)
         with bootstrap.open_service(settings) as service, bootstrap.listening_socket(settings) as listener:
-            address, real_port = listener.getsockname()[:2]
-            typer.echo(f"http://[{address}]:{real_port}" if ":" in address else f"http://{address}:{real_port}")
+            address = bootstrap.address_of(listener)
+            typer.echo(address)
             token = bootstrap.first_token(service.tokens)
-            if token is not None:
+            if token is None:
+                typer.echo(f"Console: {address}/console/", err=True)
+            else:
                 typer.echo(f"token {token}")
+                typer.echo(f"Console: {address}/console/#token={token}", err=True)
                 typer.echo(f"The token is shown this once; {service.tokens.path} keeps its digest.", err=True)
             run(service.app, listener, drain_s=settings.drain_seconds)
+
+
+@app.command("call")
+def call(
+    method: Annotated[str, typer.Argument(metavar="METHOD", help="GET, POST, PUT or DELETE.")],
+    path: Annotated[
+        str, typer.Argument(metavar="PATH", help="As docs/reference/http-api.md has it, like /jobs/7/why.")
+    ],
+    url: Annotated[str, typer.Option("--url", metavar="URL", help="Where the service is.")] = "http://127.0.0.1:8470",
+    body: Annotated[str | None, typer.Option("--body", metavar="JSON", help="What to say.")] = None,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in the history.")] = None,
+    ticket: Annotated[str | None, typer.Option("--ticket", help="The ticket that it goes by.")] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="For a token of several tenants.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", metavar="FILE", show_default="the variable DOCSTOKG_TOKEN")
+    ] = None,
+) -> None:
+    """Ask a running service one thing of its API, and print the answer as JSON.
+
+    Example: docstokg-orchestrator call POST /jobs/7/cancel --reason "the wrong list"
+    """
+    from DocsToKG.Orchestrator.client.calls import Calls
+    from DocsToKG.Orchestrator.errors import LedgerError
+
+    if method.upper() not in ("GET", "POST", "PUT", "DELETE") or not path.startswith("/"):
+        raise typer.BadParameter("write it like: call POST /jobs/7/cancel")
+    try:
+        said = json.loads(body) if body is not None else {}
+        if not isinstance(said, dict):
+            raise ValueError("--body must be a JSON object")
+        said |= {name: word for name, word in (("reason", reason), ("ticket", ticket)) if word is not None}
+        token = os.environ.get("DOCSTOKG_TOKEN", "") if token_file is None else token_file.read_text(encoding="utf-8")
+        if not token.strip():
+            raise ValueError("no token: set DOCSTOKG_TOKEN or give --token-file")
+        with Calls(url, token, tenant=tenant) as calls:
+            answer = calls.ask(method.upper(), path, said or None)
+    except (LedgerError, ValueError, OSError) as error:
+        typer.echo(f"Error: {_printable(str(error))}", err=True)
+        raise typer.Exit(1) from None
+    typer.echo(json.dumps(answer, indent=2))
 
 
 @token_app.command("new")

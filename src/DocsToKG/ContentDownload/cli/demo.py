@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from DocsToKG.ContentDownload.cli.console import Console, console_of
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.launch import drive, load_settings, option_settings
 from DocsToKG.ContentDownload.cli.options import Out
@@ -19,6 +20,7 @@ def demo(
     seed: Annotated[int, typer.Option("--seed", help="Another small web.")] = 7,
     workers: Annotated[int, typer.Option("--workers", "-w", min=1, max=256, help="Papers worked on at once.")] = 16,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    console: Console = False,
 ) -> None:
     """Start a small scholarly web on this machine and pull papers from it. Nothing leaves the machine.
 
@@ -40,7 +42,7 @@ def demo(
         ids = out / "ids.txt"
         out.mkdir(parents=True, exist_ok=True)
         ids.write_text("\n".join(sandbox.identifiers(papers)) + "\n", encoding="utf-8")
-        with DownloadRun(cfg) as download:
+        with DownloadRun(cfg) as download, console_of(cfg, console):
             download.remember(None, settings)
             lines = read_inputs([str(ids)], stdin=sys.stdin)
             code = drive(download, lines, retry_failed=False, quiet=quiet, way_on="content demo")

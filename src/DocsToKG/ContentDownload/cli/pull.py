@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from DocsToKG.ContentDownload.cli.catalog_open import open_catalog, tell_unknown
+from DocsToKG.ContentDownload.cli.console import Console, console_of
 from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, opened, option_settings
 from DocsToKG.ContentDownload.cli.observing import (
     LogFile,
@@ -113,6 +114,7 @@ def pull(
     dry_run: DryRun = False,
     quiet: Quiet = False,
     as_json: PullJson = False,
+    console: Console = False,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
     log_level: LogLevelOption = None,
@@ -162,7 +164,7 @@ def pull(
     if dry_run:
         print_plans(cfg, given, query=asked, most=max_works, as_json=as_json)
         return
-    with opened(cfg, max_run_bytes=run_bytes) as run:
+    with opened(cfg, max_run_bytes=run_bytes) as run, console_of(cfg, console):
         run.remember(_absolute(config), settings)
         code = drive(
             run,
@@ -200,6 +202,7 @@ def resume(
     patience: Patience = PATIENCE_S,
     quiet: Quiet = False,
     as_json: PullJson = False,
+    console: Console = False,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,
     log_level: LogLevelOption = None,
@@ -232,7 +235,7 @@ def resume(
     )
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_settings(saved.config_file, shown)
-    with DownloadRun(cfg) as download:
+    with DownloadRun(cfg) as download, console_of(cfg, console):
         download.take_up(verify=verify, again=again)
         if again is not None:
             typer.echo(f"Works to be done again: {download.repeated}", err=True)

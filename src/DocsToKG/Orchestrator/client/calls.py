@@ -110,6 +110,10 @@ class Calls:
     def put(self, path: str, body: Mapping[str, Any], **headers: str) -> Any:
         return self._call("PUT", path, body, headers, {}, again=True)
 
+    def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        """Anything of the API, by its words."""
+        return self._call(method, path, body, {}, {}, again=method in ("GET", "PUT"))
+
     def _call(
         self,
         method: str,

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 from fastapi import FastAPI
@@ -26,7 +28,23 @@ class _Server(uvicorn.Server):
 
 def serve(app: FastAPI, listener: socket.socket, *, drain_s: float) -> None:
     """Blocks until SIGTERM or SIGINT; new connections are refused from then on, running requests may end."""
+    _server(app, drain_s).run(sockets=[listener])
 
+
+@contextmanager
+def serving(app: FastAPI, listener: socket.socket, *, drain_s: float) -> Iterator[None]:
+    """The same in a thread, until the block is left; signals stay with the rest of the program."""
+    server = _server(app, drain_s)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="console", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(drain_s + 5)
+
+
+def _server(app: FastAPI, drain_s: float) -> _Server:
     def drain() -> None:
         app.state.draining = True
         app.state.feeds.close()
@@ -44,4 +62,4 @@ def serve(app: FastAPI, listener: socket.socket, *, drain_s: float) -> None:
         ws="websockets-sansio",
         ws_max_size=64 * 1024,
     )
-    _Server(config, drain).run(sockets=[listener])
+    return _Server(config, drain)

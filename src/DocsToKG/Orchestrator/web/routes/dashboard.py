@@ -31,7 +31,7 @@ class HeldShown(Shown):
 
     job_type: str
     by: str | None
-    until: Moment
+    until: Moment | None
 
 
 class LaneShown(Shown):

@@ -3,15 +3,18 @@
 import { h, s } from "./dom.js";
 import { brief, clock, count, lasting, minute } from "./format.js";
 
+// In units of the drawing: fewer on a narrow screen, so that its words stay readable.
+const wide = () => (innerWidth < 832 ? 360 : 720);
+
 /** Stacked columns over time: series [{name, word, values}] with as many values as `times`. */
 export function columns(label, times, series, { height = 150 } = {}) {
-  const width = 720, left = 34, bottom = 20, top = 8;
+  const width = wide(), left = 34, bottom = 20, top = 8;
   const sums = times.map((_, place) => series.reduce((sum, one) => sum + one.values[place], 0));
   const most = nice(Math.max(1, ...sums));
   const step = (width - left) / Math.max(1, times.length);
   const y = (value) => top + (height - top - bottom) * (1 - value / most);
   const marks = [0, most / 2, most].filter((value, place) => place !== 1 || most >= 2);
-  const every = Math.max(1, Math.round(times.length / 6));
+  const every = Math.max(1, Math.round(times.length / (width / 120)));
   const total = sums.reduce((sum, one) => sum + one, 0);
   return h("figure.chart", null,
     s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label}: ${series.map((one) => `${one.word} ${count(one.values.reduce((a, b) => a + b, 0))}`).join(", ")}` },
@@ -64,7 +67,7 @@ export function gauge(label, used, cap, words) {
 export function timeline(label, spans, marks) {
   const start = Math.min(...spans.map((span) => span.from), ...marks.map((mark) => mark.at));
   const end = Math.max(start + 1, ...spans.map((span) => span.to), ...marks.map((mark) => mark.at));
-  const width = 720, height = 62, x = (at) => 4 + ((at - start) / (end - start)) * (width - 8);
+  const width = wide(), height = 62, x = (at) => 4 + ((at - start) / (end - start)) * (width - 8);
   return h("figure.chart", null,
     s("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${label}: ${spans.map((span) => `${span.word} ${lasting((span.to - span.from) / 1000)}`).join(", ")}` },
       s("rect.track", { x: 4, y: 16, width: width - 8, height: 18, rx: 3 }),

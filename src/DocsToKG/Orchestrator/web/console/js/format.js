@@ -61,6 +61,9 @@ export function ago(iso, now) {
   return s < -1 ? `in ${lasting(-s)}` : s < 2 ? "now" : `${lasting(s)} ago`;
 }
 
+/** Moments inside a sentence of the service, as they are written everywhere else. */
+export const localTimes = (text) => String(text).replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z/g, (iso) => moment(iso));
+
 export const STATUSES = ["pending", "queued", "leased", "succeeded", "failed", "canceled", "timed_out"];
 export const statusWord = (status) => ({ leased: "running", timed_out: "timed out" })[status] ?? status;
 export const shortId = (text) => (text && text.length > 22 ? `${text.slice(0, 12)}…${text.slice(-6)}` : text ?? "–");

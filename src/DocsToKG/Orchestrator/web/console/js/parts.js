@@ -21,7 +21,7 @@ export function table(label, columns, rows, { key, empty = "Nothing here.", row:
       h("thead", null, h("tr", null, columns.map((column) => h("th", { class: column.class, scope: "col" },
         column.head === "" ? h("span.hidden", null, column.label ?? "Actions") : column.head)))),
       h("tbody", null, rows.map((row) => h("tr", { "data-key": key ? key(row) : null, ...rowMore(row) },
-        columns.map((column) => h("td", { class: column.class, "data-head": typeof column.head === "string" ? column.head : "" }, column.cell(row))))))));
+        columns.map((column) => h("td", { class: column.class, title: column.title?.(row) ?? null, "data-head": typeof column.head === "string" ? column.head : "" }, column.cell(row))))))));
 }
 
 export function facts(pairs) {

@@ -46,7 +46,7 @@ function list(state, load) {
     { head: "", cell: (one) => h("div.buttons", null, one.state === "open" ? decide(one, "acknowledge", "Acknowledge", "Says that somebody looks at it.", load) : null, one.state === "resolved" ? null : decide(one, "resolve", "Resolve", "What happens from now on is a new incident.", load)) },
   ], state.incidents, { key: (one) => one.incidentId, empty: "No incident." });
 }
-const decide = (one, path, verb, words, load) => actionButton({ title: `${verb}: ${one.source}`, verb, words, path: `/incidents/${encodeURIComponent(one.incidentId)}/${path}`, extra: { "If-Match": `"${one.version}"` }, done: load }, `${verb}…`);
+const decide = (one, path, verb, words, load) => actionButton({ title: `${verb}: ${one.source}`, verb, words, path: `/incidents/${encodeURIComponent(one.incidentId)}/${path}`, extra: { "If-Match": `"v${one.version}"` }, done: load }, `${verb}…`);
 
 function filters(page, state) {
   const submit = (event) => {

@@ -3,12 +3,14 @@
 import { actionButton } from "../actions.js";
 import { timeline } from "../charts.js";
 import { h } from "../dom.js";
-import { lasting, size, statusWord } from "../format.js";
+import { lasting, localTimes, shortId, size, statusWord } from "../format.js";
 import { badge, copyButton, facts, heading, mono, panel, pretty, quiet, table, time, until } from "../parts.js";
 import { to } from "../router.js";
 
 const OPEN = ["pending", "queued", "leased"];
 const EVENT_KINDS = { finished: "good", failed: "bad", retried: "mild", enqueued: "one", leased: "one", canceled: "still", timed_out: "bad", expired: "bad" };
+
+const kindOf = (event) => (event.toState === "error" || event.toState === "timed_out" ? "bad" : EVENT_KINDS[event.event] ?? "still");
 
 export function job(page) {
   const id = page.parts[0];
@@ -47,10 +49,10 @@ function content(found, state, load, page) {
 
 function why(found) {
   const { reason, detail, at } = found.why;
-  if (reason === "ended") return h("div.why", { "data-key": "why", class: found.status }, h("h2", null, "It is over"), h("p", null, detail));
+  if (reason === "ended") return h("div.why", { "data-key": "why", class: found.status }, h("h2", null, "It is over"), h("p", null, localTimes(detail)));
   const title = reason === "leased" ? "It is running" : "Why is it not running?";
   return h("div.why", { "data-key": "why", class: found.status, role: "status" }, h("h2", null, title, " ", badge("reason", reason.replace("_", " "))),
-    h("p.why-detail", null, detail), at && reason !== "leased" ? h("p", null, "It may run ", until(at), ".") : null,
+    h("p.why-detail", null, localTimes(detail)), at && reason !== "leased" ? h("p", null, "It may run ", until(at), ".") : null,
     found.why.host ? h("p.quiet", null, "Next host: ", found.why.host) : null);
 }
 
@@ -66,7 +68,7 @@ function life(found, state) {
     at = to_;
   }
   if (end > at) spans.push({ from: at, to: end, name: "wait", word: "waits" });
-  const marks = state.events.map((event) => ({ at: Date.parse(event.at), word: event.event, name: EVENT_KINDS[event.event] ?? "still" }));
+  const marks = state.events.map((event) => ({ at: Date.parse(event.at), word: event.event, name: kindOf(event) }));
   return timeline("The job's life", spans, marks);
 }
 const legendOf = () => h("ul.legend", null, [["wait", "waits"], ["one", "works"], ["two", "given back"], ["good", "worked, and it is done"], ["bad", "worked in vain"]].map(([name, words]) => h("li", null, h("i", { class: `dot ${name}` }), words)));
@@ -76,7 +78,7 @@ function about(found) {
   return facts([
     ["Type", found.jobType], ["Source", found.source], ["Host", found.hostKey], ["Project", found.project], ["Priority", found.priority],
     ["Stage", found.stage], ["Outcome", found.outcome], ["Attempts", `${found.attempts} of ${found.maxAttempts}`], ["Fence", found.fence ?? found.leaseHistory.at(-1)?.fence], ["Crashes", metrics.crashes || null],
-    ["Worker", found.workerId ? mono(found.workerId) : null], ["Lease until", found.leaseUntil ? until(found.leaseUntil) : null],
+    ["Worker", found.workerId ? mono(shortId(found.workerId), found.workerId) : null], ["Lease until", found.leaseUntil ? until(found.leaseUntil) : null],
     ["First wait", lasting(metrics.firstWaitSeconds)], ["Worked", lasting(metrics.workingSeconds)], ["All in all", metrics.totalSeconds === null ? null : lasting(metrics.totalSeconds)],
     ["Created", time(found.createdAt, { relative: false })], ["Finished", found.finishedAt ? time(found.finishedAt, { relative: false }) : null],
     ["Last error", found.lastError], ["Correlation", found.correlationId ? mono(found.correlationId) : null], ["Trace", found.traceContext ? [mono(traceId(found.traceContext)), " ", copyButton(traceId(found.traceContext))] : null],
@@ -98,8 +100,7 @@ function result(told) {
     candidates.length ? [h("h3", null, "Candidates tried"), table("Candidates tried", [
       { head: "From", cell: (one) => one.resolver ?? one.source ?? "–" },
       { head: "Address", class: "w", cell: (one) => mono(one.url ?? one.address ?? one.host ?? "–") },
-      { head: "Became", cell: (one) => badge(one.outcome === "success" || one.reason === "ok" ? "succeeded" : "failed", one.outcome ?? one.status ?? "–") },
-      { head: "Reason", class: "w", cell: (one) => one.reason ?? one.explanation ?? "–" },
+      { head: "Became", class: "w", cell: (one) => [badge(one.outcome === "success" || one.reason === "ok" ? "succeeded" : "failed", one.reason ?? one.outcome ?? one.status ?? "–"), one.explanation ? quiet(` ${one.explanation}`) : null] },
     ], candidates)] : null,
     Object.keys(rest).length ? h("details", null, h("summary", null, "All that was told"), pretty(rest, "Result")) : null,
   ];
@@ -108,7 +109,7 @@ function result(told) {
 function leases(found) {
   return table("Leases", [
     { head: "Fence", class: "n", cell: (lease) => lease.fence },
-    { head: "Worker", class: "w", cell: (lease) => mono(lease.workerId) },
+    { head: "Worker", class: "w", cell: (lease) => mono(shortId(lease.workerId), lease.workerId) },
     { head: "From", cell: (lease) => time(lease.leasedAt, { relative: false }) },
     { head: "For", class: "n", cell: (lease) => (lease.endedAt ? lasting((Date.parse(lease.endedAt) - Date.parse(lease.leasedAt)) / 1000) : "still") },
     { head: "Ended by", class: "w", cell: (lease) => [lease.endedBy ?? "–", lease.reason ? quiet(` ${lease.reason}`) : null] },
@@ -126,11 +127,10 @@ function related(found) {
 function history(state) {
   return table("History", [
     { head: "When", cell: (event) => time(event.at, { relative: false }) },
-    { head: "What", cell: (event) => badge(EVENT_KINDS[event.event] ?? "still", event.event.replaceAll("_", " ")) },
-    { head: "To", cell: (event) => event.toState ?? quiet("–") },
+    { head: "What", cell: (event) => [badge(kindOf(event), event.event.replaceAll("_", " ")), event.toState && event.toState !== event.fromState ? quiet(` ${event.toState.replace("_", " ")}`) : null] },
     { head: "Fence", class: "n", cell: (event) => event.fence ?? "–" },
-    { head: "By", class: "w", cell: (event) => mono(event.actor) },
-    { head: "Why", class: "w", cell: (event) => [event.reason ?? quiet("–"), event.ticket ? quiet(` ${event.ticket}`) : null] },
+    { head: "By", class: "w", cell: (event) => mono(shortId(event.actor), event.actor) },
+    { head: "Why", class: "w most", cell: (event) => [event.reason ?? quiet("–"), event.ticket ? quiet(` ${event.ticket}`) : null] },
     { head: "Link", class: "n", cell: (event) => mono(event.hash.slice(0, 8), event.hash) },
   ], state.events, { key: (event) => event.seq });
 }

@@ -3,7 +3,7 @@
 import { actionButton } from "../actions.js";
 import { send } from "../api.js";
 import { h } from "../dom.js";
-import { brief, STATUSES, statusWord } from "../format.js";
+import { brief, shortId, STATUSES, statusWord } from "../format.js";
 import { badge, heading, pager, problem, quiet, table, time } from "../parts.js";
 import { to, toWith } from "../router.js";
 
@@ -76,15 +76,15 @@ function list(state, page, { narrow, load }) {
     made.checked = on;
     return made;
   };
-  return h("div", { "data-key": "list" },
+  return h("div.sheet", { "data-key": "list" },
     table("Jobs", [
       { head: box("Choose all on this page", all, (on) => mark(state.jobs.map((job) => job.id), on)), class: "tight", cell: (job) => box(`Choose job ${job.id}`, state.chosen.has(job.id), (on) => mark([job.id], on)) },
       { head: "Job", class: "n", cell: (job) => h("a", { href: to("job", job.id), "data-job": job.id }, String(job.id)) },
       { head: "Status", cell: (job) => badge(job.status) },
-      { head: "Artifact", class: "w", cell: (job) => [h("a", { href: to("job", job.id), tabindex: "-1" }, job.artifactId), job.replayOf ? quiet(` copy of ${job.replayOf}`) : null] },
-      { head: "Where it stands", class: "w", cell: standing },
-      { head: "Source", cell: (job) => job.source ?? job.hostKey ?? quiet("–") },
-      { head: "Tries", class: "n", cell: (job) => `${job.attempts}/${job.maxAttempts}` },
+      { head: "Artifact", class: "line", cell: (job) => [h("a", { href: to("job", job.id), tabindex: "-1" }, job.artifactId), job.replayOf ? quiet(` copy of ${job.replayOf}`) : null] },
+      { head: "Where it stands", class: "line", cell: standing, title: (job) => job.lastError },
+      { head: "Source", class: "spare", cell: (job) => job.source ?? job.hostKey ?? quiet("–") },
+      { head: "Tries", class: "n spare", cell: (job) => `${job.attempts}/${job.maxAttempts}` },
       { head: "Changed", class: "n", cell: (job) => time(job.updatedAt) },
     ], state.jobs, { key: (job) => job.id, empty: state.search || state.status.length || state.since ? "No job fits. A wide search looks at the newest jobs first; an older page may hold more." : "No jobs yet." }),
     pager({ first: Boolean(state.token), next: Boolean(state.next), onFirst: () => narrow({ page: null }), onNext: () => narrow({ page: state.next }), words: state.token ? "an older page; it does not move by itself" : "moves by itself" }));
@@ -92,7 +92,7 @@ function list(state, page, { narrow, load }) {
 
 function standing(job) {
   if (job.status === "failed" || job.status === "timed_out") return job.lastError ?? job.outcome ?? "–";
-  if (job.status === "leased") return [job.stage ?? "at work", quiet(` by ${job.workerId ?? "?"}`)];
+  if (job.status === "leased") return [job.stage ?? "at work", quiet(` by ${shortId(job.workerId)}`)];
   if (OPEN.includes(job.status)) return Date.parse(job.nextEligibleAt) > Date.now() ? ["may run ", time(job.nextEligibleAt), job.lastError ? quiet(` after: ${job.lastError}`) : null] : h("a", { href: to("job", job.id) }, "why is it not running?");
   return quiet(job.outcome ?? "–");
 }

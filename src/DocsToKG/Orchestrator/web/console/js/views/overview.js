@@ -110,7 +110,7 @@ function queues(figures) {
   const rows = Object.entries(figures.queues).map(([name, counts]) => ({ name, ...counts }));
   return table("Jobs by type", [
     { head: "Job type", cell: (row) => h("a", { href: toWith(["jobs"], { search: `type:${row.name}` }) }, row.name) },
-    ...STATUSES.map((status) => ({ head: statusWord(status), class: "n", cell: (row) => (row[status] ? count(row[status]) : quiet("0")) })),
+    ...STATUSES.map((status) => ({ head: statusWord(status), class: rows.some((row) => row[status]) ? "n" : "n spare", cell: (row) => (row[status] ? count(row[status]) : quiet("0")) })),
   ], rows, { key: (row) => row.name, empty: "No jobs yet." });
 }
 
@@ -124,7 +124,7 @@ function troubles(state) {
 
 function failures(state) {
   return table("Latest failures", [
-    { head: "Job", cell: (job) => h("a", { href: to("job", job.id) }, job.artifactId) },
+    { head: "Job", class: "w", cell: (job) => h("a", { href: to("job", job.id) }, job.artifactId) },
     { head: "What happened", class: "w most", cell: (job) => job.lastError ?? "–" },
     { head: "When", class: "n", cell: (job) => time(job.finishedAt) },
   ], state.failed, { key: (job) => job.id, empty: "No job has failed." });

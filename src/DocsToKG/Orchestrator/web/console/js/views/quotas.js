@@ -80,7 +80,7 @@ function quotaButton(one, load) {
       { name: "burst", label: "Burst", type: "number", min: 0, value: String(one?.burst ?? 10), required: true },
     ].filter(Boolean),
     path: (values) => path(values) + (every ? "?everyTenant=true" : ""), body, done: load,
-    extra: one ? { "If-Match": `"${one.version}"` } : undefined,
+    extra: one ? { "If-Match": `"v${one.version}"` } : undefined,
     preview: async (sent, values) => quotaPreview(await send("POST", `${path(values)}/preview`, body(values))),
   }, one ? "Change…" : "Set a quota…", { key: one ? null : "quota" });
 }
@@ -129,7 +129,7 @@ function policyButton(one, load) {
       { name: "enabled", label: "In force", type: "checkbox", value: one?.enabled ?? true },
     ],
     path: one ? `/quota-governance/policies/${encodeURIComponent(one.policyId)}` : "/quota-governance/policies", body: rules, done: load,
-    extra: one ? { "If-Match": `"${one.version}"` } : undefined,
+    extra: one ? { "If-Match": `"v${one.version}"` } : undefined,
     preview: async (sent, values) => policyPreview(await send("POST", "/quota-governance/preview", { ...rules(values), ...(one ? { replaces: one.policyId } : {}) })),
   }, one ? "Change…" : "New policy…", { key: one ? null : "policy" });
 }

@@ -126,7 +126,7 @@ function throttleTable(state, load) {
     { head: "Set by", class: "w", cell: (one) => [mono(one.actor), one.origin === "breaker" ? quiet(" (a breaker)") : null] },
     { head: "Why", class: "w", cell: (one) => [one.reason ?? quiet("–"), one.ticket ? quiet(` ${one.ticket}`) : null] },
     { head: "Since", class: "n", cell: (one) => time(one.createdAt) },
-    { head: "Until", class: "n", cell: (one) => (one.expiresAt ? until(one.expiresAt) : quiet("lifted")) },
+    { head: "Ends", class: "n", cell: (one) => (one.expiresAt ? until(one.expiresAt) : quiet("when lifted")) },
     { head: "", cell: (one) => h("div.buttons", null, actionButton({ title: "Lift this throttle", verb: "Lift", words: one.origin === "breaker" ? "Closes the breaker that set it, too." : "What it holds may be leased again.", path: `/throttles/${encodeURIComponent(one.throttleId)}/lift`, done: load }, "Lift…")) },
   ], state.throttles, { key: (one) => one.throttleId, empty: "Nothing is held back." });
 }
