@@ -179,7 +179,7 @@ def call(
         with Calls(url, token, tenant=tenant) as calls:
             answer = calls.ask(method.upper(), path, said or None)
     except (LedgerError, ValueError, OSError) as error:
-        typer.echo(f"Error: {_printable(str(error))}", err=True)
+        typer.echo(f"Error: {printable(str(error))}", err=True)
         raise typer.Exit(1) from None
     typer.echo(json.dumps(answer, indent=2))
 
