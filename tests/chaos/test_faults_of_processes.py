@@ -3,7 +3,7 @@
 The jobs are real, and so are ledger, record, presence and crew; the pipeline is a stand-in whose effect is one line in
 a file outside the ledger. A job may be done twice when its worker died; it never ends twice, and an effect without an
 accepted end is that of a worker that died or lost its lease. `CHAOS_KILLS` sets how many kills the
-last test makes, in batches of fifty.
+last test makes, in batches of fifty, and `CHAOS_SEED` their moments.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chaos.scores import note
 
 from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
@@ -37,6 +38,7 @@ pytestmark = pytest.mark.slow
 WORKER = str(Path(__file__).with_name("worker.py"))
 LONG_S = 100.0
 BATCH = 50
+SEED = int(os.environ.get("CHAOS_SEED", "7"))
 KILLS = max(BATCH, int(os.environ.get("CHAOS_KILLS", "50")))
 
 
@@ -235,6 +237,7 @@ def test_twenty_thousand_jobs_survive_a_kill_each_second(band: Band) -> None:
     assert_each_ended_once(band, jobs, band.gone)
     band.host.close()
     assert_recorded(band.folder, jobs)
+    note("processes", jobs=jobs, faults={"worker killed at work": len(band.gone)})
 
 
 def test_a_process_that_was_stopped_past_its_lease_finishes_nothing(band: Band) -> None:
@@ -325,7 +328,7 @@ def test_when_the_boss_dies_its_processes_give_everything_back_and_end(band: Ban
 @pytest.mark.parametrize("batch", range(KILLS // BATCH))
 def test_kills_at_any_moment_leave_both_databases_whole(tmp_path: Path, batch: int) -> None:
     """TEST-03, FAIL-01: each kill comes at another point; what is left is whole, and every job ends once."""
-    kills, chance = BATCH, random.Random(batch)
+    kills, chance = BATCH, random.Random(f"{SEED} {batch}")
     band = Band(tmp_path)
     jobs = 40 * kills
     band.add_jobs(jobs)
@@ -357,3 +360,4 @@ def test_kills_at_any_moment_leave_both_databases_whole(tmp_path: Path, batch: i
     assert band.queue.ledger.verify_history()
     band.queue.close()
     assert_recorded(tmp_path, jobs)
+    note("processes", jobs=jobs, faults={"worker killed at any moment": kills})

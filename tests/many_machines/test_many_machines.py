@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from tests.chaos.scores import note
 from tests.many_machines.fleet import LEASE_S, SERVERS, Fleet, running_fleet
 
 from DocsToKG.ContentDownload.storage.cas import cas_key
@@ -95,6 +96,7 @@ def drain_through_faults(
         codes = fleet.wait_for_end(within_s=end_s)
         assert codes == [0, 0], fleet.said()
         judge(fleet)
+        note("machines", jobs=works, faults=Counter(name for name, _ in schedule))
         print(f"{works} works, {len(fleet.objects())} objects, {fleet.states()}, requests: {fleet.requests()}")
 
 

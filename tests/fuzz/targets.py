@@ -1,0 +1,328 @@
+"""Everything that reads bytes from outside, as functions of bytes. Each gives nothing, or raises an error of its kind.
+
+A target is named after what it reads. `check` may raise only what `allowed` names; anything else is a crash.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx2
+
+from DocsToKG.ContentDownload.api.licences import family, spdx
+from DocsToKG.ContentDownload.api.ports import Call, Page
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, ContentDownloadError, InputError
+from DocsToKG.ContentDownload.inputs import read_inputs
+from DocsToKG.ContentDownload.net.faults import asked_pause_s
+from DocsToKG.ContentDownload.net.learned import announced
+from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.proof.candidate import Came, prove
+from DocsToKG.ContentDownload.proof.checksum import check_headers
+from DocsToKG.ContentDownload.proof.forms import FORMS
+from DocsToKG.ContentDownload.proof.html import classify_body
+from DocsToKG.ContentDownload.resolvers import registry
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.ContentDownload.resolvers.captures import best_captures, captures_in
+from DocsToKG.ContentDownload.resolvers.html_page import link_headers
+from DocsToKG.ContentDownload.resolvers.ids import parse_identifier
+from DocsToKG.ContentDownload.resolvers.landing_page import extract
+from DocsToKG.ContentDownload.resolvers.openalex_query import read_query
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.urls import BadUrl, host_key, index_url, join_url, mask_text, mask_url, request_url
+from DocsToKG.Orchestrator.settings import BadSettings, load_settings
+from DocsToKG.Orchestrator.signing.dsse import verify
+from DocsToKG.Orchestrator.signing.errors import SigningError
+from DocsToKG.Orchestrator.signing.keyring import read_trust
+from DocsToKG.transport.body import ChunkReader, body_of
+from DocsToKG.transport.head import parse_head
+
+WORK = WorkArtifact(
+    "doi:10.5555/a", doi="10.5555/a", title="Of things and their names", arxiv_id="2101.00001", pmid="1", pmcid="PMC1",
+    openalex_id="W1", landing_urls=("https://pages.example.org/a",), pdf_urls=("https://files.example.org/a.pdf",),
+)  # fmt: skip
+# Sources that know only works of their own house.
+WORKS = {
+    "zenodo": WorkArtifact("doi:10.5281/zenodo.7", doi="10.5281/zenodo.7"),
+    "figshare": WorkArtifact("doi:10.6084/m9.figshare.7.v1", doi="10.6084/m9.figshare.7.v1"),
+    "hal": WorkArtifact("x", landing_urls=("https://hal.science/hal-01234567",)),
+    "osti": WorkArtifact("doi:10.2172/7", doi="10.2172/7"),
+    "biorxiv": WorkArtifact("doi:10.1101/123456", doi="10.1101/123456"),
+    "datacite": WorkArtifact("doi:10.3929/x", doi="10.3929/x"),
+}
+NOW = 1_790_000_000.0
+MOST_FETCHES = 60
+MOST_PLANS = 400
+
+
+class Target(NamedTuple):
+    """`is_json` inputs are also changed in their structure, not only in their bytes."""
+
+    check: Callable[[bytes], object]
+    allowed: tuple[type[Exception], ...] = ()
+    is_json: bool = False
+
+
+# answers of services
+
+
+class Same:
+    """A client that has one answer for every question, and patience for so many."""
+
+    def __init__(self, body: bytes, status: int) -> None:
+        self._body, self._status = body, status
+        self._asked = 0
+
+    def fetch(self, url: str, role: Role, call: Call, *, headers: Any = None) -> Iterator[Any]:
+        self._asked += 1
+        assert self._asked <= MOST_FETCHES, "a source asks without end"
+        request_url(url)  # an address that cannot be asked for is a crash later
+        return Page(url, self._status, {"content-type": "application/json"}, self._body, ())
+        yield
+
+
+def source(name: str) -> Callable[[bytes], object]:
+    settings = ResolverSettings(email="who@uni.example.edu", api_key="sesame")
+
+    def check(data: bytes) -> None:
+        built, work = registry.build([name], settings={name: settings})[name], WORKS.get(name, WORK)
+        for status in (200, 404):
+            with contextlib.suppress(ContentDownloadError):
+                result = _end_of(built.resolve(work, Same(data, status), Call(work_id=work.work_id)))
+                _check_result(result)
+
+    return check
+
+
+def _end_of(steps: Iterator[Any]) -> ResolverResult:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            return end.value
+
+
+def _check_result(result: ResolverResult) -> None:
+    assert len(result.plans) <= MOST_PLANS
+    for plan in result.plans:
+        index_url(plan.url)
+    assert all(len(note) < 5000 for note in result.notes)
+
+
+def robots(data: bytes) -> None:
+    """As the client reads them: whatever the bytes, there are rules, and they answer."""
+    reader = Robots.__new__(Robots)
+    from DocsToKG.core.clock import ManualClock
+
+    reader._clock, reader._keep_s, reader._deny_s = ManualClock(), 60.0, 5.0
+    reader._product, reader._crawl_delay_cap_s = "DocsToKG", 60.0
+    from DocsToKG.ContentDownload.net.robots import _Answer
+
+    rules = reader._read("https://example.org", _Answer(200, "allowed", data))
+    assert rules.crawl_delay_s is None or 0 <= rules.crawl_delay_s <= 60
+    if rules.parsed is not None:
+        rules.parsed.can_fetch("https://example.org/a/b.pdf?x=%20y", "DocsToKG")
+
+
+def landing(data: bytes) -> None:
+    facts = extract("https://pages.example.org/a/b", data, {"content-type": "text/html"})
+    assert len(facts.pdf_links) <= MOST_PLANS
+    for found in (*facts.pdf_links, *facts.other_forms):
+        index_url(found.url)
+
+
+def captures(data: bytes) -> None:
+    found = captures_in(data)
+    if found is not None:
+        assert len(best_captures(found, "https://example.org/a.pdf", at_most=3)) <= 3
+
+
+# files
+
+
+def proof(form: str) -> Callable[[bytes], object]:
+    def check(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "candidate"
+            path.write_bytes(data)
+            came = Came(file=path, md5="", sha256="", url="https://example.org/a", headers={})
+            try:
+                prove(FORMS[form], DownloadPlan(came.url, "test"), WORK, came, min_pdf_bytes=0)
+            except CandidateRejected as error:
+                Reason(error.reason)
+
+    return check
+
+
+def body_kind(data: bytes) -> None:
+    classify_body(data[:65_536], url="https://example.org/a", content_type="text/html")
+
+
+# what the user gives
+
+
+def listed(suffix: str) -> Callable[[bytes], object]:
+    def check(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"given{suffix}"
+            path.write_bytes(data)
+            for line in read_inputs([str(path)], stdin=io.BytesIO()):
+                assert line.work is not None or line.problem or line.duplicate_of
+
+    return check
+
+
+def settings(suffix: str, load: Callable[[Path], object]) -> Callable[[bytes], object]:
+    def check(data: bytes) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / f"settings{suffix}"
+            path.write_bytes(data)
+            load(path)
+
+    return check
+
+
+def identifier(data: bytes) -> None:
+    parse_identifier(_text(data))
+
+
+def licence(data: bytes) -> None:
+    named = spdx(_text(data))
+    assert named is None or len(named) < 60
+    family(_text(data))
+
+
+def query(data: bytes) -> None:
+    assert read_query(_text(data)).key
+
+
+def rate(data: bytes) -> None:
+    Rate.parse(_text(data))
+
+
+# the wire
+
+
+def head(data: bytes) -> None:
+    for method in ("GET", "HEAD"):
+        parse_head(data + b"\r\n\r\n", method)
+
+
+class Wire:
+    """Bytes in pieces, then the end."""
+
+    ragged = False
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def receive(self, size: int) -> bytes:
+        piece, self._data = self._data[: min(size, 4096)], self._data[min(size, 4096) :]
+        return piece
+
+    def put_back(self, data: bytes) -> None:
+        self._data = data + self._data
+
+
+def exchange(data: bytes) -> None:
+    """A head and the body that follows it. What is read is never more than what came."""
+    block, _, rest = data.partition(b"\r\n\r\n")
+    body, total = body_of(parse_head(block + b"\r\n\r\n", "GET"), Wire(rest)), 0
+    while not body.finished:
+        piece = body.read()
+        total += len(piece)
+        assert total <= len(rest)
+
+
+def chunks(data: bytes) -> None:
+    """Cut anywhere, the same bytes come out, or both ways end in an error."""
+
+    def read(step: int) -> bytes | None:
+        reader, out = ChunkReader(), b""
+        try:
+            for at in range(0, len(data), step):
+                out += reader.feed(data[at : at + step])
+        except httpx2.RemoteProtocolError:
+            return None
+        return out if reader.finished else None
+
+    assert read(max(1, len(data))) == read(7)
+
+
+def header_values(data: bytes) -> None:
+    """One value, wherever a value is read."""
+    text = data.decode("latin-1")
+    pause_s = asked_pause_s(text, now=NOW)
+    assert pause_s is None or 0 <= pause_s <= 366 * 86_400
+    for name in ("x-rate-limit-limit", "x-ratelimit-remaining", "ratelimit", "ratelimit-policy", "x-concurrency-limit"):
+        others = dict.fromkeys(("x-rate-limit-interval", "x-ratelimit-reset", "ratelimit-reset"), text)
+        announced({name: text, **others}, now=NOW)
+    assert len(list(link_headers(text))) <= len(text)
+    with contextlib.suppress(CandidateRejected), tempfile.NamedTemporaryFile() as file:
+        for name in ("content-md5", "digest", "repr-digest", "x-goog-hash", "etag", "x-amz-checksum-sha256"):
+            check_headers({name: text}, md5="0" * 32, sha256="0" * 64, url="https://example.org/", file=Path(file.name))
+
+
+def address(data: bytes) -> None:
+    text = _text(data)
+    mask_text(text)
+    mask_url(text)
+    for step in (request_url, index_url, host_key, lambda link: join_url("https://example.org/a/", link)):
+        with contextlib.suppress(BadUrl):
+            step(text)
+
+
+# what others sign
+
+
+def envelope(data: bytes) -> None:
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(data)
+        verify(value, [], NOW)
+
+
+def trust(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "keys.json"
+        path.write_bytes(data)
+        read_trust(path)
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "replace")
+
+
+TARGETS: dict[str, Target] = {
+    **{f"source-{name}": Target(source(name), is_json=True) for name in registry.names()},
+    "robots": Target(robots),
+    "landing-page": Target(landing),
+    "captures": Target(captures, is_json=True),
+    **{f"proof-{form}": Target(proof(form)) for form in FORMS},
+    "body-kind": Target(body_kind),
+    "list-txt": Target(listed(".txt"), (InputError,)),
+    "list-csv": Target(listed(".csv"), (InputError,)),
+    "list-jsonl": Target(listed(".jsonl"), (InputError,), is_json=True),
+    "list-bib": Target(listed(".bib"), (InputError,)),
+    "list-ris": Target(listed(".ris"), (InputError,)),
+    "config-yaml": Target(settings(".yaml", lambda path: load_config(path, environ={})), (ConfigError,)),
+    "config-json": Target(settings(".json", lambda path: load_config(path, environ={})), (ConfigError,), is_json=True),
+    "server-settings": Target(settings(".yaml", load_settings), (BadSettings,)),
+    "identifier": Target(identifier, (InputError,)),
+    "licence": Target(licence),
+    "query": Target(query, (InputError,)),
+    "rate": Target(rate, (ValueError,)),
+    "head": Target(head, (httpx2.RemoteProtocolError,)),
+    "exchange": Target(exchange, (httpx2.RemoteProtocolError,)),
+    "chunks": Target(chunks),
+    "header-values": Target(header_values),
+    "address": Target(address),
+    "envelope": Target(envelope, (SigningError,), is_json=True),
+    "trust": Target(trust, (SigningError,), is_json=True),
+}
