@@ -11,6 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from DocsToKG.ContentDownload.cli.catalog_attest import (
+    AttestationOption,
+    ThresholdOption,
+    TrustOption,
+    check_copy,
+)
 from DocsToKG.ContentDownload.cli.catalog_open import (
     JsonOption,
     RunOption,
@@ -43,20 +49,30 @@ def verify(
         int | None, typer.Option("--threads", min=1, max=64, help="Files read at once.", show_default="one per core")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    attestation: AttestationOption = None,
+    trust: TrustOption = None,
+    threshold: ThresholdOption = 1,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Hash every stored file again; name what is damaged, what is missing and what no record names.
 
     A check that was interrupted goes on where it stopped. Exit code 1 when files are damaged or missing, with --repair
-    3 when some could not be had again.
+    3 when some could not be had again. With --attestation the folder may be a copy on any machine: it is compared with
+    what was signed, and needs neither a record nor a network.
 
     Examples:
 
       content catalog verify --run my-corpus
 
       content catalog verify --run my-corpus --repair
+
+      content catalog verify --run a-copy --attestation corpus.intoto.jsonl --trust trust.json
     """
+    if attestation is not None or trust is not None:
+        if repair or afresh or config is not None:
+            raise typer.BadParameter("with --attestation a copy is only looked at", param_hint="--repair")
+        raise typer.Exit(check_copy(run, attestation, trust, threshold, threads or os.cpu_count() or 2, as_json))
     cfg, run = folder_settings(run, config=config), looked_at(run, config)
     findings = _check(cfg, run, threads or os.cpu_count() or 2, afresh=afresh, quiet=quiet)
     _note(cfg, run, findings)
