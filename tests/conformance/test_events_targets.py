@@ -49,7 +49,7 @@ def settings(tmp_path: Path, keys: tuple[Path, str], monkeypatch: pytest.MonkeyP
 
     def made(**target: Any) -> ServerSettings:
         words = {"name": "hook", "secret_env": "HOOK_SECRET", "private_hosts": ["127.0.0.1"], **target}
-        values = {"ledger": tmp_path / "ledger.sqlite", "events": {"keys": keys[0], "targets": [words]}}
+        values = {"ledger": tmp_path / "ledger.sqlite", "signing_keys": keys[0], "events": {"targets": [words]}}
         return ServerSettings.model_validate(values)
 
     return made
@@ -174,7 +174,7 @@ def test_a_target_that_cannot_be_used_is_refused_by_name(
 
 def test_without_a_key_the_way_out_is_told(tmp_path: Path, settings: Callable[..., ServerSettings]) -> None:
     wanted = settings(url="https://example.org/")
-    (keys := wanted.event_keys_path).rename(keys.with_name("elsewhere"))
+    (keys := wanted.keys_path).rename(keys.with_name("elsewhere"))
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger, pytest.raises(BadSettings, match="audit keys new"):
         notifier_of(wanted, ledger)
 

@@ -85,7 +85,7 @@ def notifier_of(settings: ServerSettings, ledger: AnyLedger, *, clock: Clock | N
     if len({target.name for target in events.targets}) < len(events.targets):
         raise BadSettings("events.targets: two have the same name")
     try:
-        signers = KeyFolder(settings.event_keys_path).signers((clock or SystemClock()).now(), events.signers)
+        signers = KeyFolder(settings.keys_path).signers((clock or SystemClock()).now(), events.signers)
     except SigningError as error:
         raise BadSettings(f"events are signed: {error}") from None
     return Notifier(

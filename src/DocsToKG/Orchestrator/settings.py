@@ -96,9 +96,6 @@ class EventSettings(_Section):
     """Events for others. Without targets none are written down."""
 
     targets: tuple[EventTargetSettings, ...] = Field(default=(), max_length=32, description="Who gets events.")
-    keys: Path | None = Field(
-        default=None, description="Folder of the keys that events are signed with; default: keys beside the ledger."
-    )
     signers: tuple[str, ...] = Field(
         default=(), max_length=8, description="Names of the keys to sign with; default: the newest of every name."
     )
@@ -138,10 +135,6 @@ class ServerSettings(_Section):
     def listen_url(self) -> str | None:
         given = self.listen_connection_string
         return None if given is None else given.get_secret_value()
-
-    @property
-    def event_keys_path(self) -> Path:
-        return self.events.keys or self.keys_path
 
     @property
     def keys_path(self) -> Path:
