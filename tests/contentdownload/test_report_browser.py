@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Role, SourceAttempt, SourceOutcome, Verb
 from DocsToKG.ContentDownload.catalog.gates import gates
 from DocsToKG.ContentDownload.catalog.selection import Selection
 from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -66,7 +67,16 @@ def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "license": "CC-BY-4.0",
                 "evidence": "link",
             }
-            record.finish(ManifestRecord(doc_id=f"doi:10.1/{number}", year=1990 + number % 35, **told, **words))
+            work_id, host = f"doi:10.1/{number}", f"pmc-oa-opendata.s3.number-{number % 20}.amazonaws.com"
+            record.attempt(
+                Attempt(clock.now(), "unpaywall", f"https://{host}/x", Verb.GET, AttemptStatus.HTTP_GET, 200,
+                        elapsed_ms=7, work_id=work_id, host=host, role=Role.ARTIFACT)
+            )  # fmt: skip
+            record.rate_wait(f"host:{host}", 123_456, why="rate")
+            record.source_attempt(
+                SourceAttempt(clock.now(), work_id, "direct_oa", "semantic_scholar", SourceOutcome.NO_PDF)
+            )
+            record.finish(ManifestRecord(doc_id=work_id, year=1990 + number % 35, **told, **words))
             record.flush()
     with Catalog(root / "manifest.sqlite") as catalog:
         figures = catalog.figures()
@@ -98,6 +108,17 @@ def test_it_is_quiet_and_fits(browser: Any, page_file: Path, scheme: str, width:
     assert page.locator("svg").count() >= 8
     assert len(page.screenshot(full_page=True)) > 10_000
     context.close()
+
+
+@pytest.mark.parametrize("width", [900, 1100, 1200])
+def test_on_a_desk_no_column_of_a_table_is_out_of_sight(browser: Any, page_file: Path, width: int) -> None:
+    """What must be moved sideways to be seen is not seen, and not printed."""
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.goto(page_file.as_uri())
+    assert page.locator("th", has_text="waited").count() == 1
+    hidden = "[...document.querySelectorAll('.scroll')].filter(box => box.scrollWidth > box.clientWidth + 1).length"
+    assert page.evaluate(hidden) == 0
+    page.close()
 
 
 def test_it_can_be_printed(browser: Any, page_file: Path) -> None:

@@ -29,6 +29,7 @@ from DocsToKG.ContentDownload.report.sections import (
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _MOST_YEARS = 40
+_COLUMNS_BESIDE = 4  # a table with more of them has no room beside another
 _GATE_NAMES = {
     "yield": "Yield: files of works tried",
     "ttfp_p50_s": "Time to a file, median (s)",
@@ -71,7 +72,10 @@ def _parts(report: Report) -> Iterator[str]:
         yield "<h2>Not obtained</h2>" + _panels(_causes(figures), _missed(report))
     yield "<h2>Time</h2>" + _panels(_ttfp(figures), _progress(figures))
     yield "<h2>In figures</h2>" + _panels(*(_fact_panel(name, rows) for name, rows in fact_groups(figures)))
-    listed = (_panel(title, _table(columns, rows, wide={0})) for title, columns, rows in tables(figures))
+    listed = (
+        _panel(title, _table(columns, rows, wide={0}), whole=len(columns) > _COLUMNS_BESIDE)
+        for title, columns, rows in tables(figures)
+    )
     yield "<h2>Sources, hosts and waits</h2>" + _panels(_notes(figures), *listed)
     if len(figures.runs) > 1:
         yield "<h2>Runs</h2>" + _panel("", _runs(figures))
@@ -263,9 +267,10 @@ def _panels(*panels: str) -> str:
     return f'<div class="panels">{"".join(panel for panel in panels if panel)}</div>'
 
 
-def _panel(title: str, inside: str) -> str:
+def _panel(title: str, inside: str, *, whole: bool = False) -> str:
+    """`whole` takes the width of the page, where others stand side by side."""
     head = f"<h3>{safe(title)}</h3>" if title else ""
-    return f'<section class="panel">{head}{inside}</section>'
+    return f'<section class="panel{" whole" * whole}">{head}{inside}</section>'
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, wide: Collection[int]) -> str:
