@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -85,6 +86,28 @@ def test_after_kills_every_committed_row_stands_once_in_every_file(tmp_path: Pat
     assert sorted(unfinished) == ["r0", "r1", "r2"]
     last = {line.split(",")[0] for line in (root / "last.csv").read_text().splitlines()[1:]}
     assert last == {line["doc_id"] for line in lines if line["status"] == "ok"} == ResumeController(root).completed_ids
+
+
+@pytest.mark.slow
+def test_each_record_alone_tells_what_was_acknowledged_before_a_kill(tmp_path: Path) -> None:
+    """CAT-17, CAT-18: as the dead process left them, with nobody having opened the folder since."""
+    root = tmp_path / "run"
+    killed_run(root, "r0", 0.2)
+    told = set((root / "told-r0.txt").read_text().split("\n")[:-1])
+    obtained = {doc_id for doc_id in told if int(doc_id.rpartition("-")[2]) % 3}
+    assert len(obtained) > 20
+    for kept in ("manifest.sqlite*", "manifest.jsonl", "last.csv"):
+        alone = tmp_path / kept.strip("*")
+        alone.mkdir()
+        for file in root.glob(kept):
+            shutil.copy(file, alone)
+        found = ResumeController(alone).completed_ids
+        assert obtained <= found, kept
+        with RunTelemetry(alone, run_id="next", config_hash="c", clock=SystemClock()):
+            pass
+        assert ResumeController(alone).completed_ids == found, kept
+    with RunTelemetry(root, run_id="next", config_hash="c", clock=SystemClock()) as record:
+        assert not [repair for repair in record.repairs if repair.name == "last.csv"], "it had grown, no more"
 
 
 @pytest.mark.slow

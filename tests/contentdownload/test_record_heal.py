@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.attempts import CSV_HEADER
+from DocsToKG.ContentDownload.telemetry.resume import load_last_csv
 from DocsToKG.core.clock import ManualClock
 
 pytestmark = pytest.mark.slow  # real servers or many restarts; part of `make test`
@@ -220,6 +221,22 @@ def test_stale_snapshots_are_renewed_at_the_start(tmp_path: Path) -> None:
     record.finish(ManifestRecord(doc_id="doi:10.1/b", **success))
     record.close()
     assert "doi:10.1/b" in (copy / "index.json").read_text()
+
+
+def test_last_csv_knows_each_success_while_the_run_goes_on(tmp_path: Path) -> None:
+    """Also those of other processes, and the one that is obtained twice; at the end one line of each work is left."""
+    root = tmp_path / "run"
+    file = {"outcome": "success", "path": "a.pdf", "title": 'a "title", ü'}
+    with record_in(root, share="host") as record, record_in(root, share="guest") as guest:
+        for writer, name, digest in ((record, "a", "1"), (guest, "b", "2"), (record, "a", "3"), (guest, "c", "4")):
+            writer.finish(ManifestRecord(doc_id=f"doi:10.1/{name}", sha256=digest * 64, **file))
+            writer.flush()
+        record.finish(ManifestRecord(doc_id="doi:10.1/bad", outcome="error", reason="timeout"))
+        record.follow()
+        record.flush()
+        assert [row["sha256"][0] for row in load_last_csv(root / "last.csv")] == ["1", "2", "3", "4"]
+        guest.close()
+    assert sorted(row["sha256"][0] for row in load_last_csv(root / "last.csv")) == ["2", "3", "4"]
 
 
 SNAPSHOTS = ("last.csv", "index.json", "summary.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 import pytest
@@ -274,3 +275,12 @@ def test_what_is_written_down_follows_no_reader_around(url: str, shown: str) -> 
     assert mask_url(url) == shown
     assert mask_url(shown) == shown
     assert has_secret(url) == ("***" in shown)
+
+
+@given(st.text(alphabet="ab=?:/;&#@ \n<'%token", max_size=60))
+@example("see ;token=a now")
+@example("x?utm_source")
+@example("http://u:p@h")
+def test_a_word_is_masked_in_a_text_as_it_is_alone(text: str) -> None:
+    words = re.split(r"([\s<>\"'`]+)", text)
+    assert mask_text(text) == "".join(mask_url(word) if at % 2 == 0 else word for at, word in enumerate(words))

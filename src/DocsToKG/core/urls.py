@@ -31,6 +31,8 @@ _CUT_USER_INFO = re.compile(r"(://)[^/?#@\[\]:]*:(?!\d{1,5}\W*$)[^/?#@\]]+$")
 _PATH_PAIR = re.compile(r"(;)([^;=/]+)=([^;/]+)")
 _QUERY_PAIR = re.compile(r"([?&;#])([^?&;#=]+)=([^&;#]+)")
 _INNER_NAME = re.compile(r"[?&;#]([^?&;#=]+)=")
+# Nothing of a word without one of these is ever masked; most words have none.
+_MARKS = ("=", "?", "://")
 _WORD = re.compile(r"[^\s<>\"'`]+")
 # Text may have been escaped more than once: all backslashes of a run go.
 _JSON_ESCAPE = re.compile(r"(?<!\\)\\++(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNORECASE)
@@ -106,7 +108,12 @@ def mask_text(text: str) -> str:
     """
     cut = text[:_LONGEST_TEXT] + ("..." if len(text) > _LONGEST_TEXT else "")
     plain = _JSON_ESCAPE.sub(lambda match: "/" if match[2] else chr(int(match[1], 16)), cut)
-    return _WORD.sub(lambda match: _mask(match[0]), plain)
+    return _WORD.sub(_mask_word, plain) if any(mark in plain for mark in _MARKS) else plain
+
+
+def _mask_word(match: re.Match[str]) -> str:
+    word = match[0]
+    return _mask(word) if any(mark in word for mark in _MARKS) else word
 
 
 def _untracked(url: str) -> str:

@@ -83,7 +83,9 @@ def refresh_snapshots(db: sqlite3.Connection, root: Path, *, last: bool) -> list
         if shown is not None:
             # Earlier programs did not note the size; where nothing has come since, it is that of the new file.
             left = shown[1] or (made if shown[0] == newest else size)
-            if size is None or size != left:
+            # A run that was cut off leaves `last.csv` longer than it was when that run began.
+            has_grown = path.name == LAST and shown[0] != newest and (size or 0) > (left or 0)
+            if size is None or (size != left and not has_grown):
                 repairs.append(Repair(path.name, note=_GONE if size is None else _CHANGED))
         row = (path.name, newest, made)
         db.execute("INSERT OR REPLACE INTO projections (name, last_id, end_bytes) VALUES (?, ?, ?)", row)

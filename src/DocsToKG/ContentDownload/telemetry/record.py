@@ -32,6 +32,7 @@ from DocsToKG.ContentDownload.telemetry.closing import (
 )
 from DocsToKG.ContentDownload.telemetry.folder import (
     DATABASE,
+    LAST,
     MANIFEST,
     followers,
     in_our_words,
@@ -43,6 +44,7 @@ from DocsToKG.ContentDownload.telemetry.projections import Position, Repair
 from DocsToKG.ContentDownload.telemetry.restore import Restored, restore
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, last_aside, put_aside, version_of
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, refuse_newer
+from DocsToKG.ContentDownload.telemetry.snapshots import LastLines
 from DocsToKG.ContentDownload.telemetry.text import storable, storable_int
 from DocsToKG.ContentDownload.telemetry.writer import Counts, RecordWriter, tell
 from DocsToKG.core.clock import Clock, utc_iso
@@ -302,6 +304,9 @@ class RunTelemetry:
                 )
         self._writer.save_positions()
         repairs += refresh_snapshots(self._db, self.root, last="csv" in self._sinks)
+        if "csv" in self._sinks:
+            self._writer.last = LastLines(self._db, self.root / LAST)
+            opened.callback(self._writer.last.close)
         repairs.append(mend_summary(self._db, self.root))
         self.repairs = tuple(repair for repair in repairs if repair is not None)
 

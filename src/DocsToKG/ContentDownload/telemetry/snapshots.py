@@ -1,6 +1,7 @@
 """The files that show a state rather than a history: `last.csv`, `index.json`, `summary.json`.
 
-Each is made anew from the database and put in place whole. Streams; a large corpus is not held in memory.
+Each is made anew from the database and put in place whole. Streams; a large corpus is not held in memory. To `last.csv`
+each new success is added while a run goes on, since it alone must tell what was obtained, whenever the run is cut off.
 """
 
 from __future__ import annotations
@@ -8,13 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any
 
 import orjson
 
-from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.telemetry.manifest import AT, TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.telemetry.schema import newest_id
 from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines
 
 LAST_COLUMNS = (
@@ -35,6 +37,7 @@ LAST_COLUMNS = (
     "version",
     "created_at",
 )
+_LAST_PLACES = tuple(AT[name] for name in LAST_COLUMNS)
 _INDEX_COLUMNS = (
     "doc_id",
     "url",
@@ -80,6 +83,35 @@ def write_last(db: sqlite3.Connection, path: Path) -> None:
         file.write(csv_line(LAST_COLUMNS))
         while some := rows.fetchmany(1_000):
             file.write(csv_lines(some))
+
+
+class LastLines:
+    """The lines that a run adds to the end of `last.csv`; the next snapshot leaves one of each work."""
+
+    def __init__(self, db: sqlite3.Connection, path: Path) -> None:
+        self._db = db
+        self._last_id = newest_id(db, "manifests")
+        self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
+    def append(self, rows: Iterable[Sequence[Any]]) -> None:
+        """Add the successes among rows that are committed, values in the order of the table's columns."""
+        self._write([[row[place] for place in _LAST_PLACES] for row in rows if row[AT["status"]] == "ok"])
+
+    def follow(self) -> None:
+        """Add the successes that the table has more, whoever committed them."""
+        newest = newest_id(self._db, "manifests")
+        if newest > self._last_id:
+            sql = f"SELECT {', '.join(LAST_COLUMNS)} FROM manifests WHERE id > ? AND id <= ? AND status = 'ok'"
+            self._write(self._db.execute(f"{sql} ORDER BY id", (self._last_id, newest)).fetchall())
+            self._last_id = newest
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def _write(self, rows: Sequence[Sequence[Any]]) -> None:
+        view = memoryview(csv_lines(rows) if rows else b"")
+        while view:
+            view = view[os.write(self._fd, view) :]
 
 
 def write_index(db: sqlite3.Connection, path: Path) -> None:

@@ -20,6 +20,7 @@ from DocsToKG.ContentDownload.telemetry.batch import Batch
 from DocsToKG.ContentDownload.telemetry.inserting import Insert
 from DocsToKG.ContentDownload.telemetry.projections import Position, Projection
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
+from DocsToKG.ContentDownload.telemetry.snapshots import LastLines
 from DocsToKG.core.clock import Clock, utc_iso
 
 _INSERTS = {
@@ -54,8 +55,8 @@ class Counts:
 
 
 class RecordWriter:
-    """`followers` are the text files of each table. Where `others` write to the same database, the files get what
-    stands in it, else what this writer has just put there."""
+    """`followers` are the text files of each table, `last` the end of `last.csv`. Where `others` write to the same
+    database, the files get what stands in it, else what this writer has just put there."""
 
     def __init__(
         self,
@@ -65,6 +66,7 @@ class RecordWriter:
         clock: Clock,
         others: bool = False,
     ) -> None:
+        self.last: LastLines | None = None
         self._db = db
         self._followers = followers
         self._others = others
@@ -99,12 +101,16 @@ class RecordWriter:
         else:
             self._append("manifests", lines)
             self._append("http_events", batch.rows.get("http_events", []))
+            if self.last is not None:
+                self.last.append(lines)
         self._count(batch, lines)
 
     def follow(self) -> None:
         """Bring the files up to what the database holds."""
         for projection in self.projections():
             projection.follow()
+        if self.last is not None:
+            self.last.follow()
 
     def _save_positions_at_times(self, now: float) -> None:
         """Now and then is enough: where the next start begins to compare, it finds the lines after it as well."""
