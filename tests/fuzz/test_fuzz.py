@@ -19,7 +19,7 @@ from tests.fuzz.targets import TARGETS
 
 CORPUS = Path(__file__).parent / "corpus"
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "15"))
-LONGEST_S = 3.0  # of processor time
+LONGEST_S = 5.0  # of processor time
 LARGEST_MB = 300
 
 
