@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AliasGenerator, BaseModel, ConfigDict, Field, PlainValidator, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from DocsToKG.core.clock import utc_iso
@@ -31,11 +31,9 @@ def _within(value: datetime) -> datetime:
     return value
 
 
-Moment = Annotated[
-    str,
-    BeforeValidator(_shown),
-    Field(pattern=_PATTERN, json_schema_extra={"format": "date-time", "examples": ["2026-01-31T12:00:00.000Z"]}),
-]
+# What goes out is ours and is not judged by its form again, which would cost more than all else of a long list.
+_MOMENT = {"type": "string", "pattern": _PATTERN, "format": "date-time", "examples": ["2026-01-31T12:00:00.000Z"]}
+Moment = Annotated[str, PlainValidator(_shown), WithJsonSchema(_MOMENT)]
 GivenMoment = Annotated[datetime, AfterValidator(_within)]
 JobId = Annotated[int, Field(ge=1, le=BIG)]
 Name = Annotated[str, Field(min_length=1, max_length=128, pattern=NAME)]
@@ -48,7 +46,8 @@ def _digest(value: Any) -> Any:
     return f"sha256:{value}" if isinstance(value, str) and not value.startswith("sha256:") else value
 
 
-Digest = Annotated[str, BeforeValidator(_digest), Field(pattern=r"^sha256:[0-9a-f]{64}$")]
+_DIGEST = {"type": "string", "pattern": r"^sha256:[0-9a-f]{64}$"}
+Digest = Annotated[str, PlainValidator(_digest), WithJsonSchema(_DIGEST)]
 
 
 class Shown(BaseModel):
