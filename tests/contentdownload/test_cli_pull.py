@@ -49,6 +49,21 @@ def test_pull_says_what_was_obtained_and_where(
     assert "3 (3 were there already)" in again.stdout
 
 
+def test_a_folder_can_be_named_after_its_run(
+    content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    """CAT-03: each run in a folder of its own, with the layout of every run."""
+    for _ in range(2):
+        done = content("pull", *open_works(calm_sandbox, 1), "--out", "runs/content/{run_id}", "-c", config)
+        assert done.returncode == 0, done.stderr
+    folders = sorted((tmp_path / "runs" / "content").iterdir())
+    assert len(folders) == 2
+    for folder in folders:
+        [line] = map(json.loads, (folder / "manifest.jsonl").read_text().splitlines())
+        assert line["run_id"] == folder.name == json.loads((folder / "summary.json").read_text())["run_id"]
+        assert len(list((folder / "PDF").iterdir())) == 1
+
+
 def test_files_of_every_format_duplicates_and_rubbish(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:

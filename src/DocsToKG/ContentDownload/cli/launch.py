@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 PATIENCE_S = 900.0
 _SAY_EVERY_S = 2.0
+_OWN_NAME = "{run_id}"  # in the name of a folder
 
 
 def option_settings(
@@ -68,6 +69,16 @@ def option_settings(
     return settings
 
 
+def named(out: Path | None) -> tuple[Path | None, str | None]:
+    """The folder, and the id of the run where the folder is named after it."""
+    from DocsToKG.core.ids import new_run_id
+
+    if out is None or _OWN_NAME not in str(out):
+        return out, None
+    run_id = new_run_id()
+    return Path(str(out).replace(_OWN_NAME, run_id)), run_id
+
+
 def load_settings(
     config: str | None, settings: Mapping[str, Any], environ: Mapping[str, str] | None = None
 ) -> ContentDownloadConfig:
@@ -84,14 +95,16 @@ def load_settings(
 
 
 @contextmanager
-def opened(cfg: ContentDownloadConfig, *, max_run_bytes: int | None = None) -> Iterator[DownloadRun]:
+def opened(
+    cfg: ContentDownloadConfig, *, max_run_bytes: int | None = None, run_id: str | None = None
+) -> Iterator[DownloadRun]:
     """A run of a command that has --out, which is the way out of a folder that is in use."""
     from DocsToKG.ContentDownload.errors import FolderInUse
     from DocsToKG.ContentDownload.runner import DownloadRun
 
     with ExitStack() as stack:
         try:
-            run = stack.enter_context(DownloadRun(cfg, max_run_bytes=max_run_bytes))
+            run = stack.enter_context(DownloadRun(cfg, max_run_bytes=max_run_bytes, run_id=run_id))
         except FolderInUse as error:
             raise FolderInUse(f"{error}, or give this run another folder with --out") from None
         yield run

@@ -75,7 +75,13 @@ ConfigOption = Annotated[
 ]
 Out = Annotated[
     Path,
-    typer.Option("--out", "-o", metavar="DIR", help="Folder of the corpus and of its record.", callback=_no_file),
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Folder of the corpus and of its record; {run_id} stands for the run's id.",
+        callback=_no_file,
+    ),
 ]
 OutAsConfigured = Annotated[
     Path | None,

@@ -17,7 +17,7 @@ import typer
 
 from DocsToKG.ContentDownload.cli.catalog_open import open_catalog, tell_unknown
 from DocsToKG.ContentDownload.cli.console import Console, console_of
-from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, opened, option_settings
+from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, named, opened, option_settings
 from DocsToKG.ContentDownload.cli.observing import (
     LogFile,
     LogFormOption,
@@ -134,6 +134,8 @@ def pull(
       cat dois.txt | content pull - --max 100
 
       content pull --query "deep learning" --since 2024 --license cc-by,cc0 --max 500 --out review
+
+      content pull ids.txt --out "runs/content/{run_id}"
     """
     from DocsToKG.ContentDownload.config.filters import Filters
     from DocsToKG.ContentDownload.resolvers.openalex_query import read_query
@@ -146,8 +148,9 @@ def pull(
         raise typer.BadParameter("--query is given twice; join filters with commas, or pull one after the other")
     asked = read_query(query[0], since=since) if query else None
     filters = filter_words(license_names, oa_status, version, year, retracted)
+    folder, run_id = named(out)
     settings = option_settings(
-        out,
+        folder,
         workers=workers,
         processes=processes,
         no_robots=no_robots,
@@ -164,7 +167,7 @@ def pull(
     if dry_run:
         print_plans(cfg, given, query=asked, most=max_works, as_json=as_json)
         return
-    with opened(cfg, max_run_bytes=run_bytes) as run, console_of(cfg, console):
+    with opened(cfg, max_run_bytes=run_bytes, run_id=run_id) as run, console_of(cfg, console):
         run.remember(_absolute(config), settings)
         code = drive(
             run,
@@ -281,8 +284,9 @@ def run(
     if single_shot and queue_run:
         raise typer.BadParameter("--single-shot and --queue-run exclude each other")
     filters = filter_words(license_names, oa_status, version, year, retracted)
+    folder, run_id = named(out)
     settings = option_settings(
-        out,
+        folder,
         workers=workers,
         processes=processes,
         no_robots=no_robots,
@@ -297,7 +301,7 @@ def run(
     if dry_run:
         print_plans(cfg, lines, as_json=as_json)
         return
-    with opened(cfg) as download:
+    with opened(cfg, run_id=run_id) as download:
         download.remember(_absolute(config), settings)
         if single_shot:
             code = finish(download, download.process_single_shot(lines), as_json)

@@ -56,12 +56,14 @@ class DownloadRun:
         on_outcome: OnOutcome | None = None,
         max_run_bytes: int | None = None,
         clock: Clock | None = None,
+        run_id: str | None = None,
     ) -> None:
         self.folder = RunFolder(Path(cfg.telemetry.manifest_path).parent.resolve())
         self._cfg = private_limits(cfg, self.folder.state)
         self._clock = clock or SystemClock()
         self._told = on_outcome or (lambda work_id, outcome: None)
         self._max_run_bytes = max_run_bytes
+        self._run_id = run_id
         self._stack = ExitStack()
         self._reports = ExitStack()
         self._tally = Tally()
@@ -84,7 +86,9 @@ class DownloadRun:
             stack.callback(here.give_back, self._queue.ledger)
             free_dead(self._queue.ledger)
             share: Literal["host"] | None = "host" if self._in_many else None
-            parts = open_parts(self._cfg, worker_id=self._worker_id, clock=self._clock, share=share)
+            parts = open_parts(
+                self._cfg, worker_id=self._worker_id, clock=self._clock, run_id=self._run_id, share=share
+            )
             self._parts: Parts = stack.enter_context(parts)
             self._stack = stack.pop_all()
         return self
