@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import download, hosts, ledger
+from bench import download, export, hosts, ledger
 
 
 def main() -> int:
@@ -24,9 +24,8 @@ def main() -> int:
     words.add_argument("--api-seconds", type=float, default=20.0, help="how long requests are sent to it")
     words.add_argument("--papers", default="1000,100", help="papers of 20 KB and of 1.2 MB to download")
     words.add_argument("--rounds", type=int, default=1, help="turns of each program that downloads")
-    words.add_argument(
-        "--only", default="", help="parts to measure, commas between: api, download, hosts, ledger, postgres"
-    )
+    words.add_argument("--history", default="100000", help="rows of history to export and prove")
+    words.add_argument("--only", default="", help="parts to measure, commas between; all without it")
     words.add_argument("--out", type=Path, default=Path(".cache/bench"), help="folder for the figures")
     given = words.parse_args()
     peers = [f"--peers={given.peers}"] if given.peers else []
@@ -36,6 +35,7 @@ def main() -> int:
         "postgres": lambda out: on_postgres([f"--finished={given.finished}", *out, *peers]),
         "api": lambda out: on_postgres([f"--rows={given.api_rows}", f"--seconds={given.api_seconds:g}", *out], "api"),
         "hosts": lambda out: hosts.main([*out, "--runs=3"]),
+        "export": lambda out: export.main([f"--rows={given.history}", *out]),
         "download": lambda out: download.main(
             [f"--small={small}", f"--large={large}", f"--rounds={given.rounds}", *out, *peers]
         ),

@@ -52,6 +52,17 @@ def test_a_run_over_hosts_is_measured_against_what_the_caps_allow(tmp_path: Path
 
 
 @pytest.mark.slow
+def test_a_bundle_is_measured_when_written_and_when_proved(tmp_path: Path) -> None:
+    out = tmp_path / "export.json"
+    bench("export", "--rows=300", f"--out={out}")
+    written, proved = figures(out)["rows"]
+    assert (written["what"], proved["what"]) == ("export", "verify")
+    assert written["rows"] == proved["rows"] == 300
+    assert proved["rows_per_second"] > 0
+    assert proved["most_mb"] < 300
+
+
+@pytest.mark.slow
 def test_downloads_are_measured_beside_other_programs(tmp_path: Path) -> None:
     from bench.programs import find
 
