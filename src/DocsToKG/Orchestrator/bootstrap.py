@@ -11,6 +11,7 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from DocsToKG.core.clock import Clock, SystemClock
@@ -44,9 +45,12 @@ class Service:
 @contextmanager
 def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Iterator[Service]:
     refuse_unsafe(settings)
+    from DocsToKG.Orchestrator.signing.keyring import KeyFolder
     from DocsToKG.Orchestrator.web.app import build_app
+    from DocsToKG.Orchestrator.web.exporting import Exporter
     from DocsToKG.Orchestrator.web.feeds import Feeds
     from DocsToKG.Orchestrator.web.rooms import rooms_of
+    from DocsToKG.Orchestrator.web.signing import AnswerSigner
     from DocsToKG.Orchestrator.web.upkeep import Upkeep
 
     with ExitStack() as stack:
@@ -63,7 +67,15 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
             poll_s=streams.poll_seconds,
             max_streams=streams.max_streams,
         )
-        app = build_app(rooms=rooms, admission=admission, feeds=feeds, body_bytes=settings.limits.body_bytes)
+        signer = AnswerSigner(KeyFolder(settings.keys_path), clock=clock)
+        app = build_app(
+            rooms=rooms,
+            admission=admission,
+            feeds=feeds,
+            body_bytes=settings.limits.body_bytes,
+            sign=signer if settings.sign_answers else bytes,
+            exporter=Exporter(partial(_second_reader, settings, clock), signer),
+        )
         rooms.maintenance.start_governing()
         stack.enter_context(Upkeep(rooms).running())
         notifier = notifier_of(settings, ledger, clock=clock)
@@ -139,6 +151,11 @@ def _secret(wanted: EventTargetSettings) -> str:
         return wanted.secret_file.read_text(encoding="utf-8")[:_SECRET_CHARACTERS]
     except (OSError, UnicodeDecodeError) as error:
         raise ValueError(f"cannot read {wanted.secret_file}: {getattr(error, 'strerror', 'not text')}") from None
+
+
+def _second_reader(settings: ServerSettings, clock: Clock | None) -> AnyLedger:
+    """The same ledger once more: a long reading of the one that serves would hold up every other."""
+    return open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, clock=clock)
 
 
 def refuse_unsafe(settings: ServerSettings) -> None:

@@ -85,13 +85,17 @@ def verify(
     """Prove bundles, without server or database. Several must follow one another.
 
     Checks signatures, digests, counts, every hash chain, and that the history of each job leads to its state.
+    A .json file is an answer of the service, or a replay manifest, that was saved: its signatures are checked.
 
     Example: docstokg-orchestrator audit verify october.tar.zst november.tar.zst --trust trust.json
     """
     with told():
+        from DocsToKG.Orchestrator.audit.answers import is_answer, verify_answer
         from DocsToKG.Orchestrator.audit.verify import verify_sequence
 
-        reports = verify_sequence(bundles, trusted(trust, at, threshold))
+        believed = trusted(trust, at, threshold)
+        reports = [verify_answer(path, believed) for path in bundles if is_answer(path)]
+        reports += verify_sequence([path for path in bundles if not is_answer(path)], believed)
         for report in reports:
             typer.echo(json.dumps(_told(report)) if as_json else _shown(report))
         if not all(report.proved for report in reports):
@@ -108,8 +112,10 @@ def _told(report: Report) -> dict[str, Any]:
 def _shown(report: Report) -> str:
     if not report.proved:
         return "\n".join([f"NOT PROVED  {report.path}", *(f"  {printable(one)}" for one in report.problems)])
-    span, rows = report.manifest["range"], report.rows
     who = ", ".join(f"{key.name} ({key.key_id[:16]})" for key in report.signers)
+    if not report.manifest:
+        return f"proved  {report.path}  {report.rows['signed']} signed; signed by {who}"
+    span, rows = report.manifest["range"], report.rows
     return (
         f"proved  {report.path}  {span['from']} to {span['to']}, tenant {report.manifest['tenant'] or 'all'}:"
         f" {rows['history.jsonl']} rows of history, {rows['jobs.jsonl']} jobs, {len(report.chains)} chains;"

@@ -122,6 +122,7 @@ class ServerSettings(_Section):
         default=None,
         description="Folder of the keys that bundles and answers are signed with; default: keys beside the ledger.",
     )
+    sign_answers: bool = Field(default=True, description="Sign answers that tell of jobs, where there are keys.")
     auth: AuthSettings = Field(default=AuthSettings(), description="Who may come in.")
     limits: LimitSettings = Field(default=LimitSettings(), description="How much one caller may ask.")
     streams: StreamSettings = Field(default=StreamSettings(), description="Live feeds.")

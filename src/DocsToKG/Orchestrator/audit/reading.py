@@ -122,7 +122,8 @@ def jobs(tx: ControlTx, job_ids: Sequence[int]) -> dict[int, Mapping[str, Any]]:
 
 def _job(row: Row) -> Mapping[str, Any]:
     names = ("jobId", "tenant", "project", "jobType", "artifactId", "payloadDigest", "replayOf", "correlationId")
-    return {**dict(zip(names, row, strict=False)), "createdAt": moment(row[8]), "now": row[9]}
+    digest = f"sha256:{row[5].removeprefix('sha256:')}"
+    return {**dict(zip(names, row, strict=False)), "payloadDigest": digest, "createdAt": moment(row[8]), "now": row[9]}
 
 
 def state_before(tx: ControlTx, job_id: int, at: int) -> tuple[str | None, int | None, int | None]:

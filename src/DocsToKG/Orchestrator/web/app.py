@@ -15,12 +15,14 @@ from DocsToKG.Orchestrator.web import console_files, discovery
 from DocsToKG.Orchestrator.web.admission import Admission
 from DocsToKG.Orchestrator.web.door import HOME, Door
 from DocsToKG.Orchestrator.web.envelope import tell, tell_http, tell_validation
+from DocsToKG.Orchestrator.web.exporting import Exporter
 from DocsToKG.Orchestrator.web.feeds import Feeds
 from DocsToKG.Orchestrator.web.meters import Meters
 from DocsToKG.Orchestrator.web.repeats import Repeats
 from DocsToKG.Orchestrator.web.rooms import Rooms
 from DocsToKG.Orchestrator.web.routes import (
     actions,
+    audit,
     backfills,
     circuit_breakers,
     dashboard,
@@ -38,7 +40,7 @@ from DocsToKG.Orchestrator.web.routes import (
     whoami,
     workers,
 )
-from DocsToKG.Orchestrator.web.serving import Doors
+from DocsToKG.Orchestrator.web.serving import Doors, Sign
 from DocsToKG.Orchestrator.web.waking import Waking
 
 RESOURCES = (
@@ -58,11 +60,18 @@ RESOURCES = (
     graphql.resource,
     metrics.resource,
     whoami.resource,
+    audit.resource,
 )
 
 
 def build_app(
-    *, rooms: Rooms, admission: Admission, feeds: Feeds | None = None, body_bytes: int = 1_048_576
+    *,
+    rooms: Rooms,
+    admission: Admission,
+    feeds: Feeds | None = None,
+    body_bytes: int = 1_048_576,
+    sign: Sign = bytes,
+    exporter: Exporter | None = None,
 ) -> FastAPI:
     """The ASGI application over one ledger, which stays the caller's to close."""
     app = FastAPI(
@@ -85,6 +94,8 @@ def build_app(
     app.state.feeds = feeds or Feeds(rooms.feed, rooms.ledger)
     app.state.waking = Waking(rooms.ledger)
     app.state.meters = Meters(rooms.ledger)
+    app.state.sign = sign
+    app.state.exporter = exporter
     return app
 
 

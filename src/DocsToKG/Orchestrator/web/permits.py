@@ -99,6 +99,8 @@ PERMITS: Mapping[str, Permit] = {
     "resolveIncident": _DECIDES, "getMaintenance": _READS, "setMaintenance": _DECIDES_FOR_ALL,
     "listTenants": _needs(READ, everyone=True), "getTenant": _needs(READ, everyone=True),
     "blockTenant": _DECIDES_FOR_ALL, "unblockTenant": _DECIDES_FOR_ALL, "weighTenant": _GOVERNS_ALL,
+    # audit
+    "exportAudit": _needs(READ, waits=True), "exportAuditOfAll": _needs(READ, everyone=True, waits=True),
     # dashboard
     "dashboardMetrics": _READS,
     # streams

@@ -31,6 +31,7 @@ from DocsToKG.Orchestrator.web.repeats import Repeats
 from DocsToKG.Orchestrator.web.rooms import Rooms
 
 F = TypeVar("F", bound=Callable[..., Any])
+Sign = Callable[[bytes], bytes]  # fills the signatures of a body in
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"description": "Not JSON, or a reason is missing"},
     401: {"description": "No token, or not a good one"},
@@ -225,7 +226,8 @@ def endpoint_of(function: Callable[..., Any], status: int) -> Callable[..., Any]
 
         @wraps(function)
         async def awaited(**values: Any) -> Response:
-            return _response(await function(**values), status)
+            request = next(value.request for value in values.values() if isinstance(value, Ask))
+            return _response(await function(**values), status, request.app.state.sign)
 
         return awaited
 
@@ -233,16 +235,17 @@ def endpoint_of(function: Callable[..., Any], status: int) -> Callable[..., Any]
     async def threaded(**values: Any) -> Response:
         request = next(value.request for value in values.values() if isinstance(value, Ask))
         limiter = request.app.state.doors.admission.threads
-        return await anyio.to_thread.run_sync(partial(_run, function, values, status), limiter=limiter)
+        sign = request.app.state.sign
+        return await anyio.to_thread.run_sync(partial(_run, function, values, status, sign), limiter=limiter)
 
     return threaded
 
 
-def _run(function: Callable[..., Any], values: dict[str, Any], status: int) -> Response:
-    return _response(function(**values), status)
+def _run(function: Callable[..., Any], values: dict[str, Any], status: int, sign: Sign) -> Response:
+    return _response(function(**values), status, sign)
 
 
-def _response(value: Any, status: int) -> Response:
+def _response(value: Any, status: int, sign: Sign = bytes) -> Response:
     if isinstance(value, Response):
         return value
     headers: dict[str, str] = {}
@@ -250,5 +253,5 @@ def _response(value: Any, status: int) -> Response:
         status, headers, value = value.status or status, value.headers, value.body
     if value is None:
         return Response(status_code=204 if status == 200 else status, headers=headers)
-    content = value.model_dump_json(by_alias=True)
+    content = sign(value.model_dump_json(by_alias=True).encode())
     return Response(content, status, headers=headers, media_type="application/json")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import Field, computed_field
 
+from DocsToKG.Orchestrator.audit.layout import job_digest
 from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, HistoryRow
@@ -49,6 +50,16 @@ class JobShown(Shown):
     started_at: Moment | None
     finished_at: Moment | None
     signatures: list[Signature] = Field(default=[], description="DSSE signatures, where the ledger signs.")
+
+    @computed_field(description="Over what never changes of the job; the same in an audit bundle.")  # type: ignore[prop-decorator]
+    @property
+    def job_digest(self) -> Digest:
+        fixed = {
+            "jobId": self.job_id, "tenant": self.tenant, "project": self.project, "jobType": self.job_type,
+            "artifactId": self.artifact_id, "payloadDigest": self.payload_digest, "replayOf": self.replay_of,
+            "createdAt": self.created_at,
+        }  # fmt: skip
+        return job_digest(fixed)
 
 
 class JobList(Page):

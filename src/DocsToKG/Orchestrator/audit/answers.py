@@ -1,0 +1,70 @@
+"""Prove what the service answered, and replay manifests, from a file: every object in it that carries signatures.
+
+Promises: the same keys, moment and threshold as for bundles; a file in which nothing is signed is not proved.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from DocsToKG.Orchestrator.audit import layout
+from DocsToKG.Orchestrator.audit.verify import Report, Trust
+from DocsToKG.Orchestrator.signing import statements
+from DocsToKG.Orchestrator.signing.errors import NotVerified
+
+MAX_BYTES = 64 * 1_048_576
+REPLAY_SCHEMA = "docstokg.replay-manifest.v1"
+
+
+def is_answer(path: Path) -> bool:
+    return path.suffix == ".json"
+
+
+def verify_answer(path: Path, trust: Trust) -> Report:
+    """Check a saved answer or a replay manifest."""
+    report = Report(path)
+    try:
+        parts = list(statements.signed_parts(_read(path)))
+    except (OSError, ValueError, RecursionError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is not JSON, or too large"
+        report.problems.append(f"{path.name}: cannot be read: {said}")
+        return report
+    if not parts:
+        report.problems.append(f"{path.name}: nothing in it is signed")
+    for place, part in parts[:100_000]:
+        problem = _problem(part, trust, report)
+        if problem is not None:
+            report.problems.append(f"{path.name}{place}: {problem}")
+    report.rows = {"signed": len(parts)}
+    return report
+
+
+def _problem(part: Mapping[str, Any], trust: Trust, report: Report) -> str | None:
+    kind = statements.REPLAY if part.get("schema") == REPLAY_SCHEMA else statements.ANSWER
+    try:
+        ids = statements.verify(part, kind, trust.keys, trust.now, trust.threshold)
+    except NotVerified as error:
+        return f"is not to be believed ({error.reason}): {error}"
+    known = {key.key_id: key for key in report.signers}
+    report.signers = list({**known, **{key.key_id: key for key in trust.keys if key.key_id in ids}}.values())
+    if "jobDigest" in part and "artifactId" in part and part["jobDigest"] != _job_digest(part):
+        return "its jobDigest is not that of its fields"
+    return None
+
+
+def _job_digest(part: Mapping[str, Any]) -> str | None:
+    try:
+        return layout.job_digest({**part, "jobId": part["id"]})
+    except KeyError:
+        return None
+
+
+def _read(path: Path) -> Any:
+    with path.open("rb") as file:
+        data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ValueError
+    return json.loads(data)
