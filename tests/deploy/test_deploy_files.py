@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,14 +21,16 @@ from tests.test_docs import parse
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import ConfigError
+from DocsToKG.Orchestrator.settings import load_settings
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 SETTINGS = DEPLOY / "prod.yaml"
 UNIT = DEPLOY / "systemd" / "contentdownload-worker@.service"
+SERVER, SERVER_UNIT = DEPLOY / "server.yaml", DEPLOY / "systemd" / "docstokg-orchestrator.service"
 COMPOSE = DEPLOY / "compose" / "compose.yaml"
 TRY = DEPLOY / "compose" / "try.env"
 KUBERNETES = DEPLOY / "kubernetes" / "worker.yaml"
-TEXTS = (SETTINGS, UNIT, COMPOSE, TRY, KUBERNETES, DEPLOY / "compose" / "Dockerfile")
+TEXTS = (SETTINGS, UNIT, SERVER, SERVER_UNIT, COMPOSE, TRY, KUBERNETES, DEPLOY / "compose" / "Dockerfile")
 MARGIN_S = 15  # what a worker does after the drain: close its record, end its processes
 
 
@@ -43,10 +46,14 @@ def settings() -> ContentDownloadConfig:
 
 @pytest.fixture(scope="module")
 def unit() -> dict[str, list[str]]:
-    """The lines of the service, by name; a name may stand there more than once."""
+    return lines_of(UNIT)
+
+
+def lines_of(unit: Path) -> dict[str, list[str]]:
+    """The lines of a service, by name; a name may stand there more than once."""
     found: dict[str, list[str]] = {}
     section = ""
-    for line in UNIT.read_text().splitlines():
+    for line in unit.read_text().splitlines():
         if line.startswith("["):
             section = line.strip("[]")
         elif line and not line.startswith("#"):
@@ -87,15 +94,11 @@ def test_without_the_variables_each_missing_address_is_named() -> None:
             load_config(SETTINGS, environ={one: value for one, value in given.items() if one != name})
 
 
-def test_every_setting_is_explained_and_none_is_a_secret() -> None:
-    bare = [
-        line
-        for line in SETTINGS.read_text().splitlines()
-        if re.match(r"\s*[a-z_]+:\s*[^#\s]", line) and " # " not in line
-    ]
-    # What is too long for a word behind it speaks for itself in the line.
-    assert bare == []
-    assert not re.search(r"^[^#]*(password|secret|://[^/\s]*:[^/\s]*@)", SETTINGS.read_text(), re.MULTILINE)
+@pytest.mark.parametrize("file", [SETTINGS, SERVER], ids=lambda file: file.name)
+def test_every_setting_is_explained_and_none_is_a_secret(file: Path) -> None:
+    lines = file.read_text().splitlines()
+    assert [line for line in lines if re.match(r"\s*[a-z_]+:\s*[^#\s]", line) and " # " not in line] == []
+    assert not re.search(r"^[^#]*(password|secret|://[^/\s]*:[^/\s]*@)", file.read_text(), re.MULTILINE)
 
 
 def test_every_variable_that_is_named_anywhere_exists() -> None:
@@ -107,7 +110,7 @@ def test_every_variable_that_is_named_anywhere_exists() -> None:
 
 def calls(unit: dict[str, list[str]], compose: dict[str, Any], worker: dict[str, Any]) -> Iterator[list[str]]:
     """Every call of the program in these files, as words."""
-    for name, values in unit.items():
+    for name, values in (*unit.items(), *lines_of(SERVER_UNIT).items()):
         if name.startswith("Service.Exec"):
             yield from (shlex.split(value.rpartition("/opt/docstokg/bin/")[2]) for value in values)
     for service in ("worker-1", "worker-2"):
@@ -115,6 +118,9 @@ def calls(unit: dict[str, list[str]], compose: dict[str, Any], worker: dict[str,
         yield compose["services"][service]["healthcheck"]["test"][1:]
     yield [*worker["command"], *worker["args"]]
     yield worker["readinessProbe"]["exec"]["command"]
+    for line in SERVER.read_text().splitlines():
+        if found := re.match(r"#\s+(docstokg-orchestrator .*?)  .*$", line):
+            yield shlex.split(found[1])
     for text in (COMPOSE, SETTINGS):
         for line in text.read_text().splitlines():
             if found := re.match(
@@ -127,9 +133,9 @@ def test_every_command_that_is_named_is_understood(
     unit: dict[str, list[str]], compose: dict[str, Any], worker: dict[str, Any]
 ) -> None:
     found = list(calls(unit, compose, worker))
-    assert len(found) >= 11
+    assert Counter(call[0] for call in found)["docstokg-orchestrator"] == 2
+    assert len(found) >= 13
     for call in found:
-        assert call[0] == "contentdownload"
         parse(call)
 
 
@@ -167,27 +173,39 @@ def test_the_unit_stops_one_process_first_and_keeps_a_folder_of_its_own(unit: di
     assert unit["Service.Restart"] == ["always"]
 
 
-def test_the_unit_can_be_read() -> None:
+def test_the_settings_of_the_service_load_and_a_supervisor_waits_longer_than_it_drains() -> None:
+    served, unit = load_settings(SERVER), lines_of(SERVER_UNIT)
+    assert served.behind_tls_proxy
+    assert served.auth.has_keys
+    assert str(served.ledger_url).startswith("postgresql://docstokg@")
+    assert float(unit["Service.TimeoutStopSec"][0]) > served.drain_seconds + MARGIN_S
+    assert unit["Service.Environment"] == ["PGPASSFILE=/etc/docstokg/pgpass"]
+    assert unit["Service.Restart"] == ["always"]
+
+
+@pytest.mark.parametrize("unit", [UNIT, SERVER_UNIT], ids=lambda file: file.name)
+def test_the_units_can_be_read(unit: Path) -> None:
     parser = configparser.ConfigParser(interpolation=None, strict=False, allow_no_value=True)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
-    parser.read_string(UNIT.read_text())
+    parser.read_string(unit.read_text())
     assert parser.sections() == ["Unit", "Service", "Install"]
 
 
-def verify(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+def verify(folder: Path, unit: Path, text: str) -> subprocess.CompletedProcess[str]:
     program = Path(sys.executable).parent
-    file = folder / "contentdownload-worker@1.service"
+    file = folder / unit.name.replace("@.", "@1.")
     file.write_text(text.replace("/opt/docstokg/bin", str(program)))
     command = ["systemd-analyze", "verify", "--man=no", str(file)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_systemd_itself_finds_nothing_wrong_with_the_unit(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unit", [UNIT, SERVER_UNIT], ids=lambda file: file.name)
+def test_systemd_itself_finds_nothing_wrong_with_the_units(tmp_path: Path, unit: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         return  # parsed above, and systemd is not everywhere
-    done = verify(tmp_path, UNIT.read_text())
+    done = verify(tmp_path, unit, unit.read_text())
     assert (done.returncode, done.stderr) == (0, "")
-    assert "KillMood" in verify(tmp_path, UNIT.read_text().replace("KillMode", "KillMood")).stderr
+    assert "KillSignum" in verify(tmp_path, unit, unit.read_text().replace("KillSignal", "KillSignum")).stderr
 
 
 # compose
