@@ -18,7 +18,7 @@ def main() -> int:
     words.add_argument("--rows", default="10000,100000", help="rows on the ledger beside the measured jobs")
     words.add_argument("--peers", help="python of an environment with the queues to compare with")
     words.add_argument(
-        "--finished", type=int, default=100_000, help="finished rows on the PostgreSQL ledger, for pages"
+        "--finished", type=int, default=1_000_000, help="finished rows on the PostgreSQL ledger, for pages"
     )
     words.add_argument("--api-rows", type=int, default=100_000, help="jobs on the ledger that is served over HTTP")
     words.add_argument("--api-seconds", type=float, default=20.0, help="how long requests are sent to it")

@@ -84,8 +84,12 @@ def _shown(value: Any) -> str:
 
 def report(title: str, rows: Sequence[Mapping[str, Any]], *, out: Path | None, **more: Any) -> None:
     """Print the table; with `out`, write everything there as JSON."""
-    facts = machine()
-    print(f"{title}\n{', '.join(f'{key} {value}' for key, value in facts.items())}\n\n{table(rows)}\n", flush=True)
+    words = ", ".join(f"{key} {value}" for key, value in machine().items())
+    print(f"{title}\n{words}\n\n{table(rows)}\n", flush=True)
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(json.dumps({"title": title, "machine": facts, "rows": list(rows), **more}, indent=2) + "\n")
+        write(out, title, rows, **more)
+
+
+def write(out: Path, title: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps({"title": title, "machine": machine(), "rows": list(rows), **more}, indent=2) + "\n")

@@ -21,9 +21,10 @@ from uuid import uuid4
 
 import psycopg
 
-from bench.facts import report
+from bench.facts import report, write
 from bench.ledger import FLOOR, LEDGER, Cost, _raw_job, _row
 from bench.postgres_floor import Floor
+from bench.postgres_nodes import drain
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, LeasedJob, NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
@@ -276,26 +277,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
     words.add_argument("--only", choices=PARTS, action="append", help="a part to measure alone; may be repeated")
     given = words.parse_args(arguments)
-    chosen = set(given.only or PARTS)
+    found: dict[str, list[dict[str, Any]]] = {}
     with server(given.url) as url:
-        rows = _against_floor(url, given) if "floor" in chosen else []
-        singly = one_at_a_time(url, count=8, jobs=given.jobs // 4, rounds=3) if "singly" in chosen else []
-        waiting = _waiting(url, given.waits) if "nodes" in chosen else []
-        touched = pages(url, rows=given.finished, batch=given.batch) if "pages" in chosen else []
-        others = peers(given.peers, url, min(given.jobs, 5000), given.batch) if "peers" in chosen else []
-    tables = {
-        "The ledger on PostgreSQL against raw SQL that writes the same rows": rows,
-        "Eight connections, one job at a time": singly,
-        "Nodes whose jobs only wait": waiting,
-        f"Pages that a lease of {given.batch} touches": touched,
-        "Queues on PostgreSQL": others,
-    }
-    more = {"singly": singly, "nodes": waiting, "pages": touched, "peers": others}
-    first = next(iter(tables))
-    for title, table in tables.items():
-        if table or title == first:
-            report(title, table, out=given.out if title == first else None, **more)
+        for part, (title, measure) in _parts(url, given).items():
+            if part in (given.only or PARTS):
+                # Told at once: the later parts take minutes, and what is known by then is worth having.
+                found[part] = measure()
+                others = {name: rows for name, rows in found.items() if name != "floor"}
+                report(title, found[part], out=None)
+                if given.out is not None:
+                    write(given.out, title, found.get("floor", []), **others)
     return 0
+
+
+def _parts(url: str, given: argparse.Namespace) -> dict[str, tuple[str, Callable[[], list[dict[str, Any]]]]]:
+    return {
+        "floor": (
+            "The ledger on PostgreSQL against raw SQL that writes the same rows",
+            lambda: _against_floor(url, given),
+        ),
+        "singly": (
+            "Eight connections, one job at a time",
+            lambda: one_at_a_time(url, count=8, jobs=given.jobs // 4, rounds=3),
+        ),
+        "nodes": ("Nodes whose jobs only wait", lambda: _waiting(url, given.waits)),
+        "pages": (
+            f"Pages that a lease of {given.batch} touches",
+            lambda: pages(url, rows=given.finished, batch=given.batch),
+        ),
+        "peers": ("Queues on PostgreSQL", lambda: peers(given.peers, url, min(given.jobs, 5000), given.batch)),
+    }
 
 
 def _against_floor(url: str, given: argparse.Namespace) -> list[dict[str, Any]]:
@@ -305,9 +316,13 @@ def _against_floor(url: str, given: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _waiting(url: str, waits: int) -> list[dict[str, Any]]:
-    one = nodes(url, count=1, slots=8, wait_s=0.2, jobs=waits)
-    four = nodes(url, count=4, slots=8, wait_s=0.2, jobs=waits * 4)
-    return [one, four]
+    """One node and four, by the ledger alone and as whole nodes."""
+    found = []
+    for measure in (nodes, drain):
+        one = measure(url, count=1, slots=8, wait_s=0.2, jobs=waits)
+        four = measure(url, count=4, slots=8, wait_s=0.2, jobs=waits * 4)
+        found += [{**one, "ratio": 1.0}, {**four, "ratio": round(four["jobs_per_s"] / one["jobs_per_s"], 2)}]
+    return found
 
 
 if __name__ == "__main__":

@@ -105,12 +105,13 @@ def test_watching_is_measured_against_not_watching(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_ledger_on_postgres_is_measured_against_the_floor(tmp_path: Path) -> None:
     out = tmp_path / "postgres.json"
-    parts = ("--only=floor", "--only=peers")
+    parts = ("--only=floor", "--only=peers", "--only=nodes", "--waits=16")
     done = bench("postgres", *parts, "--rows=50", "--jobs=40", "--batch=20", "--rounds=1", f"--out={out}")
     found = figures(out)
     assert len(found["rows"]) == 4
     assert all(row["ratio"] > 0 for row in found["rows"])
-    assert found["pages"] == found["singly"] == []
+    assert [(row["nodes"], row["jobs"]) for row in found["nodes"]] == [(1, 16), (4, 64)] * 2
+    assert found.keys().isdisjoint({"pages", "singly"})
     assert "peers: left out" in done.stderr
 
 
