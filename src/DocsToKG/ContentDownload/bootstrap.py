@@ -32,6 +32,7 @@ from DocsToKG.ContentDownload.errors import ConfigError, StorageError, Transient
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
 from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
 from DocsToKG.ContentDownload.net.cache import open_entries
+from DocsToKG.ContentDownload.net.held import CachedAnswers
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
 from DocsToKG.ContentDownload.resolvers import registry
@@ -360,6 +361,14 @@ def _bucket(cfg: ContentDownloadConfig) -> Bucket:
     from DocsToKG.ContentDownload.storage.bucket import Bucket
 
     return Bucket(cfg.storage.s3_bucket or "", prefix=cfg.storage.s3_prefix)
+
+
+def open_answers(cfg: ContentDownloadConfig) -> CachedAnswers:
+    """What the HTTP cache of these settings still holds, for reading; looking at one must not make one."""
+    cache = cache_settings(cfg)
+    place = {"file": cache.base_path, "sqlite": cache.sqlite_path}.get(cache.backend)
+    is_there = cfg.hishel.enabled and (place is None or place.exists())
+    return CachedAnswers(open_entries(cache, open_cas=lambda sha256: None) if is_there else None)
 
 
 def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedRecord | None = None) -> Removal:

@@ -233,6 +233,10 @@ class Catalog:
             attempts=rows("http_events", "work_id"),
         )
 
+    def tries_of(self, doc_id: str, *, limit: int = 200) -> list[dict[str, Any]]:
+        """The requests made for a work, oldest first."""
+        return self._ask("SELECT * FROM http_events WHERE work_id = ? ORDER BY id LIMIT ?", (doc_id, limit))
+
     def find_download(self, doc_id: str) -> Download | None:
         """The file that stands for a work, unless it is known to be damaged or missing."""
         found = self.standing(doc_id)

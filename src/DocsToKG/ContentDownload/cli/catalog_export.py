@@ -39,6 +39,7 @@ from DocsToKG.ContentDownload.cli.tables import printable
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog
     from DocsToKG.ContentDownload.export.copying import Copied
+    from DocsToKG.ContentDownload.export.warc import Written
 
 
 class ExportFormat(StrEnum):
@@ -47,6 +48,7 @@ class ExportFormat(StrEnum):
     PARQUET = "parquet"
     BAGIT = "bagit"
     RO_CRATE = "ro-crate"
+    WARC = "warc"
 
 
 _ENDINGS = {
@@ -54,6 +56,7 @@ _ENDINGS = {
     ".jsonl": ExportFormat.JSONL,
     ".ndjson": ExportFormat.JSONL,
     ".parquet": ExportFormat.PARQUET,
+    ".warc": ExportFormat.WARC,
 }
 _WITH_FILES = (ExportFormat.BAGIT, ExportFormat.RO_CRATE)
 
@@ -65,7 +68,7 @@ def export(
         typer.Option(
             "--format",
             "-f",
-            help="csv, jsonl, parquet: a table. bagit, ro-crate: with files. Default: as --out ends, else csv.",
+            help="csv, jsonl, parquet: a table. bagit, ro-crate, warc: with files. Default: as --out ends, else csv.",
             show_default=False,
         ),
     ] = None,
@@ -101,6 +104,8 @@ def export(
       content catalog export --run my-corpus --format parquet --out works.parquet --state obtained,failed
 
       content catalog export --run my-corpus --format bagit --out my-bag --license cc-by,cc0
+
+      content catalog export --run my-corpus --out my-corpus.warc.gz
     """
     from DocsToKG.ContentDownload.catalog.selection import STATES
     from DocsToKG.ContentDownload.export.rows import rows
@@ -118,6 +123,9 @@ def export(
         if format in _WITH_FILES:
             assert out is not None
             raise typer.Exit(_package(catalog, works, format, run, out, config))
+        if format is ExportFormat.WARC:
+            assert out is not None
+            raise typer.Exit(_warc(catalog, works, run, out, config))
         count = _table(works, format, None if to_stdout else out)
         if not count:
             tell_unknown(catalog, wanted)
@@ -126,7 +134,7 @@ def export(
 
 def _ending(out: Path) -> ExportFormat:
     """The form that the name of a file asks for."""
-    found = _ENDINGS.get(out.suffix.lower())
+    found = _ENDINGS.get(Path(out.name.lower().removesuffix(".gz")).suffix)
     if found is None:
         names = ", ".join(_ENDINGS)
         raise typer.BadParameter(
@@ -175,7 +183,37 @@ def _package(
     return _tell(copied, out)
 
 
-def _tell(copied: Copied, out: Path) -> ExitCode:
+def _warc(catalog: Catalog, works: Iterable[dict[str, Any]], run: Path, out: Path, config: str | None) -> ExitCode:
+    from importlib.metadata import version
+
+    from DocsToKG.ContentDownload.bootstrap import open_answers, open_files
+    from DocsToKG.ContentDownload.export.warc import need_warc, write_warc
+    from DocsToKG.ContentDownload.telemetry.snapshots import replacing
+    from DocsToKG.core.clock import utc_iso
+
+    need_warc()
+    cfg = folder_settings(run, config=config)
+    info = {
+        "date": utc_iso(time.time()),
+        "software": f"DocsToKG {version('docstokg')}",
+        "format": "WARC File Format 1.1",
+        "isPartOf": run.resolve().name,
+    }
+    with open_answers(cfg) as answers, replacing(out) as file:
+        written = write_warc(
+            works,
+            file,
+            files=open_files(cfg),
+            answers=answers,
+            tries_of=catalog.tries_of,
+            compressed=out.name.lower().endswith(".gz"),
+            info=info,
+        )
+    typer.echo(f"{written.works} works, {written.responses} answers with their heads.", err=True)
+    return _tell(written, out)
+
+
+def _tell(copied: Copied | Written, out: Path) -> ExitCode:
     typer.echo(f"{copied.files} files, {size_text(copied.bytes)}, in {printable(out)}.", err=True)
     for path, what in copied.spoiled[:20]:
         typer.echo(f"Left out: {printable(path)} is {what}.", err=True)

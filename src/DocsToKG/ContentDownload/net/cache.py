@@ -439,9 +439,13 @@ def _flagged(response: httpx2.Response, *, from_cache: bool, revalidated: bool) 
 
 
 def _key_and_url(request: httpx2.Request) -> tuple[str, str]:
-    """The digest is over the whole URL, since a parameter that looks like a key may tell two files apart."""
     url = index_url(str(request.url))
-    return hashlib.sha256(url.encode()).hexdigest(), url
+    return entry_key(url), url
+
+
+def entry_key(url: str) -> str:
+    """The digest is over the whole URL, since a parameter that looks like a key may tell two files apart."""
+    return hashlib.sha256(index_url(url).encode()).hexdigest()
 
 
 def _unread(response: httpx2.Response) -> httpx2.Response:
