@@ -163,6 +163,11 @@ def test_gc_does_not_empty_a_store_that_others_use(corpus: Corpus, tmp_path: Pat
     refused = run("catalog", "gc", "--run", other, "--delete")
     assert refused.exit_code == 2
     assert "--other-run" in refused.stderr
+    # A run that stores the same bytes meanwhile would find them there, and they would be gone.
+    with RunFolder(corpus.root):
+        busy = run("catalog", "gc", "--run", other, "--other-run", corpus.root, "--delete")
+    assert busy.exit_code == 1
+    assert "in use" in str(busy.stderr or busy.exception)
     told = json.loads(run("catalog", "gc", "--run", other, "--other-run", corpus.root, "--delete", "--json").stdout)
     assert told["unnamed"] == []
     assert corpus.object_of(A).exists()

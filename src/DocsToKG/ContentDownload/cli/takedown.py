@@ -18,7 +18,6 @@ from DocsToKG.ContentDownload.cli.catalog_open import JsonOption, RunOption, fol
 from DocsToKG.ContentDownload.cli.group import CommandGroup, ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
-from DocsToKG.ContentDownload.telemetry.folder import MANIFEST
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
@@ -179,6 +178,7 @@ def _held(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
     in it, another folder does: the worker hears of the takedown by the record, within seconds."""
     from DocsToKG.ContentDownload.errors import FolderInUse
     from DocsToKG.ContentDownload.run_folder import RunFolder
+    from DocsToKG.ContentDownload.telemetry.folder import MANIFEST
 
     with ExitStack() as stack:
         try:
