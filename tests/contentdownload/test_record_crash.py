@@ -47,13 +47,17 @@ with RunTelemetry(root, run_id=run_id, config_hash="c", clock=SystemClock(), **b
 """
 
 
-def killed_run(root: Path, run_id: str, after_s: float) -> None:
+def killed_run(root: Path, run_id: str, after_s: float, *, told: int = 0) -> None:
+    """Killed so long after it began to write, and not before `told` works were acknowledged."""
     root.mkdir(exist_ok=True)
     process = subprocess.Popen([sys.executable, "-c", WRITES, str(root), run_id], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         time.sleep(after_s)
+        deadline, said = time.monotonic() + 60, root / f"told-{run_id}.txt"
+        while said.read_text().count("\n") < told and time.monotonic() < deadline:
+            time.sleep(0.01)
         process.send_signal(signal.SIGKILL)
     finally:
         process.kill()
@@ -92,7 +96,7 @@ def test_after_kills_every_committed_row_stands_once_in_every_file(tmp_path: Pat
 def test_each_record_alone_tells_what_was_acknowledged_before_a_kill(tmp_path: Path) -> None:
     """CAT-17, CAT-18: as the dead process left them, with nobody having opened the folder since."""
     root = tmp_path / "run"
-    killed_run(root, "r0", 0.2)
+    killed_run(root, "r0", 0.0, told=100)
     told = set((root / "told-r0.txt").read_text().split("\n")[:-1])
     obtained = {doc_id for doc_id in told if int(doc_id.rpartition("-")[2]) % 3}
     assert len(obtained) > 20

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
+from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.attempts import CSV_HEADER
 from DocsToKG.ContentDownload.telemetry.resume import load_last_csv
@@ -194,6 +195,25 @@ def test_a_lost_database_is_filled_from_the_manifest(folder: Path) -> None:
     assert b"torn" not in lines
     with record_in(folder) as record:
         assert (record.restored, record.repairs) == (0, ())
+
+
+def test_the_requests_of_a_lost_database_are_known_again(folder: Path) -> None:
+    """So that a report of the folder counts them; what is no line of ours is passed over, and stays in its file."""
+    files = {name: (folder / name).read_bytes() for name in ("attempts.jsonl", "attempts.csv")}
+    with Catalog(folder / "manifest.sqlite") as catalog:
+        before = catalog.figures()
+    assert before.requests > 0
+    lose("manifest.sqlite", "attempts.csv")(folder)
+    odd = b'rubbish\n{"ts":1}\n{"ts":"t","url":"u","verb":"GET","status":"http-get","retry_after_s":[]}\n'
+    with (folder / "attempts.jsonl").open("ab") as file:
+        file.write(odd + b'{"ts":"torn')
+    with record_in(folder):
+        pass
+    with Catalog(folder / "manifest.sqlite") as catalog:
+        after = catalog.figures()
+    assert (after.requests, after.by_host.keys()) == (before.requests, before.by_host.keys())
+    assert (folder / "attempts.jsonl").read_bytes() == files["attempts.jsonl"] + odd
+    assert (folder / "attempts.csv").read_bytes() == files["attempts.csv"]
 
 
 def test_an_older_attempts_file_without_a_database_is_kept(tmp_path: Path) -> None:

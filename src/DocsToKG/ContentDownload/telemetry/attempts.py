@@ -5,7 +5,7 @@ Knows the twelve columns of `attempts.csv`, which are a contract; `attempts.json
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -50,6 +50,13 @@ CSV_HEADER = csv_line(CSV_COLUMNS)
 _CSV_WIDTH = len(CSV_COLUMNS)
 SELECT_ATTEMPTS = f"SELECT id, {', '.join(COLUMNS)} FROM http_events WHERE id > ? ORDER BY id"
 
+_READ_BACK: dict[str, Callable[[Any], Any]] = {
+    "url": storable_url,
+    **dict.fromkeys(("http_status", "elapsed_ms", "bytes_written", "content_length_hdr"), storable_int),
+    **dict.fromkeys(("from_cache", "revalidated"), lambda value: int(bool(value))),
+    "retry_after_s": lambda value: None if value is None else float(value),
+}
+
 # A retry stands for an exchange that failed; a cache hit follows an `http-get` that sent nothing.
 _SENT = frozenset(
     {AttemptStatus.HTTP_HEAD, AttemptStatus.HTTP_GET, AttemptStatus.ROBOTS_FETCH, AttemptStatus.RETRY},
@@ -87,6 +94,16 @@ def attempt_row(attempt: Attempt, run_id: str) -> tuple[Any, ...]:
         int(attempt.revalidated),
         None if attempt.retry_after_s is None else float(attempt.retry_after_s),
     )
+
+
+def row_of_line(line: Mapping[str, Any]) -> tuple[Any, ...] | None:
+    """The row that a line of `attempts.jsonl` was made of; None when it is no such line."""
+    if not all(isinstance(line.get(name), str) for name in ("ts", "url", "verb", "status")):
+        return None
+    try:
+        return tuple(_READ_BACK.get(name, storable)(line.get(name)) for name in COLUMNS)
+    except (TypeError, ValueError):
+        return None
 
 
 def source_row(tried: SourceAttempt, run_id: str) -> tuple[Any, ...]:

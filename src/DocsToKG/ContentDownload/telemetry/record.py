@@ -41,7 +41,7 @@ from DocsToKG.ContentDownload.telemetry.folder import (
 )
 from DocsToKG.ContentDownload.telemetry.manifest import AT, ManifestRecord, manifest_values
 from DocsToKG.ContentDownload.telemetry.projections import Position, Repair
-from DocsToKG.ContentDownload.telemetry.restore import Restored, restore
+from DocsToKG.ContentDownload.telemetry.restore import Restored, restore, restore_attempts
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, last_aside, put_aside, version_of
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, refuse_newer
 from DocsToKG.ContentDownload.telemetry.snapshots import LastLines
@@ -289,6 +289,8 @@ class RunTelemetry:
         left = damaged or (self._database and last_aside(self._database))
         restored = restore(self._db, self.root, damaged=left)
         self.restored = restored.rows
+        if restored.rows and self._database is not None and self._shipper is None:  # a shared record has its own
+            restore_attempts(self._db, self.root)
         tables = followers(self._db, self.root, self._sinks)
         self._writer = RecordWriter(self._db, followers=tables, clock=self._clock, others=self._share == "host")
         repairs = self._told_of(restored, damaged)

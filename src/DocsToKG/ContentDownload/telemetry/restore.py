@@ -1,7 +1,8 @@
 """Fill an empty database from what is left of the record in the same folder, when the database was lost or damaged.
 
 The manifest tells the history; what it lacks of the works that were obtained comes from the damaged database and from
-`last.csv`. Promises: all of it or nothing, in one transaction; what cannot be read is passed over.
+`last.csv`; `attempts.jsonl` tells the requests. Promises: the works all or not at all, in one transaction; what cannot
+be read is passed over.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from typing import Any
 
 import orjson
 
-from DocsToKG.ContentDownload.telemetry.folder import LAST, MANIFEST, is_json_object
+from DocsToKG.ContentDownload.telemetry import attempts
+from DocsToKG.ContentDownload.telemetry.attempts import row_of_line
+from DocsToKG.ContentDownload.telemetry.folder import ATTEMPTS_JSONL, LAST, MANIFEST, is_json_object
+from DocsToKG.ContentDownload.telemetry.inserting import Insert
 from DocsToKG.ContentDownload.telemetry.manifest import (
     AT,
     INSERT_DOWNLOADS,
@@ -62,6 +66,18 @@ def restore(db: sqlite3.Connection, root: Path, *, damaged: Path | None = None) 
         if last.is_file():
             counts[last.name] = _insert(db, map(_from_csv, load_last_csv(last)))
     return Restored(sum(counts.values()), tuple(name for name, count in counts.items() if count), torn)
+
+
+def restore_attempts(db: sqlite3.Connection, root: Path) -> None:
+    """Read the requests of earlier runs back, so that a report still knows how polite they were."""
+    path = root / ATTEMPTS_JSONL
+    if not path.is_file() or newest_id(db, "http_events"):
+        return
+    rows = (row for row in map(row_of_line, load_previous_manifest(path)) if row is not None)
+    insert = Insert("http_events", attempts.COLUMNS)
+    with transaction(db):
+        while some := list(islice(rows, 1_000)):
+            insert(db, some)
 
 
 def _insert(db: sqlite3.Connection, lines: Iterable[Mapping[str, Any]]) -> int:
