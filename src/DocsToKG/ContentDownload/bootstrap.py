@@ -66,6 +66,7 @@ __all__ = [
     "open_planning",
     "open_queue",
     "open_removal",
+    "open_replaying",
     "open_shared",
     "open_store",
     "run_from_config",
@@ -195,6 +196,47 @@ def open_planning(cfg: ContentDownloadConfig) -> Iterator[tuple[ResolverPipeline
         pipeline = _pipeline(cfg, network, store, clock, attempts=NullSink())
         try:
             yield pipeline, network
+        finally:
+            pipeline.close()
+
+
+@contextmanager
+def open_replaying(cfg: ContentDownloadConfig, place: Path) -> Iterator[ResolverPipeline]:
+    """A pipeline that works from the cache and the store of a run alone and writes into `place`: nothing is sent, and
+    nothing of the run is changed."""
+    clock = SystemClock()
+    kept = cfg.hishel.model_copy(
+        update={
+            "force_cache": True,
+            "always_revalidate": False,
+            "ttl_seconds": 10**10,
+            "check_ttl_every_seconds": 10**9,
+        }
+    )
+    alone = cfg.model_copy(
+        update={
+            "hishel": kept,
+            "limits": cfg.limits.model_copy(update={"shared": False, "rate_factor": 10_000.0}),
+            "rate_limit": cfg.rate_limit.model_copy(update={"backend": "local"}),
+            "breakers": cfg.breakers.model_copy(update={"enabled": False}),
+            "robots": cfg.robots.model_copy(update={"enabled": False}),
+        }
+    )
+    with (
+        closing(open_limits(alone, clock)) as limits,
+        open_network(
+            alone, store=open_store(cfg), attempts=NullSink(), clock=clock, limits=limits, offline=True
+        ) as network,
+    ):
+        here = alone.model_copy(
+            update={
+                "storage": cfg.storage.model_copy(update={"root_dir": str(place)}),
+                "telemetry": cfg.telemetry.model_copy(update={"manifest_path": str(place / "manifest.jsonl")}),
+            }
+        )
+        pipeline = _pipeline(here, network, open_store(here), clock, attempts=NullSink())
+        try:
+            yield pipeline
         finally:
             pipeline.close()
 

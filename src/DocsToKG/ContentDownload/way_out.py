@@ -34,6 +34,7 @@ from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.net.learned import Adaptive
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.offline import NoNetwork
 from DocsToKG.ContentDownload.net.pace import BucketSpec
 from DocsToKG.ContentDownload.net.pauses import ARCHIVES, Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
@@ -76,8 +77,15 @@ def open_cache(cfg: ContentDownloadConfig) -> Iterator[EntryStore]:
 
 @contextmanager
 def open_network(
-    cfg: ContentDownloadConfig, *, store: LocalStore, attempts: AttemptSink, clock: Clock, limits: Limits
+    cfg: ContentDownloadConfig,
+    *,
+    store: LocalStore,
+    attempts: AttemptSink,
+    clock: Clock,
+    limits: Limits,
+    offline: bool = False,
 ) -> Iterator[Network]:
+    """`offline`: nothing is sent, and only what the cache has is found."""
     rules = all_source_rules(cfg)
     credentials = _credentials(rules)
     refusals = _refusals(cfg)
@@ -85,7 +93,7 @@ def open_network(
     silence_request_log()
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
     with (
-        closing(_http_stack(cfg, agent, credentials, store, clock)) as stack,
+        closing(_http_stack(cfg, agent, credentials, store, clock, offline)) as stack,
         _together(cfg, clock) as (make_breaker, shelf),
     ):
         breakers = _breakers(cfg, attempts, clock, make_breaker)
@@ -191,18 +199,15 @@ def _breakers(
 
 
 def _http_stack(
-    cfg: ContentDownloadConfig, agent: str, credentials: Mapping[str, HostCredentials], store: LocalStore, clock: Clock
+    cfg: ContentDownloadConfig,
+    agent: str,
+    credentials: Mapping[str, HostCredentials],
+    store: LocalStore,
+    clock: Clock,
+    offline: bool,
 ) -> HttpStack:
     http = cfg.http
-    wire = LeanTransport(
-        guard=AddressGuard(allow_hosts=http.allow_private_hosts),
-        names=StaticNames(http.names, fallback=SystemNames()) if http.names else SystemNames(),
-        connect_to=_connect_to(http.connect_to),
-        proxies=Proxies(http.proxy.mapping()),
-        max_idle=http.max_keepalive,
-        max_open=http.max_connections,
-        clock=clock,
-    )
+    wire = NoNetwork() if offline else _wire(cfg, clock)
     return build_http_stack(
         wire,
         user_agent=agent,
@@ -211,6 +216,19 @@ def _http_stack(
         credentials=credentials,
         cache=cache_settings(cfg),
         open_cas=store.open,
+        clock=clock,
+    )
+
+
+def _wire(cfg: ContentDownloadConfig, clock: Clock) -> LeanTransport:
+    http = cfg.http
+    return LeanTransport(
+        guard=AddressGuard(allow_hosts=http.allow_private_hosts),
+        names=StaticNames(http.names, fallback=SystemNames()) if http.names else SystemNames(),
+        connect_to=_connect_to(http.connect_to),
+        proxies=Proxies(http.proxy.mapping()),
+        max_idle=http.max_keepalive,
+        max_open=http.max_connections,
         clock=clock,
     )
 

@@ -102,6 +102,35 @@ def verify(
             raise typer.Exit(1)
 
 
+@app.command("manifest")
+def manifest(
+    out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE.json", help="What to write.")],
+    job: Annotated[
+        list[int] | None, typer.Option("--job", metavar="ID", help="Only this job; may be repeated.")
+    ] = None,
+    tenant: Annotated[str | None, typer.Option("--tenant", help="Of this tenant alone.", show_default="all")] = None,
+    key: Key = None,
+    keys: Keys = None,
+    ledger: ServedOption = None,
+    config: ServerFile = None,
+) -> None:
+    """Write the signed replay manifest of jobs: what each was given, with digests, and what came of it.
+
+    `content audit replay-check` does downloads again from the cache of a run and compares them with a manifest.
+
+    Example: docstokg-orchestrator audit manifest --job 17 -o job-17.json
+    """
+    with told():
+        from DocsToKG.Orchestrator.audit.replay import manifest_of
+
+        settings = settings_of(ledger, config, signing_keys=keys)
+        signers = folder_of(settings).signers(now(), key or ())
+        with _opened(settings) as opened:
+            document = manifest_of(opened, signers, job_ids=job, tenant=tenant)
+        out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+        typer.echo(f"{out}: {len(document['jobs'])} jobs, signed by {', '.join(s.key.name for s in signers)}")
+
+
 def _told(report: Report) -> dict[str, Any]:
     signers = [{"keyid": key.key_id, "name": key.name} for key in report.signers]
     span = report.manifest.get("range")

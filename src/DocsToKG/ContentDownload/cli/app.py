@@ -1,6 +1,7 @@
 """The two command lines, put together.
 
-`content_app` is for people: pull, resume, plan, report, catalog, takedown, queue, cache, config, doctor, demo, sandbox.
+`content_app` is for people: pull, resume, plan, report, catalog, audit, takedown, queue, cache, config, doctor, demo,
+sandbox.
 `app` is for operators of the engine: the same, and run, print-config, validate-config, explain, schema. Both hold the
 same functions. Every command lives in the module of its task and imports what it needs when it runs.
 """
@@ -12,6 +13,7 @@ from typing import Annotated
 import typer
 
 from DocsToKG.ContentDownload.cli import (
+    audit,
     cache,
     catalog,
     config,
@@ -67,6 +69,7 @@ def _new_app(name: str, help_text: str) -> typer.Typer:
     new.command("plan")(plan.plan)
     new.command("report")(report.report)
     new.add_typer(catalog.catalog_app, name="catalog")
+    new.add_typer(audit.audit_app, name="audit")
     new.add_typer(takedown.takedown_app, name="takedown")
     new.add_typer(queue_app, name="queue")
     new.add_typer(cache.cache_app, name="cache")

@@ -27,7 +27,7 @@ def verify_answer(path: Path, trust: Trust) -> Report:
     """Check a saved answer or a replay manifest."""
     report = Report(path)
     try:
-        parts = list(statements.signed_parts(_read(path)))
+        parts = list(statements.signed_parts(read_answer(path)))
     except (OSError, ValueError, RecursionError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not JSON, or too large"
         report.problems.append(f"{path.name}: cannot be read: {said}")
@@ -62,7 +62,8 @@ def _job_digest(part: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _read(path: Path) -> Any:
+def read_answer(path: Path) -> Any:
+    """The JSON of a file; ValueError where there is none, or more of it than an answer has."""
     with path.open("rb") as file:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
