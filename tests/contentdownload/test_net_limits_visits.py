@@ -85,6 +85,36 @@ def test_a_slot_passes_to_our_own_next_request_without_a_visit_where_no_distance
     assert alone.is_refused()  # the slot is taken all the same
 
 
+def test_a_visit_for_one_host_leaves_the_slots_at_others_to_our_own_next_requests(alone: Process) -> None:
+    """Many hosts in turn: were every visit to write all freed slots, each next request would need a visit again."""
+    gates = [Gate(f"https://host-{n}.org/x.pdf", "unpaywall", Role.ARTIFACT) for n in range(20)]
+
+    def ask_all() -> None:
+        for gate in gates:
+            answer = alone.limits.ask(gate)
+            assert isinstance(answer, HostPermit), answer
+            answer.release()
+
+    ask_all()
+    before = alone.store.visits
+    for _ in range(5):
+        ask_all()
+    assert alone.store.visits - before < 50  # of a hundred requests; a slow machine's timer may write in between
+
+
+def test_slots_that_are_free_but_not_written_yet_do_not_shut_their_source(path: Path, clock: ManualClock) -> None:
+    """The record still counts them; whoever freed them knows better."""
+    store = CountedStore(path, clock=clock, boot_id="b1")
+    limits = Limits(clock=clock, default_host=HostLimit(1, {}), default_resolver_slots=3, store=store)
+    for n in range(12):
+        answer = limits.ask(Gate(f"https://host-{n}.org/x.pdf", "unpaywall", Role.ARTIFACT))
+        assert isinstance(answer, HostPermit), (n, answer)
+        answer.release()
+    held = [limits.ask(Gate(f"https://held-{n}.org/x.pdf", "unpaywall", Role.ARTIFACT)) for n in range(4)]
+    assert [isinstance(answer, HostPermit) for answer in held] == [True, True, True, False]
+    limits.close()
+
+
 def test_a_distance_is_kept_in_the_record_by_every_request(path: Path, clock: ManualClock) -> None:
     process = Process(path, clock, "10/second")
     for _ in range(3):

@@ -141,7 +141,8 @@ class Lane:
 
     def is_free(self, kept: Kept, me: str, now: float, is_gone: Callable[[str], bool]) -> bool:
         """A slot is free, and is not another process's turn."""
-        left = self.slots_for(kept, now) - sum(kept.busy.values())
+        # Of our own, the record may still count some that are free already.
+        left = self.slots_for(kept, now) - self.busy - sum(kept.busy.values()) + kept.busy.get(me, 0)
         if left <= 0:
             for owner in [owner for owner in kept.busy if owner != me and is_gone(owner)]:
                 left += kept.busy.pop(owner)

@@ -330,7 +330,7 @@ class Limits:
             if not lane.is_free(kept, me, now, is_gone):
                 others = any(owner != me for owner in kept.busy) or kept.wisher not in ("", me)
                 # Who has a slot passes it on to itself, and leaves the next free one to those who have none.
-                wishes = others and not kept.busy.get(me)
+                wishes = others and not lane.busy
                 if wishes:
                     lane.wish(kept, me, now)
                 return _Full(lane, others), wishes

@@ -31,6 +31,7 @@ from DocsToKG.Orchestrator.services.presence import Presence
 
 T = TypeVar("T")
 Change = Callable[[list[Kept]], tuple[T, bool]]
+Owed = tuple[tuple[str, ...], Change[None], float]  # the last: since when it may be taken back
 
 _VERSION = 1
 _SCHEMA = """
@@ -41,7 +42,9 @@ _BUSY_S = 0.02  # how long one look at the file may wait for another process
 _PATIENCE_S = 5.0  # how long a busy file is nothing to speak of
 _AGAIN_S = 0.03
 _REPAIR_S = 0.5
-_SOON_S = 0.25  # how long a change may wait for another to go with
+_NEVER = float("-inf")
+_UNSEEN_S = 2.0  # how long a freed slot may stay ours while no other process is there to want it
+_SOON_S = 0.25  # how soon it is looked whether one is there
 _SOON_SHARED_S = 0.05  # the same where another process could wait for it; that one looks no more often
 _MOST_SEEN = 20_000
 _LATER_S = 0.1
@@ -144,7 +147,7 @@ class SharedStore:
         self._db: sqlite3.Connection | None = None
         self._inode = 0
         self._mine: dict[str, int] = {}
-        self._owed: list[tuple[tuple[str, ...], Change[None], bool]] = []  # the last: it may be taken back
+        self._owed: list[Owed] = []
         self._alive_at: dict[str, float] = {}
         self._signals: Signals | None = None
         self._seen: dict[tuple[str, ...], tuple[int, ...]] = {}  # the signals of these keys when they were last read
@@ -184,13 +187,13 @@ class SharedStore:
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         with self._lock:
             if soon and (self._closed or self._may_wait(tuple(keys))):
-                self._owed.append((tuple(keys), change, True))
+                self._owed.append((tuple(keys), change, self._clock.monotonic()))
                 self._try_later(_SOON_S if self._is_alone() else _SOON_SHARED_S)
                 return
             try:
                 self._change(keys, change, looks=False)
             except StoreAway:
-                self._owed.append((tuple(keys), change, False))
+                self._owed.append((tuple(keys), change, _NEVER))
                 self._try_later()
 
     def take_back(self, keys: Sequence[str]) -> bool:
@@ -200,7 +203,7 @@ class SharedStore:
             if now < self._shut_until or now - self._looked_at >= _LOOK_S or not self._may_wait(wanted):
                 return False
             for at in range(len(self._owed) - 1, -1, -1):
-                if self._owed[at][2] and self._owed[at][0] == wanted:
+                if self._owed[at][2] > _NEVER and self._owed[at][0] == wanted:
                     del self._owed[at]
                     return True
             return False
@@ -251,7 +254,7 @@ class SharedStore:
         mine = dict(self._mine)
         db.execute("BEGIN IMMEDIATE")
         try:
-            owed = self._owed[:]
+            owed, left = self._due(tuple(keys))
             for owed_keys, owed_change, _ in owed:
                 self._apply(db, owed_keys, owed_change, now)
             result, _ = self._apply(db, keys, change, now)
@@ -264,9 +267,19 @@ class SharedStore:
                 db.execute("ROLLBACK")
             self._mine = mine
             raise
-        del self._owed[: len(owed)]
+        self._owed = left
         self._away_since = None
         return result
+
+    def _due(self, keys: tuple[str, ...]) -> tuple[list[Owed], list[Owed]]:
+        """What is written along with a change of `keys`, and what may wait on: slots at other hosts, which our own next
+        requests there may take up."""
+        due: list[Owed] = []
+        left: list[Owed] = []
+        for owed in self._owed:
+            may_wait = owed[2] > _NEVER and owed[0] != keys and keys and not self._closed
+            (left if may_wait else due).append(owed)
+        return due, left
 
     def _apply(self, db: sqlite3.Connection, keys: Sequence[str], change: Change[T], now: float) -> tuple[T, bool]:
         names = [self._space + key for key in keys]
@@ -331,7 +344,11 @@ class SharedStore:
     def _pay(self) -> None:
         with self._lock:
             self._timer = None
-            if self._owed and not self._closed:
+            self._counted_at = _NEVER  # a newcomer is not to wait for us
+            oldest = min((since for _, _, since in self._owed), default=_NEVER)
+            if self._clock.monotonic() - oldest < _UNSEEN_S and self._is_alone():
+                self._try_later(_SOON_S)
+            elif self._owed and not self._closed:
                 try:
                     self.change((), lambda records: (None, False))
                 except StoreAway:
