@@ -150,7 +150,9 @@ def call(
     path: Annotated[
         str, typer.Argument(metavar="PATH", help="As docs/reference/http-api.md has it, like /jobs/7/why.")
     ],
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="Where the service is.")] = "http://127.0.0.1:8470",
+    url: Annotated[
+        str, typer.Option("--url", metavar="URL", envvar="DOCSTOKG_ORCHESTRATOR", help="Where the service is.")
+    ] = "http://127.0.0.1:8470",
     body: Annotated[str | None, typer.Option("--body", metavar="JSON", help="What to say.")] = None,
     reason: Annotated[str | None, typer.Option("--reason", help="Why; kept in the history.")] = None,
     ticket: Annotated[str | None, typer.Option("--ticket", help="The ticket that it goes by.")] = None,
