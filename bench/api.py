@@ -28,9 +28,7 @@ import psycopg
 
 from bench.api_load import Call, one_by_one, open_loop
 from bench.facts import report, table
-from bench.ledger import _raw_job
 from bench.postgres import server
-from bench.postgres_floor import Floor
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.services.dashboard import DashboardService
 from DocsToKG.Orchestrator.services.job_pages import JobQuery
@@ -40,25 +38,58 @@ SCHEMA = "orchestrator"
 HOME = "/api/v1/orchestrator"
 READS = ("list", "detail", "dashboard", "why")
 _WAITING_SHARE = 0.2
-_FILL = 100_000
+_FILL = (
+    """
+    INSERT INTO jobs (
+      artifact_id, artifact_json, payload_digest, tenant, job_type, priority, state, due, max_attempts, fence,
+      next_eligible_at, created_at, updated_at, started_at, finished_at, outcome, result_json
+    )
+    SELECT
+      'doi:10.5555/' || n, json_build_object('doi', '10.5555/' || n, 'title', 'A study of ' || md5(n::text))::text,
+      md5(n::text) || md5((-n)::text), 'default', 'content.download', 0,
+      CASE WHEN n <= %(over)s THEN 'done' ELSE 'queued' END, n > %(over)s, 3, (n <= %(over)s)::integer,
+      m, m, m, CASE WHEN n <= %(over)s THEN m END, CASE WHEN n <= %(over)s THEN m END,
+      CASE WHEN n <= %(over)s THEN 'success' END,
+      CASE WHEN n <= %(over)s THEN json_build_object('resolver', 'arxiv', 'sha256', md5(n::text))::text END
+    FROM (SELECT n, %(first)s::bigint + n * 100 AS m FROM generate_series(1, %(rows)s::bigint) AS n) AS made
+    """,
+    """
+    INSERT INTO job_history (
+      tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, prev_hash, hash
+    )
+    SELECT
+      'default', 0, row_number() OVER (ORDER BY j.created_at, j.id, e.place), j.id, j.created_at, e.event, e.before,
+      e.after, least(e.place, 1), 0, e.actor, %(hash)s, %(hash)s
+    FROM jobs AS j, (VALUES (0, 'enqueued', NULL, 'queued', 'producer'), (1, 'leased', 'queued', 'in_progress', 'w'),
+      (2, 'finished', 'in_progress', 'done', 'w')) AS e (place, event, before, after, actor)
+    WHERE e.place = 0 OR j.state = 'done'
+    """,
+    """
+    INSERT INTO history_heads (tenant, shard, link, hash, at)
+    SELECT 'default', 0, max(link), %(hash)s, %(now)s FROM job_history
+    ON CONFLICT (tenant, shard) DO UPDATE SET link = excluded.link, hash = excluded.hash, at = excluded.at
+    """,
+    """
+    INSERT INTO job_counts (tenant, job_type, state, n)
+    VALUES ('default', 'content.download', 'done', %(over)s),
+      ('default', 'content.download', 'queued', %(rows)s - %(over)s)
+    """,
+)
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def fill(url: str, rows: int) -> None:
-    """A ledger of so many jobs, a fifth of them waiting and the others done, with their history."""
+    """A ledger of so many jobs, a fifth of them waiting and the others done, with their history; made by the server
+    itself, since the rows and not their making are what is needed."""
     PostgresLedger(url).close()
-    number = itertools.count()
-    waiting = max(1, round(rows * _WAITING_SHARE))
-    with Floor(url, SCHEMA) as floor:
-        for count, is_over in ((rows - waiting, True), (waiting, False)):
-            for start in range(0, count, _FILL):
-                some = min(_FILL, count - start)
-                floor.enqueue([_raw_job(next(number)) for _ in range(some)])
-            if is_over:
-                floor.end_all()
+    now, over = round(time.time() * 1000), rows - max(1, round(rows * _WAITING_SHARE))
+    values = {"rows": rows, "over": over, "now": now, "first": now - 1000 * rows // 10, "hash": bytes(32)}
     with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"SET search_path = {SCHEMA}")
+        for statement in _FILL:
+            connection.execute(statement, values)
         for table in ("jobs", "job_history", "count_changes"):
-            connection.execute(f"VACUUM ANALYZE {SCHEMA}.{table}")
+            connection.execute(f"VACUUM ANALYZE {table}")
 
 
 @contextlib.contextmanager
@@ -256,6 +287,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (folder / "bare.json").write_text(json.dumps(told))
         with service(database, folder) as ours:
             loaded = under_load(ours[1], ours[2], given.rows, per_second=given.per_second, seconds=given.seconds)
+            print(f"{table(loaded)}\n", flush=True)
             with serving([sys.executable, "-m", "bench.api_bare", str(folder / "bare.json")]) as bare:
                 costs = beside_bare(ours, bare, job_id, count=given.count, rounds=given.rounds)
     print(f"{table(costs)}\n", flush=True)

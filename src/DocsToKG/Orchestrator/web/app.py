@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
@@ -81,11 +81,9 @@ def build_app(
         redirect_slashes=False,
         exception_handlers=_handlers(),
     )
-    home = APIRouter(prefix=HOME)
     for resource in RESOURCES:
-        home.include_router(resource.router)
-    home.include_router(pack_logs.sockets)
-    app.include_router(home)
+        app.include_router(resource.router, prefix=HOME)
+    app.include_router(pack_logs.sockets, prefix=HOME)
     app.include_router(health.router)
     app.include_router(discovery.router)
     app.include_router(console_files.router)
