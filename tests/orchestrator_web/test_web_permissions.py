@@ -91,12 +91,18 @@ def test_a_star_reaches_every_tenant_by_name(caller):
 
 
 def test_a_caller_is_told_what_its_token_allows(caller):
-    """Whatever its scopes, and also when it has yet to choose one of its tenants."""
+    """Whatever its scope, also when it has yet to choose one of its tenants; without a scope it is told nothing."""
     told = caller("orch:read", tenant="a").get("/whoami").json()
+    assert set(told.pop("operations")) == {name for name, permit in PERMITS.items() if _reads(permit)}
     assert told == {"subject": "someone", "scopes": ["orch:read"], "tenant": "a", "tenants": ["a"]}
-    both = caller("nothing", tenant=None, tenants=("a", "b"))
-    assert both.get("/whoami").json() == {"subject": "someone", "scopes": [], "tenant": None, "tenants": ["a", "b"]}
+    both = caller("orch:operate", tenant=None, tenants=("a", "b"))
+    assert (both.get("/whoami").json()["tenant"], both.get("/whoami").json()["tenants"]) == (None, ["a", "b"])
     assert both.get("/whoami", X_Tenant="b").json()["tenant"] == "b"
+    assert caller("nothing").get("/whoami").json()["error"]["code"] == "SCOPE_REQUIRED"
+
+
+def _reads(permit):
+    return permit.scopes <= {"orch:read"} and not permit.everyone
 
 
 def test_another_tenants_job_is_not_there(caller):
