@@ -26,15 +26,17 @@ from tests.conformance.conftest import (
     s3_environment,
     valkey_url,
 )
+from tests.contentdownload.conftest import client_config
 from typer.testing import CliRunner
 
+from DocsToKG.ContentDownload.bootstrap import run_from_config
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.schema import prepare
 from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.doctor.base import Finding, Level
 from DocsToKG.ContentDownload.doctor.nats import NatsCheck
 from DocsToKG.ContentDownload.doctor.postgres import ListenCheck, PostgresCheck
-from DocsToKG.ContentDownload.doctor.redis import RedisCheck
+from DocsToKG.ContentDownload.doctor.redis import RIGHTS, RedisCheck
 from DocsToKG.ContentDownload.doctor.running import look_at_all
 from DocsToKG.ContentDownload.doctor.s3 import BucketCheck
 from DocsToKG.ContentDownload.doctor.tables import QueueTables, RecordTables, _versions
@@ -42,10 +44,13 @@ from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.ledger.postgres.schema import migrations
+from DocsToKG.Sandbox.faults import Faults
+from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = pytest.mark.slow
 
 SETTING = "queue.connection_string"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
@@ -281,6 +286,34 @@ def test_a_wrong_password_a_full_memory_and_missing_rights_are_told() -> None:
         assert "ACL" in found["permissions"].advice
         server.stop()
         assert levels(RedisCheck("limits", url, "rate_limit.redis_url", "limits")) == {"reachable": "failed"}
+
+
+def test_the_rights_that_are_advised_are_enough_for_the_check_and_for_the_work(tmp_path: Path) -> None:
+    """A user who has them, and a whole pull with limits, robots.txt, breakers, cache and wake-ups on the server: the
+    server has refused nothing."""
+    howto = DOCS / "howto"
+    assert RIGHTS["limits"] == RIGHTS["cache"]
+    assert RIGHTS["limits"] in (howto / "share-limits-with-redis.md").read_text()
+    assert RIGHTS["wake-ups"] in (howto / "wake-ups.md").read_text()
+    with running_valkey() as server, redis.Redis.from_url(valkey_url(server)) as client:
+        urls = {}
+        for purpose, words in RIGHTS.items():
+            client.execute_command("ACL", "SETUSER", purpose, "reset", "on", ">word", *words.split())
+            urls[purpose] = f"redis://{purpose}:word@127.0.0.1:{server.port}/0"
+            assert set(levels(RedisCheck(purpose, urls[purpose], "a.setting", purpose)).values()) == {"ok"}
+        with SandboxServer(works=4, seed=7, faults=Faults.none(), rate_factor=20) as sandbox:
+            cfg = client_config(
+                sandbox,
+                tmp_path,
+                rate_limit={"backend": "redis", "redis_url": urls["limits"]},
+                hishel={"enabled": True, "backend": "redis", "redis_url": urls["cache"]},
+                queue={"signal": "redis", "signal_url": urls["wake-ups"]},
+            )
+            wanted = [work.doi for number in range(4) if (work := sandbox.world.by_index(number)) is not None]
+            assert run_from_config(cfg, wanted).successful > 0
+        assert client.execute_command("ACL", "LOG") == []
+        kept = {bytes(name).split(b":")[1] for name in client.scan_iter(count=1000)}
+    assert kept >= {b"limits}", b"robots}", b"cache", b"signal"}
 
 
 def test_nats_with_and_without_a_stream_and_away() -> None:

@@ -19,6 +19,13 @@ Purpose = Literal["limits", "cache", "wake-ups"]
 _ANSWER_S = 4.0
 _OLDEST = (6, 2)  # SET with PX and GET together
 _PROBE_MS = 60_000
+# What a user of the server must be allowed, in the words of its ACL; this check needs no more than the work does.
+_CHANGES = "~{docstokg:* ~docstokg:* +@read +@write +@scripting +@transaction +@connection +info +time"
+RIGHTS: dict[Purpose, str] = {
+    "limits": _CHANGES,
+    "cache": _CHANGES,
+    "wake-ups": "~{docstokg:* ~docstokg:* +@stream +@connection +pexpire +del +info +time",
+}
 _SCRIPT = "redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]); return redis.call('GET', KEYS[1])"
 
 
@@ -68,8 +75,7 @@ class RedisCheck:
             server.close()
 
     def _rights(self) -> str:
-        asked = {"limits": "+@read +@write +@scripting +time +info", "cache": "+@read +@write", "wake-ups": "+@stream"}
-        return f"see to user and password in {self.setting}, and to the server's ACL: {asked[self.purpose]}"
+        return f"see to user and password in {self.setting}, and to the server's ACL: {RIGHTS[self.purpose]}"
 
     def _look(self, server: Any, host: str | None, encrypted: bool) -> Iterator[Finding]:
         about = server.info()
@@ -89,9 +95,8 @@ class RedisCheck:
                 found = [fields.get("lane") for _, entries in server.xread({key: "0-0"}) for _, fields in entries]
                 done = found == [word]
             else:
-                server.set(key, word, px=_PROBE_MS)
-                done = server.get(key) == word
-            if self.purpose == "limits":
+                with server.pipeline(transaction=True) as change:
+                    done = change.set(key, word, px=_PROBE_MS).get(key).execute()[1] == word
                 other = secrets.token_hex(8)
                 done = done and server.eval(_SCRIPT, 1, key, other, _PROBE_MS) == other
         finally:
