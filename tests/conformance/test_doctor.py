@@ -8,7 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,12 +20,15 @@ import redis
 import yaml
 from tests.conformance.conftest import (
     PASSWORD,
+    nats_program,
     nats_url,
+    running,
     running_nats,
     running_valkey,
     s3_environment,
     valkey_url,
 )
+from tests.conformance.test_signals import until
 from tests.contentdownload.conftest import client_config
 from typer.testing import CliRunner
 
@@ -44,6 +47,7 @@ from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.ledger.postgres.schema import migrations
+from DocsToKG.Orchestrator.signal.nats import NatsSignal
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -173,14 +177,34 @@ def test_a_record_is_told_by_its_version_and_its_rights(database: str) -> None:
     assert "99" in found["schema"].seen
 
 
+def test_whoever_may_only_add_to_the_record_is_told_what_is_missing(database: str) -> None:
+    """Marks, journals and takedowns are changed too."""
+    shared = SharedRecord(database)
+    try:
+        prepare(shared)
+    finally:
+        shared.close()
+    with (
+        poor_user(database, "docstokg_record", "SELECT, INSERT") as poor,
+        psycopg.connect(database, autocommit=True) as connection,
+    ):
+        check = PostgresCheck("record", poor, "catalog.connection_string", RecordTables("docstokg_record"))
+        found = findings(check)["permissions"]
+        assert found.level == Level.FAILED
+        assert "UPDATE, DELETE" in str(found.advice)
+        user = urlsplit(poor).username
+        connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA docstokg_record TO {user}")
+        assert findings(check)["permissions"].level == Level.OK
+
+
 @contextmanager
-def poor_user(url: str) -> Iterator[str]:
-    """Somebody who may connect and nothing else."""
+def poor_user(url: str, schema: str = "orchestrator", rights: str = "SELECT") -> Iterator[str]:
+    """Somebody who may connect and little else."""
     name = f"poor_{uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"CREATE ROLE {name} LOGIN")
-        connection.execute(f"GRANT USAGE ON SCHEMA orchestrator TO {name}")
-        connection.execute(f"GRANT SELECT ON ALL TABLES IN SCHEMA orchestrator TO {name}")
+        connection.execute(f"GRANT USAGE ON SCHEMA {schema} TO {name}")
+        connection.execute(f"GRANT {rights} ON ALL TABLES IN SCHEMA {schema} TO {name}")
         parts = urlsplit(url)
         yield parts._replace(netloc=f"{name}@{parts.hostname}:{parts.port}").geturl()
         connection.execute(f"DROP OWNED BY {name}")
@@ -328,6 +352,29 @@ def test_nats_with_and_without_a_stream_and_away() -> None:
     with running_nats(jetstream=False) as server:
         found = findings(NatsCheck("wake-ups", nats_url(server), "queue.signal_url"))
         assert (found["permissions"].level, found["jetstream"].level) == (Level.OK, Level.WARNING)
+
+
+def test_the_rights_that_are_documented_for_nats_are_enough(tmp_path: Path) -> None:
+    """For the check, and for two nodes that wake each other by the stream."""
+    told = " ".join((DOCS / "howto" / "wake-ups.md").read_text().split())
+    assert "publish and subscribe to `docstokg-signal.>`, and for the stream to publish to `$JS.API.>`" in told
+    assert "subscribe to `_INBOX.>`" in told
+    rights = 'publish: ["docstokg-signal.>", "$JS.API.>"], subscribe: ["docstokg-signal.>", "_INBOX.>"]'
+    user = f"authorization {{ users: [ {{ user: poor, password: word, permissions: {{ {rights} }} }} ] }}"
+    (tmp_path / "nats.conf").write_text(f'jetstream {{ store_dir: "{tmp_path / "js"}" }}\n{user}\n')
+    words = [nats_program(), "-c", str(tmp_path / "nats.conf"), "-a", "127.0.0.1", "-p"]
+    with running(lambda port: [*words, str(port)]) as server:
+        url = f"nats://poor:word@127.0.0.1:{server.port}"
+        assert set(levels(NatsCheck("wake-ups", url, "queue.signal_url")).values()) == {"ok"}
+        with closing(NatsSignal(url)) as here, closing(NatsSignal(url)) as there:
+            here.mark()
+            mark = there.mark()
+            assert until(lambda: here.is_listening and there.is_listening)
+            assert (here.mode, there.mode) == ("jetstream", "jetstream")
+            assert until(lambda: there.mark() > mark)
+            mark = there.mark()
+            here.notify("lane")
+            assert there.wait(20, since=mark)
 
 
 def test_a_bucket_is_written_read_and_left_as_it_was(bucket: Bucket) -> None:

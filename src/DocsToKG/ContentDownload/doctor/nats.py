@@ -91,7 +91,8 @@ async def _stream(client: Any) -> Finding:
         await client.jetstream(timeout=_ANSWER_S).account_info()
     except (Error, TimeoutError):
         seen = "no JetStream: notices go out unconfirmed"
-        return warning("jetstream", seen, "start the server with -js, if a lost wake-up should cost less than a second")
+        advice = "start the server with -js, and let this user publish to $JS.API.> and subscribe to _INBOX.>"
+        return warning("jetstream", seen, f"{advice}, if a lost wake-up should cost less than a second")
     return ok("jetstream", "confirms notices")
 
 

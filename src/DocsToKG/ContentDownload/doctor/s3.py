@@ -76,5 +76,6 @@ def _address(bucket: Bucket) -> str | None:
 def _advice(setting: str) -> str:
     return (
         f"see to {setting}, AWS_ENDPOINT_URL, AWS_REGION and the credentials, and allow "
-        "s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload"
+        "s3:ListBucket, s3:GetObject, s3:PutObject, s3:DeleteObject, s3:AbortMultipartUpload, "
+        "s3:ListBucketMultipartUploads"
     )

@@ -111,15 +111,15 @@ def _may_create(connection: Connection, schema: str) -> Iterator[Finding]:
 
 
 def _rights(connection: Connection, schema: str) -> Finding:
-    """Of each table, whether rows may be read and added."""
+    """Of each table, whether rows may be read and written."""
     rows = connection.execute(
         "SELECT c.relname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace"
         " WHERE n.nspname = %s AND c.relkind IN ('r', 'p')"
-        " AND NOT (has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')) ORDER BY 1",
-        (schema,),
+        " AND NOT (SELECT bool_and(has_table_privilege(c.oid, word)) FROM unnest(%s::text[]) AS word) ORDER BY 1",
+        (schema, ["SELECT", "INSERT", "UPDATE", "DELETE"]),
     ).fetchall()
     if not rows:
-        return ok("permissions", "rows may be read and added")
+        return ok("permissions", "rows may be read, added, changed and removed")
     shut = ", ".join(name for (name,) in rows[:5])
     return failed("permissions", f"may not read or write {shut}", f"GRANT SELECT, INSERT, UPDATE, DELETE in {schema}")
 
