@@ -165,3 +165,15 @@ def test_the_papers_of_the_origin_differ_and_open() -> None:
     assert len(first) == len(second)
     with pikepdf.open(io.BytesIO(second)) as pdf:
         assert len(pdf.pages) == 2
+
+
+@pytest.mark.slow
+def test_the_service_is_measured_under_load_and_beside_a_bare_one(tmp_path: Path) -> None:
+    out = tmp_path / "api.json"
+    bench("api", "--rows=300", "--seconds=1", "--per-second=20", "--count=5", "--rounds=1", f"--out={out}")
+    found = figures(out)
+    kinds = {"list", "detail", "dashboard", "why", "lease"}
+    assert {row["kind"] for row in found["rows"]} == {row["kind"] for row in found["costs"]} == kinds
+    assert sum(row["requests"] for row in found["rows"]) == 20
+    assert all(row["refused"] == 0 and row["p99_ms"] >= row["p50_ms"] > 0 for row in found["rows"])
+    assert all(row["ms"] > 0 and row["bare_ms"] > 0 for row in found["costs"])

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator import bootstrap
 from DocsToKG.Orchestrator.cli import app
+from DocsToKG.Orchestrator.command_line import settings_of
 from DocsToKG.Orchestrator.settings import BadSettings, ServerSettings, load_settings
 
 PROGRAM = [sys.executable, "-c", "from DocsToKG.Orchestrator.cli import main; main()"]
@@ -146,3 +147,22 @@ def test_help_does_not_load_the_server():
     script = f"import sys, DocsToKG.Orchestrator.cli; {look}"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "served"),
+    [
+        ([], "state/workqueue.sqlite"),
+        (["state/ledger.sqlite"], "state/ledger.sqlite"),
+        (["state/ledger.sqlite", "state/workqueue.sqlite"], "state/workqueue.sqlite"),
+    ],
+)
+def test_the_ledger_of_a_folder_is_found(tmp_path, monkeypatch, files, served):
+    """A pull's folder is served as well as a queue's, from inside and by its name."""
+    for name in files:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    assert settings_of(str(tmp_path), None).ledger == tmp_path / served
+    monkeypatch.chdir(tmp_path)
+    assert settings_of(None, None).ledger == Path(served)
+    assert settings_of("other.sqlite", None).ledger == Path("other.sqlite")

@@ -122,15 +122,18 @@ def serve(
 ) -> None:
     """Serve the ledger over HTTP until interrupted, and let running requests end.
 
-    With no settings it opens the queue of this folder, on this machine only, and prints a first token.
+    With no settings it opens the queue of this folder, or what a pull keeps here, on this machine only, and prints a
+    first token.
 
-    Example: docstokg-orchestrator serve --port 8470
+    Example: docstokg-orchestrator serve --ledger ./corpus --port 8470
     """
     with said_plainly():
         from DocsToKG.Orchestrator import bootstrap
         from DocsToKG.Orchestrator.web.running import serve as run
 
         settings = settings_of(ledger, config, host=host, port=port)
+        if settings.ledger_url is None and not settings.ledger.exists():
+            typer.echo(f"There is no ledger yet; an empty one is made at {settings.ledger}.", err=True)
         with bootstrap.open_service(settings) as service, bootstrap.listening_socket(settings) as listener:
             address = bootstrap.address_of(listener)
             typer.echo(address)

@@ -21,8 +21,8 @@ ServedOption = Annotated[
     typer.Option(
         "--ledger",
         metavar="PATH|DSN",
-        help="SQLite file, or postgresql://... of the ledger.",
-        show_default="state/workqueue.sqlite",
+        help="SQLite file, folder of a queue or a pull, or postgresql://... of the ledger.",
+        show_default="that of this folder",
     ),
 ]
 ServerFile = Annotated[
@@ -36,8 +36,19 @@ def settings_of(ledger: str | None, config: Path | None, **more: object) -> Serv
     changes = {name: value for name, value in more.items() if value is not None}
     if ledger is not None:
         on_server = ledger.startswith(("postgresql://", "postgres://"))
-        changes["connection_string" if on_server else "ledger"] = ledger
+        found = ledger if on_server else str(ledger_in(Path(ledger)) if Path(ledger).is_dir() else ledger)
+        changes["connection_string" if on_server else "ledger"] = found
+    elif config is None:
+        changes["ledger"] = str(ledger_in(Path()))
     return load_settings(config, changes)
+
+
+def ledger_in(folder: Path) -> Path:
+    """The ledger of a folder: that of its queue, or that of the pull that was made there."""
+    from DocsToKG.Orchestrator.settings import DEFAULT_LEDGER
+
+    places = (DEFAULT_LEDGER, DEFAULT_LEDGER.with_name("ledger.sqlite"))
+    return next((folder / place for place in places if (folder / place).is_file()), folder / DEFAULT_LEDGER)
 
 
 @contextmanager
