@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import download, export, hosts, ledger
+from bench import download, export, hosts, ledger, starting, verify, web
 
 
 def main() -> int:
@@ -23,6 +23,7 @@ def main() -> int:
     words.add_argument("--api-rows", type=int, default=100_000, help="jobs on the ledger that is served over HTTP")
     words.add_argument("--api-seconds", type=float, default=20.0, help="how long requests are sent to it")
     words.add_argument("--papers", default="1000,100", help="papers of 20 KB and of 1.2 MB to download")
+    words.add_argument("--works", type=int, default=1000, help="works of the sandbox's web")
     words.add_argument("--rounds", type=int, default=1, help="turns of each program that downloads")
     words.add_argument("--history", default="100000", help="rows of history to export and prove")
     words.add_argument("--only", default="", help="parts to measure, commas between; all without it")
@@ -36,6 +37,9 @@ def main() -> int:
         "api": lambda out: on_postgres([f"--rows={given.api_rows}", f"--seconds={given.api_seconds:g}", *out], "api"),
         "hosts": lambda out: hosts.main([*out, "--runs=3"]),
         "export": lambda out: export.main([f"--rows={given.history}", *out]),
+        "verify": lambda out: verify.main([f"--papers={large}", *out]),
+        "starting": starting.main,
+        "web": lambda out: web.main([f"--works={given.works}", *out]),
         "download": lambda out: download.main(
             [f"--small={small}", f"--large={large}", f"--rounds={given.rounds}", *out, *peers]
         ),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from typing import Any, NamedTuple
 
 from bench.facts import report, spread
 from bench.floor import Floor
+from bench.programs import valkey
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
@@ -149,12 +151,15 @@ def spans(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def peers(python: Path | None, jobs: int) -> list[dict[str, Any]]:
-    """Other queues on SQLite, in an environment of their own; what is missing there is said and left out."""
+    """Other queues of one machine, in an environment of their own; what is missing there is said and left out."""
     if python is None or not python.exists():
         print("peers: left out, no environment for them (--peers; ./dev bench makes one)", file=sys.stderr)
         return []
     script = Path(__file__).with_name("peers.py")
-    done = subprocess.run([str(python), str(script), str(jobs)], stdout=subprocess.PIPE, text=True, check=False)
+    env = {**os.environ, "VALKEY_SERVER": valkey() or ""}
+    done = subprocess.run(
+        [str(python), str(script), str(jobs)], stdout=subprocess.PIPE, text=True, env=env, check=False
+    )
     if done.returncode != 0:
         print("peers: left out, their script failed", file=sys.stderr)
         return []
@@ -177,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report("The ledger against raw SQL that writes the same rows", rows, out=given.out, spans=moved, peers=others)
     report("From the smallest to the largest ledger", moved, out=None)
     if others:
-        report("Other queues on SQLite, job by job", others, out=None)
+        report("Other queues of one machine, job by job", others, out=None)
     return 0
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -40,6 +41,9 @@ http {{
 }}
 """
 
+# Whoever is killed cannot end its nginx; the kernel does it, where there is a program to ask for that.
+_WITH_US = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+
 
 def host_address(host: int) -> str:
     return f"127.0.1.{host + 1}"
@@ -63,7 +67,7 @@ class Nginx:
         for _ in range(3):  # another process may take the free port first
             self.port = _free_port()
             self._configure()
-            command = [program, "-p", str(self._home), "-c", str(self._home / "nginx.conf")]
+            command = [*_WITH_US, program, "-p", str(self._home), "-c", str(self._home / "nginx.conf")]
             with open(self._home / "output", "wb") as output:
                 self._process = subprocess.Popen(command, env=environment(program), stdout=output, stderr=output)
             if self._answers():

