@@ -15,7 +15,6 @@ import resource
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import Any
 
 from bench.facts import report, rss_mb
 from bench.origin import Origin
+from bench.watched import Memory
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -34,7 +34,6 @@ PUBLIC_ADDRESS = "93.184.216.34"  # what every name is said to have, so that the
 UNLIMITED = "1000000/second"
 SKEW = 0.65  # shares fall with rank ** -SKEW; with 40 hosts the largest then has an eighth of all items
 TARGETS = {8: 0.90, 160: 0.85}
-_SAMPLE_S = 0.25
 
 
 def shares(items: int, hosts: int) -> list[int]:
@@ -90,31 +89,6 @@ def config(root: Path, *, port: int, workers: int, processes: int, per_host: int
     )
 
 
-class Memory:
-    """Looks at this process's memory in even steps."""
-
-    def __init__(self) -> None:
-        self.samples: list[float] = []
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> Memory:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._over.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._over.wait(_SAMPLE_S):
-            self.samples.append(rss_mb())
-
-    def thinned(self, most: int = 20) -> list[float]:
-        step = max(1, len(self.samples) // most)
-        return self.samples[::step]
-
-
 def cpu_s() -> float:
     """The processor's time of this process and of those it has seen end."""
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -136,7 +110,7 @@ def measure(
         with DownloadRun(cfg, on_outcome=ended) as run:
             run.enqueue(coerce_works(works(counts)))
             before_s = cpu_s()
-            with Memory() as memory, ours_alone():  # as the commands do
+            with Memory(rss_mb) as memory, ours_alone():  # as the commands do
                 run.start()
                 run.wait()
                 run.stop()

@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.facts import report, rss_mb
-from bench.hosts import Memory, config
+from bench.hosts import config
 from bench.origin import Origin
+from bench.watched import Memory
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.runner import DownloadRun
@@ -49,7 +50,7 @@ def run_part(root: Path, *, port: int, papers: int, workers: int) -> dict[str, A
         ended.release()
 
     cfg = config(root, port=port, workers=workers, processes=1, per_host=PER_HOST)
-    with DownloadRun(cfg, on_outcome=on_outcome) as run, Memory() as memory:
+    with DownloadRun(cfg, on_outcome=on_outcome) as run, Memory(rss_mb) as memory:
         before_mb = rss_mb()
         run.start()
         for _ in range(papers):

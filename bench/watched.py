@@ -8,7 +8,7 @@ import subprocess
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +32,7 @@ def watch(
     """Run it to its end; its own and its children's processor time, seconds of the epoch at its end."""
     before_s = _children_cpu_s()
     process = subprocess.Popen(command, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    with Memory(process.pid) as memory:
+    with Memory(lambda: family_mb(process.pid)) as memory:
         try:
             output, complaints = process.communicate(timeout=timeout_s)
         except BaseException:
@@ -52,13 +52,13 @@ def _children_cpu_s() -> float:
 
 
 class Memory:
-    """Looks in even steps at what a process and all below it hold."""
+    """Asks `look` in even steps how many megabytes are held."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, look: Callable[[], float]) -> None:
         self.samples: list[float] = []
-        self._pid = pid
+        self._look = look
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
+        self._thread = threading.Thread(target=self._sample, daemon=True)
 
     def __enter__(self) -> Memory:
         self._thread.start()
@@ -68,11 +68,20 @@ class Memory:
         self._over.set()
         self._thread.join()
 
-    def _look(self) -> None:
+    def thinned(self, most: int = 20) -> list[float]:
+        step = max(1, len(self.samples) // most)
+        return self.samples[::step]
+
+    def _sample(self) -> None:
         pause_s = _FIRST_S
         while not self._over.wait(pause_s):
             pause_s = _SAMPLE_S
-            self.samples.append(round(sum(map(_held_mb, family(self._pid))), 1))
+            self.samples.append(self._look())
+
+
+def family_mb(pid: int) -> float:
+    """What a process and all below it hold."""
+    return round(sum(map(_held_mb, family(pid))), 1)
 
 
 def family(pid: int) -> list[int]:
