@@ -195,12 +195,18 @@ def test_an_unsigned_archive_is_not_unpacked_at_all(tmp_path: Path, clock: Manua
 
 
 def test_long_lines_and_deep_nesting_are_bounded(story: Path, clock: ManualClock, tmp_path: Path) -> None:
-    (story / layout.HISTORY).write_bytes(b'{"x":"' + b"a" * (bundle.MAX_LINE + 1_000_000) + b'"}\n')
+    (story / layout.HISTORY).write_bytes(b'{"x":"' + b"a" * bundle.MAX_LINE + b'"}\n')
     assert any("is longer than" in one for one in verify(story, trust(clock, OURS)).problems)
     (story / layout.HISTORY).write_bytes(b"[" * 3_000_000 + b"]" * 1000 + b"\n")
     assert any("line 1: is not JSON" in one for one in verify(story, trust(clock, OURS)).problems)
     (story / layout.HISTORY).write_bytes(b"\n" * 100_000)
     assert len(verify(story, trust(clock, OURS)).problems) < 100
+
+
+def test_no_file_is_read_far_beyond_what_was_signed(story: Path, clock: ManualClock) -> None:
+    with (story / layout.CHAINS).open("ab") as file:
+        file.truncate(100 * 1_048_576)
+    assert "its bytes are 104857600, the manifest says" in problem_of(story, clock)
 
 
 def test_links_pipes_and_strange_files_are_not_followed(story: Path, clock: ManualClock) -> None:

@@ -110,6 +110,14 @@ def test_an_answer_and_a_bundle_name_a_job_by_the_same_digest(
     assert sorted(digests) == sorted(job["jobDigest"] for job in caller.get("/jobs").json()["jobs"])
 
 
+def test_an_export_leaves_nothing_on_disk(caller: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "scratch").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
+    span = {"from": "2026-01-01T00:00:00Z", "to": datetime.now(UTC).isoformat()}
+    assert caller.get(f"/audit/export?{urlencode(span)}").status_code == 200
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
 def test_an_export_says_what_is_wrong(caller: Any, make_app: Any) -> None:
     late = {"from": "2026-01-01T00:00:00Z", "to": "2999-01-01T00:00:00Z"}
     assert caller.get(f"/audit/export?{urlencode(late)}").json()["error"]["code"] == "BAD_RANGE"

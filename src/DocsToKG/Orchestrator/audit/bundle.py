@@ -92,15 +92,19 @@ def lines(stream: IO[bytes], name: str, sha: Any) -> Iterator[tuple[int, bytes]]
     rest, number = b"", 0
     while block := stream.read(_CHUNK):
         sha.update(block)
-        parts = (rest + block).split(b"\n")
-        rest = parts.pop()
-        if len(rest) > MAX_LINE:
-            raise BadBundle(name, f"line {number + len(parts) + 1} is longer than {MAX_LINE} bytes")
+        *parts, rest = (rest + block).split(b"\n")
         for part in parts:
             number += 1
+            _refuse_long(name, number, part)
             yield number, part + b"\n"
+        _refuse_long(name, number + 1, rest)
     if rest:
         yield number + 1, rest
+
+
+def _refuse_long(name: str, number: int, data: bytes) -> None:
+    if len(data) > MAX_LINE:
+        raise BadBundle(name, f"line {number} is longer than {MAX_LINE} bytes")
 
 
 def parsed(data: bytes, where: str) -> Any:

@@ -101,6 +101,7 @@ def _check(files: bundle.Files, trust: Trust, report: Report) -> None:
     content = _Content(manifest, report)
     with content.replays:
         for name, size, stream in files:
+            _refuse_larger(name, size, said[name]["bytes"])
             sha = hashlib.sha256()
             rows = content.read(name, stream, sha)
             report.rows[name] = rows
@@ -109,6 +110,12 @@ def _check(files: bundle.Files, trust: Trust, report: Report) -> None:
                 if said[name][part] != value:
                     report.wrong(name, f"its {part} is {value}, the manifest says {str(said[name][part])[:80]}")
     content.compare_projections(said)
+
+
+def _refuse_larger(name: str, size: int, said: int) -> None:
+    """What is read is bounded by what was signed; a few bytes more are read to name what they are."""
+    if size > said + bundle.MAX_LINE:
+        raise BadBundle(name, f"its bytes are {size}, the manifest says {said}")
 
 
 def _next_whole(files: bundle.Files) -> tuple[str, bytes]:

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import BinaryIO
 
 from DocsToKG.Orchestrator.audit.errors import BadRange
 from DocsToKG.Orchestrator.audit.export import Exported, export
@@ -30,7 +31,7 @@ class Exporter:
         self._busy = threading.Lock()
 
     def write(self, asked: Range) -> Exported:
-        """The bundle in a folder of its own, which `sent` removes."""
+        """The bundle in a folder of its own, which `taken` removes."""
         signers = self._signer.signers()
         if not signers:
             raise Problem(409, "NO_SIGNING_KEY", "there is no key to sign with; make one: audit keys new")
@@ -52,11 +53,15 @@ class Exporter:
             self._busy.release()
 
 
-def sent(path: Path) -> Iterator[bytes]:
-    """The bytes of a bundle; its folder goes when they were read, or when the reader is gone."""
+def taken(path: Path) -> BinaryIO:
+    """The bundle, opened and no longer on disk under a name: whatever becomes of the reader, nothing is left."""
     try:
-        with path.open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                yield chunk
+        return path.open("rb")
     finally:
         shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def sent(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk

@@ -10,7 +10,7 @@ from starlette.responses import Response, StreamingResponse
 
 from DocsToKG.Orchestrator.audit.reading import Range
 from DocsToKG.Orchestrator.web.envelope import Problem
-from DocsToKG.Orchestrator.web.exporting import Exporter, sent
+from DocsToKG.Orchestrator.web.exporting import Exporter, sent, taken
 from DocsToKG.Orchestrator.web.serving import Ask, Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import GivenMoment
 
@@ -42,12 +42,13 @@ def _bundle(ask: Ask, start: datetime, end: datetime, tenant: str | None) -> Res
     if exporter is None:
         raise Problem(404, "NOT_FOUND", "bundles are not exported here")
     made = exporter.write(Range(_ms(start), _ms(end), tenant))
+    size, file = made.path.stat().st_size, taken(made.path)
     headers = {
-        "Content-Length": str(made.path.stat().st_size),
+        "Content-Length": str(size),
         "Content-Disposition": 'attachment; filename="audit.tar.zst"',
         "X-Manifest-Digest": f"sha256:{made.manifest_sha256}",
     }
-    return StreamingResponse(sent(made.path), media_type="application/zstd", headers=headers)
+    return StreamingResponse(sent(file), media_type="application/zstd", headers=headers)
 
 
 def _ms(moment: datetime) -> int:
