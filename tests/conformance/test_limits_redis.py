@@ -178,7 +178,7 @@ def test_a_grant_takes_one_round_trip(open_limits: Open, redis_url: str) -> None
         for number in range(50):
             granted(limits.ask(gate(f"h{number}.org"))).release()
         after = client.info("commandstats")["cmdstat_evalsha"]["calls"]  # type: ignore[index]
-    assert 50 <= after - before <= 60  # a few more by the pulse of the node
+    assert 50 <= after - before < 80  # a few more by the pulse of the node; a hundred if each went by itself
 
 
 def test_an_empty_server_is_waited_on_before_the_first_grant(open_node: Open) -> None:
