@@ -6,6 +6,7 @@ import argparse
 import importlib
 import importlib.util
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ def main() -> int:
     )
     words.add_argument("--api-rows", type=int, default=100_000, help="jobs on the ledger that is served over HTTP")
     words.add_argument("--api-seconds", type=float, default=20.0, help="how long requests are sent to it")
+    words.add_argument("--console-rows", type=int, default=100_000, help="jobs on the ledger that the console shows")
     words.add_argument("--papers", default="1000,100", help="papers of 20 KB and of 1.2 MB to download")
     words.add_argument("--works", type=int, default=1000, help="works of the sandbox's web")
     words.add_argument("--rounds", type=int, default=1, help="turns of each program that downloads")
@@ -35,6 +37,7 @@ def main() -> int:
         "ledger": lambda out: ledger.main([f"--rows={given.rows}", *out, *peers]),
         "postgres": lambda out: on_postgres([f"--finished={given.finished}", *out, *peers]),
         "api": lambda out: on_postgres([f"--rows={given.api_rows}", f"--seconds={given.api_seconds:g}", *out], "api"),
+        "console": lambda out: in_browser([f"--rows={given.console_rows}", *out]),
         "hosts": lambda out: hosts.main([*out, "--runs=3"]),
         "export": lambda out: export.main([f"--rows={given.history}", *out]),
         "verify": lambda out: verify.main([f"--papers={large}", *out]),
@@ -59,6 +62,14 @@ def on_postgres(words: list[str], part: str = "postgres") -> int:
         return 0
     chosen = importlib.import_module(f"bench.{part}")
     return int(chosen.main(words))
+
+
+def in_browser(words: list[str]) -> int:
+    """What needs Chromium, where it is."""
+    if importlib.util.find_spec("playwright") is None or shutil.which("chromium") is None:
+        print("console: left out, it needs playwright and chromium", file=sys.stderr)
+        return 0
+    return int(importlib.import_module("bench.console").main(words))
 
 
 if __name__ == "__main__":

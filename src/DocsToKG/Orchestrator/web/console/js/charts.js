@@ -59,7 +59,7 @@ export function gauge(label, used, cap, words) {
   return h("div.gauge", { role: "meter", "aria-label": label, "aria-valuenow": used, "aria-valuemin": 0, "aria-valuemax": Math.max(cap, used) },
     s("svg", { viewBox: "0 0 100 6", preserveAspectRatio: "none", "aria-hidden": "true" },
       s("rect.track", { width: 100, height: 6, rx: 3 }),
-      s("rect", { class: share >= 1 ? "bad" : share > 0.8 ? "mild" : "one", width: share * 100, height: 6, rx: 3 })),
+      s("rect", { class: words ? "one" : share >= 1 ? "bad" : share > 0.8 ? "mild" : "one", width: share * 100, height: 6, rx: 3 })),
     h("span", null, words ? words(used) : `${count(used)} of ${count(cap)}`));
 }
 

@@ -16,7 +16,7 @@ export function panel(title, ...content) {
 /** A table that becomes cards on a narrow screen. columns: [{head, cell, class, narrow}]; rows have a key. */
 export function table(label, columns, rows, { key, empty = "Nothing here.", row: rowMore = () => ({}) } = {}) {
   if (!rows.length) return h("p.empty", null, empty);
-  return h("div.scroll", { tabindex: "0", role: "region", "aria-label": label },
+  return h("div.scroll", { tabindex: "0", role: "region", "aria-label": `${label}: table` },
     h("table", { class: "cards-when-narrow" },
       h("thead", null, h("tr", null, columns.map((column) => h("th", { class: column.class, scope: "col" },
         column.head === "" ? h("span.hidden", null, column.label ?? "Actions") : column.head)))),
@@ -82,4 +82,4 @@ export function pager({ first, next, onFirst, onNext, words }) {
 export const heading = (title, words, ...side) =>
   h("div.heading", null, h("div", null, h("h1", null, title), words ? h("p.quiet", null, words) : null), h("div.side", null, side));
 
-export const pretty = (value, label) => h("pre.code", { tabindex: "0", role: "region", "aria-label": label }, JSON.stringify(value, null, 2));
+export const pretty = (value, label) => h("pre.code", { tabindex: "0", role: "region", "aria-label": `${label}: text` }, JSON.stringify(value, null, 2));

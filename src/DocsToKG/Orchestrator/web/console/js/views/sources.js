@@ -1,6 +1,7 @@
 // Where papers come from: what each source and host gives, how it is limited, what holds it, and pausing it.
 
 import { actionButton } from "../actions.js";
+import { gauge } from "../charts.js";
 import { h } from "../dom.js";
 import { count, percent, size } from "../format.js";
 import { badge, heading, mono, panel, quiet, table, time, until } from "../parts.js";
@@ -33,38 +34,30 @@ function content(state, load) {
   ];
 }
 
-/** The row of the source itself, or the sum of its hosts. */
+/** What its hosts gave, where any was asked. */
 function sums(source) {
   const hosts = source.hosts ?? [];
-  const own = hosts.find((host) => !host.host);
-  if (own) return own;
-  const add = (name) => hosts.reduce((sum, host) => sum + (host[name] ?? 0), 0);
-  return hosts.length ? { requests: add("requests"), refused: add("refused"), failed: add("failed"), works: add("works"), bytes: add("bytes") } : null;
+  return hosts.length ? { requests: source.requests, refused: source.refused, works: source.works, failed: hosts.reduce((sum, host) => sum + host.failed, 0) } : null;
 }
 
 function sourceTable(state, load) {
+  const all = state.sources.reduce((sum, source) => sum + (source.works ?? 0), 0);
   return table("Sources", [
     { head: "Source", cell: (source) => h("a", { href: toWith(["jobs"], { search: `source:${source.name}` }) }, source.name) },
     { head: "State", cell: (source) => (source.paused ? badge("paused") : source.throttles.length ? badge("mild", "limited") : badge("good", "open")) },
     { head: "Requests", class: "n", cell: (source) => figure(sums(source)?.requests) },
     { head: "429", class: "n", cell: (source) => refusals(sums(source)) },
     { head: "Failed", class: "n", cell: (source) => figure(sums(source)?.failed) },
-    { head: "Works found", class: "n", cell: (source) => figure(sums(source)?.works) },
-    { head: "Yield", class: "n", cell: (source) => share(sums(source)) },
-    { head: "Known", class: "w", cell: known },
+    { head: "Works", class: "n", cell: (source) => figure(sums(source)?.works) },
+    { head: "Yield", cell: (source) => (sums(source)?.works ? gauge(`Share of all works that ${source.name} gave`, source.works, all, () => percent(source.works / all)) : quiet("–")) },
+    { head: "Held", class: "w", cell: held },
     { head: "Seen", class: "n", cell: (source) => time(source.updatedAt) },
     { head: "", cell: (source) => h("div.buttons", null, pauseButton(source, load)) },
   ], state.sources, { key: (source) => source.name, empty: "No source has told anything yet. Workers tell of their sources while they run; a source can be paused before that." });
 }
 const figure = (n) => (n === undefined || n === null ? quiet("–") : count(n));
 const refusals = (sum) => (sum?.requests ? (sum.refused ? h("span.bad", null, `${count(sum.refused)} (${percent(sum.refused / sum.requests)})`) : "0") : quiet("–"));
-const share = (sum) => (sum?.requests ? percent((sum.works ?? 0) / sum.requests) : quiet("–"));
-
-/** Whatever else a worker keeps of a source, in short. */
-function known(source) {
-  const words = Object.entries(source.state ?? {}).filter(([, value]) => typeof value !== "object").slice(0, 4).map(([name, value]) => `${name} ${value}`);
-  return words.length ? quiet(words.join(" · ")) : source.throttles.length ? quiet(source.throttles.map((one) => one.reason).filter(Boolean).join("; ")) : quiet("–");
-}
+const held = (source) => quiet(source.throttles.map((one) => one.reason).filter(Boolean).join("; ") || "–");
 
 function pauseButton(source, load) {
   const path = `/sources/${encodeURIComponent(source.name)}`;

@@ -1,7 +1,7 @@
 // Who works: when each was last seen, what it holds, and what it says of itself.
 
 import { h } from "../dom.js";
-import { count, lasting, since } from "../format.js";
+import { count, lasting, shortId, since } from "../format.js";
 import { badge, heading, mono, panel, quiet, table, time } from "../parts.js";
 import { toWith } from "../router.js";
 
@@ -33,7 +33,7 @@ const isAlive = (worker) => since(worker.lastSeenAt) < STALE_S;
 
 function list(state) {
   return table("Workers", [
-    { head: "Worker", class: "w", cell: (worker) => h("a", { href: toWith(["jobs"], { search: `worker:"${worker.workerId}"` }) }, mono(worker.workerId)) },
+    { head: "Worker", class: "w", cell: (worker) => h("a", { href: toWith(["jobs"], { search: `worker:"${worker.workerId}"` }) }, mono(shortId(worker.workerId), worker.workerId)) },
     { head: "State", cell: (worker) => (isAlive(worker) ? badge("good", "alive") : badge("bad", worker.leases ? "silent" : "gone")) },
     { head: "Kind", cell: (worker) => worker.kind ?? quiet("–") },
     { head: "Node", cell: (worker) => worker.node ?? quiet("–") },
