@@ -173,6 +173,23 @@ def test_failed_jobs_are_retried_together_after_a_preview(seen, live):
     assert any(each["reason"] == "the archive is back" for each in told)
 
 
+def test_all_jobs_of_a_filter_are_retried_once_their_number_is_typed(seen, live):
+    page = seen.open("jobs?status=failed&search=none.")
+    page.wait_for_selector("tbody a[data-job]")
+    page.get_by_role("button", name="Retry all that fit…").click()
+    page.locator("dialog .preview", has_text="would change").wait_for()
+    count = page.locator("dialog .preview strong").inner_text().split()[0]
+    page.locator("dialog [name=reason]").fill("all of them")
+    page.locator("dialog [name=count]").fill("0")
+    confirm = page.locator("dialog").get_by_role("button", name="Retry all that fit", exact=True)
+    confirm.click()
+    page.locator("dialog [role=alert]", has_text=f"Type {count}").wait_for()
+    page.locator("dialog [name=count]").fill(count)
+    confirm.click()
+    page.locator("dialog").wait_for(state="detached")
+    page.locator("#notes", has_text="changed").wait_for()
+
+
 def test_an_action_can_be_copied_as_curl_and_as_a_command(seen, live):
     page = seen.open(f"job/{live.console.get('/jobs?status=succeeded&page_size=1')['jobs'][0]['id']}")
     page.evaluate("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")

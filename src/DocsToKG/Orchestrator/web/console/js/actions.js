@@ -78,7 +78,7 @@ function form(action, values, state, change, submit, close) {
   return h("form", { method: "dialog", onsubmit: submit },
     h("h2", { id: "action-title" }, action.title),
     action.words ? h("p.quiet", null, action.words) : null,
-    (action.fields ?? []).map((field) => input(field, values, change)),
+    h("div.fields", { class: (action.fields ?? []).length > 4 ? "two" : null }, (action.fields ?? []).map((field) => input(field, values, change))),
     state.preview ? h("div.preview", { "aria-live": "polite" }, state.preview) : null,
     input({ name: "reason", label: "Reason", required: true, hint: "Kept in the audit trail.", max: 256 }, values, change),
     input({ name: "ticket", label: "Ticket", hint: "If there is one.", max: 128 }, values, change),
@@ -112,7 +112,7 @@ function input(field, values, change) {
 const quote = (text) => `'${String(text).replaceAll("'", `'\\''`)}'`;
 
 export function asCurl(action, values) {
-  const sent = { ...body(action, values) };
+  const { typed, ...sent } = body(action, values);
   if (!sent.reason) sent.reason = "WHY";
   const tenant = session.tenant();
   const lines = [`curl -X ${action.method ?? "POST"} ${quote(location.origin + address(place(action, values)))}`, `-H "Authorization: Bearer $DOCSTOKG_TOKEN"`];
@@ -122,7 +122,7 @@ export function asCurl(action, values) {
 }
 
 export function asCli(action, values) {
-  const { reason, ticket, ...rest } = body(action, values);
+  const { reason, ticket, typed, ...rest } = body(action, values);
   const tenant = session.tenant();
   const words = [`docstokg-orchestrator call ${action.method ?? "POST"} ${quote(place(action, values))}`, `--url ${quote(location.origin)}`];
   if (tenant) words.push(`--tenant ${quote(tenant)}`);

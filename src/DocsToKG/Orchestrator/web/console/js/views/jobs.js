@@ -7,7 +7,7 @@ import { brief, shortId, STATUSES, statusWord } from "../format.js";
 import { badge, heading, pager, problem, quiet, table, time } from "../parts.js";
 import { to, toWith } from "../router.js";
 
-const QUALIFIERS = ["type:", "source:", "host:", "worker:", "correlation:", "project:"];
+const QUALIFIERS = ["status:", "type:", "source:", "host:", "worker:", "error:", "stage:", "outcome:", "artifact:", "correlation:", "project:"];
 const OPEN = ["pending", "queued", "leased"];
 
 export function jobs(page) {
@@ -39,7 +39,7 @@ const from = (word) => (HOURS[word] ? new Date(Date.now() - HOURS[word] * 3600_0
 
 function content(page, state, doing) {
   return [
-    heading("Jobs", "Newest first. The address of this page keeps your filters: share it."),
+    heading("Jobs", "Newest first. The address of this page keeps your filters: share it.", allFitting("cancel", state, doing), allFitting("retry", state, doing)),
     pills(state), search(state, doing), bulk(state, doing),
     state.error ? problem(state.error, doing.load) : state.jobs === null ? h("p.quiet.loading", null, "Loading…") : list(state, page, doing),
   ];
@@ -60,7 +60,7 @@ function pills(state) {
 function search(state, { narrow }) {
   const submit = (event) => { event.preventDefault(); narrow({ search: String(new FormData(event.target).get("search")).trim() }); };
   return h("form.search", { role: "search", onsubmit: submit, "data-key": "search" },
-    h("input", { name: "search", type: "search", value: state.search, "aria-label": "Search jobs", placeholder: "words, a number, or type: source: host: worker: …", list: "qualifiers", autocomplete: "off", "data-search": true }),
+    h("input", { name: "search", type: "search", value: state.search, "aria-label": "Search jobs", placeholder: "words, a number, or type: source: host: worker: error: …", list: "qualifiers", autocomplete: "off", "data-search": true }),
     h("datalist", { id: "qualifiers" }, QUALIFIERS.map((word) => h("option", { value: word }))),
     h("select", { "aria-label": "Created", onchange: (event) => narrow({ since: event.target.value }) },
       [["", "any time"], ["1h", "the last hour"], ["24h", "the last 24 hours"], ["7d", "the last 7 days"]].map(([value, words]) => h("option", { value, selected: value === state.since }, words))),
@@ -95,6 +95,40 @@ function standing(job) {
   if (job.status === "leased") return [job.stage ?? "at work", quiet(` by ${shortId(job.workerId)}`)];
   if (OPEN.includes(job.status)) return Date.parse(job.nextEligibleAt) > Date.now() ? ["may run ", time(job.nextEligibleAt), job.lastError ? quiet(` after: ${job.lastError}`) : null] : h("a", { href: to("job", job.id) }, "why is it not running?");
   return quiet(job.outcome ?? "–");
+}
+
+const BULK = {
+  cancel: ["Cancel all that fit", "Every job that fits the filter and is not over is called off.", true],
+  retry: ["Retry all that fit", "Every failed job that fits the filter is queued again, with its attempts reset.", false],
+};
+
+/** One decision for all jobs of the filter: counted first, and jobs that come later are left alone. */
+function allFitting(action, state, { load }) {
+  const [verb, words, danger] = BULK[action];
+  const filter = { ...(state.status.length ? { status: state.status } : {}), ...(state.search ? { search: state.search } : {}), ...(state.since ? { createdFrom: from(state.since) } : {}) };
+  const meant = { upTo: 0 };
+  return actionButton({
+    title: verb, verb, words: `${words} ${state.status.length || state.search || state.since ? "" : "There is no filter: this means all jobs of the tenant."}`, danger, path: `/bulk-actions/${action}`,
+    fields: [{ name: "count", label: "Type the number of jobs to confirm", required: true }],
+    body: (values) => ({ filter, upTo: meant.upTo, typed: values.count }),
+    preview: async () => {
+      const found = await send("POST", "/bulk-actions/preview", { action, filter });
+      Object.assign(meant, { upTo: found.upTo, count: found.count });
+      return [h("p", null, h("strong", null, `${found.complete ? "" : "more than "}${found.count} jobs`), ` up to number ${found.upTo} would change.`),
+        found.sample.length ? h("p.quiet", null, `The newest: ${found.sample.slice(0, 5).map((job) => `${job.id} ${job.artifactId}`).join("; ")}`) : null];
+    },
+    run: async ({ typed, ...sent }) => {
+      if (String(typed).trim() !== String(meant.count)) throw new Error(`Type ${meant.count ?? "the number of the preview"} to confirm.`);
+      let changed = 0;
+      for (let more = true; more;) {
+        const told = await send("POST", `/bulk-actions/${action}`, sent);
+        changed += told.changed;
+        more = told.more && told.changed > 0;
+      }
+      return { changed };
+    },
+    said: (told) => `${verb}: ${told.changed} changed.`, done: load,
+  }, `${verb}…`, { key: `all-${action}` });
 }
 
 /** Each job by its own call, a few at a time; says how many went well. */

@@ -31,8 +31,8 @@ function content(state, load) {
   return [
     heading("Quotas", "The smaller of quota and share counts, from the next lease on.", quotaButton(null, load), policyButton(null, load)),
     h("div.grid", { "data-key": "grid" },
-      panel("What counts now", { note: `tenant ${state.status.tenant}` }, now(state.status)),
-      panel("Quotas", { note: "of this tenant, and of every tenant (*)", class: "wide" }, quotaTable(state, load)),
+      panel("What counts now", { note: `tenant ${state.status.tenant}`, class: "full across" }, now(state.status)),
+      panel("Quotas", { note: "of this tenant, and of every tenant (*)", class: "full" }, quotaTable(state, load)),
       panel("Policies", { note: "how a pool is shared among tenants; the highest priority first", class: "full" }, policyTable(state, load)),
       panel("Allocation now", { note: state.summary ? "who gets what of each pool" : "seen by tokens for every tenant only", class: "full" }, allocation(state))),
   ];
