@@ -64,7 +64,7 @@ class Console:
         return self.calls.ask("PUT", path, body)
 
     def get(self, path: str) -> Any:
-        return self.calls.get(path)
+        return self.calls.ask("GET", path)
 
 
 @contextmanager

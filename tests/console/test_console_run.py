@@ -163,7 +163,7 @@ def test_failed_jobs_are_retried_together_after_a_preview(seen, live):
     page = seen.open("jobs?status=failed&search=none.")
     page.wait_for_selector("tbody a[data-job]")
     page.get_by_label("Choose all on this page").check()
-    button = page.get_by_role("button", name="Retry", exact=False).first
+    button = page.locator(".bulk").get_by_role("button", name="Retry")
     button.click()
     page.locator("dialog .preview", has_text="will change").wait_for()
     page.locator("dialog [name=reason]").fill("the archive is back")

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.errors import (
@@ -111,8 +111,10 @@ class Calls:
         return self._call("PUT", path, body, headers, {}, again=True)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """Anything of the API, by its words."""
-        return self._call(method, path, body, {}, {}, again=method in ("GET", "PUT"))
+        """Anything of the API, by its words; what stands behind a `?` is its query."""
+        place, _, words = path.partition("?")
+        query = parse_qs(words, keep_blank_values=True)
+        return self._call(method, place, body, {}, query, again=method in ("GET", "PUT"))
 
     def _call(
         self,
