@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -119,6 +119,9 @@ def serve(
         int | None, typer.Option("--port", min=0, max=65535, help="0: any free port.", show_default="8470")
     ] = None,
     config: ServerFile = None,
+    log_level: Annotated[
+        Literal["off", "warning", "info"], typer.Option("--log-level", help="info: a JSON line for each job's change.")
+    ] = "warning",
 ) -> None:
     """Serve the ledger over HTTP until interrupted, and let running requests end.
 
@@ -129,8 +132,10 @@ def serve(
     """
     with said_plainly():
         from DocsToKG.Orchestrator import bootstrap
+        from DocsToKG.Orchestrator.web.job_log import listen
         from DocsToKG.Orchestrator.web.running import serve as run
 
+        listen(log_level)
         settings = settings_of(ledger, config, host=host, port=port)
         if settings.ledger_url is None and not settings.ledger.exists():
             typer.echo(f"There is no ledger yet; an empty one is made at {settings.ledger}.", err=True)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.services.leaders import Leader
+from DocsToKG.Orchestrator.web.job_log import say_incident
 from DocsToKG.Orchestrator.web.rooms import Rooms
 
 _log = logging.getLogger("DocsToKG.Orchestrator.web")
@@ -25,6 +26,7 @@ class Upkeep:
         self._rooms = rooms
         self._every_s = every_s
         self._leader = Leader(rooms.ledger, "upkeep", ttl_s=3 * every_s)
+        self._told_ms: int | None = None
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
 
@@ -43,9 +45,26 @@ class Upkeep:
             return False
         for run in self._rooms.pack_runs.time_out_overdue():
             _log.warning("pack-run %s timed out", run.pack_run_id, extra={"incident": True, "tenant": run.tenant})
+        self._tell_incidents()
         self._rooms.answers.purge()
         self._rooms.source_hosts.forget_old()
         return True
+
+    def _tell_incidents(self) -> None:
+        """Those that began or happened again since the last look."""
+        since = self._told_ms
+        words = (
+            "SELECT incident_id, tenant, source, severity, cause, count, last_at FROM incidents WHERE last_at > :since"
+            " AND state <> 'resolved' ORDER BY last_at LIMIT 100"
+        )
+        now_ms, rows = self._rooms.ledger.look(
+            lambda tx: (tx.now_ms, tx.ask(words, {"since": tx.now_ms if since is None else since}))
+        )
+        for incident_id, tenant, source, severity, cause, count, _ in rows:
+            say_incident(
+                incidentId=incident_id, tenant=tenant, source=source, severity=severity, cause=cause, count=count
+            )
+        self._told_ms = int(rows[-1][6]) if rows else (now_ms if since is None else since)
 
     def _run(self) -> None:
         while not self._stop.wait(self._every_s):

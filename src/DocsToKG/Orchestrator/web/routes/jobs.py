@@ -12,7 +12,9 @@ from DocsToKG.Orchestrator.domain.states import API_STATUS
 from DocsToKG.Orchestrator.domain.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Enqueued, NewJob
 from DocsToKG.Orchestrator.services.job_pages import JobQuery
+from DocsToKG.Orchestrator.services.job_views import JobView
 from DocsToKG.Orchestrator.services.jobs import REPLAY_PRIORITY
+from DocsToKG.Orchestrator.web import job_log
 from DocsToKG.Orchestrator.web.door import HOME
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.routes.job_shapes import (
@@ -84,6 +86,7 @@ def submit_job(ask: Asked, body: JobRequest) -> Answer:
     """Put one job on the ledger; 200 instead of 201 when it was there already."""
     header = ask.request.headers.get("idempotency-key")
     [answer] = ask.rooms.jobs.submit(ask.tenant, [_new_job(ask, body, header)], actor=ask.caller.actor)
+    job_log.tell(ask, "enqueued" if answer.created else "known", answer.job_id)
     headers = {"Location": f"{HOME}/jobs/{answer.job_id}"}
     return Answer(_submitted(answer), status=201 if answer.created else 200, headers=headers)
 
@@ -136,7 +139,7 @@ def job_history(
 @resource.post("/jobs/{job_id}/cancel")
 def cancel_job(ask: Asked, job_id: JobPath, body: Explained | None = None) -> JobShown:
     """Call a job off; a worker that has it learns of it at its next renewal."""
-    return shown(ask.rooms.jobs.cancel(ask.tenant, job_id, **ask.decision))
+    return _told(ask, "canceled", ask.rooms.jobs.cancel(ask.tenant, job_id, **ask.decision))
 
 
 @resource.post("/jobs/{job_id}/replay", status=201)
@@ -144,20 +147,21 @@ def replay_job(ask: Asked, job_id: JobPath, body: ReplayRequest | None = None) -
     """Run an ended job once more, as a copy with the same payload and a high priority."""
     priority = REPLAY_PRIORITY if body is None or body.priority is None else body.priority
     trace = ask.caller.trace_context
-    return shown(ask.rooms.jobs.replay(ask.tenant, job_id, **ask.decision, priority=priority, trace_context=trace))
+    copy = ask.rooms.jobs.replay(ask.tenant, job_id, **ask.decision, priority=priority, trace_context=trace)
+    return _told(ask, "replayed", copy)
 
 
 @resource.post("/jobs/{job_id}/retry")
 def retry_job(ask: Asked, job_id: JobPath, body: Explained | None = None) -> JobShown:
     """Queue a job that failed for good once more, as itself and with its attempts reset."""
     [job] = ask.rooms.jobs.retry_dead_letters(ask.tenant, [job_id], **ask.decision)
-    return shown(job)
+    return _told(ask, "retried", job)
 
 
 @resource.post("/jobs/{job_id}/clear-lease")
 def clear_lease(ask: Asked, job_id: JobPath, body: Explained | None = None) -> JobShown:
     """Take a stuck job from its worker, so that it may be leased again."""
-    return shown(ask.rooms.jobs.clear_lease(ask.tenant, job_id, **ask.decision))
+    return _told(ask, "lease_cleared", ask.rooms.jobs.clear_lease(ask.tenant, job_id, **ask.decision))
 
 
 @resource.get("/dead-letters")
@@ -177,6 +181,14 @@ def retry_dead_letters(ask: Asked, body: RetryRequest) -> JobList:
     """Queue dead letters again, with their attempts reset: all that are named, or none."""
     jobs = ask.rooms.jobs.retry_dead_letters(ask.tenant, body.job_ids, **ask.decision)
     return JobList(jobs=[shown(job) for job in jobs])
+
+
+def _told(ask: Ask, event: str, job: JobView) -> JobShown:
+    job_log.say(
+        event, jobId=job.job_id, jobType=job.job_type, tenant=job.tenant, workerId=job.worker_id,
+        status=job.status.value, actor=ask.caller.actor,
+    )  # fmt: skip
+    return shown(job)
 
 
 def _new_job(ask: Ask, given: JobRequest, header_key: str | None) -> NewJob:

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from DocsToKG.Orchestrator.domain.states import API_STATUS
 from DocsToKG.Orchestrator.services.leases import JobLease
+from DocsToKG.Orchestrator.web import job_log
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.serving import Ask, Asked, Doors, Resource
 from DocsToKG.Orchestrator.web.shapes import Digest, Given, Moment, Name, Shown, Signature, Text
@@ -153,6 +154,11 @@ async def lease_job(ask: Asked, body: LeaseRequest) -> LeaseList:
         found = await anyio.to_thread.run_sync(partial(_lease, ask, body), limiter=doors.admission.threads)
         left = deadline - loop.time()
         if found or left <= 0:
+            for each in found:
+                job_log.say(
+                    "leased", jobId=each.job_id, jobType=each.job_type, tenant=ask.tenant, workerId=body.worker_id,
+                    leaseId=each.lease_id, status="leased",
+                )  # fmt: skip
             return LeaseList(leases=[_shown(lease) for lease in found])
         if await waking.wait(left):
             # There is work, but it may be another's or held back: ask ever more seldom.
@@ -200,6 +206,7 @@ def complete_lease(ask: Asked, lease_id: LeasePath, body: CompleteRequest) -> Co
         result=body.result,
         outcome=body.outcome,
     )
+    job_log.tell(ask, "completed", done.job_id, leaseId=lease_id, said=body.status)
     if body.status in ("failed", "timed_out"):
         ask.meters.failures.labels(done.state.value if not done.retried else "retried").inc()
         ask.meters.retries.inc(done.retried)

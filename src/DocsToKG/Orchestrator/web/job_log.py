@@ -1,0 +1,60 @@
+"""The log of the control plane: a line for each thing that this instance did to a job, and for every incident.
+
+Knows the names that every line has. Promises: one JSON object a line, on standard error; no payload, token or header is
+ever in it; where nobody listens, a line costs a comparison.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+from DocsToKG.core.clock import utc_iso
+from DocsToKG.Orchestrator.web.serving import Ask
+
+LOGGER = "DocsToKG.Orchestrator.jobs"
+LEVELS = ("off", "warning", "info")
+_log = logging.getLogger(LOGGER)
+_FIELDS = ("jobId", "jobType", "tenant", "workerId", "leaseId", "status")
+
+
+def tell(ask: Ask, event: str, job_id: int, **known: Any) -> None:
+    """Something was done to a job; what is not `known` of it is read from the ledger."""
+    if not _log.isEnabledFor(logging.INFO):
+        return
+    job = ask.rooms.jobs.get(ask.tenant, job_id)
+    found = {"jobId": job_id, "jobType": job.job_type, "workerId": job.worker_id, "status": job.status.value}
+    say(event, **{**found, "tenant": ask.tenant, "actor": ask.caller.actor, **known})
+
+
+def say(event: str, **fields: Any) -> None:
+    _log.info(event, extra={"fields": fields})
+
+
+def say_incident(**fields: Any) -> None:
+    """For operators: the line is flagged."""
+    _log.warning("incident", extra={"fields": {**fields, "incident": True}})
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line: the names of a job always, whatever else it has after them."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        given: dict[str, Any] = getattr(record, "fields", {})
+        line = {"at": utc_iso(record.created), "level": record.levelname.lower(), "event": record.getMessage()}
+        named = {name: given.get(name) for name in _FIELDS}
+        return json.dumps({**line, **named, **given}, default=str)
+
+
+def listen(level: str) -> None:
+    """Write the log of this process to standard error, from this level on."""
+    root = logging.getLogger("DocsToKG.Orchestrator")
+    if level == "off":
+        root.addHandler(logging.NullHandler())
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines())
+    root.addHandler(handler)
+    root.setLevel(level.upper())
+    root.propagate = False
