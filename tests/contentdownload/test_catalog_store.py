@@ -196,7 +196,7 @@ def test_a_missing_or_foreign_record_is_named(tmp_path: Path) -> None:
     with Catalog(tmp_path / "manifest.sqlite") as catalog, pytest.raises(RecordError, match="no record at"):
         catalog.stats()
     (tmp_path / "x.sqlite").write_bytes(b"rubbish " * 200)
-    with Catalog(tmp_path / "x.sqlite") as catalog, pytest.raises(RecordError, match="cannot be read"):
+    with Catalog(tmp_path / "x.sqlite") as catalog, pytest.raises(RecordError, match="is no database: move it away"):
         catalog.stats()
     db = sqlite3.connect(tmp_path / "new.sqlite")
     db.execute("PRAGMA user_version = 5")

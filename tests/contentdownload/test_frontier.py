@@ -130,7 +130,7 @@ def test_a_busy_host_does_not_hold_up_another(gate: SlotGate) -> None:
             pool.submit(visit(f"https://slow.org/{n}", 0.05), cancel=CancelToken(), on_done=lambda end: None)
         begin = time.monotonic()
         pool.run(visit("https://quick.org/1"))
-        assert time.monotonic() - begin < 1.0
+        assert time.monotonic() - begin < 1.5  # the forty take two seconds at least
 
 
 def test_waiting_holds_no_thread(gate: SlotGate) -> None:
@@ -163,7 +163,7 @@ def test_a_sooner_timer_is_not_slept_through(gate: SlotGate) -> None:
         time.sleep(0.05)  # let a thread fall asleep on the long timer
         begin = time.monotonic()
         pool.run(sleeper(0.05))
-        assert time.monotonic() - begin < 1.0
+        assert time.monotonic() - begin < 4.0
 
 
 def branch(url: str, seconds: float, value: str | None) -> Callable[[CancelToken], Steps[str | None]]:

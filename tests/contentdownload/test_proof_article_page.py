@@ -128,9 +128,9 @@ def test_a_page_whose_end_is_missing_is_truncated(path):
     ],
 )
 def test_hostile_markup_costs_little(path, hostile):
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert reason(path, b"<html><body>" + hostile) == Reason.NO_FULL_TEXT
-    assert time.monotonic() - begun < 3
+    assert time.thread_time() - begun < 3
 
 
 def judged(path: Path, data: bytes, work: WorkArtifact = WORK) -> str | None:

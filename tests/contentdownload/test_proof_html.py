@@ -123,10 +123,10 @@ def test_wide_characters_are_read():
 )
 def test_hostile_markup_costs_little(hostile):
     """SEC-07: no nesting or repetition makes the look at a page slow."""
-    begun = time.monotonic()
+    begun = time.thread_time()
     classify_body(hostile, content_type="text/html")
     classify_body(b"<html>" + hostile, content_type="text/html")
-    assert time.monotonic() - begun < 1
+    assert time.thread_time() - begun < 1
 
 
 @pytest.mark.parametrize(

@@ -132,9 +132,9 @@ def test_entities_of_the_files_own_making_are_not_expanded(path):
         f'<!ENTITY {name} "{f"&{before};" * 10}">' for before, name in zip("abcdefgh", "bcdefghi", strict=True)
     )
     tracemalloc.start()
-    begun = time.monotonic()
+    begun = time.thread_time()
     facts = facts_of(path, article(BODY + "<p>&i;</p>", lead=bomb + "]>"))
-    assert time.monotonic() - begun < 2
+    assert time.thread_time() - begun < 2
     assert tracemalloc.get_traced_memory()[1] < 4 << 20
     tracemalloc.stop()
     assert facts.chars == facts_of(path, article(BODY + "<p></p>")).chars
@@ -144,9 +144,9 @@ def test_entities_of_the_files_own_making_are_not_expanded(path):
 
 def test_a_laugh_in_an_attribute_is_refused(path):
     bomb = '<!DOCTYPE article [<!ENTITY a "' + "ha" * 5000 + '"><!ENTITY b "' + "&a;" * 5000 + '">]>'
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert reason(path, article(BODY + '<p id="&b;"/>', lead=bomb)) == Reason.UNEXPECTED_CT
-    assert time.monotonic() - begun < 5
+    assert time.thread_time() - begun < 5
 
 
 @pytest.mark.parametrize(
@@ -154,15 +154,15 @@ def test_a_laugh_in_an_attribute_is_refused(path):
 )
 def test_what_has_no_bottom_is_left_early(path, hostile):
     """SEC-07: depth, number and length of tags are bounded."""
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert reason(path, b"<article>" + hostile) == Reason.TOO_LARGE
-    assert time.monotonic() - begun < 10
+    assert time.thread_time() - begun < 10
 
 
 def test_a_long_text_is_read_in_one_go(path):
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert facts_of(path, article("<p>" + "words " * 2_000_000 + "</p>")).chars == 10_000_000
-    assert time.monotonic() - begun < 10
+    assert time.thread_time() - begun < 10
 
 
 def judged(path: Path, data: bytes, work: WorkArtifact = WORK) -> str | None:

@@ -314,9 +314,9 @@ def test_a_page_tree_that_doubles_at_every_level_ends(prove):
     """Sixty levels of two links each would be 2^60 visits."""
     levels = [b"<</Type/Pages/Count 1/Kids[%d 0 R %d 0 R]>>" % (n + 3, n + 3) for n in range(60)]
     page = b"<</Type/Page/MediaBox[0 0 9 9]>>"
-    begun = time.monotonic()
+    begun = time.thread_time()
     assert reason(prove, handmade(b"<</Type/Catalog/Pages 2 0 R>>", *levels, page)) == Reason.CORRUPT_PDF
-    assert time.monotonic() - begun < 2
+    assert time.thread_time() - begun < 2
 
 
 def bomb(megabytes: int) -> bytes:

@@ -240,10 +240,10 @@ def test_masking_twice_is_masking_once(text: str) -> None:
 )
 def test_masking_a_hostile_text_costs_little(part: str) -> None:
     """SEC-07."""
-    begun = time.monotonic()
+    begun = time.thread_time()
     shown = mask_text(part * 100_000)
     mask_url("https://a.org/?" + part * 20_000)
-    assert time.monotonic() - begun < 1
+    assert time.thread_time() - begun < 1
     assert len(shown) < 300_000
 
 

