@@ -8,6 +8,7 @@ import threading
 from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -308,3 +309,32 @@ def test_while_many_write_nothing_is_lost_and_each_job_keeps_its_order(open_ledg
         told[event["job"]["id"]].append(event["job"]["status"])
     assert told == wanted
     assert len({event["eventId"] for event in target.events}) == len(rows)
+
+
+@pytest.mark.slow
+def test_who_works_jobs_needs_no_rights_on_the_outbox(postgres_url: str) -> None:
+    """A role that was given its rights before there were events goes on, and its events are told."""
+    import psycopg
+
+    from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+
+    name, role = f"g_{uuid4().hex[:20]}", f"r_{uuid4().hex[:12]}"
+    with (
+        psycopg.connect(postgres_url, autocommit=True) as owner,
+        PostgresLedger(postgres_url, schema_name=name) as own,
+    ):
+        owner.execute(f"CREATE ROLE {role} LOGIN")
+        try:
+            owner.execute(f"GRANT USAGE ON SCHEMA {name} TO {role}")
+            owner.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {name} TO {role}")
+            owner.execute(f"GRANT ALL ON ALL SEQUENCES IN SCHEMA {name} TO {role}")
+            owner.execute(f"REVOKE ALL ON {name}.events_outbox, {name}.event_targets FROM {role}")
+            Outbox(own).register(ALL)
+            with PostgresLedger(postgres_url.replace("//postgres@", f"//{role}@"), schema_name=name) as worker:
+                work(worker, "a")
+            target = Recorder()
+            assert carry(own, target) == 3
+        finally:
+            owner.execute(f"DROP OWNED BY {role}")
+            owner.execute(f"DROP ROLE {role}")
+            owner.execute(f"DROP SCHEMA {name} CASCADE")
