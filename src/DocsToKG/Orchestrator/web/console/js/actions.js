@@ -10,7 +10,7 @@ export const QUOTA = ["orch:quota"];
 
 /**
  * action: {title, words, verb, method, path, body(values), fields, scopes, everyone, danger, typed, preview(values),
- *          run(values), done(answer)}. A field: {name, label, type, value, options, required, hint}.
+ *          once, run(values), done(answer)}. A field: {name, label, type, value, options, required, hint}.
  */
 export function actionButton(action, label = action.verb, more = {}) {
   const why = lacks(action.scopes ?? OPERATE, action.everyone);
@@ -36,7 +36,8 @@ export function ask(action) {
   function preview() {
     clearTimeout(state.timer);
     state.timer = setTimeout(async () => {
-      const asked = JSON.stringify(values);
+      // What does not change with the fields is counted once, so that the number shown is the number meant.
+      const asked = action.once ? "once" : JSON.stringify({ ...values, reason: "", ticket: "" });
       if (asked === state.asked) return;
       state.asked = asked;
       try { state.preview = await action.preview(body(action, values), values); } catch (error) { state.preview = h("p.bad", null, error.message); }

@@ -110,7 +110,7 @@ function allFitting(action, state, { load }) {
   return actionButton({
     title: verb, verb, words: `${words} ${state.status.length || state.search || state.since ? "" : "There is no filter: this means all jobs of the tenant."}`, danger, path: `/bulk-actions/${action}`,
     fields: [{ name: "count", label: "Type the number of jobs to confirm", required: true }],
-    body: (values) => ({ filter, upTo: meant.upTo, typed: values.count }),
+    body: (values) => ({ filter, upTo: meant.upTo, typed: values.count }), once: true,
     preview: async () => {
       const found = await send("POST", "/bulk-actions/preview", { action, filter });
       Object.assign(meant, { upTo: found.upTo, count: found.count });
