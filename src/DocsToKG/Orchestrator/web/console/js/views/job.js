@@ -67,7 +67,7 @@ function life(found, state) {
     spans.push({ from, to: to_, name: lease.endedBy === "finished" && found.status === "succeeded" ? "good" : lease.endedAt ? (lease.endedBy === "released" ? "two" : "bad") : "one", word: `worked (fence ${lease.fence})` });
     at = to_;
   }
-  if (end > at) spans.push({ from: at, to: end, name: "wait", word: "waits" });
+  if (end > at || !spans.length) spans.push({ from: at, to: Math.max(at, end), name: "wait", word: found.finishedAt ? "waited" : "waits" });
   const marks = state.events.map((event) => ({ at: Date.parse(event.at), word: event.event, name: kindOf(event) }));
   return timeline("The job's life", spans, marks);
 }
