@@ -212,6 +212,23 @@ def test_an_event_refused_too_often_is_dead_until_it_is_asked_for(open_ledger: O
     assert outbox.list(dead=True) == []
 
 
+def test_what_nobody_foresaw_is_a_failure_like_others(open_ledger: Open) -> None:
+    clock = ManualClock()
+    ledger, target = open_ledger(clock=clock), Recorder(max_tries=2)
+    carry(ledger, target)
+    ledger.enqueue_many([NewJob("a:1", {})])
+
+    def refuses(event: dict[str, Any]) -> bool:
+        raise LookupError("words that may be secret")
+
+    target.refuses = refuses
+    for _ in range(2):
+        clock.advance(7200)
+        carry(ledger, target)
+    [dead] = Outbox(ledger).list(dead=True)
+    assert (dead.tries, dead.last_error) == (2, "LookupError")
+
+
 def test_a_target_that_is_away_is_asked_less_and_less_by_one_event(open_ledger: Open) -> None:
     clock = ManualClock()
     ledger, target = open_ledger(clock=clock), Recorder(max_tries=100)

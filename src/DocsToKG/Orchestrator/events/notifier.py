@@ -171,9 +171,11 @@ class Notifier:
                 return Settled(sent, [], rest)
             try:
                 target.send(parcels[waiting.outbox_id])
-            except DeliveryFailed as error:
+            except Exception as error:
                 enough.failed = True
-                return Settled(sent, [self._failure(target, waiting, error)], rest[1:])
+                # What nobody foresaw counts as refused, too; else this event would hold up its job for ever.
+                known = error if isinstance(error, DeliveryFailed) else DeliveryFailed(type(error).__name__)
+                return Settled(sent, [self._failure(target, waiting, known)], rest[1:])
             sent.append(waiting.outbox_id)
         return Settled(sent, [], [])
 
@@ -209,7 +211,7 @@ class Notifier:
             done = 0
             try:
                 done = self.deliver(target) if self.leads else 0
-            except LedgerError as error:
+            except Exception as error:  # whatever it is, the target must not be without its thread from now on
                 _log.warning("events to %s: %s", target.name, type(error).__name__)
             if not done:
                 self._stop.wait(self._poll_s)
