@@ -117,7 +117,7 @@ def test_every_changed_missing_and_extra_file_is_named(corpus: Corpus, copy: Pat
     (copy / names[11] / "inside").write_bytes(b"x")
     (copy / names[13]).unlink()
     os.mkfifo(copy / names[13])
-    added = ["PDF/0 first.pdf", "PDF/zz/deep/last.pdf", "PDF/caf\u00e9.pdf"]
+    added = ["HTML/nobody had one.html", "PDF/0 first.pdf", "PDF/zz/deep/last.pdf", "PDF/caf\u00e9.pdf"]
     for name in added:
         (copy / name).parent.mkdir(parents=True, exist_ok=True)
         (copy / name).write_bytes(b"%PDF-1.4")
@@ -249,6 +249,9 @@ def test_the_commands_sign_and_check_a_copy(corpus: Corpus, copy: Path, keys: tu
     assert bad.exit_code == 1
     told = json.loads(bad.stdout)
     assert (told["ok"], told["missing"], told["changed"], told["extra"]) == (False, [name], [], [])
+    Path(paper).write_bytes(Path(paper).read_bytes()[:-1])
+    cut = run(*words)
+    assert (cut.exit_code, "was cut short" in cut.output) == (1, True)
 
 
 def test_the_commands_say_what_is_in_the_way(corpus: Corpus, keys: tuple[str, str], tmp_path: Path) -> None:

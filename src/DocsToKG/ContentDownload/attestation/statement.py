@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from DocsToKG.ContentDownload.errors import InputError
+from DocsToKG.ContentDownload.errors import RunError
 
 STATEMENT = "https://in-toto.io/Statement/v1"
 PREDICATE = "urn:docstokg:corpus:v1"
@@ -24,7 +24,7 @@ _MAX_TEXT = 2000
 _HEX = frozenset("0123456789abcdef")
 
 
-class AttestationBad(InputError):
+class AttestationBad(RunError):
     """The file is no attestation, or not a whole one. The message says what is wrong with it."""
 
 
