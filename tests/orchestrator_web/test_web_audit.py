@@ -59,7 +59,7 @@ def test_a_job_is_proved_from_the_saved_answer(caller: Any, trust: Trust, tmp_pa
     """DOC-05."""
     path = saved(tmp_path, caller.get("/jobs/1"))
     report = verify_answer(path, trust)
-    assert (report.problems, report.rows) == ([], {"signed": 1})
+    assert (report.problems, report.rows) == ([], {"signed": 1, "whole": True})
     result = CliRunner().invoke(command, ["audit", "verify", str(path), "--trust", str(folder.path)])
     assert result.exit_code == 0
     assert result.output.startswith("proved")
@@ -69,12 +69,30 @@ def test_a_job_is_proved_from_the_saved_answer(caller: Any, trust: Trust, tmp_pa
 
 def test_every_job_of_a_list_is_proved_by_itself(caller: Any, trust: Trust, tmp_path: Path) -> None:
     path = saved(tmp_path, caller.get("/jobs"))
-    assert verify_answer(path, trust).rows == {"signed": 3}
+    assert verify_answer(path, trust).rows == {"signed": 3, "whole": False}
     found = json.loads(path.read_text())
     found["jobs"][1]["priority"] = 7
     path.write_text(json.dumps(found))
     [problem] = verify_answer(path, trust).problems
     assert problem.startswith("answer.json/jobs/1: is not to be believed (bad-signature)")
+
+
+def test_a_job_whose_signatures_were_taken_away_spoils_its_list(caller: Any, trust: Trust, tmp_path: Path) -> None:
+    path = saved(tmp_path, caller.get("/jobs"))
+    found = json.loads(path.read_text())
+    del found["jobs"][1]["signatures"]
+    found["jobs"][1]["status"] = "DONE"
+    path.write_text(json.dumps(found))
+    [problem] = verify_answer(path, trust).problems
+    assert problem.startswith("answer.json/jobs/1: is not signed")
+
+
+def test_a_name_told_twice_is_not_proved(caller: Any, trust: Trust, tmp_path: Path) -> None:
+    """Some readers take the first, some the last."""
+    path = saved(tmp_path, caller.get("/jobs/1"))
+    path.write_text(path.read_text().replace("{", '{"status": "DONE", ', 1))
+    [problem] = verify_answer(path, trust).problems
+    assert "says a name twice" in problem
 
 
 @pytest.mark.parametrize(

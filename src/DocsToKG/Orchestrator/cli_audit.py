@@ -143,7 +143,8 @@ def _shown(report: Report) -> str:
         return "\n".join([f"NOT PROVED  {report.path}", *(f"  {printable(one)}" for one in report.problems)])
     who = ", ".join(f"{key.name} ({key.key_id[:16]})" for key in report.signers)
     if not report.manifest:
-        return f"proved  {report.path}  {report.rows['signed']} signed; signed by {who}"
+        what = "whole" if report.rows["whole"] else f"{report.rows['signed']} entries, and nothing beside them"
+        return f"proved  {report.path}  {what}; signed by {who}"
     span, rows = report.manifest["range"], report.rows
     return (
         f"proved  {report.path}  {span['from']} to {span['to']}, tenant {report.manifest['tenant'] or 'all'}:"

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.Orchestrator.audit import layout
+from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.verify import Report, Trust
 from DocsToKG.Orchestrator.signing import statements
 from DocsToKG.Orchestrator.signing.errors import NotVerified
@@ -20,25 +21,31 @@ REPLAY_SCHEMA = "docstokg.replay-manifest.v1"
 
 
 def is_answer(path: Path) -> bool:
-    return path.suffix == ".json"
+    return path.suffix == ".json" and not path.is_dir()
 
 
 def verify_answer(path: Path, trust: Trust) -> Report:
     """Check a saved answer or a replay manifest."""
     report = Report(path)
     try:
-        parts = list(statements.signed_parts(read_answer(path)))
+        answer = read_answer(path)
+        parts = list(statements.signed_parts(answer))
     except (OSError, ValueError, RecursionError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not JSON, or too large"
+        said = error.strerror if isinstance(error, OSError) else "it is not JSON, says a name twice, or is too large"
         report.problems.append(f"{path.name}: cannot be read: {said}")
         return report
     if not parts:
         report.problems.append(f"{path.name}: nothing in it is signed")
-    for place, part in parts[:100_000]:
-        problem = _problem(part, trust, report)
-        if problem is not None:
-            report.problems.append(f"{path.name}{place}: {problem}")
-    report.rows = {"signed": len(parts)}
+    try:
+        for place in statements.unsigned_parts(answer):
+            report.wrong(f"{path.name}{place}", "is not signed, though what stands beside it is")
+        for place, part in parts:
+            problem = _problem(part, trust, report)
+            if problem is not None:
+                report.wrong(f"{path.name}{place}", problem)
+    except BadBundle as error:
+        report.problems.append(str(error))
+    report.rows = {"signed": len(parts), "whole": len(parts) == 1 and not parts[0][0]}
     return report
 
 
@@ -68,4 +75,12 @@ def read_answer(path: Path) -> Any:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise ValueError
-    return json.loads(data)
+    return json.loads(data, object_pairs_hook=_each_once)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A name that is told twice means one thing to one reader and another to the next."""
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found

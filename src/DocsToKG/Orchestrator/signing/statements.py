@@ -65,5 +65,14 @@ def signed_parts(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                 yield f"/{name}/{number}", entry
 
 
+def unsigned_parts(value: Any) -> Iterator[str]:
+    """The places in lists of signed objects at which one stands that is not."""
+    signed_places = {place for place, _ in signed_parts(value)}
+    for name in {place.rpartition("/")[0][1:] for place in signed_places if place}:
+        for number in range(len(value[name])):
+            if f"/{name}/{number}" not in signed_places:
+                yield f"/{name}/{number}"
+
+
 def _payload(document: Mapping[str, Any]) -> bytes:
     return canonical_json({name: value for name, value in document.items() if name != FIELD})
