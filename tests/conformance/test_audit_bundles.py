@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
+import psycopg
 import pytest
 from tests.orchestrator.eventful import afternoon, bundle, finish, morning, ms, trust
+from typer.testing import CliRunner
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit.errors import BadRange
 from DocsToKG.Orchestrator.audit.verify import verify, verify_sequence
+from DocsToKG.Orchestrator.cli import app
 from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger.postgres import upkeep
+from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.signing.keys import new_signer
 
 NOW = ManualClock().now()
@@ -124,3 +132,58 @@ def test_a_range_that_is_not_over_is_refused(ledger: Any, clock: ManualClock, tm
     with pytest.raises(BadRange, match="before it begins"):
         bundle(ledger, ms(clock), ms(clock), tmp_path / "x", [A])
     assert list(tmp_path.glob("*x*")) == []
+
+
+@pytest.mark.slow
+def test_months_that_are_no_longer_kept_are_not_passed_over(
+    postgres_url: str, clock: ManualClock, tmp_path: Path
+) -> None:
+    """Whole months are removed on PostgreSQL alone. Nor is an empty bundle signed when all are gone."""
+    name, start = f"g_{uuid.uuid4().hex[:20]}", ms(clock)
+    words = {"schema_name": name, "clock": clock, "database_time": False}
+    with PostgresLedger(postgres_url, **words) as ledger, ledger._database.connect() as connection:
+        upkeep.make_months(connection, ledger._database, start)
+        ledger.enqueue_many([NewJob("old:1", {}, tenant="a")])
+        clock.advance(40 * 86_400)
+        upkeep.make_months(connection, ledger._database, ms(clock))
+        ledger.enqueue_many([NewJob("new:1", {}, tenant="a")])
+        assert upkeep.remove_months(connection, ledger._database, ms(clock), ms(clock)) == 1
+        clock.advance(1)
+        with pytest.raises(BadRange, match="export from 2025-07-01 on"):
+            bundle(ledger, start, ms(clock), tmp_path / "all", [A])
+        july = ms(ManualClock(datetime(2025, 7, 1, tzinfo=UTC).timestamp()))
+        made = bundle(ledger, july, ms(clock), tmp_path / "kept", [A])
+        assert verify(made.path, trust(clock, A)).problems == []
+        assert [row["link"] for row in rows(made.path, "history")] == [2]
+
+        clock.advance(40 * 86_400)
+        upkeep.remove_months(connection, ledger._database, ms(clock), ms(clock))
+        with pytest.raises(BadRange, match="is no longer kept here"):
+            bundle(ledger, july, ms(clock), tmp_path / "none", [A])
+        made = bundle(ledger, ms(clock) - 1000, ms(clock), tmp_path / "quiet", [A])
+        assert [row["to"]["link"] for row in rows(made.path, "chains")] == [2]
+        connection.execute(f"DROP SCHEMA {name} CASCADE")
+
+
+@pytest.mark.slow
+def test_the_command_exports_from_a_server(postgres_url: str, tmp_path: Path) -> None:
+    name = f"d_{uuid.uuid4().hex[:20]}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        url = urlunsplit(urlsplit(postgres_url)._replace(path=f"/{name}"))
+        try:
+            with PostgresLedger(url) as ledger:
+                ledger.enqueue_many([NewJob(f"doi:10.1/{n}", {}, tenant="a") for n in range(3)])
+                now = datetime.fromtimestamp(ledger.look(lambda tx: tx.now_ms) / 1000 + 0.001, UTC).isoformat()
+            keys = ["--keys", str(tmp_path / "keys")]
+            for words in (
+                ["keys", "new", "operations", *keys],
+                ["export", "--from", "2026-01-01", "--to", now, "-o", str(tmp_path / "b"), "--ledger", url, *keys],
+                ["manifest", "-o", str(tmp_path / "m.json"), "--ledger", url, *keys],
+                ["verify", str(tmp_path / "b"), str(tmp_path / "m.json"), "--trust", str(tmp_path / "keys")],
+            ):
+                result = CliRunner().invoke(app, ["audit", *words])
+                assert result.exit_code == 0, result.output
+            assert "3 rows of history, 3 jobs" in result.output
+        finally:
+            connection.execute(f"DROP DATABASE {name} WITH (FORCE)")

@@ -25,6 +25,7 @@ from DocsToKG.Orchestrator.audit import archive, bundle, layout
 from DocsToKG.Orchestrator.audit.errors import LedgerContradicts
 from DocsToKG.Orchestrator.audit.verify import Trust, verify
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.services.quotas import QuotaService
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.keys import new_signer
 
@@ -149,6 +150,25 @@ def test_a_ledger_that_contradicts_its_history_is_not_signed_for(tmp_path: Path,
         with pytest.raises(LedgerContradicts, match="job 2 is queued in the ledger, and error by its history"):
             export(ledger, start, ms(clock), tmp_path / "day", [OURS])
     assert list(tmp_path.glob("*day*")) == []
+
+
+def test_a_history_whose_last_rows_were_removed_is_not_signed_for(tmp_path: Path, clock: ManualClock) -> None:
+    """No job tells of what an operator did: only the chain knows that there was more."""
+    import sqlite3
+
+    path = tmp_path / "ledger.sqlite"
+    with SqliteLedger(path, clock=clock) as ledger:
+        start = ms(clock)
+        morning(ledger, clock)
+        QuotaService(ledger).set("a", "content.download", 9, 90, 2, actor="eve", reason="for a friend", ticket="OPS-1")
+        clock.advance(1)
+        with sqlite3.connect(path) as behind:
+            for (trigger,) in behind.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+                behind.execute(f"DROP TRIGGER {trigger}")
+            behind.execute("DELETE FROM job_history WHERE actor = 'eve'")
+        behind.close()
+        with pytest.raises(LedgerContradicts, match="rows of its history were removed or changed"):
+            export(ledger, start, ms(clock), tmp_path / "day", [OURS])
 
 
 # hostile bundles

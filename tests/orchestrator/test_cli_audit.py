@@ -105,7 +105,7 @@ def test_an_expired_key_neither_signs_nor_proves(here: Path, monkeypatch: pytest
     now = __import__("time").time()
     monkeypatch.setattr("DocsToKG.core.clock.SystemClock.now", lambda self: now + 2 * 86_400)
     expired = run("export", "--from", "2025-06-15", "--to", "2025-06-16", "-o", "late", code=1)
-    assert "has expired" in expired.output
+    assert "audit keys new brief" in expired.output
     assert "expired" in run("verify", "day.tar.zst", "--trust", "state/keys", code=1).output
     import datetime
 
@@ -136,6 +136,9 @@ def test_private_keys_are_in_no_output(here: Path) -> None:
         (("export", "--from", "2025-06-15", "--to", "2999-01-01", "-o", "x"), "not over"),
         (("export", "--from", "2025-06-15", "-o", "x", "--ledger", "none.sqlite"), "there is no ledger"),
         (("export", "--from", "2025-06-15", "-o", "x", "--key", "nobody"), "no key 'nobody'"),
+        (("export", "--from", "2025-06-15", "-o", "x.tar.gz"), "x.tar.gz would be a folder"),
+        (("export", "--from", "2025-06-15", "-o", "x", "--tenant", "nobody"), "there is no tenant 'nobody'"),
+        (("manifest", "--job", "1", "--job", "999", "-o", "x.json"), "there is no job 999"),
         (("verify", "x", "--trust", "none.json"), "cannot read none.json"),
         (("keys", "new", "a/b"), "is no name for a key"),
     ],
@@ -146,3 +149,23 @@ def test_what_is_wrong_is_said_in_a_line(here: Path, words: tuple[str, ...], sai
     result: Any = CliRunner().invoke(app, ["audit", *words])
     assert result.exit_code in (1, 2)
     assert said in " ".join(result.output.split())
+
+
+def test_a_trust_file_from_which_all_were_taken_takes_keys_again(here: Path) -> None:
+    """A stolen key is often the only one."""
+    run("keys", "new", "operations")
+    key = only(here, "state/keys/*.pub.json")
+    run("keys", "trust", key, "--trust", "trust.json")
+    run("keys", "trust", key, "--trust", "trust.json", "--remove")
+    export("day")
+    assert "holds no public keys" in run("verify", "day", "--trust", "trust.json", code=1).output
+    run("keys", "trust", key, "--trust", "trust.json")
+    run("verify", "day", "--trust", "trust.json")
+
+
+def test_a_folder_is_a_bundle_whatever_its_name(here: Path) -> None:
+    run("keys", "new", "operations")
+    export("day.json")
+    (here / "latest").symlink_to("day.json")
+    run("verify", "day.json", "--trust", "state/keys")
+    run("verify", "latest", "--trust", "state/keys")

@@ -101,10 +101,10 @@ def trust(
     Example: docstokg-orchestrator audit keys trust operations.*.pub.json --trust trust.json
     """
     with told():
-        from DocsToKG.Orchestrator.signing.keyring import read_trust, write_trust
+        from DocsToKG.Orchestrator.signing.keyring import read_trust, trust_file, write_trust
         from DocsToKG.Orchestrator.signing.rotation import is_rotation, vouched
 
-        known = read_trust(into) if into.exists() else []
+        known = trust_file(into)
         for file in files:
             added = vouched(file, known, now()) if is_rotation(file) else read_trust(file)
             ids = {key.key_id for key in added}

@@ -30,7 +30,7 @@ Files = Iterator[tuple[str, int, IO[bytes]]]
 def opened(path: Path, believe: Callable[[dict[str, Any], str, str], bytes]) -> Iterator[Files]:
     """The files of a bundle in their order. `believe` verifies an envelope of a kind and gives its payload; an
     archive is unpacked only after its trailer was believed."""
-    if path.is_dir() and not path.is_symlink():
+    if path.is_dir():
         yield _folder(path)
         return
     try:

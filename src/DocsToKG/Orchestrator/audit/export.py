@@ -33,6 +33,7 @@ from DocsToKG.Orchestrator.signing.keyring import record_of
 from DocsToKG.Orchestrator.signing.keys import Signer
 
 _JOBS_PAGE = 500
+_OTHER_ARCHIVES = (".tar", ".gz", ".tgz", ".tzst", ".bz2", ".xz", ".zip", ".7z")
 _SETTLED_MS = 5000  # after so long, no transaction of a server that began in the range is still to come
 
 
@@ -80,7 +81,7 @@ def export(
     wait: Callable[[float], None] = time.sleep,
 ) -> Exported:
     """The bundle at `target`: an archive where the name ends in .tar.zst, else a folder. It appears whole or not."""
-    _refuse_present(target)
+    _refuse_target(target)
     _settle(ledger, asked, wait)
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(mkdtemp(prefix=f".{target.name}.", dir=target.parent))
@@ -103,7 +104,9 @@ def export(
     return Exported(target, {one["name"]: one["rows"] for one in told}, hashlib.sha256(manifest).hexdigest())
 
 
-def _refuse_present(target: Path) -> None:
+def _refuse_target(target: Path) -> None:
+    if target.suffix in _OTHER_ARCHIVES or (target.suffix == ".zst" and not archive.is_archive(target)):
+        raise BadRange(f"{target.name} would be a folder; a bundle is a folder or a FILE{archive.SUFFIX}")
     if target.exists() or target.is_symlink():
         raise BadRange(f"{target} is there already; name a new one")
 
@@ -126,6 +129,8 @@ def _write_content(
     for left in folder.iterdir():  # from a try before a connection was lost
         left.unlink()
     source = way(tx, asked)
+    if asked.tenant is not None and not source.chains():
+        raise BadRange(f"there is no tenant {asked.tenant[:64]!r} in this ledger")
     with Replays() as replays:
         told, ends = _write_history(source, folder, replays)
         told.append(_written(folder, CHAINS, _chains(source, ends)))
@@ -167,11 +172,13 @@ def _write_history(
 
 def _chains(source: OneWriter | ManyWriters, ends: dict[Chain, tuple[Place, Place, int]]) -> Iterator[layout.Row]:
     for chain in source.chains():
-        if chain in ends:
-            before, after, rows = ends[chain]
-        else:
-            before = after = source.standing(chain)
-            rows = 0
+        stands = source.standing(chain)
+        before, after, rows = ends.get(chain, (stands, stands, 0))
+        if after != stands:
+            raise LedgerContradicts(
+                f"chain {chain[0]}/{chain[1]} ends at link {after[0]} in the range, but goes on from link {stands[0]}:"
+                " rows of its history were removed or changed"
+            )
         if after[0]:  # else it was begun after the range
             yield digested(
                 {

@@ -185,8 +185,10 @@ def _refuse_removed(tx: ControlTx, start: int) -> None:
     """Whole months are removed by retention; a range must not begin before the first month that is kept."""
     if not tx.ask("SELECT 1 FROM history_anchors LIMIT 1"):
         return
-    [(oldest,)] = tx.ask("SELECT min(at) FROM job_history")
+    [(oldest, newest)] = tx.ask("SELECT min(at), (SELECT max(at) FROM history_heads) FROM job_history")
     if oldest is None:
+        if start <= newest:
+            raise BadRange(f"the history up to {moment(newest)} is no longer kept here; export from later on")
         return
     day = datetime.fromtimestamp(oldest / 1000, UTC)
     kept = datetime(day.year, day.month, 1, tzinfo=UTC)

@@ -37,6 +37,9 @@ def manifest_of(
 ) -> dict[str, Any]:
     """The manifest of the jobs named, or of all, signed where there are signers; `about` tells of the whole run."""
     jobs = ledger.look(lambda tx: list(_jobs(tx, job_ids, tenant)))
+    missing = sorted(set(job_ids or ()) - {job["jobId"] for job in jobs})
+    if missing:
+        raise BadRange(f"there is no job {missing[0]} {'in this ledger' if tenant is None else 'of this tenant'}")
     if not jobs:
         raise BadRange("there is no such job in this ledger")
     versions = {"producer": producer(), "python": platform.python_version()}

@@ -60,7 +60,7 @@ class KeyFolder:
         wanted = [find_key(able, word) for word in chosen] or list({key.name: key for key in able}.values())
         late = [key for key in wanted if not key.is_good_at(now)]
         if late:
-            raise BadKey(f"{late[0].shown} has expired ({late[0].span}); rotate it: audit keys rotate {late[0].name}")
+            raise BadKey(f"{late[0].shown} has expired ({late[0].span}); make a new one: audit keys new {late[0].name}")
         return [self.signer(key) for key in {key.key_id: key for key in wanted}.values()]
 
     def retire(self, key: PublicKey) -> None:
@@ -89,11 +89,23 @@ def read_trust(path: Path) -> list[PublicKey]:
         if not files:
             raise BadKey(f"there is no public key (*.json) in {path}")
         return _once(key for file in files for key in read_trust(file))
+    keys = _keys_in(path)
+    if not keys:
+        raise BadKey(f"{path} holds no public keys")
+    return keys
+
+
+def trust_file(path: Path) -> list[PublicKey]:
+    """The keys of a trust file that is to be changed: none where it is not there, or all were taken out."""
+    return _keys_in(path) if path.exists() else []
+
+
+def _keys_in(path: Path) -> list[PublicKey]:
     content = read_small(path)
     try:
         value = json.loads(content)
         rows = value.get("keys", [value])
-        if not 0 < len(rows) <= _MAX_KEYS:
+        if len(rows) > _MAX_KEYS:
             raise ValueError
         return _once(key_of(row) for row in rows)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
