@@ -107,6 +107,10 @@ orchestrator.dispatch
 
 The trace that begins when a work is put on the ledger goes on in whatever process works on it: a job carries its
 `traceparent`. A job that a producer gave one continues the producer's trace. `url` is masked.
+
+Behind a service (`otlp_endpoint` in its settings, or `opentelemetry-instrument` around it), the service makes
+`enqueue`, `schedule`, `lease` and a `complete` of its own, with `job.type` and `tenant`; the worker's
+`worker_execute` is below `lease`.
 `job.outcome` is `done`, `skipped`, `error`, `retried`, `released` or `lost`."""
 EVENTS_TEXT = """\
 A line has `timestamp`, `level`, `event`, `run_id`, `job_id` (null where it is about no job) and `workerId`; a line

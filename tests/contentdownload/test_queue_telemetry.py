@@ -39,7 +39,6 @@ from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry, otel, spans
 from DocsToKG.ContentDownload.telemetry.exposition import registry_of, text_of
 from DocsToKG.ContentDownload.telemetry.metrics import METRICS, Gauges, QueueView
-from DocsToKG.ContentDownload.telemetry.otel import Tracing
 from DocsToKG.ContentDownload.telemetry.spans import JobEnd, NullWatch, WatchedJobs, job_watch
 from DocsToKG.ContentDownload.telemetry.tally import Tally
 from DocsToKG.ContentDownload.telemetry.traces import SPANS, JobTraces
@@ -48,6 +47,7 @@ from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock, ManualClock, SystemClock
 from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob
+from DocsToKG.Orchestrator.tracing import Tracing
 
 A_PDF = Gate("https://files.example.org/a.pdf", "unpaywall", "download")
 

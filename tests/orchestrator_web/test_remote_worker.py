@@ -13,22 +13,29 @@ from typing import Any
 from urllib.request import Request, urlopen
 
 import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from tests.contentdownload.collector import Collector
 from tests.contentdownload.conftest import client_config, client_settings
 from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import EventStream, served
 
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.Orchestrator.client import OrchestratorClient
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.services.breakers import BreakerService
 from DocsToKG.Orchestrator.services.throttles import ThrottleService
 from DocsToKG.Orchestrator.web.door import HOME
+from DocsToKG.Orchestrator.web.spans import JobSpans
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 WORKS = 12
+OVER = ("succeeded", "failed")
 
 
 def test_a_worker_behind_a_service_obtains_every_work_once(ledger: SqliteLedger, tmp_path: Path) -> None:
@@ -36,26 +43,28 @@ def test_a_worker_behind_a_service_obtains_every_work_once(ledger: SqliteLedger,
     program = str(Path(sys.executable).parent / "contentdownload")
     token = tmp_path / "worker.token"
     token.write_text(token_for("orch:operate", "orch:read"))
+    ended: set[int] = set()
     with SandboxServer(works=WORKS, seed=7, faults=Faults.none()) as sandbox, served(app_over(ledger)) as port:
         settings = client_settings(sandbox, tmp_path / "node")
         (tmp_path / "node.json").write_text(json.dumps(settings))
         dois = {work.doi for number in range(WORKS) if (work := sandbox.world.by_index(number)) is not None}
         with EventStream(port, f"{HOME}/streams/jobs", token_for()) as stream:
             assert next(stream.blocks())[""] == "connected"
-            ledger.enqueue_many([NewJob(f"doi:{doi}", {"doi": doi}) for doi in sorted(dois)])
             words = ["--orchestrator", f"http://127.0.0.1:{port}", "--token-file", str(token)]
-            done = subprocess.run(
-                [program, "queue", "run", "--drain", *words, "-c", str(tmp_path / "node.json")],
-                capture_output=True, text=True, timeout=400, check=False,
-            )  # fmt: skip
-            assert done.returncode == 0, done.stderr
-            assert _asked(port, "{ jobs(first: 3) { nodes { id status } pageInfo { hasNextPage } } }")["jobs"]["nodes"]
-            ended: set[int] = set()
-            while len(ended) < len(dois):
-                name, _, event = stream.next_event()
-                if name in ("job.completed", "job.failed"):
-                    assert event["job"]["id"] not in ended
-                    ended.add(event["job"]["id"])
+            order = [program, "queue", "run", *words, "-c", str(tmp_path / "node.json")]
+            with (tmp_path / "worker.log").open("w") as log, subprocess.Popen(order, stdout=log, stderr=log) as worker:
+                try:
+                    for half in (sorted(dois)[::2], sorted(dois)[1::2]):
+                        ledger.enqueue_many([NewJob(f"doi:{doi}", {"doi": doi}) for doi in half])
+                        over = _follow(stream, port, len(half))
+                        assert not over & ended
+                        ended |= over
+                        # Another reader asks while the work goes on, and finds what the first was told.
+                        assert worker.poll() is None
+                        assert {number for number, status in _statuses(port).items() if status in OVER} == ended
+                finally:
+                    worker.terminate()
+            assert len(ended) == len(dois)
     stats = ledger.stats()
     assert stats["queued"] == stats["in_progress"] == 0
     assert stats["done"] > WORKS // 2
@@ -66,6 +75,43 @@ def test_a_worker_behind_a_service_obtains_every_work_once(ledger: SqliteLedger,
     good = next(job for job in ledger.list_jobs() if job.state == "done")
     result = json.loads(good.result_json or "{}")
     assert {"resolver", "sha256", "path"} <= set(result)
+
+
+def test_one_trace_goes_from_the_call_that_enqueued_to_the_end_in_another_process(
+    ledger: SqliteLedger, tmp_path: Path
+) -> None:
+    """TRC-07, TRC-08: the spans of the service and of a worker without a database are one trace."""
+    program = str(Path(sys.executable).parent / "contentdownload")
+    exporter, tracers = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    app, collector = app_over(ledger, spans=JobSpans(tracers.get_tracer("test"))), Collector()
+    with SandboxServer(works=3, seed=7, faults=Faults.none()) as sandbox, served(app) as port:
+        telemetry = {"otlp_endpoint": collector.address}
+        settings = client_settings(sandbox, tmp_path / "node", telemetry=telemetry)
+        (tmp_path / "node.json").write_text(json.dumps(settings))
+        (tmp_path / "token").write_text(token_for("orch:operate", "orch:read"))
+        work = sandbox.world.by_index(0)
+        assert work is not None
+        url = f"http://127.0.0.1:{port}"
+        with OrchestratorClient(url, token_for()) as client:
+            client.enqueue({"doi": work.doi}, artifactId=f"doi:{work.doi}")
+        words = ["--orchestrator", url, "--token-file", str(tmp_path / "token"), "-c", str(tmp_path / "node.json")]
+        done = subprocess.run(
+            [program, "queue", "run", "--drain", *words], capture_output=True, text=True, timeout=400, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    collector.close()
+    ours = {span.name: span for span in exporter.get_finished_spans()}
+    theirs = {span.name: span for _, span in collector.spans}
+    assert ours.keys() == {"enqueue", "schedule", "lease", "complete"}
+    assert {"worker_execute", "job", "http.request", "complete"} <= theirs.keys()
+    assert not {"enqueue", "schedule", "lease"} & theirs.keys()  # told once
+    trace_id = ours["enqueue"].context.trace_id
+    assert (ledger.job(1).trace_context or "")[:52] == f"00-{trace_id:032x}-{ours['enqueue'].context.span_id:016x}"
+    assert {span.context.trace_id for span in ours.values()} == {trace_id}
+    of_the_job = [span for name, span in theirs.items() if name != "orchestrator.dispatch"]
+    assert {int.from_bytes(span.trace_id) for span in of_the_job} == {trace_id}
+    assert int.from_bytes(theirs["worker_execute"].parent_span_id) == ours["lease"].context.span_id
 
 
 def test_a_run_tells_the_ledger_who_works_and_how_hosts_stand_and_obeys(ledger: SqliteLedger, tmp_path: Path) -> None:
@@ -94,6 +140,23 @@ def test_a_run_tells_the_ledger_who_works_and_how_hosts_stand_and_obeys(ledger: 
         assert sum(source["works"] for source in sources.values()) == ledger.stats()["done"] > 0
         assert all(host["limits"]["maxSlots"] >= 1 and host["lastStatus"] for host in asked)
         assert _get(port, "/dashboard/metrics")["workers"] == 1
+
+
+def _statuses(port: int) -> dict[int, str]:
+    nodes = _asked(port, f"{{ jobs(first: {WORKS}) {{ nodes {{ id status }} }} }}")["jobs"]["nodes"]
+    return {int(node["id"]): node["status"].lower() for node in nodes}
+
+
+def _follow(stream: EventStream, port: int, count: int) -> set[int]:
+    """The jobs that so many events said to be over; by the time of each, GraphQL says the same of its job."""
+    over: set[int] = set()
+    while len(over) < count:
+        name, _, event = stream.next_event()
+        if name in ("job.completed", "job.failed"):
+            assert event["job"]["id"] not in over
+            over.add(event["job"]["id"])
+            assert _statuses(port)[event["job"]["id"]] in OVER
+    return over
 
 
 def _get(port: int, path: str) -> Any:

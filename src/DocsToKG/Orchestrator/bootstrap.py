@@ -18,6 +18,7 @@ from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
 from DocsToKG.Orchestrator.settings import AuthSettings, BadSettings, EventTargetSettings, ServerSettings
+from DocsToKG.Orchestrator.tracing import spans_to, tracer_of_process
 from DocsToKG.Orchestrator.web.tokens import TokenFile
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
     from DocsToKG.Orchestrator.web.feeds import Feeds
     from DocsToKG.Orchestrator.web.rooms import rooms_of
     from DocsToKG.Orchestrator.web.signing import AnswerSigner
+    from DocsToKG.Orchestrator.web.spans import JobSpans
     from DocsToKG.Orchestrator.web.upkeep import Upkeep
 
     with ExitStack() as stack:
@@ -75,6 +77,7 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
             body_bytes=settings.limits.body_bytes,
             sign=signer if settings.sign_answers else bytes,
             exporter=Exporter(partial(_second_reader, settings, clock), signer),
+            spans=JobSpans(_tracer(settings.otlp_endpoint, stack)),
         )
         rooms.maintenance.start_governing()
         stack.enter_context(Upkeep(rooms).running())
@@ -82,6 +85,19 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
         if notifier is not None:
             stack.enter_context(notifier.running())
         yield Service(app, ledger, tokens)
+
+
+def _tracer(endpoint: str | None, stack: ExitStack) -> Any | None:
+    """That of the collector which is named, or else of the whole process; None where nobody wants spans."""
+    from DocsToKG.Orchestrator.web.spans import INSTRUMENTATION
+
+    if endpoint is None:
+        return tracer_of_process(INSTRUMENTATION)
+    try:
+        provider = stack.enter_context(spans_to(endpoint, about={"service.name": "docstokg-orchestrator"}))
+    except ImportError as error:
+        raise BadSettings(f"otlp_endpoint needs {error.name}; install it with: pip install 'docstokg[otel]'") from None
+    return provider.get_tracer(INSTRUMENTATION)
 
 
 def notifier_of(settings: ServerSettings, ledger: AnyLedger, *, clock: Clock | None = None) -> Notifier | None:

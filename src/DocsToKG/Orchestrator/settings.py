@@ -123,6 +123,11 @@ class ServerSettings(_Section):
         description="Folder of the keys that bundles and answers are signed with; default: keys beside the ledger.",
     )
     sign_answers: bool = Field(default=True, description="Sign answers that tell of jobs, where there are keys.")
+    otlp_endpoint: str | None = Field(
+        default=None,
+        pattern=r"^https?://",
+        description="Send spans to this OpenTelemetry collector, like http://127.0.0.1:4318 (extra otel).",
+    )
     auth: AuthSettings = Field(default=AuthSettings(), description="Who may come in.")
     limits: LimitSettings = Field(default=LimitSettings(), description="How much one caller may ask.")
     streams: StreamSettings = Field(default=StreamSettings(), description="Live feeds.")

@@ -7,7 +7,6 @@ collector (`send_to`). The library is imported only when one of the two is so: a
 from __future__ import annotations
 
 import contextlib
-import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -17,9 +16,9 @@ from typing import Any, NamedTuple, Protocol, cast
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.telemetry.metrics import METRICS, Gauges, Meters, Metric, Reading
+from DocsToKG.Orchestrator.tracing import COLLECTOR_S, is_set, spans_to, tracer_of_process
 
 _INSTRUMENTATION = "docstokg.contentdownload"
-_COLLECTOR_S = 3.0  # how long a collector may take to answer
 _FLUSH_MS = 5_000
 
 
@@ -100,87 +99,42 @@ class Providers(NamedTuple):
 
 def global_providers() -> Providers:
     """Those that were set for the whole process. Whoever set one has loaded the library."""
-    trace, metrics = sys.modules.get("opentelemetry.trace"), sys.modules.get("opentelemetry.metrics")
-    tracer = meter = None
-    if trace is not None and _is_set(trace.get_tracer_provider()):
-        tracer = trace.get_tracer(_INSTRUMENTATION)
-    if metrics is not None and _is_set(metrics.get_meter_provider()):
+    metrics = sys.modules.get("opentelemetry.metrics")
+    tracer, meter = tracer_of_process(_INSTRUMENTATION), None
+    if metrics is not None and is_set(metrics.get_meter_provider()):
         meter = metrics.get_meter(_INSTRUMENTATION)
     return Providers(tracer, meter, metrics.Observation) if metrics is not None else Providers(tracer)
-
-
-def _is_set(provider: object) -> bool:
-    """Not one of the library's stand-ins, which drop everything."""
-    return not type(provider).__name__.lstrip("_").startswith(("Proxy", "NoOp"))
 
 
 @contextlib.contextmanager
 def send_to(endpoint: str, *, about: Mapping[str, str], every_s: float = 10.0) -> Iterator[Providers]:
     """Providers of our own that send to the collector at `endpoint` by OTLP over HTTP, in the background. A collector
     that is away costs its figures and a bounded wait at the end, never the run."""
-    try:
-        sdk_trace, sdk_metrics = import_module("opentelemetry.sdk.trace"), import_module("opentelemetry.sdk.metrics")
-        spans = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-        figures = import_module("opentelemetry.exporter.otlp.proto.http.metric_exporter")
-    except ImportError as error:
-        raise ConfigError(
-            f"telemetry.otlp_endpoint needs {error.name}; install it with: pip install 'docstokg[otel]'"
-        ) from None
-    # It would complain on standard error for every batch that a collector did not take.
-    logging.getLogger("opentelemetry").setLevel(logging.CRITICAL)
-    base, resource = endpoint.rstrip("/"), import_module("opentelemetry.sdk.resources").Resource.create(dict(about))
-    tracers = sdk_trace.TracerProvider(resource=resource, shutdown_on_exit=False)
-    tracers.add_span_processor(
-        import_module("opentelemetry.sdk.trace.export").BatchSpanProcessor(
-            spans.OTLPSpanExporter(endpoint=f"{base}/v1/traces", timeout=_COLLECTOR_S), schedule_delay_millis=1_000
-        )
-    )
+    with contextlib.ExitStack() as stack:
+        try:
+            tracers = stack.enter_context(spans_to(endpoint, about=about))
+            meters = _meters_to(endpoint, about, every_s)
+        except ImportError as error:
+            raise ConfigError(
+                f"telemetry.otlp_endpoint needs {error.name}; install it with: pip install 'docstokg[otel]'"
+            ) from None
+        observation = import_module("opentelemetry.metrics").Observation
+        try:
+            yield Providers(tracers.get_tracer(_INSTRUMENTATION), meters.get_meter(_INSTRUMENTATION), observation, True)
+        finally:
+            with contextlib.suppress(Exception):
+                meters.shutdown(timeout_millis=_FLUSH_MS)
+
+
+def _meters_to(endpoint: str, about: Mapping[str, str], every_s: float) -> Any:
+    sdk = import_module("opentelemetry.sdk.metrics")
+    figures = import_module("opentelemetry.exporter.otlp.proto.http.metric_exporter")
     reader = import_module("opentelemetry.sdk.metrics.export").PeriodicExportingMetricReader(
-        figures.OTLPMetricExporter(endpoint=f"{base}/v1/metrics", timeout=_COLLECTOR_S),
+        figures.OTLPMetricExporter(endpoint=f"{endpoint.rstrip('/')}/v1/metrics", timeout=COLLECTOR_S),
         export_interval_millis=every_s * 1000,
     )
-    meters = sdk_metrics.MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
-    observation = import_module("opentelemetry.metrics").Observation
-    try:
-        yield Providers(tracers.get_tracer(_INSTRUMENTATION), meters.get_meter(_INSTRUMENTATION), observation, True)
-    finally:
-        with contextlib.suppress(Exception):
-            meters.shutdown(timeout_millis=_FLUSH_MS)
-        with contextlib.suppress(Exception):
-            tracers.shutdown()
-
-
-class Tracing:
-    """Spans whose parent is named, because works change threads and a thread changes works."""
-
-    def __init__(self, tracer: Any) -> None:
-        self._tracer = tracer
-        self._api = import_module("opentelemetry.trace")
-        self._nothing = import_module("opentelemetry.context").Context()
-        self._words = import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator()
-
-    def start(
-        self,
-        name: str,
-        parent: Any = None,
-        attributes: Mapping[str, Any] | None = None,
-        start_ns: int | None = None,
-    ) -> Any:
-        """A span below `parent`, which is a span or what `remote` gave; without one it begins a trace."""
-        context = self._nothing
-        if parent is not None:
-            is_span = hasattr(parent, "get_span_context")
-            context = self._api.set_span_in_context(parent, self._nothing) if is_span else parent
-        return self._tracer.start_span(name, context=context, attributes=attributes, start_time=start_ns)
-
-    def remote(self, traceparent: str | None) -> Any:
-        """The parent that a producer named in the words of W3C Trace Context; what is no such words is none."""
-        return None if not traceparent else self._words.extract({"traceparent": traceparent}, context=self._nothing)
-
-    def traceparent(self, span: Any) -> str | None:
-        carrier: dict[str, str] = {}
-        self._words.inject(carrier, context=self._api.set_span_in_context(span, self._nothing))
-        return carrier.get("traceparent")
+    resource = import_module("opentelemetry.sdk.resources").Resource.create(dict(about))
+    return sdk.MeterProvider(metric_readers=[reader], resource=resource, shutdown_on_exit=False)
 
 
 @lru_cache(maxsize=16)

@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.telemetry import metrics
 from DocsToKG.ContentDownload.telemetry.counting import CountedAttempts, count_outcome
 from DocsToKG.ContentDownload.telemetry.job_log import JobLog
 from DocsToKG.ContentDownload.telemetry.metrics import AllGauges, Gauges, Meters, QueueView
-from DocsToKG.ContentDownload.telemetry.otel import Tracing, figures_of, global_providers
+from DocsToKG.ContentDownload.telemetry.otel import figures_of, global_providers
 from DocsToKG.ContentDownload.telemetry.traces import Download, JobTraces
 from DocsToKG.ContentDownload.telemetry.waits import SlotWaits
 from DocsToKG.core.clock import Clock
@@ -32,6 +32,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     Ledger,
     Release,
 )
+from DocsToKG.Orchestrator.tracing import Tracing
 
 T = TypeVar("T")
 

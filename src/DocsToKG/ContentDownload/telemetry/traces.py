@@ -27,9 +27,9 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.telemetry import metrics
-from DocsToKG.ContentDownload.telemetry.otel import Tracing
 from DocsToKG.core.urls import mask_text, mask_url
-from DocsToKG.Orchestrator.ledger.base import LeasedJob
+from DocsToKG.Orchestrator.ledger.base import LeasedJob, ToldJob
+from DocsToKG.Orchestrator.tracing import Tracing
 
 # Every span, with what it covers and its attributes: the reference is held against it.
 SPANS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -120,7 +120,8 @@ class JobTraces:
         start, names = self._tracing.start, {"job.id": job.job_id, "artifact.id": job.artifact_id}
         producer = self._tracing.remote(job.trace_context)
         executing = start("worker_execute", producer, {"job.id": job.job_id, "worker.id": self._worker_id})
-        self._before(job, executing if producer is None else producer)
+        if not isinstance(job, ToldJob):
+            self._before(job, executing if producer is None else producer)
         span = start(metrics.JOB_SPAN, executing, {**names, "job.attempt": job.attempts + 1})
         artifact = start("artifact", span, {"artifact.id": job.artifact_id})
         work = start("content.process_work", artifact, {"doc_id": job.artifact_id})

@@ -20,11 +20,12 @@ from DocsToKG.ContentDownload.telemetry import exposition, metrics
 from DocsToKG.ContentDownload.telemetry.job_log import JobLog
 from DocsToKG.ContentDownload.telemetry.logs import LogFormat, open_log
 from DocsToKG.ContentDownload.telemetry.metrics import AllGauges, AllMeters, Gauges, Meters, NoMeters
-from DocsToKG.ContentDownload.telemetry.otel import Providers, Tracing, figures_of, global_providers, send_to
+from DocsToKG.ContentDownload.telemetry.otel import Providers, figures_of, global_providers, send_to
 from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, WatchedJobs
 from DocsToKG.ContentDownload.telemetry.tally import Counts, Tally
 from DocsToKG.ContentDownload.telemetry.traces import JobTraces
 from DocsToKG.core.clock import Clock
+from DocsToKG.Orchestrator.tracing import Tracing
 
 _TELL_EVERY_S = 0.5
 

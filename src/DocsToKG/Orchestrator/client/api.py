@@ -43,6 +43,7 @@ class RemoteLease:
     host_key: str | None
     resolver_hint: str | None
     traceparent: str | None
+    wait_told: bool
     replay_of: int | None
     waited_s: float
 
@@ -193,6 +194,7 @@ def _lease(row: Body) -> RemoteLease:
             host_key=row["hostKey"],
             resolver_hint=row["resolverHint"],
             traceparent=row["instrumentation"]["traceparent"],
+            wait_told=bool(row["instrumentation"].get("waitTold")),
             replay_of=row["replayOf"],
             waited_s=row["waitedSeconds"],
         )

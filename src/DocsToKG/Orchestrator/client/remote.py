@@ -7,6 +7,7 @@ settling, because the service keeps them; what is an operator's to decide is ref
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -28,9 +29,11 @@ from DocsToKG.Orchestrator.ledger.base import (
     NewJob,
     Progress,
     Release,
+    ToldJob,
 )
 from DocsToKG.Orchestrator.services.source_hosts import HostWord, Orders
 from DocsToKG.Orchestrator.signal.local import LocalSignal
+from DocsToKG.Orchestrator.tracing import TRACEPARENT
 
 _STATES = {
     "pending": JobState.PENDING, "queued": JobState.QUEUED, "leased": JobState.IN_PROGRESS,
@@ -268,7 +271,8 @@ class RemoteLedger:
 
 
 def _leased(lease: RemoteLease, now: float) -> LeasedJob:
-    return LeasedJob(
+    made: type[LeasedJob] = ToldJob if lease.wait_told else LeasedJob
+    return made(
         job_id=lease.job_id,
         fence=lease.fence,
         lease_id=lease.lease_id,
@@ -303,5 +307,6 @@ def _request(job: NewJob) -> dict[str, Any]:
         "maxAttempts": job.max_attempts, "delaySeconds": job.delay_s, "project": job.project, "source": job.source,
         "payloadDigest": job.payload_digest, "dependencies": list(job.depends_on),
         "idempotencyKey": job.idempotency_key, "correlationId": job.correlation_id,
+        "traceparent": job.trace_context if re.match(TRACEPARENT, job.trace_context or "") else None,
     }  # fmt: skip
     return {name: value for name, value in request.items() if value is not None}

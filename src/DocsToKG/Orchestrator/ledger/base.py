@@ -70,7 +70,8 @@ class LeasedJob(NamedTuple):
 
     `eligible_at` is when the job could first have run: when it was enqueued, freed by the jobs it needs, or given back,
     or the end of its delay. `leased_at` is when it was leased. Both are ledger time, so that their difference is the
-    wait in the queue, whatever clock the reader has. `trace_context` is what the producer gave.
+    wait in the queue, whatever clock the reader has. `trace_context` is what the producer gave, or a
+    service that leased it for us.
 
     A tuple, as `Finish` is, because they are made for every job and a frozen dataclass takes many times as long.
     """
@@ -106,6 +107,12 @@ class LeasedJob(NamedTuple):
     def waited_s(self) -> float:
         """How long it waited although it could have run."""
         return max(0.0, self.leased_at - self.eligible_at)
+
+
+class ToldJob(LeasedJob):
+    """The same, from a service that has made the spans of its wait itself."""
+
+    __slots__ = ()
 
 
 class Finish(NamedTuple):

@@ -23,7 +23,6 @@ from DocsToKG.Orchestrator.web.auth import ANY, TENANT, Authority, Principal, be
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.permits import Permit
 from DocsToKG.Orchestrator.web.rates import Rates
-from DocsToKG.Orchestrator.web.tracing import trace_context_of
 
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
@@ -37,7 +36,6 @@ class Caller:
 
     principal: Principal
     tenant: str
-    trace_context: str
     reason: str | None = None
     ticket: str | None = None
     operator_reason: str | None = None  # a backfill has a reason of its own beside the operator's
@@ -79,7 +77,7 @@ class Admission:
             raise _unknown("the token is not good, or no longer")
         return found
 
-    async def caller(self, headers: Mapping[str, str], scope: Any, permit: Permit) -> Caller:
+    async def caller(self, headers: Mapping[str, str], permit: Permit) -> Caller:
         """Who asks and for which tenant; refuses what the permit does not allow."""
         principal = await self.principal(headers.get("authorization"))
         missing = permit.scopes - principal.scopes
@@ -88,7 +86,7 @@ class Admission:
         if missing:
             raise Problem(403, "SCOPE_REQUIRED", f"this needs the scope {' and '.join(sorted(missing))}")
         tenant = tenant_for(principal, headers.get("x-tenant"), permit)
-        return Caller(principal, tenant, trace_context_of(scope))
+        return Caller(principal, tenant)
 
     async def body(self, request: CheckedRequest) -> None:
         """Read the body in time and see that it is JSON of a harmless form."""
@@ -185,7 +183,7 @@ def with_reason(caller: Caller, permit: Permit, headers: Mapping[str, str], body
         )  # fmt: skip
     else:
         _demand(changes, reason="reason")
-    return Caller(caller.principal, caller.tenant, caller.trace_context, **changes)
+    return Caller(caller.principal, caller.tenant, **changes)
 
 
 def _demand(given: Mapping[str, str | None], **needed: str) -> None:

@@ -41,6 +41,7 @@ from DocsToKG.Orchestrator.web.routes import (
     workers,
 )
 from DocsToKG.Orchestrator.web.serving import Doors, Sign
+from DocsToKG.Orchestrator.web.spans import JobSpans
 from DocsToKG.Orchestrator.web.waking import Waking
 
 RESOURCES = (
@@ -72,6 +73,7 @@ def build_app(
     body_bytes: int = 1_048_576,
     sign: Sign = bytes,
     exporter: Exporter | None = None,
+    spans: JobSpans | None = None,
 ) -> FastAPI:
     """The ASGI application over one ledger, which stays the caller's to close."""
     app = FastAPI(
@@ -94,6 +96,7 @@ def build_app(
     app.state.meters = Meters(rooms.ledger)
     app.state.sign = sign
     app.state.exporter = exporter
+    app.state.spans = spans or JobSpans()
     return app
 
 

@@ -32,6 +32,7 @@ from DocsToKG.Orchestrator.web.permits import PERMITS, Permit
 from DocsToKG.Orchestrator.web.rates import Standing
 from DocsToKG.Orchestrator.web.repeats import Repeats
 from DocsToKG.Orchestrator.web.rooms import Rooms
+from DocsToKG.Orchestrator.web.spans import JobSpans
 
 F = TypeVar("F", bound=Callable[..., Any])
 Sign = Callable[[bytes], bytes]  # fills the signatures of a body in
@@ -93,6 +94,11 @@ class Ask:
         return found
 
     @property
+    def spans(self) -> JobSpans:
+        found: JobSpans = self.request.app.state.spans
+        return found
+
+    @property
     def decision(self) -> Decision:
         """Who decides, why, and by which ticket, as services take it."""
         who = self.caller
@@ -146,7 +152,7 @@ async def _admitted(
 ) -> Response:
     doors: Doors = request.app.state.doors
     admission = doors.admission
-    caller = await admission.caller(request.headers, request.scope, permit)
+    caller = await admission.caller(request.headers, permit)
     _keep_to_rate(request, admission, caller)
     await admission.body(request)
     caller = with_reason(caller, permit, request.headers, request.parsed)

@@ -12,6 +12,7 @@ from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, HistoryRow
 from DocsToKG.Orchestrator.services.job_views import JobDetail, JobView
+from DocsToKG.Orchestrator.tracing import TRACEPARENT
 from DocsToKG.Orchestrator.web.shapes import Digest, Explained, Given, JobId, Moment, Name, Page, Shown, Signature, Text
 
 MAX_BULK = 500
@@ -152,6 +153,9 @@ class JobRequest(Given):
     dependencies: Annotated[tuple[JobId, ...], Field(max_length=MAX_DEPENDENCIES)] = ()
     idempotency_key: Annotated[str, Field(min_length=1, max_length=128, pattern=r"^[\x21-\x7e]+$")] | None = None
     correlation_id: Text | None = None
+    traceparent: Annotated[str, Field(pattern=TRACEPARENT)] | None = Field(
+        default=None, description="The trace that the job goes on with (W3C Trace Context); default: that of the call."
+    )
 
 
 class JobRequests(Given):

@@ -85,7 +85,8 @@ def list_jobs(
 def submit_job(ask: Asked, body: JobRequest) -> Answer:
     """Put one job on the ledger; 200 instead of 201 when it was there already."""
     header = ask.request.headers.get("idempotency-key")
-    [answer] = ask.rooms.jobs.submit(ask.tenant, [_new_job(ask, body, header)], actor=ask.caller.actor)
+    with ask.spans.enqueue(ask.request.scope, **{"job.type": body.job_type, "tenant": ask.tenant}) as trace:
+        [answer] = ask.rooms.jobs.submit(ask.tenant, [_new_job(ask, body, header, trace)], actor=ask.caller.actor)
     job_log.tell(ask, "enqueued" if answer.created else "known", answer.job_id)
     headers = {"Location": f"{HOME}/jobs/{answer.job_id}"}
     return Answer(_submitted(answer), status=201 if answer.created else 200, headers=headers)
@@ -94,8 +95,9 @@ def submit_job(ask: Asked, body: JobRequest) -> Answer:
 @resource.post("/jobs/bulk", status=201)
 def submit_jobs(ask: Asked, body: JobRequests) -> SubmittedList:
     """Put several jobs on the ledger: all of them are good, or none is taken."""
-    jobs = [_new_job(ask, job, None) for job in body.jobs]
-    answers = ask.rooms.jobs.submit(ask.tenant, jobs, actor=ask.caller.actor)
+    with ask.spans.enqueue(ask.request.scope, jobs=len(body.jobs), tenant=ask.tenant) as trace:
+        jobs = [_new_job(ask, job, None, trace) for job in body.jobs]
+        answers = ask.rooms.jobs.submit(ask.tenant, jobs, actor=ask.caller.actor)
     return SubmittedList(jobs=[_submitted(answer) for answer in answers])
 
 
@@ -146,8 +148,8 @@ def cancel_job(ask: Asked, job_id: JobPath, body: Explained | None = None) -> Jo
 def replay_job(ask: Asked, job_id: JobPath, body: ReplayRequest | None = None) -> JobShown:
     """Run an ended job once more, as a copy with the same payload and a high priority."""
     priority = REPLAY_PRIORITY if body is None or body.priority is None else body.priority
-    trace = ask.caller.trace_context
-    copy = ask.rooms.jobs.replay(ask.tenant, job_id, **ask.decision, priority=priority, trace_context=trace)
+    with ask.spans.enqueue(ask.request.scope, **{"replay.of": job_id, "tenant": ask.tenant}) as trace:
+        copy = ask.rooms.jobs.replay(ask.tenant, job_id, **ask.decision, priority=priority, trace_context=trace)
     return _told(ask, "replayed", copy)
 
 
@@ -191,7 +193,7 @@ def _told(ask: Ask, event: str, job: JobView) -> JobShown:
     return shown(job)
 
 
-def _new_job(ask: Ask, given: JobRequest, header_key: str | None) -> NewJob:
+def _new_job(ask: Ask, given: JobRequest, header_key: str | None, trace: str) -> NewJob:
     if given.tenant is not None and given.tenant != ask.tenant:
         raise Problem(403, "TENANT_FORBIDDEN", "the job names another tenant than the call")
     key = given.idempotency_key or header_key
@@ -208,7 +210,7 @@ def _new_job(ask: Ask, given: JobRequest, header_key: str | None) -> NewJob:
         payload_digest=given.payload_digest,
         idempotency_key=key,
         correlation_id=given.correlation_id,
-        trace_context=ask.caller.trace_context,
+        trace_context=given.traceparent or trace,
         depends_on=tuple(given.dependencies),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from functools import partial
+from time import time_ns
 from typing import Annotated, Any, Literal
 
 import anyio.to_thread
@@ -51,7 +52,10 @@ class Provenance(Shown):
 
 
 class Tracing(Shown):
+    """What the worker's spans go on from. `waitTold` says that the service tells of the wait for the lease itself."""
+
     traceparent: str | None
+    wait_told: bool
 
 
 class LeaseShown(Shown):
@@ -151,6 +155,7 @@ async def lease_job(ask: Asked, body: LeaseRequest) -> LeaseList:
     doors: Doors = ask.request.app.state.doors
     waking: Waking = ask.request.app.state.waking
     while True:
+        asked_ns = time_ns()
         found = await anyio.to_thread.run_sync(partial(_lease, ask, body), limiter=doors.admission.threads)
         left = deadline - loop.time()
         if found or left <= 0:
@@ -159,7 +164,7 @@ async def lease_job(ask: Asked, body: LeaseRequest) -> LeaseList:
                     "leased", jobId=each.job_id, jobType=each.job_type, tenant=ask.tenant, workerId=body.worker_id,
                     leaseId=each.lease_id, status="leased",
                 )  # fmt: skip
-            return LeaseList(leases=[_shown(lease) for lease in found])
+            return LeaseList(leases=[_shown(ask, lease, asked_ns) for lease in found])
         if await waking.wait(left):
             # There is work, but it may be another's or held back: ask ever more seldom.
             await asyncio.sleep(min(pause_s * (0.5 + random.random()), max(0.0, deadline - loop.time())))
@@ -196,6 +201,7 @@ def progress_lease(ask: Asked, lease_id: LeasePath, body: ProgressRequest) -> No
 @resource.post("/leases/{lease_id}/complete")
 def complete_lease(ask: Asked, lease_id: LeasePath, body: CompleteRequest) -> CompletionShown:
     """Say how the work ended; the same word again is no harm."""
+    began_ns = time_ns()
     done = ask.rooms.leases.complete(
         ask.tenant,
         lease_id,
@@ -206,6 +212,7 @@ def complete_lease(ask: Asked, lease_id: LeasePath, body: CompleteRequest) -> Co
         result=body.result,
         outcome=body.outcome,
     )
+    ask.spans.complete(ask.request.scope, ask.rooms.ledger, done, began_ns)
     job_log.tell(ask, "completed", done.job_id, leaseId=lease_id, said=body.status)
     if body.status in ("failed", "timed_out"):
         ask.meters.failures.labels(done.state.value if not done.retried else "retried").inc()
@@ -238,7 +245,7 @@ def _lease(ask: Ask, body: LeaseRequest) -> list[JobLease]:
     )
 
 
-def _shown(lease: JobLease) -> LeaseShown:
+def _shown(ask: Ask, lease: JobLease, asked_ns: int) -> LeaseShown:
     nested = ("retry", "provenance", "instrumentation", "signatures", "payload")
     values = {name: getattr(lease, name) for name in LeaseShown.model_fields if name not in nested}
     return LeaseShown(
@@ -246,5 +253,5 @@ def _shown(lease: JobLease) -> LeaseShown:
         payload=dict(lease.payload),
         retry=RetryShown.model_validate(lease.retry),
         provenance=Provenance.model_validate(lease),
-        instrumentation=Tracing(traceparent=lease.trace_context),
+        instrumentation=Tracing(traceparent=ask.spans.lease(lease, asked_ns), wait_told=ask.spans.are_wanted),
     )

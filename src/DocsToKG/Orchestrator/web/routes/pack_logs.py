@@ -92,7 +92,7 @@ async def pack_run_log_socket(socket: WebSocket, pack_run_id: str, after: int = 
     feeds: Feeds = socket.app.state.feeds
     headers = _admission_headers(socket)
     try:
-        caller = await doors.admission.caller(headers, socket.scope, PERMITS["followPackRunLogs"])
+        caller = await doors.admission.caller(headers, PERMITS["followPackRunLogs"])
         if not 0 <= after <= BIG or len(pack_run_id) > 64 or "\x00" in pack_run_id + (project or ""):
             raise Problem(422, "VALIDATION_FAILED", "the request does not fit the interface")
         await feeds.threaded(lambda: doors.rooms.pack_runs.get(caller.tenant, pack_run_id, project=project))

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import Field
 
-from DocsToKG.Orchestrator.services.packruns import Hints, PackRun
+from DocsToKG.Orchestrator.services.packruns import JOB_TYPE, Hints, PackRun
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import (
     BIG,
@@ -127,17 +127,18 @@ class FinishRequest(Given):
 @resource.post("/pack-runs", status=201)
 def register_pack_run(ask: Asked, body: PackRunRequest) -> PackRunShown:
     """Register a run and enqueue its job."""
-    run = ask.rooms.pack_runs.register(
-        ask.tenant,
-        payload=body.payload,
-        hints=Hints(body.artifacts, body.channel, body.heartbeat_seconds),
-        actor=ask.caller.actor,
-        project=body.project,
-        priority=body.priority,
-        correlation_id=body.correlation_id,
-        idempotency_key=body.idempotency_key or ask.request.headers.get("idempotency-key"),
-        trace_context=ask.caller.trace_context,
-    )
+    with ask.spans.enqueue(ask.request.scope, **{"job.type": JOB_TYPE, "tenant": ask.tenant}) as trace:
+        run = ask.rooms.pack_runs.register(
+            ask.tenant,
+            payload=body.payload,
+            hints=Hints(body.artifacts, body.channel, body.heartbeat_seconds),
+            actor=ask.caller.actor,
+            project=body.project,
+            priority=body.priority,
+            correlation_id=body.correlation_id,
+            idempotency_key=body.idempotency_key or ask.request.headers.get("idempotency-key"),
+            trace_context=trace,
+        )
     return _shown(run)
 
 
