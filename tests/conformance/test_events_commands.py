@@ -72,7 +72,9 @@ def test_what_waits_is_sent_listed_retried_and_forgotten(settings: Path, receive
         work(ledger, 1)
         assert "job.completed" in run("events", "list", *where).output
         assert run("events", "forget", "hook", "--yes", *where).output == "1 dropped\n"
-        assert run("events", "forget", "hook", "--yes", *where).exit_code == 1
+        for words in (["forget", "hook", "--yes"], ["retry", "--target", "hook"], ["list", "--target", "hook"]):
+            unknown = run("events", *words, *where)
+            assert (unknown.exit_code, "no target 'hook'" in unknown.output) == (1, True)
     assert receiver.wrong == []
 
 

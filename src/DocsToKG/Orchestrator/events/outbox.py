@@ -124,8 +124,8 @@ class Outbox:
 
         def make(tx: ControlTx) -> int:
             values = {"name": name}
-            if not tx.ask("DELETE FROM event_targets WHERE name = :name RETURNING name", values):
-                raise NotFound(f"no target {name[:64]!r} on this ledger")
+            _refuse_unknown(tx, name)
+            tx.ask("DELETE FROM event_targets WHERE name = :name", values)
             if not tx.ask("SELECT 1 FROM event_targets LIMIT 1"):
                 tx.ask(self._off)
             return len(tx.ask("DELETE FROM events_outbox WHERE target = :name RETURNING id", values))
@@ -241,13 +241,19 @@ class Outbox:
         where = f"id > :after AND dead_at {state}{only}"
         words = f"SELECT {_COLUMNS} FROM events_outbox WHERE {where} ORDER BY id LIMIT :limit"
         values = {"after": after, "limit": limit, "target": target}
-        return [_waiting(row) for row in self._ledger.look(lambda tx: tx.ask(words, values))]
+
+        def look(tx: ControlTx) -> list[Waiting]:
+            _refuse_unknown(tx, target)
+            return [_waiting(row) for row in tx.ask(words, values)]
+
+        return self._ledger.look(look)
 
     def retry(self, target: str | None = None, ids: Iterable[int] = ()) -> int:
         """Dead events wait again, as if new, and their targets are asked at once; how many events those were."""
         chosen = list(ids)
 
         def make(tx: ControlTx) -> int:
+            _refuse_unknown(tx, target)
             only = "" if target is None else " AND target = :target"
             start = "UPDATE events_outbox SET dead_at = NULL, tries = 0, next_at = 0 WHERE dead_at IS NOT NULL"
             values = {"target": target}
@@ -264,6 +270,11 @@ class Outbox:
 
     def _values(self, tx: ControlTx, target: str) -> dict[str, Any]:
         return {"target": target, "now": tx.now_ms, "holder": self._holder}
+
+
+def _refuse_unknown(tx: ControlTx, target: str | None) -> None:
+    if target is not None and not tx.ask("SELECT 1 FROM event_targets WHERE name = :name", {"name": target}):
+        raise NotFound(f"no target {target[:64]!r} on this ledger")
 
 
 def _switch(ledger: object) -> tuple[str, str]:
