@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -119,6 +121,8 @@ def test_two_signers_and_a_threshold(here: Path) -> None:
     export("both.tar.zst")
     export("one.tar.zst", "--key", "auditor")
     run("verify", "both.tar.zst", "--trust", "state/keys", "--threshold", "2")
+    shown = run("verify", "both.tar.zst", "--trust", only(here, "state/keys/auditor.*.pub.json")).output
+    assert shown.count("not trusted") == 1  # whoever signs along may call itself anything
     assert "2 asked for" in run("verify", "one.tar.zst", "--trust", "state/keys", "--threshold", "2", code=1).output
 
 
@@ -169,3 +173,10 @@ def test_a_folder_is_a_bundle_whatever_its_name(here: Path) -> None:
     (here / "latest").symlink_to("day.json")
     run("verify", "day.json", "--trust", "state/keys")
     run("verify", "latest", "--trust", "state/keys")
+
+
+def test_an_export_that_is_told_to_end_leaves_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("keys", "new", "operations")
+    monkeypatch.setattr("DocsToKG.Orchestrator.audit.export._sign", lambda *words: os.kill(os.getpid(), signal.SIGTERM))
+    assert run("export", "--from", "2025-06-15", "-o", "day", code=130)
+    assert [path.name for path in here.iterdir()] == ["state"]

@@ -6,6 +6,7 @@ A command parses, calls, prints. Exit code 1 says that something is not proved o
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -64,7 +65,7 @@ def export(
 
         settings = settings_of(ledger, config, signing_keys=keys)
         signers = folder_of(settings).signers(now(), key or ())
-        with _opened(settings) as opened:
+        with _opened(settings) as opened, _tidied():
             until = opened.look(lambda tx: tx.now_ms) if end is None else _time("--to", end)
             made = write(opened, Range(_time("--from", start), until, tenant), signers, out)
         if as_json:
@@ -132,7 +133,9 @@ def manifest(
 
 
 def _told(report: Report) -> dict[str, Any]:
-    signers = [{"keyid": key.key_id, "name": key.name} for key in report.signers]
+    signers = [
+        {"keyid": key.key_id, "name": key.name, "trusted": key.key_id in report.trusted} for key in report.signers
+    ]
     span = report.manifest.get("range")
     return {"path": str(report.path), "proved": report.proved, "problems": report.problems, "range": span,
             "tenant": report.manifest.get("tenant"), "signers": signers, "rows": report.rows}  # fmt: skip
@@ -141,7 +144,10 @@ def _told(report: Report) -> dict[str, Any]:
 def _shown(report: Report) -> str:
     if not report.proved:
         return "\n".join([f"NOT PROVED  {report.path}", *(f"  {printable(one)}" for one in report.problems)])
-    who = ", ".join(f"{key.name} ({key.key_id[:16]})" for key in report.signers)
+    who = ", ".join(
+        f"{key.name} ({key.key_id[:16]}{'' if key.key_id in report.trusted else ', not trusted'})"
+        for key in report.signers
+    )
     if not report.manifest:
         what = "whole" if report.rows["whole"] else f"{report.rows['signed']} entries, and nothing beside them"
         return f"proved  {report.path}  {what}; signed by {who}"
@@ -191,6 +197,16 @@ def _opened(settings: ServerSettings) -> Iterator[Any]:
         raise LedgerUnusable(f"there is no ledger at {settings.ledger}")
     with open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, wal=None) as ledger:
         yield ledger
+
+
+@contextmanager
+def _tidied() -> Iterator[None]:
+    """SIGTERM leaves as little behind as Ctrl+C does."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

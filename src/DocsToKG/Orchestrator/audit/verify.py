@@ -40,6 +40,10 @@ class Trust:
     now: float
     threshold: int = 1
 
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(key.key_id for key in self.keys)
+
 
 @dataclass
 class Report:
@@ -49,6 +53,7 @@ class Report:
     problems: list[str] = field(default_factory=list)
     manifest: Mapping[str, Any] = field(default_factory=dict)
     signers: list[PublicKey] = field(default_factory=list)
+    trusted: frozenset[str] = frozenset()  # ids of the keys one believes; the others may call themselves anything
     rows: dict[str, int] = field(default_factory=dict)
     chains: dict[Chain, Mapping[str, Any]] = field(default_factory=dict)
     envelopes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -66,7 +71,7 @@ class Report:
 
 def verify(path: Path, trust: Trust) -> Report:
     """Check one bundle, whole."""
-    report = Report(path)
+    report = Report(path, trusted=trust.ids)
     try:
         with bundle.opened(path, partial(_believe, trust, report)) as files:
             _check(files, trust, report)
