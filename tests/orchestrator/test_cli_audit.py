@@ -138,6 +138,8 @@ def test_private_keys_are_in_no_output(here: Path) -> None:
     [
         (("export", "--from", "soon", "-o", "x"), "is no time"),
         (("export", "--from", "2025-06-15", "--to", "2999-01-01", "-o", "x"), "not over"),
+        (("export", "--from", "0001-01-01", "-o", "x"), "between 1970-01-01"),
+        (("export", "--from", "2025-06-15", "--to", "9999-12-31T23:00-12:00", "-o", "x"), "between 1970-01-01"),
         (("export", "--from", "2025-06-15", "-o", "x", "--ledger", "none.sqlite"), "there is no ledger"),
         (("export", "--from", "2025-06-15", "-o", "x", "--key", "nobody"), "no key 'nobody'"),
         (("export", "--from", "2025-06-15", "-o", "x.tar.gz"), "x.tar.gz would be a folder"),

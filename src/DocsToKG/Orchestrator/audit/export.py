@@ -113,6 +113,8 @@ def _refuse_target(target: Path) -> None:
 
 def _settle(ledger: ControlLedger, asked: Range, wait: Callable[[float], None]) -> None:
     """A range that is not over would give other bytes tomorrow."""
+    if asked.start < 0 or asked.end > layout.LAST_MOMENT:
+        raise BadRange("a range lies between 1970-01-01 and the year 10000")
     if asked.start >= asked.end:
         raise BadRange("the range ends before it begins")
     margin = 0 if isinstance(ledger, SqliteLedger) else _SETTLED_MS

@@ -46,6 +46,9 @@ def has_its_digest(row: Row) -> bool:
     return row == digested({name: value for name, value in row.items() if name != "digest"})
 
 
+LAST_MOMENT = 253_402_300_799_999  # the end of the year 9999, which is the last that a text of `moment` can name
+
+
 def moment(ms: int) -> str:
     return utc_iso(ms / 1000)
 
