@@ -26,8 +26,8 @@ from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.cli.app import content_app
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.signing.errors import NotVerified
-from DocsToKG.Orchestrator.signing.keyring import KeyFolder, write_trust
-from DocsToKG.Orchestrator.signing.keys import Signer, new_signer
+from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust, write_trust
+from DocsToKG.Orchestrator.signing.keys import PublicKey, Signer, new_signer
 
 BODIES = {f"doi:10.1/{n}": b"%PDF-1.4 " + str(n).encode() * 50 for n in range(23)}
 KEY = new_signer("curator", 0.0)
@@ -249,6 +249,10 @@ def test_the_commands_sign_and_check_a_copy(corpus: Corpus, copy: Path, keys: tu
     assert bad.exit_code == 1
     told = json.loads(bad.stdout)
     assert (told["ok"], told["missing"], told["changed"], told["extra"]) == (False, [name], [], [])
+    [key] = read_trust(Path(keys[1]))
+    write_trust(Path(keys[1]), [PublicKey(key.public, key.name, 0.0, 1000.0)])
+    assert "is not good at" in run(*words).output
+    assert f"missing: {name}" in run(*words, "--at", "1970-01-01").output
     Path(paper).write_bytes(Path(paper).read_bytes()[:-1])
     cut = run(*words)
     assert (cut.exit_code, "was cut short" in cut.output) == (1, True)

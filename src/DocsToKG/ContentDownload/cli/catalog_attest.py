@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +43,16 @@ TrustOption = Annotated[
     ),
 ]
 ThresholdOption = Annotated[int, typer.Option("--threshold", min=1, help="How many of them must have signed.")]
+AtOption = Annotated[
+    datetime | None,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        formats=["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S"],
+        help="Take keys as good that were good then, in UTC; for --attestation.",
+        show_default="now",
+    ),
+]
 
 
 def attest(
@@ -97,7 +108,13 @@ def attest(
 
 
 def check_copy(
-    root: Path, attestation: Path | None, trust: Path | None, threshold: int, threads: int, as_json: bool
+    root: Path,
+    attestation: Path | None,
+    trust: Path | None,
+    threshold: int,
+    at: datetime | None,
+    threads: int,
+    as_json: bool,
 ) -> ExitCode:
     """Compare a folder with an attestation, and say what differs."""
     if attestation is None or trust is None:
@@ -109,7 +126,8 @@ def check_copy(
     if not root.is_dir():
         raise InputError(f"{root} is not a folder; name the copy with --run")
     with _signing():
-        believed = Trust(read_trust(trust), time.time(), threshold)
+        then = time.time() if at is None else at.replace(tzinfo=UTC).timestamp()
+        believed = Trust(read_trust(trust), then, threshold)
         try:
             with attestation.open("rb") as file:
                 found = check(file, root, believed, threads=threads)

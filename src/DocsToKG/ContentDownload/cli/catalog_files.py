@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.catalog_attest import (
+    AtOption,
     AttestationOption,
     ThresholdOption,
     TrustOption,
@@ -52,6 +53,7 @@ def verify(
     attestation: AttestationOption = None,
     trust: TrustOption = None,
     threshold: ThresholdOption = 1,
+    at: AtOption = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,7 +74,7 @@ def verify(
     if attestation is not None or trust is not None:
         if repair or afresh or config is not None:
             raise typer.BadParameter("with --attestation a copy is only looked at", param_hint="--repair")
-        raise typer.Exit(check_copy(run, attestation, trust, threshold, threads or os.cpu_count() or 2, as_json))
+        raise typer.Exit(check_copy(run, attestation, trust, threshold, at, threads or os.cpu_count() or 2, as_json))
     cfg, run = folder_settings(run, config=config), looked_at(run, config)
     findings = _check(cfg, run, threads or os.cpu_count() or 2, afresh=afresh, quiet=quiet)
     _note(cfg, run, findings)
