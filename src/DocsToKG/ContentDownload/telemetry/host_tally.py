@@ -59,7 +59,12 @@ class HostTally:
         self._sink.rate_wait(key, delay_ms, why=why, **about)
 
     def breaker_transition(self, key: str, old_state: str, new_state: str, **about: Any) -> None:
+        """A source whose breaker changed is news, also where it has obtained nothing yet."""
         self._sink.breaker_transition(key, old_state, new_state, **about)
+        kind, _, source = key.partition(":")
+        if kind == "resolver":
+            with self._lock:
+                self._of(source, "")
 
     def ended(self, outcome: DownloadOutcome) -> None:
         """A work ended; where it was obtained, its source has one more."""

@@ -133,6 +133,21 @@ class Breaking:
             for name, good in list(names.items()) if names is not None else self._oldest(passed, failed):
                 self._end_test(now, name, good)
 
+    def told(self, now: int, state: BreakerState, for_s: float | None, why: str) -> None:
+        """A worker says how its own breaker stands. A time that another has named is kept until it is over."""
+        self.tick(now)
+        if self.forced or state is self.state is not BreakerState.OPEN:
+            return
+        if state is BreakerState.OPEN:
+            if for_s is None:  # held open by somebody's word there, which says nothing about the host
+                return
+            until = now + int(min(max(0.0, for_s), _LONGEST_RETRY_AFTER_S) * 1000)
+            self.open_until = max(until, self.open_until or 0)
+            if self.state is not BreakerState.OPEN:
+                self._become(BreakerState.OPEN, why, (self.open_until - now) / 1000)
+        elif self.state is not BreakerState.OPEN:
+            self._become(state, why)
+
     def give_back(self, names: Sequence[str]) -> None:
         """These tests said nothing: others may take their places."""
         for name in names:

@@ -53,8 +53,10 @@ def locked(tx: ControlTx, tenant: str, key: str) -> Breaking:
     return found or Breaking(default_settings(key))
 
 
-def write(tx: ControlTx, tenant: str, key: str, breaking: Breaking, *, actor: str = LEDGER) -> None:
-    """Keep what became of a breaker that was locked."""
+def write(
+    tx: ControlTx, tenant: str, key: str, breaking: Breaking, *, actor: str = LEDGER, alarms: bool = True
+) -> None:
+    """Keep what became of a breaker that was locked. Where it `alarms`, opening raises an incident."""
     tx.ask(
         "UPDATE breakers SET state = :state, forced = :forced, open_until = :until, state_json = :kept,"
         " version = version + :moved, updated_at = :now WHERE tenant = :tenant AND key = :key",
@@ -64,24 +66,26 @@ def write(tx: ControlTx, tenant: str, key: str, breaking: Breaking, *, actor: st
             "key": key,
         },
     )  # fmt: skip
-    for change in breaking.changes:
-        _transition(tx, tenant, key, change, actor)
+    for number, change in enumerate(breaking.changes):
+        _transition(tx, tenant, key, change, actor, number)
     if breaking.changes:
         if key.startswith(JOB_TYPE):
             _show_pause(tx, tenant, key, breaking, actor)
             tx.rules_changed()
-        if any(change.new is BreakerState.OPEN for change in breaking.changes):
+        if alarms and any(change.new is BreakerState.OPEN for change in breaking.changes):
             why = [change.why for change in breaking.changes if change.new is BreakerState.OPEN][-1]
             raise_incident(tx, tenant, f"breaker:{key}", "warning" if breaking.forced else "error", why)
         breaking.changes = []
 
 
-def _transition(tx: ControlTx, tenant: str, key: str, change: Change, actor: str) -> None:
+def _transition(tx: ControlTx, tenant: str, key: str, change: Change, actor: str, number: int) -> None:
+    """The id begins with the number, so that changes of one moment keep their order."""
     tx.ask(
         "INSERT INTO breaker_transitions (transition_id, tenant, key, at, old_state, new_state, why, actor, reset_s)"
         " VALUES (:id, :tenant, :key, :now, :old, :new, :why, :actor, :reset)",
         {
-            "id": f"btr_{token_hex(12)}", "tenant": tenant, "key": key, "now": tx.now_ms, "old": change.old.value,
+            "id": f"btr_{min(number, 255):02x}{token_hex(11)}", "tenant": tenant, "key": key, "now": tx.now_ms,
+            "old": change.old.value,
             "new": change.new.value, "why": change.why[:500], "actor": actor, "reset": change.reset_s,
         },
     )  # fmt: skip
@@ -124,6 +128,23 @@ def raise_incident(tx: ControlTx, tenant: str, source: str, severity: str, cause
     detail = {"incident": incident_id, "source": source[:500], "severity": severity, "count": count}
     tx.note(tenant, event="incident_raised", actor=LEDGER, reason=cause[:500], detail=detail)
     return str(incident_id)
+
+
+def take_word(tx: ControlTx, tenant: str, worker: str, stands: Mapping[str, tuple[str | None, float | None]]) -> None:
+    """A worker says how its own breakers stand, and for how many seconds: by key. One that never opened has no row."""
+    shut = tx.ask(
+        "SELECT key FROM breakers WHERE tenant = :tenant AND forced = 0 AND state <> 'closed'",
+        {"tenant": tenant},
+    )
+    known, states = {key for (key,) in shut}, frozenset(BreakerState)
+    for key, (state, for_s) in sorted(stands.items()):
+        if state not in states or (state == BreakerState.CLOSED and key not in known):
+            continue
+        breaking = locked(tx, tenant, key)
+        breaking.told(tx.now_ms, BreakerState(state), for_s, f"seen by worker {worker}")
+        if breaking.changes or breaking.state is BreakerState.OPEN:
+            # Hosts fail all the time, and the worker is careful with them by itself: nobody need be called.
+            write(tx, tenant, key, breaking, actor=worker, alarms=False)
 
 
 def judge(tx: ControlTx, verdicts: Iterable[Verdict]) -> bool:

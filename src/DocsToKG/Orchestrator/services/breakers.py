@@ -191,7 +191,7 @@ class BreakerService:
         """The latest changes of state, the last one first."""
         statement = (
             "SELECT at, old_state, new_state, why, actor, reset_s FROM breaker_transitions"
-            f" WHERE tenant = :tenant AND key = :key ORDER BY at DESC, transition_id LIMIT {_SHOWN}"
+            f" WHERE tenant = :tenant AND key = :key ORDER BY at DESC, transition_id DESC LIMIT {_SHOWN}"
         )
         values = {"tenant": tenant, "key": key_of(service_id)}
         found = self._ledger.look(lambda tx: tx.ask(statement, values))

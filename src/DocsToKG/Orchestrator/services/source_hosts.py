@@ -2,7 +2,8 @@
 
 Knows one row for each host of a source, and one without a host for the source itself. Workers report what has changed
 since their last word and are told in return which sources are paused and which breakers are forced. Promises: counts
-of several workers add up; how a host stands is what was said last; the number of rows of a report is bounded.
+of several workers add up; how a host stands is what was said last; a breaker that opened is listed with all others; the
+number of rows of a report is bounded.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from DocsToKG.Orchestrator.errors import BadJob
+from DocsToKG.Orchestrator.ledger import governed_breakers
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 from DocsToKG.Orchestrator.services.paging import plain_name
 
@@ -96,6 +98,7 @@ class SourceHostService:
         def write(tx: ControlTx) -> Orders:
             for row in sorted(rows, key=lambda row: (row["source"], row["host"])):
                 _add(tx, row)
+            governed_breakers.take_word(tx, tenant, worker_id, _breakers(words))
             return _orders(tx, tenant)
 
         return self._ledger.change(write)
@@ -123,9 +126,18 @@ class SourceHostService:
         return self._ledger.look(lambda tx: [_view(row) for row in tx.ask(statement, values)])
 
     def forget_old(self) -> None:
-        """Remove hosts that nobody has asked for a month."""
-        words = "DELETE FROM source_hosts WHERE updated_at < :before"
-        self._ledger.change(lambda tx: tx.ask(words, {"before": tx.now_ms - round(FORGET_S * 1000)}) and None)
+        """Remove hosts that nobody has asked for a month, and their breakers where nobody decided anything of them."""
+
+        def remove(tx: ControlTx) -> None:
+            values = {"before": tx.now_ms - round(FORGET_S * 1000)}
+            tx.ask("DELETE FROM source_hosts WHERE updated_at < :before", values)
+            tx.ask(
+                "DELETE FROM breakers WHERE updated_at < :before AND forced = 0 AND settings_json IS NULL"
+                " AND substr(key, 1, 5) = 'host:'",
+                values,
+            )
+
+        self._ledger.change(remove)
 
 
 def _row(tenant: str, worker_id: str, word: HostWord) -> dict[str, Any]:
@@ -145,6 +157,14 @@ def _row(tenant: str, worker_id: str, word: HostWord) -> dict[str, Any]:
         "breaker_ms": _ms(word.breaker_for_s),
         "limits": limits,
         "worker": worker_id,
+    }
+
+
+def _breakers(words: Sequence[HostWord]) -> dict[str, tuple[str | None, float | None]]:
+    """How the breakers stand that are told of, by key; a host's is the same whichever source named it."""
+    return {
+        f"host:{word.host}" if word.host else f"resolver:{word.source}": (word.breaker, word.breaker_for_s)
+        for word in words
     }
 
 
