@@ -216,3 +216,47 @@ def test_a_step_that_breaks_leaves_the_schema_as_it_was(
     assert sql(f"SELECT to_regclass('{name}.half')") == [(None,)]
     knowing(*SCRIPTS)
     PostgresLedger(postgres_url, schema_name=name).close()
+
+
+def test_an_index_on_the_history_is_built_beside_those_who_write_it(
+    postgres_url: str, name: str, sql: Callable[..., list[Any]], knowing: Callable[..., None]
+) -> None:
+    """Step 5: while one writer of the history is not through, its index waits and all the others go on."""
+    knowing(*SCRIPTS[:4])
+    with PostgresLedger(postgres_url, schema_name=name) as old, ThreadPoolExecutor(1) as pool:
+        old.enqueue_many([NewJob(f"a:{n}", {}) for n in range(50)])
+        parts = sql("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = 'job_history'::regclass")
+        knowing(*SCRIPTS[:5])
+        building = (
+            "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+            f" AND query LIKE 'CREATE INDEX CONCURRENTLY%{name}.job_history%'"
+        )
+        with psycopg.connect(postgres_url) as writer:
+            writer.execute(f"LOCK TABLE {name}.job_history_rest IN ROW EXCLUSIVE MODE")
+            opened = pool.submit(PostgresLedger, postgres_url, schema_name=name, patience_s=90)
+            until(lambda: bool(sql(building)))
+            for number in range(20):
+                old.enqueue_many([NewJob(f"b:{number}", {})])
+            assert sql(building)
+            assert not opened.done()
+        opened.result(timeout=90).close()
+        old.enqueue_many([NewJob("c:1", {})])
+        valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'job_history_decisions'::regclass"
+        assert sql(valid) == [(True,)]
+        attached = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'job_history_decisions'::regclass"
+        assert sql(attached)[0][0] == len(parts) > 1
+        assert old.verify_history()
+
+
+def test_an_index_on_the_history_that_was_left_half_made_is_completed(
+    postgres_url: str, name: str, sql: Callable[..., list[Any]], knowing: Callable[..., None]
+) -> None:
+    knowing(*SCRIPTS[:4])
+    PostgresLedger(postgres_url, schema_name=name).close()
+    where = "(tenant, at, seq) WHERE event = 'canceled' OR (to_state IS NULL AND event <> 'renewed')"
+    sql(f"CREATE INDEX job_history_decisions ON ONLY job_history {where}")
+    sql(f"CREATE INDEX job_history_rest_decisions ON job_history_rest {where}")
+    knowing(*SCRIPTS)
+    PostgresLedger(postgres_url, schema_name=name).close()
+    valid = "SELECT indisvalid FROM pg_index WHERE indexrelid = 'job_history_decisions'::regclass"
+    assert sql(valid) == [(True,)]

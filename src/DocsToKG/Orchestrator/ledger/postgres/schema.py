@@ -6,7 +6,8 @@ last migration says that it may be, and left untouched otherwise.
 
 A script says in its first lines `-- oldest program: 1` for the oldest program that may go on beside it, told by the
 number of migrations it knows (without this line, only those that know the script itself), and `-- apart` when its
-statements cannot be in a transaction, as CREATE INDEX CONCURRENTLY; each of them must bear being run again.
+statements cannot be in a transaction, as CREATE INDEX CONCURRENTLY; each of them must bear being run again. Such an
+index of the history, which lies in parts, is made part by part.
 """
 
 from __future__ import annotations
@@ -29,6 +30,9 @@ _LOCK = 0x446B4C31
 _LOCK_TIMEOUT_MS = 500  # whoever waits for a lock on a table stops everyone who comes after
 # A `$$` body may hold semicolons; outside of one, a semicolon at the end of a line ends the statement.
 _STATEMENT = re.compile(r"(?:[^$;]|\$(?!\$)|\$\$.*?\$\$)+;", re.DOTALL)
+_PARTED_INDEX = re.compile(
+    r"CREATE INDEX CONCURRENTLY IF NOT EXISTS (?P<name>\w+) ON orchestrator\.job_history (?P<rest>.+);", re.DOTALL
+)
 _OLDEST_PROGRAM = re.compile(r"^-- oldest program: (\d+)$", re.MULTILINE)
 
 
@@ -107,14 +111,38 @@ def _run_apart(database: Database, script: str) -> None:
     with database.connect() as connection:
         halves = run(
             connection,
-            "SELECT c.oid::regclass::text FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
+            "SELECT c.oid::regclass::text, c.relkind = 'I' FROM pg_index AS i"
+            " JOIN pg_class AS c ON c.oid = i.indexrelid"
             " WHERE NOT i.indisvalid AND c.relnamespace = to_regnamespace(%s)",
             (database.schema,),
         )
-        for (name,) in halves:
-            run(connection, f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
+        for name, is_of_parts in halves:
+            if not is_of_parts:  # that of the whole is as good as its parts, which are looked at again
+                run(connection, f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
         for statement in statements(script):
-            run(connection, database.sql(statement))
+            index = _PARTED_INDEX.match(statement)
+            if index is None:
+                run(connection, database.sql(statement))
+            else:
+                _index_by_parts(connection, database, index["name"], index["rest"])
+
+
+def _index_by_parts(connection: Connection, database: Database, name: str, rest: str) -> None:
+    """An index on the history that holds nobody up: first one of the whole that stands for nothing yet, so that parts
+    made from now on have theirs; then that of every part, beside the work; the last one makes the whole valid."""
+    whole = f"{database.schema}.{name}"
+    _run_briefly(connection, f"CREATE INDEX IF NOT EXISTS {name} ON ONLY {database.schema}.job_history {rest}")
+    for part in upkeep.parts_without(connection, database, whole):
+        mine = f"{part}_{name.removeprefix('job_history_')}"
+        run(connection, f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {mine} ON {database.schema}.{part} {rest}")
+        _run_briefly(connection, f"ALTER INDEX {whole} ATTACH PARTITION {database.schema}.{mine}")
+
+
+def _run_briefly(connection: Connection, statement: str) -> None:
+    """In a transaction of its own that gives way where it cannot have its lock soon."""
+    with connection.transaction():
+        run(connection, "SELECT set_config('lock_timeout', %s, true)", (str(_LOCK_TIMEOUT_MS),))
+        run(connection, statement)
 
 
 def _note(connection: Connection, database: Database, number: int, script: str) -> None:

@@ -61,6 +61,19 @@ def months(connection: Connection, database: Database) -> list[tuple[str, int]]:
     return [(name, _end(name)) for (name,) in rows if name != _REST]
 
 
+def parts_without(connection: Connection, database: Database, index: str) -> list[str]:
+    """The parts of the history that have none of the index of this name, the rest among them."""
+    rows = run(
+        connection,
+        "SELECT c.relname FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid"
+        " WHERE i.inhparent = to_regclass(%s) AND NOT EXISTS (SELECT 1 FROM pg_inherits AS a"
+        " JOIN pg_index AS x ON x.indexrelid = a.inhrelid"
+        " WHERE a.inhparent = to_regclass(%s) AND x.indrelid = c.oid) ORDER BY c.relname",
+        (f"{database.schema}.job_history", index),
+    )
+    return [name for (name,) in rows]
+
+
 def remove_months(connection: Connection, database: Database, before_ms: int, now_ms: int) -> int:
     """Remove the months that ended before a moment; how many there were. So goes the rest, once all of it is as old."""
     old = [name for name, end in months(connection, database) if end <= before_ms]

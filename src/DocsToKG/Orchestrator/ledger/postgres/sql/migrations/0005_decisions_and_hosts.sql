@@ -1,11 +1,12 @@
 -- oldest program: 3
+-- apart
 -- What people decided, to be read without the course of every job.
-CREATE INDEX IF NOT EXISTS job_history_decisions ON orchestrator.job_history (tenant, at, seq)
+CREATE INDEX CONCURRENTLY IF NOT EXISTS job_history_decisions ON orchestrator.job_history (tenant, at, seq)
 WHERE event = 'canceled' OR (to_state IS NULL AND event <> 'renewed');
 
 -- What workers know of the hosts of a source: counts since they were first asked, and how each stands now. The row
 -- without a host is of the source itself.
-CREATE TABLE orchestrator.source_hosts (
+CREATE TABLE IF NOT EXISTS orchestrator.source_hosts (
   tenant TEXT NOT NULL,
   source TEXT NOT NULL,
   host TEXT NOT NULL,
