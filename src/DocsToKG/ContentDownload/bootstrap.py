@@ -113,7 +113,7 @@ class Parts:
 
     def recorded_path(self, path: str | None) -> str | None:
         """A stored file as records name it: below the storage root."""
-        return None if path is None else self.store.relative(Path(path))
+        return None if path is None else self.store.relative(path)
 
 
 @contextmanager

@@ -24,11 +24,9 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's clock."""
 
-    def now(self) -> float:
-        return time.time()
-
-    def monotonic(self) -> float:
-        return time.monotonic()
+    # The functions themselves: one paper asks for the time some eighty times.
+    now = staticmethod(time.time)
+    monotonic = staticmethod(time.monotonic)
 
 
 class ManualClock:

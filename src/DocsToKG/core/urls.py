@@ -49,16 +49,17 @@ class BadUrl(ValueError):
 def request_url(url: str) -> str:
     """The form that is sent: canonical host, port, path and percent-encoding, query order kept, no fragment."""
     parsed = _parse(url)
-    return _assemble(parsed, _percent(parsed.search))
+    search = _percent(parsed.search)
+    return f"{parsed.protocol}//{parsed.host}{_percent(parsed.pathname) or '/'}{search if search != '?' else ''}"
 
 
 @lru_cache(maxsize=256)
 def index_url(url: str) -> str:
     """The form that is compared: as `request_url`, with tracking parameters dropped and the query sorted."""
-    parsed = _parse(url)
-    pairs = [pair for pair in _percent(parsed.search).removeprefix("?").split("&") if pair]
+    place, _, query = request_url(url).partition("?")
+    pairs = [pair for pair in query.split("&") if pair]
     kept = sorted(pair for pair in pairs if not _TRACKING.fullmatch(pair.split("=", 1)[0]))
-    return _assemble(parsed, "?" + "&".join(kept) if kept else "")
+    return f"{place}?{'&'.join(kept)}" if kept else place
 
 
 canonical_url = index_url
@@ -67,7 +68,7 @@ canonical_url = index_url
 @lru_cache(maxsize=256)
 def host_key(url: str) -> str:
     """`host` or `host:port`, lower case, without default ports or user info."""
-    return str(_parse(url).host)
+    return request_url(url).split("/", 3)[2]
 
 
 def join_url(base: str, link: str) -> str:
@@ -156,10 +157,6 @@ def _parse(url: str) -> ada_url.URL:
     if parsed.protocol not in ("http:", "https:") or not parsed.hostname:
         raise BadUrl(f"not an http or https URL: {mask_text(url[:200])!r}")
     return parsed
-
-
-def _assemble(parsed: ada_url.URL, search: str) -> str:
-    return f"{parsed.protocol}//{parsed.host}{_percent(parsed.pathname) or '/'}{search if search != '?' else ''}"
 
 
 def _percent(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -29,9 +30,13 @@ class ConnectTo:
 
     def __init__(self, rules: Mapping[str, str]) -> None:
         self._targets = {_rule_key(rule): _target(rule, value) for rule, value in rules.items()}
+        self._known = lru_cache(maxsize=1024)(self._look_up)  # hosts are asked many times
 
     def target(self, host: str, port: int) -> Target | None:
         """Where to connect for this host, or None when no rule names it."""
+        return self._known(host, port) if self._targets else None
+
+    def _look_up(self, host: str, port: int) -> Target | None:
         return next((self._targets[key] for key in _keys(host, port) if key in self._targets), None)
 
 

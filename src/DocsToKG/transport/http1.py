@@ -19,6 +19,7 @@ from DocsToKG.transport.body import Body, body_of
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.dial import Dialer, Route
 from DocsToKG.transport.errors import ClosedEarly, ConnectionWentStale
+from DocsToKG.transport.fields import Fields
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.head import Head, parse_head
 from DocsToKG.transport.idle import IdleWires, Place
@@ -229,4 +230,6 @@ def _head_bytes(route: Route, request: httpx2.Request) -> bytes:
 
 def _response(head: Head, stream: httpx2.SyncByteStream, wire: Wire) -> httpx2.Response:
     extensions = {"http_version": head.version, "reason_phrase": head.reason, "peer": wire.peer}
-    return httpx2.Response(head.status, headers=head.fields, stream=stream, extensions=extensions)
+    response = httpx2.Response(head.status, stream=stream, extensions=extensions)
+    response.headers = Fields(head.fields)
+    return response

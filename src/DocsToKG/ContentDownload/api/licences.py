@@ -7,6 +7,7 @@ licence permits. Promises: what is not recognised gives None, so that the words 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 # Texts come from outside; a licence is named in its first words or not at all.
 _LONGEST_TEXT = 500
@@ -70,7 +71,11 @@ _ORDER = ("by", "nc", "nd", "sa")
 
 def spdx(text: str | None) -> str | None:
     """The SPDX name of the licence a source speaks of; None when it names none that is known."""
-    plain = _plain(text)
+    return _named(_plain(text)) if text else None
+
+
+@lru_cache(maxsize=256)  # sources speak of few
+def _named(plain: str) -> str | None:
     match = _ADDRESS.fullmatch(plain)
     if match is not None:
         free = {"zero": "CC0-1.0", "mark": "CC-PDM-1.0"}

@@ -74,6 +74,7 @@ class StreamedBody:
         self._counted = not (self.from_cache or response.is_stream_consumed)
         self._whole = False
         self._received = 0
+        self._is_raw = False
         self._looked_at: list[bytes] = []
         self._rest: Iterator[bytes] | None = None
         self._is_looking = False
@@ -119,7 +120,7 @@ class StreamedBody:
 
     def _arriving(self) -> Iterator[bytes]:
         if "content-encoding" not in self.headers and not self._response.is_stream_consumed:
-            blocks = self._response.iter_raw()  # what arrives is what is read
+            blocks = self._raw()  # what arrives is what is read
         else:
             if not self._response.is_stream_consumed:
                 self._response.stream = _Counted(self._response.stream, self._refuse_above_cap)
@@ -129,6 +130,13 @@ class StreamedBody:
             self._refuse_above_cap(self._received)
             yield block
         self._end()
+
+    def _raw(self) -> Iterator[bytes]:
+        """The bytes of the stream, without httpx2's layers over it."""
+        stream = self._response.stream
+        assert isinstance(stream, httpx2.SyncByteStream)
+        self._response.is_stream_consumed = self._is_raw = True
+        return iter(stream)
 
     def drain(self) -> bool:
         """Read a short body to its end, so that the connection can be used again. True when it was."""
@@ -222,7 +230,8 @@ class StreamedBody:
         return fault.failure(self.url, describe(error))
 
     def _end(self) -> None:
-        announced, received = self.content_length, self._response.num_bytes_downloaded
+        announced = self.content_length
+        received = self._received if self._is_raw else self._response.num_bytes_downloaded
         if self._counted and announced is not None and announced != received:
             self._tell_body(whole=False)
             self._tell_breakers(broken=True)

@@ -55,6 +55,8 @@ from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 from DocsToKG.transport.client import exchange_of
 from DocsToKG.transport.errors import DeadlineExceeded
+from DocsToKG.transport.fields import Fields
+from DocsToKG.transport.places import url_of
 
 __all__ = ["RateRetryClient", "SourcePolicy"]
 
@@ -63,6 +65,7 @@ T = TypeVar("T")
 _NOT_NOW = frozenset({408, 425, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEAD_BYTES = 1024
+_NO_BODY = httpx2.ByteStream(b"")
 # What an https attempt on an http link may fail with while plain http would work.
 _NO_HTTPS = frozenset({Reason.TLS_ERROR, Reason.CONN_ERROR, Reason.TIMEOUT})
 # Answers to HEAD that may only mean that the server does not like HEAD.
@@ -321,7 +324,9 @@ class RateRetryClient:
         if journey.role is Role.METADATA:
             extensions[ABOUT_WORK] = journey.call.work_id
         try:
-            request = httpx2.Request(journey.method, url, headers=journey.headers, extensions=extensions)
+            request = httpx2.Request(journey.method, url_of(url), stream=_NO_BODY, extensions=extensions)
+            host = {} if "host" in journey.headers else {"Host": request.url.netloc.decode("ascii")}
+            request.headers = Fields(host | journey.headers)
         except WIRE_ERRORS as error:
             raise fault_of(error).failure(url, describe(error)) from None
         if journey.cookies is not None:

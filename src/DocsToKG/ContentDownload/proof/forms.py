@@ -46,6 +46,7 @@ _FOREIGN = (
     (b"BZh", "a bzip2 file"),
     (b"\x1f\x9d", "a compressed file"),
 )
+_MAGICS = tuple(magic for magic, _ in _FOREIGN)
 _XML_MIMES = ("application/xml", "text/xml", "application/jats+xml")
 _HTML_MIMES = ("text/html", "application/xhtml+xml")
 
@@ -66,6 +67,6 @@ def has_pdf_header(head: bytes) -> bool:
 def foreign_kind(head: bytes) -> str | None:
     """What the file is, when its first bytes say that it can be none of the forms."""
     # An archive may show the header of a PDF that is packed in it; a PDF may begin with PostScript's mark.
-    if has_pdf_header(head) and head.startswith(b"%!PS"):
+    if not head.startswith(_MAGICS) or (head.startswith(b"%!PS") and has_pdf_header(head)):
         return None
     return next((name for magic, name in _FOREIGN if head.startswith(magic)), None)

@@ -71,7 +71,7 @@ def only_speaks_of(page: str, title: str | None) -> str | None:
 
 def shares_title(text: str, title: str | None) -> float | None:
     """How much of the title's telling words the text has; None when they are too few to tell anything."""
-    telling = _telling_words(title or "")
+    telling = _telling_words(title) if title else []
     if len(telling) < _TELLING_WORDS:
         return None
     words, letters = _page_words(text), squashed(text)

@@ -38,6 +38,8 @@ def arxiv_pdf(arxiv_id: str, base: str = ARXIV_PROGRAMS_HOST) -> str:
 
 def is_pmc_page(url: str) -> bool:
     """PMC answers programs with 403 or a page that prepares a download; its files are in the cloud bucket."""
+    if "ncbi" not in url.lower() and url.isprintable():
+        return False  # most are not worth a closer look
     host, path = _parts(url)
     return host == "pmc.ncbi.nlm.nih.gov" or (host.endswith("ncbi.nlm.nih.gov") and path.startswith("/pmc/"))
 
@@ -86,8 +88,8 @@ def is_file_address(url: str) -> bool:
 
 def _unwrap_viewer(url: str) -> str:
     """The file that a PDF.js viewer is asked to show."""
-    _, path = _parts(url)
-    shown = parse_qs(urlsplit(url).query).get("file", [""])[0] if "viewer" in path.lower() else ""
+    is_viewer = "viewer" in url.lower() and "viewer" in _parts(url)[1].lower()
+    shown = parse_qs(urlsplit(url).query).get("file", [""])[0] if is_viewer else ""
     return join_url(url, shown) if shown else url
 
 

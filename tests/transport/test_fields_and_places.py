@@ -1,0 +1,71 @@
+"""What is read once says the same as what httpx2 reads each time."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from DocsToKG.transport.fields import Fields
+from DocsToKG.transport.places import url_of
+
+NAMES = st.sampled_from(["Host", "host", "Link", "LINK", "X-Any", "Cache-Control"])
+VALUES = st.binary(max_size=8) | st.sampled_from([b"a", "é".encode(), b"\xff", b""])
+CHANGES = st.lists(st.tuples(st.sampled_from(["set", "pop", "update", "setdefault"]), NAMES), max_size=5)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(NAMES.map(str.encode), VALUES), max_size=8), CHANGES)
+def test_fields_answer_as_httpx2_does_also_after_changes(pairs, changes):
+    ours, theirs = Fields(pairs), httpx2.Headers(pairs)
+    for what, name in [("look", "link"), *changes]:
+        for fields in (ours, theirs):
+            if what == "set":
+                fields[name] = "new"
+            elif what == "pop":
+                fields.pop(name, None)
+            elif what == "update":
+                fields.update({name: "other"})
+            elif what == "setdefault":
+                fields.setdefault(name, "first")
+        for asked in ("host", "HOST", "link", "x-any", "cache-control", "absent"):
+            assert ours.get(asked) == theirs.get(asked)
+            assert (asked in ours) == (asked in theirs)
+        assert ours.raw == theirs.raw
+        assert dict(ours.items()) == dict(theirs.items())
+
+
+def test_an_absent_field_is_a_key_error():
+    with pytest.raises(KeyError):
+        Fields([(b"a", b"b")])["absent"]
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.sampled_from(["http", "https"]),
+    st.sampled_from(["host.test", "a-b.test", "127.0.0.1", "xn--fiqs8s.test"]),
+    st.sampled_from(["", ":80", ":443", ":8080"]),
+    st.text(alphabet="ab./-_~%20 é?#:@;=&", max_size=20),
+)
+def test_an_address_is_read_as_httpx2_reads_it(scheme, host, port, rest):
+    text = f"{scheme}://{host}{port}/{rest}"
+    ours, theirs = url_of(text), httpx2.URL(text)
+    assert ours == theirs
+    assert (ours.raw_path, ours.netloc, ours.port, str(ours)) == (
+        theirs.raw_path,
+        theirs.netloc,
+        theirs.port,
+        str(theirs),
+    )
+
+
+def test_what_is_no_address_is_refused_alike():
+    for text in ("https://999.1.1.1/a", "https://host.test:99999/a", "https://host..test/a"):
+        results = []
+        for read in (url_of, httpx2.URL):
+            try:
+                results.append(str(read(text)))
+            except httpx2.InvalidURL:
+                results.append("refused")
+        assert results[0] == results[1]
