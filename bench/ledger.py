@@ -25,7 +25,7 @@ from bench.floor import Floor
 from bench.programs import valkey
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 LEDGER, FLOOR = "ledger", "floor"
@@ -79,7 +79,7 @@ class Bench:
         pending: Any = None
         done = 0
         while done < self._jobs:
-            jobs = ledger.lease("bench", min(self._batch, self._jobs - done), _LEASE_S)
+            jobs = ledger.lease("bench", min(self._batch, self._jobs - done), _LEASE_S, job_type=DEFAULT_JOB_TYPE)
             if not jobs:
                 raise RuntimeError("the ledger ran out of jobs")
             if pending is not None:

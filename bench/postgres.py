@@ -26,7 +26,7 @@ from bench.ledger import FLOOR, LEDGER, Cost, _raw_job, _row
 from bench.postgres_floor import Floor
 from bench.postgres_nodes import drain
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import Finish, LeasedJob, NewJob
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
 PARTS = ("floor", "singly", "nodes", "pages", "peers")
@@ -99,7 +99,7 @@ class Bench:
         pending: Any = None
         done = 0
         while done < self._jobs:
-            jobs = ledger.lease("bench", min(self._batch, self._jobs - done), _LEASE_S)
+            jobs = ledger.lease("bench", min(self._batch, self._jobs - done), _LEASE_S, job_type=DEFAULT_JOB_TYPE)
             if not jobs:
                 raise RuntimeError("the ledger ran out of jobs")
             if pending is not None:
@@ -144,7 +144,7 @@ from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 side, url, schema, slots, wait_s, node = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6])
 def work(name):
     done = 0
-    while jobs := ledger.lease(name, 1, 600):
+    while jobs := ledger.lease(name, 1, 600, job_type=DEFAULT_JOB_TYPE):
         time.sleep(wait_s)
         ledger.finish(ended(jobs[0]))
         done += 1
@@ -212,7 +212,8 @@ def pages(url: str, *, rows: int, batch: int) -> list[dict[str, Any]]:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         reader.execute(f"SELECT count(*) FROM {bench.schema}.settings")
         for _ in range(15_000 // batch):
-            ledger.submit_finishes([ended(job) for job in ledger.lease("bench", batch, _LEASE_S)]).result()
+            jobs = ledger.lease("bench", batch, _LEASE_S, job_type=DEFAULT_JOB_TYPE)
+            ledger.submit_finishes([ended(job) for job in jobs]).result()
         begin = ledger._writer._turns._begin
         found.append({"beside": "a held snapshot, 15000 jobs later", "pages": _pages(bench, batch, begin)})
         found.append({"beside": "the same, from the first entry", "pages": _pages(bench, batch)})

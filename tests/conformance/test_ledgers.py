@@ -35,6 +35,7 @@ ABOUT_SQLITE = {
     "test_leasing_reads_no_delayed_job",
     "test_the_hot_statements_use_their_index_and_sort_nothing",
     "test_a_lease_reads_about_as_many_entries_as_it_hands_out",
+    "test_many_jobs_of_another_type_in_front_cost_a_lease_nothing",  # there, counted in pages
     "test_rows_added_behind_the_ledgers_back_are_found_out",  # the primary key refuses them
     "test_ledger_time_follows_the_clock_when_nothing_is_odd",
     "test_an_enqueue_is_written_through_to_the_disk",

@@ -642,11 +642,18 @@ def test_a_signal_whose_server_is_away_raises_nothing():
 # cost
 
 
-def buffers(sql: Callable[..., list[Any]], limit: int, after: tuple[int, int] = (-(2**31), 0)) -> int:
+def buffers(
+    sql: Callable[..., list[Any]],
+    limit: int,
+    after: tuple[int, int] = (-(2**31), 0),
+    *,
+    job_type: str = "NULL",
+    swept: int = 2**60,
+) -> int:
     """Pages that a lease of so many jobs touches, with all that is written along. The lease itself is taken back."""
     words = (
         "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM work_v2('9s', 0, 0, NULL, NULL, ARRAY['w'],"
-        f" ARRAY[{limit}], ARRAY['t'], 1000, false, NULL, {2**60}, {after[0]}, {after[1]}, '', false)"
+        f" ARRAY[{limit}], ARRAY['t'], 1000, false, {job_type}, {swept}, {after[0]}, {after[1]}, '', false)"
     )
     top = sql(f"BEGIN; {words}")[0][0][0]["Plan"]
     return int(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
@@ -676,7 +683,9 @@ def test_a_lease_costs_the_same_beside_many_finished_jobs_and_a_held_snapshot(le
         reader.execute(f"SELECT count(*) FROM {name}.jobs")
         for _ in range(40):
             jobs = ledger.lease("w", 50, 600)
-            begin = ledger._writer._turns._begin  # before the ends: one that has to be written twice forgets the place
+            begin = ledger._writer._turns._places[
+                None
+            ].begin  # before the ends: one that has to be written twice forgets the place
             ledger.submit_finishes([end(job) for job in jobs]).result(timeout=30)
         assert begin[1] > 0
         assert cost(sql, 50, begin) <= alone * 3
@@ -696,6 +705,33 @@ def test_known_jobs_are_looked_up_one_by_one_in_a_table_that_nobody_has_analysed
 
 def cost(sql: Callable[..., list[Any]], limit: int, after: tuple[int, int] = (-(2**31), 0)) -> int:
     return min(buffers(sql, limit, after) for _ in range(3))
+
+
+@pytest.mark.parametrize("host", ["NULL", "'b'"])
+def test_many_jobs_of_another_type_in_front_cost_a_lease_nothing(ledger, sql, host):
+    """Counted in pages: as good as none more with a hundred thousand in front, whether all that is asked for is found
+    or not, with a sweep and without."""
+
+    def fill(job_type: str, priority: int, count: int) -> None:
+        sql(
+            "INSERT INTO jobs (artifact_id, artifact_json, payload_digest, state, due, next_eligible_at, created_at,"
+            f" updated_at, job_type, priority, host_key) SELECT '{job_type}' || n, '{{}}', '', 'queued', true, 0, 0, 0,"
+            f" '{job_type}', {priority}, {host} FROM generate_series(1, {count}) AS n"
+        )
+        sql("VACUUM ANALYZE jobs")
+
+    def pages() -> list[int]:
+        return [
+            min(buffers(sql, limit, job_type="'content.download'", swept=swept) for _ in range(3))
+            for limit in (20, 100)  # of fifty
+            for swept in (2**60, 0)
+        ]
+
+    fill("content.download", 0, 50)
+    alone = pages()
+    fill("pack-run", 5, 100_000)
+    beside = pages()
+    assert all(much <= 1.5 * few + 100 for few, much in zip(alone, beside, strict=True)), (alone, beside)
 
 
 def test_a_lost_lease_among_many_orders_spoils_none(ledger):

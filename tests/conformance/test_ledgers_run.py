@@ -13,6 +13,7 @@ import psycopg
 import pytest
 from tests.contentdownload.conftest import client_settings
 
+from DocsToKG.Orchestrator.ledger.base import JobFilter, NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -46,6 +47,8 @@ def test_two_nodes_drain_one_queue_and_each_work_is_done_once(database: str, tmp
             capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
         assert added.returncode == 0, added.stderr
+        with PostgresLedger(database) as ledger:
+            ledger.enqueue_many([NewJob("pack:1", {}, job_type="pack-run", priority=5)])
         nodes = [
             subprocess.Popen(
                 [program, "queue", "run", "--drain", "-c", str(config)],
@@ -57,7 +60,9 @@ def test_two_nodes_drain_one_queue_and_each_work_is_done_once(database: str, tmp
             _, said = node.communicate(timeout=100)
             assert node.returncode == 0, said
     with PostgresLedger(database) as ledger:
-        stats = ledger.stats()
+        [other] = ledger.list_jobs(wanted=JobFilter(job_type="pack-run"))
+        assert [row.event for row in ledger.history(other.job_id)] == ["enqueued"], "no download: not theirs to take"
+        stats = ledger.stats("content.download")
         assert stats["queued"] == stats["in_progress"] == stats["pending"] == 0
         assert stats["done"] > 12
         ends = [row for job in ledger.list_jobs() for row in ledger.history(job.job_id) if row.event == "finished"]

@@ -27,6 +27,7 @@ from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.clock import Clock, ManualClock, SystemClock
+from DocsToKG.Orchestrator.ledger.base import NewJob
 
 Act = Callable[[WorkArtifact, JobContext], Steps[DownloadOutcome]]
 LONG_S = 20.0
@@ -513,6 +514,23 @@ def test_with_patience_only_what_comes_soon_is_waited_for(working):
         assert (bench.state(1), bench.queue.job(1).attempts) == ("queued", 1)
         assert bench.queue.stats()["done"] == 3
         assert sorted(bench.told) == [(f"test:{n}", "success") for n in (2, 3, 4)]
+
+
+def test_a_job_of_another_type_is_neither_taken_nor_waited_for(working):
+    with working(ends(success), works=0) as bench:
+        ledger = bench.queue.ledger
+        ledger.enqueue_many([NewJob("pack:1", {}, job_type="pack-run", priority=5)])
+        bench.queue.bulk_import((f"test:{n}", {}, None) for n in range(3))
+        asked: list[int] = []
+        lease = ledger.lease
+        ledger.lease = lambda *words, **more: asked.append(1) or lease(*words, **more)
+        bench.orchestrator.wait_until_drained()
+        time.sleep(0.3)
+        assert len(asked) < 30, "what others are to do must not keep the dispatcher awake"
+        assert bench.queue.stats()["done"] == bench.queue.stats()["total"] == 3
+        assert ledger.stats()["queued"] == 1
+        assert bench.events(ledger.find("pack:1", job_type="pack-run").job_id) == ["enqueued"]
+        assert sorted(bench.told) == [(f"test:{n}", "success") for n in range(3)]
 
 
 def test_draining_a_paused_queue_ends_and_begins_nothing(working):

@@ -111,6 +111,37 @@ def test_a_lease_reads_about_as_many_entries_as_it_hands_out(ledger, limit):
     assert steps[0] * 100 < 5_000 + limit * 1_500
 
 
+@pytest.mark.parametrize("host", [None, "b"])
+def test_many_jobs_of_another_type_in_front_cost_a_lease_nothing(ledger, sql, host):
+    """Counted in steps of SQLite's machine: bounded with a hundred thousand in front, found or not."""
+    ledger.enqueue_many([NewJob(f"d:{n}", {}, host_key=host) for n in range(8)])
+    ledger.enqueue_many([NewJob("p:0", {}, job_type="pack-run", priority=5, host_key=host)])
+    sql(
+        "INSERT INTO jobs (artifact_id, artifact_json, payload_digest, tenant, job_type, priority, state, due,"
+        " max_attempts, host_key, next_eligible_at, created_at, updated_at)"
+        " WITH RECURSIVE each (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM each WHERE n < 100000)"
+        " SELECT 'p:' || n, '{}', '', 'default', 'pack-run', 5, 'queued', 1, 3, ?, 0, 0, 0 FROM each",
+        host,
+    )
+    assert ledger.lease("w", 1, 60, job_type="neither") == []  # makes the indexes
+    steps = [0]
+
+    def count() -> int:
+        steps[0] += 1
+        return 0
+
+    connections = [ledger._writer.call(lambda tx: tx._connection), ledger._reader._connection]
+    for connection in connections:
+        connection.set_progress_handler(count, 100)
+    leased = [ledger.lease("w", 8, 60, job_type="content.download") for _ in range(2)]
+    assert not ledger.wait_for_work(0.0, job_type="content.download")
+    assert ledger.next_eligible_at("content.download") is None
+    for connection in connections:
+        connection.set_progress_handler(None, 0)
+    assert [[job.job_type for job in jobs] for jobs in leased] == [["content.download"] * 8, []]
+    assert steps[0] * 100 < 40_000
+
+
 shares = st.dictionaries(st.sampled_from(["none", "a", "b", "c", "d"]), st.integers(1, 12), min_size=1)
 
 

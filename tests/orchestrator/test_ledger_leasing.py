@@ -8,7 +8,7 @@ import pytest
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob
-from DocsToKG.Orchestrator.ledger import schema
+from DocsToKG.Orchestrator.ledger import schema, sql_of_type
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
 from DocsToKG.Orchestrator.ledger.many_rows import widened
 
@@ -307,6 +307,10 @@ def test_leasing_reads_no_delayed_job(enqueue, sql):
         ("due_by_age", "jobs_due"),
         ("due_ids_by_age", "jobs_due"),
         ("due_of_host", "jobs_due_by_host"),
+        ("due_by_age_of_type", "jobs_due_of_type (job_type=?)"),
+        ("due_ids_by_age_of_type", "jobs_due_of_type (job_type=? AND priority=?)"),
+        ("due_of_host_of_type", "jobs_due_by_host_of_type (job_type=? AND priority=? AND host_key=? AND id>?)"),
+        ("next_moments_of_type", "jobs_waiting_of_type (job_type=?)"),
         ("grant", "PRIMARY KEY"),
         ("wake_waiting", "jobs_waiting"),
         ("expire_leases", "jobs_leased"),
@@ -318,6 +322,8 @@ def test_the_hot_statements_use_their_index_and_sort_nothing(query, index, ledge
     statement = schema.queries()[query]
     values = dict.fromkeys(re.findall(r":(\w+)", statement))
     with closing(sqlite3.connect(path)) as connection:
+        for made in sql_of_type.TYPE_INDEXES:
+            connection.execute(made)
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
     assert any(index in step for step in plan)
     assert not [step for step in plan if "TEMP B-TREE" in step or step == "SCAN jobs"]

@@ -12,7 +12,7 @@ import pytest
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerDamaged, LedgerTooNew, LedgerUnusable
-from DocsToKG.Orchestrator.ledger import control, schema
+from DocsToKG.Orchestrator.ledger import control, schema, sql_of_type
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
 from DocsToKG.Orchestrator.ledger.disk import network_disk
@@ -193,6 +193,8 @@ def test_look_ups_and_leasing_use_their_indexes_and_none_has_updated_at(ledger, 
 
 def test_every_named_query_is_one_valid_statement(ledger):
     with closing(sqlite3.connect(ledger.path)) as connection:
+        for statement in sql_of_type.TYPE_INDEXES:
+            connection.execute(statement)
         for name, statement in schema.queries().items():
             marks = statement.count("?")
             names = dict.fromkeys(re.findall(r":(\w+)", statement))

@@ -50,6 +50,7 @@ def test_a_worker_behind_a_service_obtains_every_work_once(ledger: SqliteLedger,
         dois = {work.doi for number in range(WORKS) if (work := sandbox.world.by_index(number)) is not None}
         with EventStream(port, f"{HOME}/streams/jobs", token_for()) as stream:
             assert next(stream.blocks())[""] == "connected"
+            other = ledger.enqueue_many([NewJob("pack:1", {}, job_type="pack-run", priority=5)])[0].job_id
             words = ["--orchestrator", f"http://127.0.0.1:{port}", "--token-file", str(token)]
             order = [program, "queue", "run", *words, "-c", str(tmp_path / "node.json")]
             with (tmp_path / "worker.log").open("w") as log, subprocess.Popen(order, stdout=log, stderr=log) as worker:
@@ -65,7 +66,10 @@ def test_a_worker_behind_a_service_obtains_every_work_once(ledger: SqliteLedger,
                 finally:
                     worker.terminate()
             assert len(ended) == len(dois)
-    stats = ledger.stats()
+            drained = subprocess.run([*order, "--drain"], capture_output=True, text=True, timeout=200, check=False)
+            assert drained.returncode == 0, drained.stderr
+    assert [row.event for row in ledger.history(other)] == ["enqueued"], "no download: not the worker's to take"
+    stats = ledger.stats("content.download")
     assert stats["queued"] == stats["in_progress"] == 0
     assert stats["done"] > WORKS // 2
     finished = [row for job in ledger.list_jobs() for row in ledger.history(job.job_id) if row.event == "finished"]

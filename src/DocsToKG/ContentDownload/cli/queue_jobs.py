@@ -116,9 +116,11 @@ def retry(
 
     Example: contentdownload queue retry 17 doi:10.1371/journal.pone.0262026 -c corpus.yaml
     """
+    from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
+
     with open_queue(config, must_exist=True) as queue:
         if not jobs:
-            count, named = queue.ledger.retry_failed(reason=reason), 0
+            count, named = queue.ledger.retry_failed(job_type=DEFAULT_JOB_TYPE, reason=reason), 0
         else:
             ids = [record.job_id for record in find_jobs(queue.ledger, jobs)]
             count, named = queue.ledger.retry_failed(job_ids=ids, states=_not_obtained(), reason=reason), len(ids)

@@ -20,7 +20,7 @@ from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key
 from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerUnusable
-from DocsToKG.Orchestrator.ledger.base import Enqueued, Fail, Finish, NewJob, Release
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Enqueued, Fail, Finish, JobFilter, NewJob, Release
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
 from DocsToKG.Orchestrator.signal.choice import DEFAULT_CHANNEL, SignalKind, open_signal
 
@@ -29,6 +29,7 @@ _ACKNOWLEDGED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR)
 _DEFAULT_TTL_S = 600.0
 _CHUNK = 2000
 _ADDRESS = "url:"
+DOWNLOADS = JobFilter(job_type=DEFAULT_JOB_TYPE)  # a ledger may hold jobs of other types, which are not ours
 
 
 def first_host(artifact_id: str) -> str | None:
@@ -139,7 +140,7 @@ class WorkQueue:
 
     def lease(self, worker_id: str, limit: int, lease_ttl_sec: float) -> list[LeasedJobDict]:
         """Up to `limit` jobs, newly taken for `worker_id`: queued ones that are due, and those whose lease ran out."""
-        jobs = self.ledger.lease(worker_id, limit, lease_ttl_sec, begun=True)
+        jobs = self.ledger.lease(worker_id, limit, lease_ttl_sec, job_type=DEFAULT_JOB_TYPE, begun=True)
         with self._lock:
             self._ttls[worker_id] = lease_ttl_sec
             self._held.update({job.job_id: _Held(job.fence, job.lease_id) for job in jobs})
@@ -198,7 +199,8 @@ class WorkQueue:
         self._forget(job_id, held)
 
     def stats(self) -> dict[str, int]:
-        return self.ledger.stats()
+        """How many downloads are in each state; jobs of other types on the same ledger are not counted."""
+        return self.ledger.stats(DEFAULT_JOB_TYPE)
 
     def job(self, job_id: int) -> Job:
         return Job.from_record(self.ledger.job(job_id))

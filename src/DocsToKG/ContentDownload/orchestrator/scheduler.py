@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.telemetry.spans import JobWatch, job_watch, view_o
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_worker_id
-from DocsToKG.Orchestrator.ledger.base import LeasedJob
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, LeasedJob
 
 _STAGES_S = 1.0  # how often the ledger is told where jobs are that stay at a stage
 _POLL_S = 1.0  # how long a wake-up from another process may go unnoticed
@@ -152,7 +152,7 @@ class Orchestrator:
         self._stopping.wait()
 
     def wait_until_drained(self, patience_s: float | None = None) -> None:
-        """Return when nothing is queued, delayed or running; a pause or a failure also ends the wait.
+        """Return when no download is queued, delayed or running; a pause or a failure also ends the wait.
 
         With `patience_s`, jobs that may only go on later than that are not waited for, nor those that others hold while
         nothing has moved for so long; they stay on the ledger.
@@ -198,12 +198,12 @@ class Orchestrator:
                 continue
             pause_s = _FIRST_LOOK_S
             asked_at = self._clock.monotonic()
-            jobs = self._ledger.lease(self.worker_id, room, self._ttl_s)
+            jobs = self._ledger.lease(self.worker_id, room, self._ttl_s, job_type=DEFAULT_JOB_TYPE)
             self._watch.on_lease(jobs, self._clock.monotonic() - asked_at)
             for job in jobs:
                 self._begin(job, asked_at)
             if not jobs:
-                self._ledger.wait_for_work(_POLL_S, unless=self._stopping.is_set)
+                self._ledger.wait_for_work(_POLL_S, unless=self._stopping.is_set, job_type=DEFAULT_JOB_TYPE)
 
     def _beat(self) -> None:
         rest_s, rested_s = min(_STAGES_S, self._heartbeat_s), 0.0
@@ -308,10 +308,10 @@ class Orchestrator:
     def _is_drained(self, patience_s: float | None) -> bool:
         if self._held:
             return False
-        stats = self._ledger.stats()
+        stats = self._ledger.stats(DEFAULT_JOB_TYPE)
         if self._ledger.is_paused() or not any(stats[state] for state in _WAITING):
             return True
-        soonest = self._ledger.next_eligible_at()
+        soonest = self._ledger.next_eligible_at(DEFAULT_JOB_TYPE)
         too_late = soonest is not None and patience_s is not None and soonest - self._clock.now() > patience_s
         if not stats["in_progress"]:
             return too_late

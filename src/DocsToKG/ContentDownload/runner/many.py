@@ -25,6 +25,7 @@ from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry.spans import view_of
 from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger
 from DocsToKG.Orchestrator.services.presence import free_dead
 
@@ -134,12 +135,12 @@ class ManyProcesses:
         return dict(total.most_common())
 
     def _is_drained(self, patience_s: float | None) -> bool:
-        stats = self._ledger.stats()
+        stats = self._ledger.stats(DEFAULT_JOB_TYPE)
         if stats["in_progress"]:
             return False
         if self._ledger.is_paused() or not any(stats[state] for state in _WAITING):
             return True
-        soonest = self._ledger.next_eligible_at()
+        soonest = self._ledger.next_eligible_at(DEFAULT_JOB_TYPE)
         return soonest is not None and patience_s is not None and soonest - self._clock.now() > patience_s
 
     def _hear(self, member: Member, word: Word) -> None:

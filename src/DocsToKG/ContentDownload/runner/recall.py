@@ -15,7 +15,7 @@ from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifi
 from DocsToKG.ContentDownload.run_folder import AskedLine
 from DocsToKG.ContentDownload.runner.listing import named
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import Finish, LeasedJob, Ledger, Release
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, Ledger, Release
 
 # Above what is to be done, so that leasing finds those that have ended and nothing else.
 ENDED_PRIORITY = 1
@@ -37,7 +37,7 @@ def tell(ledger: Ledger, worker_id: str, ends: Ends) -> None:
     """End the jobs of these works, just enqueued, as the record says that they have ended."""
     left = set(ends)
     while left:
-        leased = ledger.lease(worker_id, len(left), _LEASE_S)
+        leased = ledger.lease(worker_id, len(left), _LEASE_S, job_type=DEFAULT_JOB_TYPE)
         ours = [job for job in leased if job.artifact_id in left]
         for job in leased:
             if job.artifact_id not in left:

@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.config.settle import merge
 from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
-from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue, first_host
+from DocsToKG.ContentDownload.orchestrator.queue import DOWNLOADS, WorkQueue, first_host
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
@@ -192,7 +192,7 @@ class DownloadRun:
 
     def others(self) -> int:
         """Open works of earlier commands in this folder, which are finished along with what was asked for."""
-        stats = self._queue.ledger.stats()
+        stats = self._queue.stats()
         mine = self._tally.total - self._tally.present - self._tally.ends[OutcomeClass.ERROR]
         return max(0, stats["queued"] + stats["pending"] - mine)
 
@@ -204,7 +204,7 @@ class DownloadRun:
 
     def _many(self) -> ManyProcesses:
         self._parts.telemetry.flush()  # what was found by looking at the files is on record before others write
-        self._before, self._missed = self._queue.ledger.stats(), self._tally.ends[OutcomeClass.ERROR]
+        self._before, self._missed = self._queue.stats(), self._tally.ends[OutcomeClass.ERROR]
         return ManyProcesses(
             self._cfg,
             self._queue.ledger,
@@ -316,7 +316,7 @@ class DownloadRun:
         return [work_id for work_id in work_ids if not self._parts.is_there(work_id)]
 
     def _count_ledger(self) -> int:
-        stats = self._queue.ledger.stats()
+        stats = self._queue.stats()
         with self._tally_lock:
             self._tally.total = stats["total"]
             self._tally.present = stats["done"] + stats["skipped"]
@@ -342,7 +342,7 @@ class DownloadRun:
             ends = dict(self._tally.ends)
         if self._before is None:
             return ends
-        now, before = self._queue.ledger.stats(), self._before
+        now, before = self._queue.stats(), self._before
         ended = {word: now[word] - before[word] for word in before}
         return {
             OutcomeClass.SUCCESS: ended["done"],
@@ -356,7 +356,7 @@ class DownloadRun:
         waits = orchestrator.waits() if orchestrator is not None else {}
         if orchestrator is None or waits or orchestrator.active or self._in_many:
             return waits
-        leased = self._queue.ledger.list_jobs(JobState.IN_PROGRESS, limit=_BATCH)
+        leased = self._queue.ledger.list_jobs(JobState.IN_PROGRESS, limit=_BATCH, wanted=DOWNLOADS)
         theirs = [job for job in leased if job.worker_id != self._worker_id]
         if not theirs:
             return waits

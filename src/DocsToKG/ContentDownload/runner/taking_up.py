@@ -11,6 +11,7 @@ from itertools import chain
 from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.errors import StorageError, TransientFailure
+from DocsToKG.ContentDownload.orchestrator.queue import DOWNLOADS
 from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.rows import ENDED, had_file, missed_for_now
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -99,7 +100,7 @@ class TakingUp:
 
     def _pages(self, state: JobState) -> Iterator[Sequence[JobRecord]]:
         after = 0
-        while page := self._ledger.list_jobs(state, limit=_BATCH, after_id=after):
+        while page := self._ledger.list_jobs(state, limit=_BATCH, after_id=after, wanted=DOWNLOADS):
             yield page
             after = page[-1].job_id
 

@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from enum import StrEnum
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink
@@ -26,8 +27,10 @@ from DocsToKG.ContentDownload.telemetry.waits import SlotWaits
 from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import (
+    DEFAULT_JOB_TYPE,
     Fail,
     Finish,
+    JobFilter,
     LeasedJob,
     Ledger,
     Release,
@@ -350,12 +353,14 @@ def view_of(
     """Where the gauges of an orchestrator on this ledger are read."""
 
     def oldest_s() -> float | None:
-        oldest = ledger.list_jobs(JobState.QUEUED, limit=1)
+        oldest = ledger.list_jobs(JobState.QUEUED, limit=1, wanted=JobFilter(job_type=DEFAULT_JOB_TYPE))
         return clock.now() - oldest[0].created_at if oldest else None
 
     path = str(getattr(ledger, "path", id(ledger)))
     signal = getattr(ledger, "signal", None)
-    return QueueView(path, ledger.stats, oldest_s, held, active, ledger.depths, processes, signal)
+    return QueueView(
+        path, partial(ledger.stats, DEFAULT_JOB_TYPE), oldest_s, held, active, ledger.depths, processes, signal
+    )
 
 
 def tell_end(watch: JobWatch, job: LeasedJob, order: Finish | Fail | Release, answer: Future[Any]) -> Future[Any]:

@@ -216,9 +216,10 @@ class RemoteLedger:
     def is_paused(self) -> bool:
         return bool(self._client.dashboard()["paused"]) or bool(self._client.maintenance()["on"])
 
-    def stats(self) -> dict[str, int]:
+    def stats(self, job_type: str | None = None) -> dict[str, int]:
         """By state; what was skipped counts as done, as the service does not tell them apart."""
-        counts = self._client.dashboard()["counts"]
+        figures = self._client.dashboard()
+        counts = figures["counts"] if job_type is None else figures["queues"].get(job_type, {})
         found = {state.value: int(counts.get(word, 0)) for word, state in _STATES.items()} | {"skipped": 0}
         return {**found, "leased": found["in_progress"], "total": sum(found.values())}
 
@@ -226,10 +227,10 @@ class RemoteLedger:
         queues = self._client.dashboard()["queues"]
         return {(kind, "default"): int(counts.get("queued", 0)) for kind, counts in queues.items()}
 
-    def next_eligible_at(self) -> float | None:
+    def next_eligible_at(self, job_type: str | None = None) -> float | None:
         """When the first of the waiting jobs may run, among the newest; None where none waits."""
         soonest: float | None = None
-        for number, job in enumerate(self._client.jobs(status="queued", page_size=500)):
+        for number, job in enumerate(self._client.jobs(status="queued", jobType=job_type, page_size=500)):
             at = moment(str(job["nextEligibleAt"]))
             soonest = at if soonest is None else min(soonest, at)
             if number >= _AT_ONCE or at <= self._clock.now():
@@ -239,7 +240,9 @@ class RemoteLedger:
     def wake(self) -> None:
         self.signal.notify("")
 
-    def wait_for_work(self, timeout_s: float, *, unless: Callable[[], bool] = lambda: False) -> bool:
+    def wait_for_work(
+        self, timeout_s: float, *, unless: Callable[[], bool] = lambda: False, job_type: str | None = None
+    ) -> bool:
         """Work may be there at any time, and nobody calls: ask about once a second."""
         deadline, since = time.monotonic() + min(timeout_s, _ASK_S), self.signal.mark()
         while not unless():

@@ -18,6 +18,7 @@ from DocsToKG.Orchestrator.ledger.checks import CheckedJob
 from DocsToKG.Orchestrator.ledger.choosing import condition
 from DocsToKG.Orchestrator.ledger.control import ControlTx, OpenControl
 from DocsToKG.Orchestrator.ledger.schema import translated
+from DocsToKG.Orchestrator.ledger.sql_of_type import AMONG_ALL, HAS_TYPE_INDEXES, OF_TYPE
 
 T = TypeVar("T")
 _PAGE = 1000
@@ -72,8 +73,10 @@ class Reader:
         rows = self.fetch(f"{self._sql['history']} WHERE job_id = :job_id ORDER BY seq", {"job_id": job_id})
         return [_history_row(row) for row in rows]
 
-    def stats(self) -> dict[str, int]:
-        counted = dict(self.fetch("SELECT state, sum(n) FROM job_counts GROUP BY state"))
+    def stats(self, job_type: str | None = None) -> dict[str, int]:
+        which = "" if job_type is None else "WHERE job_type = :job_type "
+        statement = f"SELECT state, sum(n) FROM job_counts {which}GROUP BY state"
+        counted = dict(self.fetch(statement, {"job_type": job_type}))
         stats = {state.value: int(counted.get(state.value, 0)) for state in JobState}
         total = sum(stats.values())
         return {**stats, "leased": stats["in_progress"], "total": total}
@@ -87,10 +90,15 @@ class Reader:
     def is_paused(self) -> bool:
         return bool(self.fetch("SELECT 1 FROM settings WHERE name = 'paused' AND value = '1'"))
 
-    def next_moments(self) -> tuple[bool, int | None, int | None]:
-        """Whether a job is due now; when the next one will be; when the next lease runs out (ledger time, ms)."""
-        [(due, waiting, lease_until)] = self.fetch(self._sql["next_moments"])
+    def next_moments(self, job_type: str | None = None) -> tuple[bool, int | None, int | None]:
+        """Whether a job (of a type) is due now; when the next one will be; when the next lease of any runs out (ms)."""
+        name = "next_moments" if job_type is None else f"next_moments{self._suffix()}"
+        [(due, waiting, lease_until)] = self.fetch(self._sql[name], {"job_type": job_type})
         return bool(due), waiting, lease_until
+
+    def _suffix(self) -> str:
+        """Which form of a statement reads the jobs of one type here: leasing makes the indexes once they are needed."""
+        return OF_TYPE if self.fetch(HAS_TYPE_INDEXES) else AMONG_ALL
 
     def version(self) -> int:
         """A number that changes with every commit of another connection, in this process or not; cheap to ask."""

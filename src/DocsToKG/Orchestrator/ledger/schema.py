@@ -16,6 +16,7 @@ from pathlib import Path
 from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerDamaged, LedgerError, LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.disk import network_disk
+from DocsToKG.Orchestrator.ledger.sql_of_type import with_types
 
 APPLICATION_ID = 0x446B4C31
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -122,9 +123,9 @@ def statements(script: str) -> Iterator[str]:
 
 
 def queries() -> Mapping[str, str]:
-    """The statements of `queries.sql` by name."""
+    """The statements of `queries.sql` by name, and their forms for the jobs of one type."""
     parts = _NAME.split((files(__package__) / "sql" / "queries.sql").read_text("utf-8"))
-    return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    return with_types({name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)})
 
 
 def is_busy(error: BaseException) -> bool:

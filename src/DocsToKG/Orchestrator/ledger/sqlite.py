@@ -279,17 +279,17 @@ class SqliteLedger:
         words, asked = condition(wanted)
         return int(self._reader.fetch(f"SELECT count(*) FROM jobs WHERE {words}", asked)[0][0])
 
-    def stats(self) -> dict[str, int]:
-        """How many jobs are in each state; `leased` is another word for `in_progress`."""
-        return self._reader.stats()
+    def stats(self, job_type: str | None = None) -> dict[str, int]:
+        """How many jobs are in each state, of one type where it is named; `leased` is `in_progress` once more."""
+        return self._reader.stats(job_type)
 
     def depths(self) -> dict[tuple[str, str], int]:
         """How many jobs wait, by job type and tenant."""
         return self._reader.depths()
 
-    def next_eligible_at(self) -> float | None:
-        """When the next queued job may be leased, by this process's clock; None when there is none."""
-        return self._waiting.next_eligible_at()
+    def next_eligible_at(self, job_type: str | None = None) -> float | None:
+        """When the next queued job (of a type) may be leased, by this process's clock; None when there is none."""
+        return self._waiting.next_eligible_at(job_type)
 
     def why(self, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""
@@ -345,9 +345,14 @@ class SqliteLedger:
         """Call back everyone who waits for work, for example to stop."""
         self._signal.notify("")
 
-    def wait_for_work(self, timeout_s: float, *, unless: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until a lease may find something: True then; False when time is over, or `unless` is found true."""
-        return self._waiting.for_work(timeout_s, unless)
+    def wait_for_work(
+        self, timeout_s: float, *, unless: Callable[[], bool] = lambda: False, job_type: str | None = None
+    ) -> bool:
+        """Wait until a lease may find something: True then; False when time is over, or `unless` is found true.
+
+        With `job_type`, jobs of other types that are due call nobody.
+        """
+        return self._waiting.for_work(timeout_s, unless, job_type)
 
 
 def _cancel_note(reason: str) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Any
 
+from DocsToKG.Orchestrator.ledger import sql_of_type
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 
@@ -25,31 +26,32 @@ class HostTurns:
 
     def choose(self, tx: Transaction, limit: int, job_type: str | None, lease: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Up to `limit` due jobs as rows of a leased job, highest priority first; `lease` has what the grant adds."""
-        if not tx.rows("any_due_by_host"):
-            return tx.rows("due_by_age", {**lease, "job_type": job_type, "limit": limit})
+        asked = _Asked(tx, job_type)
+        if not asked.rows("any_due_by_host"):
+            return asked.rows("due_by_age", {**lease, "limit": limit})
         ids: list[int] = []
-        level = tx.row("due_level", {"below": None})
-        while level is not None and level[0] is not None and len(ids) < limit:
-            ids += self._of_level(tx, limit - len(ids), level[0], job_type)
-            level = tx.row("due_level", {"below": level[0]})
+        level = asked.level(None)
+        while level is not None and len(ids) < limit:
+            ids += self._of_level(asked, limit - len(ids), level)
+            level = asked.level(level)
         rows = {row[0]: row for row in tx.rows("due_among", {**lease, "job_ids": json.dumps(ids)})}
         return [rows[job_id] for job_id in ids]
 
-    def _of_level(self, tx: Transaction, room: int, priority: int, job_type: str | None) -> list[int]:
-        values = {"priority": priority, "job_type": job_type}
-        by_age = [row[0] for row in tx.rows("due_ids_by_age", {**values, "limit": room})]
+    def _of_level(self, asked: _Asked, room: int, priority: int) -> list[int]:
+        values = {"priority": priority}
+        by_age = [row[0] for row in asked.rows("due_ids_by_age", {**values, "limit": room})]
         share = room // 2 + (room % 2 if self._spare_to_hosts else 0)
-        by_host = self._round(tx, room - min(len(by_age), room - share), values)
+        by_host = self._round(asked, room - min(len(by_age), room - share), values)
         self._spare_to_hosts ^= bool(room % 2)
         return _alternate(by_host, by_age[: room - len(by_host)])
 
-    def _round(self, tx: Transaction, room: int, values: dict[str, Any]) -> list[int]:
+    def _round(self, asked: _Asked, room: int, values: dict[str, Any]) -> list[int]:
         """Up to `room` jobs, one of each host and then again, from the host after the last one served."""
-        queues = {host: _Queue() for host in self._hosts(tx, room, values)}
+        queues = {host: _Queue() for host in self._hosts(asked, room, values)}
         waiting = list(queues)
         while waiting and (missing := room - sum(len(queue.ids) for queue in queues.values())) > 0:
             share = -(-missing // len(waiting))
-            waiting = [host for host in waiting if queues[host].read(tx, share, {**values, "host": host})]
+            waiting = [host for host in waiting if queues[host].read(asked, share, {**values, "host": host})]
         turns = [
             (job_id, host)
             for one_round in zip_longest(*([(job_id, host) for job_id in queue.ids] for host, queue in queues.items()))
@@ -59,15 +61,32 @@ class HostTurns:
             self._after = turns[-1][1] if turns else list(queues)[-1]
         return [job_id for job_id, _ in turns]
 
-    def _hosts(self, tx: Transaction, most: int, values: dict[str, Any]) -> list[str]:
+    def _hosts(self, asked: _Asked, most: int, values: dict[str, Any]) -> list[str]:
         if most < 1:
             return []
         span = {"priority": values["priority"], "after": self._after, "upto": None, "limit": most}
-        hosts = [row[0] for row in tx.rows("due_hosts", span)]
+        hosts = [row[0] for row in asked.rows("due_hosts", span)]
         if len(hosts) < most and self._after:
             rest = {**span, "after": "", "upto": self._after, "limit": most - len(hosts)}
-            hosts += [row[0] for row in tx.rows("due_hosts", rest)]
+            hosts += [row[0] for row in asked.rows("due_hosts", rest)]
         return hosts
+
+
+class _Asked:
+    """The statements of one choice, for jobs of any type or of one."""
+
+    def __init__(self, tx: Transaction, job_type: str | None) -> None:
+        self._tx = tx
+        self._job_type = job_type
+        self._form = sql_of_type.form(tx.ask, job_type)
+
+    def rows(self, name: str, values: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
+        return self._tx.rows(f"{name}{self._form}", {**(values or {}), "job_type": self._job_type})
+
+    def level(self, below: int | None) -> int | None:
+        """The highest priority that has a due job, below one already looked at."""
+        [(priority,)] = self.rows("due_level", {"below": below})
+        return None if priority is None else int(priority)
 
 
 class _Queue:
@@ -76,10 +95,10 @@ class _Queue:
     def __init__(self) -> None:
         self.ids: list[int] = []
 
-    def read(self, tx: Transaction, count: int, values: dict[str, Any]) -> bool:
+    def read(self, asked: _Asked, count: int, values: dict[str, Any]) -> bool:
         """Read so many more; whether there may be still more."""
         after = self.ids[-1] if self.ids else 0
-        found = tx.rows("due_of_host", {**values, "after_id": after, "limit": count})
+        found = asked.rows("due_of_host", {**values, "after_id": after, "limit": count})
         self.ids += [row[0] for row in found]
         return len(found) == count
 

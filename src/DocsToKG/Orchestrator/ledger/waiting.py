@@ -27,13 +27,13 @@ class Waiting:
         self._poll_s = poll_s
         self._governor = held or Governor()
 
-    def for_work(self, timeout_s: float, unless: Callable[[], bool]) -> bool:
+    def for_work(self, timeout_s: float, unless: Callable[[], bool], job_type: str | None = None) -> bool:
         """True once a lease may find something; False when time is over, or `unless` is found true."""
         left, seen, moment = timeout_s, (-1, -1), 0.0
         while not unless():
             now = (self._signal.mark(), self._reader.version())
             if now != seen:
-                seen, moment = now, self._next_moment()
+                seen, moment = now, self._next_moment(job_type)
             soonest = (moment - self._time.now_ms()) / 1000
             if soonest <= 0:
                 return True
@@ -44,18 +44,18 @@ class Waiting:
             left -= step
         return False
 
-    def next_eligible_at(self) -> float | None:
+    def next_eligible_at(self, job_type: str | None = None) -> float | None:
         """When the next queued job may be leased, by this process's clock; None when there is none."""
-        due, waiting, _ = self._reader.next_moments()
+        due, waiting, _ = self._reader.next_moments(job_type)
         if due:
             return self._time.local_s(self._time.now_ms())
         return None if waiting is None else self._time.local_s(waiting)
 
-    def _next_moment(self) -> float:
+    def _next_moment(self, job_type: str | None) -> float:
         """When a lease may find something, in milliseconds of ledger time: a job due, a delay or a lease over."""
         if self._reader.is_paused():
             return float("inf")
-        due, waiting, lease_until = self._reader.next_moments()
+        due, waiting, lease_until = self._reader.next_moments(job_type)
         # What is due may be held back by rules: the last lease has found out until when, or when to look again.
         held = self._governor.held_until if due else None
         return min((at for at in (held, waiting, lease_until) if at is not None), default=float("inf"))

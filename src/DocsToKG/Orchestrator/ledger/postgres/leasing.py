@@ -21,6 +21,7 @@ Rows = Sequence[tuple[Any, ...]]
 _FIRST = (-(2**31), 0)
 _LOOK_MS = 1000  # a job that another process made due before our place waits at most so long for its turn
 _SWEEP_MS = 100
+_MOST_PLACES = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +42,32 @@ class LeaseRequest:
         return self.ttl_ms, self.job_type, self.begun
 
 
+@dataclass(slots=True)
+class _Place:
+    """Where due jobs begin, and when that was last looked at."""
+
+    begin: tuple[int, int] = _FIRST
+    looked_ms: int = 0
+
+
 class Turns:
     """One process's place in the round. Used by the writer's thread alone."""
 
     def __init__(self) -> None:
         self._host = ""
         self._spare_to_hosts = False
-        self._begin = _FIRST
-        self._looked_ms = 0
+        self._places: dict[str | None, _Place] = {}
         self._swept_ms = 0
 
     def forget(self) -> None:
-        """Jobs became due in this process: they may come before the place that we know."""
-        self._begin = _FIRST
+        """Jobs became due in this process: they may come before the places that we know."""
+        for place in self._places.values():
+            place.begin = _FIRST
 
     def reset(self) -> None:
         """A transaction was undone, and with it what we thought was taken or looked through."""
-        self._begin, self._swept_ms = _FIRST, 0
+        self.forget()
+        self._swept_ms = 0
 
     def lease(self, tx: Transaction, requests: Sequence[LeaseRequest]) -> list[list[LeasedJob]]:
         """One answer for each request. All are of one kind."""
@@ -80,8 +90,9 @@ class Turns:
     def asking(self, requests: Sequence[LeaseRequest], now: int) -> dict[str, Any]:
         """What the database is told: the requests and the place in the round."""
         first = requests[0]
-        if now - self._looked_ms >= _LOOK_MS or first.job_type is not None:
-            self._begin, self._looked_ms = _FIRST, now
+        place = self._place(first.job_type)
+        if now - place.looked_ms >= _LOOK_MS:
+            place.begin, place.looked_ms = _FIRST, now
         return {
             "ttl": first.ttl_ms,
             "begun": first.begun,
@@ -90,20 +101,26 @@ class Turns:
             "limits": [request.limit for request in requests],
             "tokens": [request.token for request in requests],
             "swept": self._swept_ms,
-            "after_rank": self._begin[0],
-            "after_id": self._begin[1],
+            "after_rank": place.begin[0],
+            "after_id": place.begin[1],
             "after_host": self._host,
             "spare": self._spare_to_hosts,
         }
 
     def given(self, requests: Sequence[LeaseRequest], leased: Rows, turn: Rows, swept_ms: int | None) -> None:
-        """All that came before the last job of a lease was taken, by us or by another."""
+        """All of the type that came before the last job of a lease was taken, by us or by another."""
         for row in turn:
             self._host, self._spare_to_hosts = row[11], bool(row[2])
             self._swept_ms = swept_ms or self._swept_ms  # without this row nothing was looked at: the queue is paused
         by_age = [(-row[12], row[4]) for row in leased if row[11] is None]
-        if requests[0].job_type is None and by_age and len(by_age) == len(leased):
-            self._begin = max(by_age)
+        if by_age and len(by_age) == len(leased):
+            self._place(requests[0].job_type).begin = max(by_age)
+
+    def _place(self, job_type: str | None) -> _Place:
+        """Where the due jobs of a type begin; None is any type. Types are few, but they are what others name."""
+        if job_type not in self._places and len(self._places) >= _MOST_PLACES:
+            self._places.clear()
+        return self._places.setdefault(job_type, _Place())
 
 
 def jobs_of(requests: Sequence[LeaseRequest], leased: Rows, now: int) -> list[list[LeasedJob]]:

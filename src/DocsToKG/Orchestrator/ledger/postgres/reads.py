@@ -48,8 +48,8 @@ class Reader:
         )
         return [_history_row(row) for row in rows]
 
-    def stats(self) -> dict[str, int]:
-        counted = dict(self._database.fetch(self._sql["stats"]))
+    def stats(self, job_type: str | None = None) -> dict[str, int]:
+        counted = dict(self._database.fetch(self._sql["stats"], {"job_type": job_type}))
         stats = {state.value: int(counted.get(state.value, 0)) for state in JobState}
         return {**stats, "leased": stats["in_progress"], "total": sum(stats.values())}
 
@@ -64,9 +64,11 @@ class Reader:
         found = self.fetch("SELECT reason FROM orchestrator.settings WHERE name = 'paused' AND value = '1'")
         return found[0][0] if found else None
 
-    def next_moments(self) -> tuple[bool, int | None, int | None, bool, int]:
-        """Whether a job is due; when the next one will be; when the next lease runs out; whether all is paused; now."""
-        [(due, waiting, lease_until, paused, now)] = self._database.fetch(self._sql["next_moments"])
+    def next_moments(self, job_type: str | None = None) -> tuple[bool, int | None, int | None, bool, int]:
+        """Whether a job (of a type) is due; when the next one will be; when the next lease of any runs out; whether all
+        is paused; now."""
+        statement = self._sql["next_moments" if job_type is None else "next_moments_of_type"]
+        [(due, waiting, lease_until, paused, now)] = self._database.fetch(statement, {"job_type": job_type})
         return due, waiting, lease_until, paused, now
 
     def time_mark(self) -> int:

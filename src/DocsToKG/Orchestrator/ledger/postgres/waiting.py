@@ -29,13 +29,13 @@ class Waiting:
         self._poll_s = poll_s
         self._governor = held or Governor()
 
-    def for_work(self, timeout_s: float, unless: Callable[[], bool]) -> bool:
+    def for_work(self, timeout_s: float, unless: Callable[[], bool], job_type: str | None = None) -> bool:
         """True once a lease may find something; False when time is over, or `unless` is found true."""
         left, seen, moment, fresh_s = timeout_s, -1, 0.0, 0.0
         while not unless():
             mark = self._signal.mark()
             if mark != seen or fresh_s <= 0:
-                seen, moment, fresh_s = mark, self._next_moment(), self._poll_s * random.uniform(0.75, 1.25)
+                seen, moment, fresh_s = mark, self._next_moment(job_type), self._poll_s * random.uniform(0.75, 1.25)
             soonest = (moment - self._time.now_ms()) / 1000
             if soonest <= 0:
                 return True
@@ -46,17 +46,17 @@ class Waiting:
             left, fresh_s = left - step, fresh_s - step
         return False
 
-    def next_eligible_at(self) -> float | None:
+    def next_eligible_at(self, job_type: str | None = None) -> float | None:
         """When the next queued job may be leased, by this process's clock; None when there is none."""
-        due, waiting, _, _, now = self._reader.next_moments()
+        due, waiting, _, _, now = self._reader.next_moments(job_type)
         here = self._time.now_ms(0, now)
         if due:
             return self._time.local_s(here)
         return None if waiting is None else self._time.local_s(waiting)
 
-    def _next_moment(self) -> float:
+    def _next_moment(self, job_type: str | None) -> float:
         """When a lease may find something, in milliseconds of ledger time: a job due, a delay or a lease over."""
-        due, waiting, lease_until, paused, now = self._reader.next_moments()
+        due, waiting, lease_until, paused, now = self._reader.next_moments(job_type)
         self._time.now_ms(0, now)
         if paused:
             return float("inf")

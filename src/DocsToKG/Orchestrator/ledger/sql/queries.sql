@@ -128,7 +128,8 @@ WHERE id IN (SELECT id FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progre
 RETURNING id, tenant, job_type, state, fence, attempts, last_error;
 
 -- name: any_due_by_host
-SELECT 1 FROM jobs INDEXED BY jobs_due_by_host WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL LIMIT 1;
+SELECT 1 FROM jobs INDEXED BY jobs_due_by_host WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL
+  /* of type */ LIMIT 1;
 
 -- name: due_by_age
 -- The jobs to lease where no host is known: highest priority first, then oldest.
@@ -154,12 +155,14 @@ SELECT max(priority) FROM (
   SELECT * FROM (
     SELECT priority FROM jobs INDEXED BY jobs_due
     WHERE state = 'queued' AND due = 1 AND host_key IS NULL AND priority < coalesce(:below, 9e9)
+      /* of type */
     ORDER BY priority DESC LIMIT 1
   )
   UNION ALL
   SELECT * FROM (
     SELECT priority FROM jobs INDEXED BY jobs_due_by_host
     WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority < coalesce(:below, 9e9)
+      /* of type */
     ORDER BY priority DESC LIMIT 1
   )
 );
@@ -176,12 +179,14 @@ WITH RECURSIVE host (name, place) AS (
   SELECT (
     SELECT host_key FROM jobs INDEXED BY jobs_due_by_host
     WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key > :after
+      /* of type */
     ORDER BY host_key LIMIT 1
   ), 1
   UNION ALL
   SELECT (
     SELECT host_key FROM jobs INDEXED BY jobs_due_by_host
     WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key > host.name
+      /* of type */
     ORDER BY host_key LIMIT 1
   ), place + 1 FROM host WHERE name IS NOT NULL AND place < :limit
 )
@@ -345,11 +350,12 @@ SELECT NULL, NULL, coalesce(max(seq), 0), NULL FROM job_history;
 -- name: next_moments
 -- Whether a job is due, when the next one will be, and when the next lease runs out.
 SELECT
-  EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due = 1 AND host_key IS NULL)
+  EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due = 1 AND host_key IS NULL /* of type */)
   OR EXISTS (
-    SELECT 1 FROM jobs INDEXED BY jobs_due_by_host WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL
+    SELECT 1 FROM jobs INDEXED BY jobs_due_by_host
+    WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL /* of type */
   ),
-  (SELECT min(next_eligible_at) FROM jobs INDEXED BY jobs_waiting WHERE state = 'queued' AND due = 0),
+  (SELECT min(next_eligible_at) FROM jobs INDEXED BY jobs_waiting WHERE state = 'queued' AND due = 0 /* of type */),
   (SELECT min(lease_until) FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress');
 
 -- name: ahead

@@ -270,8 +270,9 @@ ON CONFLICT (tenant, job_type, state) DO UPDATE SET n = c.n + excluded.n
 
 -- name: stats
 SELECT state, sum(n)::bigint FROM (
-  SELECT state, n FROM orchestrator.job_counts UNION ALL SELECT state, n FROM orchestrator.count_changes
-) AS counted GROUP BY state
+  SELECT job_type, state, n FROM orchestrator.job_counts
+  UNION ALL SELECT job_type, state, n FROM orchestrator.count_changes
+) AS counted WHERE %(job_type)s::text IS NULL OR job_type = %(job_type)s GROUP BY state
 
 -- name: depths
 SELECT job_type, tenant, sum(n)::bigint FROM (
@@ -303,6 +304,21 @@ SELECT
   OR EXISTS (SELECT FROM orchestrator.jobs WHERE state = 'queued' AND due AND host_key IS NOT NULL),
   (
     SELECT next_eligible_at FROM orchestrator.jobs WHERE state = 'queued' AND NOT due ORDER BY next_eligible_at LIMIT 1
+  ),
+  (SELECT lease_until FROM orchestrator.jobs WHERE state = 'in_progress' ORDER BY lease_until LIMIT 1),
+  EXISTS (SELECT FROM orchestrator.settings WHERE name = 'paused' AND value = '1'),
+  (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+
+-- name: next_moments_of_type
+-- The same for the jobs of one type; leases are those of all.
+SELECT
+  EXISTS (SELECT FROM orchestrator.jobs WHERE state = 'queued' AND due AND host_key IS NULL AND job_type = %(job_type)s)
+  OR EXISTS (
+    SELECT FROM orchestrator.jobs WHERE state = 'queued' AND due AND host_key IS NOT NULL AND job_type = %(job_type)s
+  ),
+  (
+    SELECT next_eligible_at FROM orchestrator.jobs WHERE state = 'queued' AND NOT due AND job_type = %(job_type)s
+    ORDER BY next_eligible_at LIMIT 1
   ),
   (SELECT lease_until FROM orchestrator.jobs WHERE state = 'in_progress' ORDER BY lease_until LIMIT 1),
   EXISTS (SELECT FROM orchestrator.settings WHERE name = 'paused' AND value = '1'),
