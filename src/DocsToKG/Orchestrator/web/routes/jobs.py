@@ -81,7 +81,12 @@ def list_jobs(
     return JobList(jobs=[shown(job) for job in page.jobs], next_page_token=page.next_page_token)
 
 
-@resource.post("/jobs", status=201, response_model=SubmittedShown)
+@resource.post(
+    "/jobs",
+    status=201,
+    response_model=SubmittedShown,
+    responses={200: {"model": SubmittedShown, "description": "It was there already"}},
+)
 def submit_job(ask: Asked, body: JobRequest) -> Answer:
     """Put one job on the ledger; 200 instead of 201 when it was there already."""
     header = ask.request.headers.get("idempotency-key")
