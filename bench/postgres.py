@@ -140,6 +140,7 @@ import sys, time
 from concurrent.futures import ThreadPoolExecutor
 from bench.postgres import ended
 from bench.postgres_floor import Floor
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 side, url, schema, slots, wait_s, node = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6])
 def work(name):
@@ -214,7 +215,7 @@ def pages(url: str, *, rows: int, batch: int) -> list[dict[str, Any]]:
         for _ in range(15_000 // batch):
             jobs = ledger.lease("bench", batch, _LEASE_S, job_type=DEFAULT_JOB_TYPE)
             ledger.submit_finishes([ended(job) for job in jobs]).result()
-        begin = ledger._writer._turns._begin
+        begin = ledger._writer._turns._places[DEFAULT_JOB_TYPE].begin
         found.append({"beside": "a held snapshot, 15000 jobs later", "pages": _pages(bench, batch, begin)})
         found.append({"beside": "the same, from the first entry", "pages": _pages(bench, batch)})
     bench.drop()
@@ -225,7 +226,8 @@ def _pages(bench: Bench, batch: int, after: tuple[int, int] = (-(2**31), 0)) -> 
     """The lease is taken back. No sweep for leases that ran out, as in nine of ten calls."""
     words = (
         f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {bench.schema}.work_v2('9s', 0, 0, NULL, NULL,"
-        f" ARRAY['w'], ARRAY[{batch}], ARRAY['t'], 1000, false, NULL, {2**60}, {after[0]}, {after[1]}, '', false)"
+        f" ARRAY['w'], ARRAY[{batch}], ARRAY['t'], 1000, false, '{DEFAULT_JOB_TYPE}', {2**60}, {after[0]}, {after[1]},"
+        " '', false)"
     )
     plans = [bench.sql(f"BEGIN; {words}")[0][0][0]["Plan"] for _ in range(3)]
     return min(int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]) for plan in plans)

@@ -27,11 +27,11 @@ from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.metrics import Gauges, NoMeters
-from DocsToKG.ContentDownload.telemetry.otel import Tracing
 from DocsToKG.ContentDownload.telemetry.spans import JobEnd, JobWatch, NullWatch, WatchedJobs
 from DocsToKG.ContentDownload.telemetry.traces import JobTraces
 from DocsToKG.ContentDownload.telemetry.watching import Wanted, open_watch
 from DocsToKG.core.clock import SystemClock
+from DocsToKG.Orchestrator.tracing import Tracing
 
 EXCHANGES = 6
 _TIERS = ("resolve:direct_oa", "resolve:doi_follow")

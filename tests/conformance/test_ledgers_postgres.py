@@ -683,9 +683,8 @@ def test_a_lease_costs_the_same_beside_many_finished_jobs_and_a_held_snapshot(le
         reader.execute(f"SELECT count(*) FROM {name}.jobs")
         for _ in range(40):
             jobs = ledger.lease("w", 50, 600)
-            begin = ledger._writer._turns._places[
-                None
-            ].begin  # before the ends: one that has to be written twice forgets the place
+            # Before the ends: one that has to be written twice forgets the place.
+            begin = ledger._writer._turns._places[None].begin
             ledger.submit_finishes([end(job) for job in jobs]).result(timeout=30)
         assert begin[1] > 0
         assert cost(sql, 50, begin) <= alone * 3

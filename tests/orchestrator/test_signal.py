@@ -112,7 +112,7 @@ def test_waiting_for_another_process_costs_next_to_nothing(path):
     with SqliteLedger(path) as ledger:
         ledger.wait_for_work(0)
         questions = []
-        ledger._waiting._next_moment = lambda: questions.append(1) or float("inf")
+        ledger._waiting._next_moment = lambda job_type: questions.append(1) or float("inf")
         shares = []
         while len(shares) < 6 and min(shares, default=1) >= 0.01:  # the least busy of some tries, on a busy machine
             began = time.thread_time()
