@@ -168,7 +168,7 @@ def suffer(pull: Pull, chance: random.Random, works: int) -> tuple[Counter[str],
     return met, recovery_s
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_a_pull_that_is_killed_and_begun_again_has_every_paper_once(tmp_path: Path) -> None:
     chance = random.Random(SEED)

@@ -205,10 +205,10 @@ def violations_of(server: SandboxServer) -> list[str]:
 
 @pytest.mark.timeout(240)
 def test_two_pulls_at_once_are_as_polite_as_one(tmp_path: Path) -> None:
-    """Two runs of 150 works each with 16 workers each; the server finds nothing to complain about."""
-    with SandboxServer(works=300, seed=5) as server:
-        ids = server.identifiers(300)
-        pullers = [Puller(server, tmp_path, f"run{n}", ids[n * 150 : (n + 1) * 150]) for n in range(2)]
+    """Two runs of 100 works each with 16 workers each; the server finds nothing to complain about."""
+    with SandboxServer(works=200, seed=5) as server:
+        ids = server.identifiers(200)
+        pullers = [Puller(server, tmp_path, f"run{n}", ids[n * 100 : (n + 1) * 100]) for n in range(2)]
         try:
             for puller in pullers:
                 puller.start()
@@ -217,7 +217,7 @@ def test_two_pulls_at_once_are_as_polite_as_one(tmp_path: Path) -> None:
             for puller in pullers:
                 puller.stop()
         assert violations_of(server) == []
-        assert min(result["successful"] for result in results) > 120
+        assert min(result["successful"] for result in results) > 80
 
 
 @pytest.mark.timeout(240)

@@ -44,6 +44,12 @@ WITH_SERVERS = {
     "docs/howto/share-the-record.md", "docs/howto/wake-ups.md",
 }  # fmt: skip
 
+# Run by `make test-long`, since each takes half a minute.
+HALF_A_MINUTE = {
+    "docs/howto/look-after-a-corpus.md", "docs/howto/run-the-queue.md", "docs/howto/serve-the-ledger.md",
+    "docs/howto/use-the-console.md",
+}  # fmt: skip
+
 # Long pages whose lines are only read for now (tests/test_docs.py): each pulls many times over.
 READ_ONLY = {
     "README.md", "CONTRIBUTING.md", "docs/howto/choose-what-to-pull.md", "docs/howto/go-faster-politely.md",
@@ -66,7 +72,7 @@ def pages() -> Iterator[Any]:
     for page in sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]):
         name = str(page.relative_to(ROOT))
         if name not in WITH_SERVERS | READ_ONLY and not name.startswith("docs/reference/") and lines_of(page):
-            yield pytest.param(page, id=name)
+            yield pytest.param(page, id=name, marks=[pytest.mark.long] if name in HALF_A_MINUTE else [])
 
 
 @pytest.fixture(scope="module")
