@@ -127,8 +127,8 @@ def _oldest_wait(tx: ControlTx, tenant: str) -> float | None:
     mine = " AND tenant = :tenant AND tenant <> 'default'" if tenant != DEFAULT_TENANT else ""
     # Jobs of the default tenant are not in the index of tenants: they are looked for among the first of all.
     first = _OLDEST if mine else _OLDEST_OF_ALL
-    # A range of one state, in the order of its index: were it an equation, PostgreSQL might walk through all jobs by id,
-    # and past every finished one before the first that waits.
+    # A range of one state, in the order of its index: were it an equation, PostgreSQL might walk through all jobs by
+    # id, and past every finished one before the first that waits.
     [(oldest,)] = tx.ask(
         "SELECT min(next_eligible_at) FROM (SELECT tenant, next_eligible_at FROM jobs"
         f" WHERE state >= 'queued' AND state <= 'queued'{mine} ORDER BY state, id LIMIT {first}) AS first"
