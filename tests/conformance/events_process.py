@@ -10,6 +10,7 @@ there is something before it and something after it.
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -40,15 +41,18 @@ def opened(place: str) -> Any:
 
 
 def struck(call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
-    """`call`, but this process is gone before it is done, or after it was, the third time."""
-    left = [TIMES]
+    """`call`, but this process is gone before it is done, or after it was, the third time.
+
+    Every call keeps its own number: several threads send at once, and a fourth may begin before the third has ended.
+    """
+    numbers = itertools.count(1)
 
     def done(*words: Any, **more: Any) -> Any:
-        left[0] -= 1
-        if left[0] == 0 and before:
+        number = next(numbers)
+        if number == TIMES and before:
             os.kill(os.getpid(), signal.SIGKILL)
         answer = call(*words, **more)
-        if left[0] == 0:
+        if number == TIMES:
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
