@@ -1,8 +1,9 @@
 """Everything that fails, for as long as one likes: `./dev chaos --minutes 30 --seed 7`.
 
 The fault suites take turns, each turn with a seed of its own that follows from the one given: pulls that are killed,
-stopped and interrupted; worker processes killed at any moment; two machines whose servers and wires fail in turn. Then
-the scorecard. Ends with 1 when anything was lost, doubled, stuck, impolite or wrong; a failed turn names its command.
+stopped and interrupted; worker processes killed at any moment; two machines whose servers and wires fail in turn;
+instances of the service killed while workers lease through them. Then the scorecard. Ends with 1 when anything was
+lost, doubled, stuck, impolite or wrong; a failed turn names its command.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ SUITES = (
     Suite("processes", "tests/chaos/test_faults_of_processes.py", {"CHAOS_KILLS": "50"}, "CHAOS_SEED"),
     Suite("machines", "tests/many_machines/test_many_machines.py::test_two_nodes_store_every_paper_once_whatever_fails",
           {}, "FLEET_SEED"),
+    Suite("instances", "tests/conformance/test_web_killed.py::test_twenty_thousand_leases_while_instances_are_killed",
+          {"KILLED_JOBS": "4000"}, "KILLED_SEED"),
 )  # fmt: skip
 BAD = ("lost", "doubled", "stuck", "impolite", "wrong")
 

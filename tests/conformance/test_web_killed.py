@@ -22,6 +22,7 @@ from uuid import uuid4
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
+from tests.chaos.scores import note
 
 from DocsToKG.Orchestrator.client import OrchestratorClient
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError
@@ -29,6 +30,7 @@ from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
 psycopg = pytest.importorskip("psycopg")
+SEED = int(os.environ.get("KILLED_SEED", "8"))
 SECRET = "a secret of the tests, and of nobody else"
 INSTANCES = 3
 LEASE_S = 8.0
@@ -157,7 +159,8 @@ def leased_and_killed(database: str, folder: Path, *, jobs: int, workers: int, k
         for start in range(0, jobs, 1000):
             some = range(start, min(jobs, start + 1000))
             ledger.enqueue_many([NewJob(f"job:{n}", {"n": n}, max_attempts=100) for n in some])
-        over, chance, coming = threading.Event(), random.Random(8), list[threading.Thread]()
+        over, chance, coming = threading.Event(), random.Random(SEED), list[threading.Thread]()
+        recovery_s: list[float] = []
         with instances(database, folder) as running:
             crew = [Worker(number, running, token, over) for number in range(workers)]
             for worker in crew:
@@ -169,19 +172,27 @@ def leased_and_killed(database: str, folder: Path, *, jobs: int, workers: int, k
                     victim = chance.choice([one for one in running if one.is_up])
                     victim.kill()
                     killed += 1
-                    coming.append(threading.Thread(target=victim.start))
+                    coming.append(threading.Thread(target=come_back, args=(victim, recovery_s)))
                     coming[-1].start()
                 time.sleep(0.02)
             over.set()
             for thread in (*crew, *coming):
                 thread.join(PATIENCE_S)
         assert killed == kills
-        finished = _count(database, "event = 'finished'")
-        assert finished == jobs == ledger.stats()["done"]
+        finished, done = _count(database, "event = 'finished'"), ledger.stats()["done"]
+        note("instances", jobs=jobs, faults={"instance killed": killed}, recovery_s=recovery_s,
+             lost=max(0, jobs - finished), doubled=max(0, finished - jobs), stuck=jobs - done)  # fmt: skip
+        assert finished == jobs == done
         heard = [job for worker in crew for job in worker.ended]
         assert len(set(heard)) >= jobs - workers * 10 * kills  # an answer that was lost was not heard, and no more
         assert _count(database, "event = 'leased'") >= jobs
         assert ledger.verify_history()
+
+
+def come_back(victim: Instance, recovery_s: list[float]) -> None:
+    began = time.monotonic()
+    victim.start()
+    recovery_s.append(round(time.monotonic() - began, 2))
 
 
 def _count(database: str, words: str) -> int:

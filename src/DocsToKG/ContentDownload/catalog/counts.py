@@ -1,7 +1,8 @@
 """Counts over the tables of a record, for records of any size.
 
-Knows that lines are only ever added, so that a table can be counted part by part: a few thousand rows are grouped while
-they are in the processor's reach, where the database would otherwise sort a million. Reads only.
+Knows that lines are only ever added, so that a table can be counted part by part, by several connections at once: a few
+thousand rows are grouped while they are in the processor's reach, where the database would otherwise sort a million.
+Reads only.
 Promises: memory does not grow with the record; a time is nearest-rank and exact to the millisecond.
 """
 
@@ -9,8 +10,9 @@ from __future__ import annotations
 
 import math
 import sqlite3
+import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import accumulate
@@ -19,12 +21,21 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
-from DocsToKG.ContentDownload.catalog.selection import FILE_HOST, STATE, TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.catalog.selection import ADDRESS, LICENCE, STATE, TAKEDOWN_STAGE, host_of
 
 _PART = 20_000
+_PART_OF_WORKS = 8_000  # whose rows are wide: so many fit into the memory that a connection has for pages
+
+
+def _listed(name: str) -> str:
+    """The values of all rows as one text."""
+    return f"CAST(json_group_array({name}) AS TEXT)"
+
+
 _TEMPORARY = {
-    "several": "doc_id TEXT",
-    "fates": "doc_id TEXT, fate INTEGER, files INTEGER",
+    "several": "doc_id TEXT, work INTEGER",
+    "numbers": "id INTEGER PRIMARY KEY, work INTEGER",
+    "fates": "work INTEGER PRIMARY KEY, fate INTEGER, files INTEGER",
     "passed": "id INTEGER PRIMARY KEY",
     "again": "doc_id TEXT PRIMARY KEY",
 }
@@ -33,29 +44,43 @@ _MOST_CHECKED = 200_000  # exchanges looked at for a broken Retry-After
 _SOON_S = 0.1  # clocks and rounding
 SENT = "('http-head', 'http-get', 'robots-fetch', 'retry')"
 # With these a host says that it will not give the file to us, or that it has none.
-_BARRED = (
-    "'robots', 'challenge', 'cookie-wall', 'login-wall', 'paywall', 'interstitial', 'router', 'http-status', "
-    "'html-instead-of-pdf', 'no_open_copy', 'unknown-identifier', 'security-policy', 'bad-url'"
-)
-_OPEN = """(COALESCE(oa_status, '') IN ('gold', 'diamond', 'hybrid', 'bronze', 'green')
-            OR INSTR(COALESCE(candidates, ''), '"evidence":"') > 0)"""
-_IN_REACH = f"""(COALESCE(explanation, '') LIKE 'Temporary:%' OR COALESCE(cause, reason, '') NOT IN ({_BARRED}))"""
-_MISSED = f"""({STATE}), COALESCE(cause, reason), reason,
-  CASE WHEN NOT {_OPEN} THEN 0 WHEN {_IN_REACH} THEN 2 ELSE 1 END, COUNT(*), json_group_array(year)"""
-_APART = "\x1f"
-_FILE_KIND = f" || '{_APART}' || ".join(
-    f"COALESCE(CAST({name} AS TEXT), 'unknown')" for name in ("resolver", "tier", "evidence", "is_guess")
-)
-_FILE_LISTS = ("year", "COALESCE(license, license_raw)", FILE_HOST, _FILE_KIND, "ttfp_ms", "waited_ms", "duration_ms")
+_BARRED = frozenset(
+    {"robots", "challenge", "cookie-wall", "login-wall", "paywall", "interstitial", "router", "http-status",
+     "html-instead-of-pdf", "no_open_copy", "unknown-identifier", "security-policy", "bad-url"}
+)  # fmt: skip
+_OPEN = """CASE WHEN COALESCE(oa_status, '') IN ('gold', 'diamond', 'hybrid', 'bronze', 'green')
+                  OR INSTR(COALESCE(candidates, ''), '"evidence":"') > 0 THEN 1 ELSE 0 END"""
+_FOR_A_WHILE = "CASE WHEN SUBSTR(explanation, 1, 10) = 'Temporary:' THEN 1 ELSE 0 END"
 # Bytes that were there already, unless it was the same work that brought them.
 _SHARED = """CASE WHEN COALESCE(dedupe, '') IN ('duplicate', 'adopted')
                   THEN m.doc_id NOT IN (SELECT doc_id FROM temp.again) ELSE 1 = 0 END"""
-_FILES = f"""COUNT(*), SUM(COALESCE(size_bytes, 0)), SUM(CASE WHEN {_SHARED} THEN 1 ELSE 0 END),
-  SUM(CASE WHEN {_SHARED} THEN COALESCE(size_bytes, 0) ELSE 0 END), SUM(COALESCE(is_guess, 0)),
-  {", ".join(f"json_group_array({name})" for name in _FILE_LISTS)}"""
 _OBTAINED = f"m.status = 'ok' AND COALESCE(m.stage, '') <> '{TAKEDOWN_STAGE}'"
+_FILE_KIND = tuple(f"CAST({name} AS TEXT)" for name in ("resolver", "tier", "evidence", "is_guess"))
+# An address up to its path: taking the host out of it is left to whoever has counted them.
+_SITE = f"SUBSTR({ADDRESS}, 1, INSTR(SUBSTR({ADDRESS}, {len('https://') + 1}) || '/', '/') + {len('https://')})"
+_FILE_LISTS = ("year", LICENCE, _SITE, "ttfp_ms", "waited_ms", "duration_ms", *_FILE_KIND)
+_REASONS = ("CAST(COALESCE(cause, reason) AS TEXT)", "CAST(reason AS TEXT)")
+_MISS_KIND = (f"({STATE})", *_REASONS, "CAST(year AS TEXT)", _OPEN, _FOR_A_WHILE)
+# A part comes as a few texts: a million rows one by one would cost more than all the rest.
+_FILES = f"""COUNT(*), SUM(size_bytes), CAST(json_group_array(size_bytes) FILTER (WHERE {_SHARED}) AS TEXT),
+  {", ".join(_listed(name) for name in _FILE_LISTS)}"""
+_MISSES = ", ".join(_listed(name) for name in _MISS_KIND)
 _DECISIVE = f"(m.status = 'ok' OR m.stage = '{TAKEDOWN_STAGE}')"
-_SEVERAL = "INSERT INTO temp.several (doc_id) SELECT doc_id FROM manifests GROUP BY doc_id HAVING COUNT(*) > 1"
+# Works with several lines, by the number of their first one. Numbers come from the index alone, and the lines are then
+# read in the order in which they lie. The order of joins is forced.
+_SEVERAL = """INSERT INTO temp.several (doc_id, work)
+  SELECT doc_id, MIN(id) FROM manifests GROUP BY doc_id HAVING COUNT(*) > 1"""
+_NUMBERS = """INSERT INTO temp.numbers (id, work)
+  SELECT m.id, d.work FROM temp.several d CROSS JOIN manifests m ON m.doc_id = d.doc_id"""
+_FATES = f"""INSERT INTO temp.fates (work, fate, files)
+  SELECT n.work, COALESCE(MAX(CASE WHEN {{ours}} AND {_DECISIVE} THEN m.id END), MAX(CASE WHEN {{ours}} THEN m.id END)),
+         SUM(CASE WHEN m.status = 'ok' THEN 1 ELSE 0 END)
+    FROM temp.numbers n CROSS JOIN manifests m ON m.id = n.id GROUP BY n.work"""
+_OVERTAKEN = """INSERT INTO temp.passed (id)
+  SELECT n.id FROM temp.numbers n JOIN temp.fates d ON d.work = n.work AND d.fate <> n.id
+    {lines} WHERE {ours}"""
+_AGAIN = """INSERT INTO temp.again (doc_id)
+  SELECT m.doc_id FROM temp.fates d CROSS JOIN manifests m ON m.id = d.work WHERE d.files > 1"""
 _RERUN = """
 SELECT m.run_id, COUNT(DISTINCT m.doc_id) FROM temp.again d CROSS JOIN manifests m ON m.doc_id = d.doc_id
  WHERE m.status = 'ok' AND (:run_id IS NULL OR m.run_id = :run_id)
@@ -112,15 +137,41 @@ class Spread:
         return found
 
 
+class Parts:
+    """A table in parts, each handed out once, to whichever connection asks next."""
+
+    def __init__(self, table: str, size: int = _PART) -> None:
+        self.table, self.size = table, size
+        self._lock = threading.Lock()
+        self._next: int | None = -(1 << 62)
+
+    def taken(self, db: Db) -> Iterator[dict[str, int]]:
+        """Where each part begins, and where it has ended."""
+        while (start := self._start(db)) is not None:
+            yield {"start": start, "end": start + self.size}
+
+    def _start(self, db: Db) -> int | None:
+        with self._lock:
+            start = None if self._next is None else _next_id(db, self.table, self._next)
+            self._next = None if start is None else start + self.size
+            return start
+
+
+def parts_of_works() -> Parts:
+    return Parts("manifests", _PART_OF_WORKS)
+
+
 def in_parts(
     db: Db, table: str, select: str, *, where: str, values: Mapping[str, Any], group: str = ""
 ) -> Iterator[tuple[Any, ...]]:
     """Rows of a question asked of one part of the table after another: whoever counts adds them up."""
-    sql = f"SELECT {select} FROM {table} m WHERE m.id >= :start AND m.id < :end AND {where} {group}"
-    start = _next_id(db, table, -(1 << 62))
-    while start is not None:
-        yield from db.execute(sql, {**values, "start": start, "end": start + _PART})
-        start = _next_id(db, table, start + _PART)
+    sql = f"{_in_part(select, table, where)} {group}"
+    for part in Parts(table).taken(db):
+        yield from db.execute(sql, {**values, **part})
+
+
+def _in_part(select: str, table: str, where: str) -> str:
+    return f"SELECT {select} FROM {table} m WHERE m.id >= :start AND m.id < :end AND {where}"
 
 
 def note_overtaken(db: Db, scope: Scope) -> None:
@@ -129,46 +180,41 @@ def note_overtaken(db: Db, scope: Scope) -> None:
     for table, columns in _TEMPORARY.items():
         db.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} ({columns})")
         db.execute(f"DELETE FROM temp.{table}")
-    db.execute(_SEVERAL)
     ours = scope.where("created_at", of="m.")
-    # The order of the joins is forced: what has several lines is little, and found by the index.
-    db.execute(
-        f"""INSERT INTO temp.fates
-            SELECT d.doc_id, COALESCE(MAX(CASE WHEN {ours} AND {_DECISIVE} THEN m.id END),
-                                      MAX(CASE WHEN {ours} THEN m.id END)),
-                   SUM(CASE WHEN m.status = 'ok' THEN 1 ELSE 0 END)
-              FROM temp.several d CROSS JOIN manifests m ON m.doc_id = d.doc_id GROUP BY d.rowid, d.doc_id""",
-        scope.values,
-    )
-    db.execute(
-        f"""INSERT OR IGNORE INTO temp.passed SELECT m.id FROM temp.fates d CROSS JOIN manifests m
-             ON m.doc_id = d.doc_id AND m.id <> d.fate WHERE {ours}""",
-        scope.values,
-    )
-    db.execute("INSERT OR IGNORE INTO temp.again SELECT doc_id FROM temp.fates WHERE files > 1")
+    lines = "" if scope == Scope() else "JOIN manifests m ON m.id = n.id"
+    for sql in (_SEVERAL, _NUMBERS, _FATES, _OVERTAKEN, _AGAIN):
+        db.execute(sql.format(ours=ours, lines=lines), scope.values)
 
 
-def overtaken(db: Db) -> str:
+def overtaken(db: Db) -> tuple[str, str]:
     """What `note_overtaken` found, for another connection."""
-    return str(db.execute("SELECT json_group_array(id) FROM temp.passed").fetchone()[0])
+    found = db.execute(
+        """SELECT CAST((SELECT json_group_array(id) FROM temp.passed) AS TEXT),
+                  CAST((SELECT json_group_array(doc_id) FROM temp.again) AS TEXT)"""
+    ).fetchone()
+    return found[0] or "[]", found[1] or "[]"
 
 
-def take_overtaken(db: Db, found: str) -> None:
+def take_overtaken(db: Db, found: tuple[str, str]) -> None:
     """Spare this connection the search."""
-    db.execute(f"CREATE TEMP TABLE IF NOT EXISTS passed ({_TEMPORARY['passed']})")
-    db.execute("DELETE FROM temp.passed")
-    db.execute("INSERT INTO temp.passed SELECT CAST(value AS INTEGER) FROM json_each(?)", (found,))
+    for table, column, kind, values in zip(
+        ("passed", "again"), ("id", "doc_id"), ("INTEGER", "TEXT"), found, strict=True
+    ):
+        db.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} ({_TEMPORARY[table]})")
+        db.execute(f"DELETE FROM temp.{table}")
+        db.execute(f"INSERT INTO temp.{table} ({column}) SELECT CAST(value AS {kind}) FROM json_each(?)", (values,))
 
 
 @dataclass(slots=True)
-class Files:
-    """The files that were obtained, counted; a kind is resolver, tier, evidence and `0` or `1` for a guess."""
+class Works:
+    """What became of works, counted. The kind of a file is resolver, tier, evidence and `0` or `1` for a guess; that of
+    a miss is state, cause, reason, year and how near the file was: 2 in reach, 1 an open copy is known, 0 neither. What
+    a line does not say is `unknown` in a kind."""
 
     count: int = 0
     bytes: int = 0
     shared: int = 0
     shared_bytes: int = 0
-    guessed: int = 0
     years: Counter[Any] = field(default_factory=Counter)
     licences: Counter[Any] = field(default_factory=Counter)
     hosts: Counter[Any] = field(default_factory=Counter)
@@ -176,34 +222,63 @@ class Files:
     ttfp_ms: Spread = field(default_factory=Spread)
     waited_ms: Spread = field(default_factory=Spread)
     work_ms: Spread = field(default_factory=Spread)
+    misses: Counter[Any] = field(default_factory=Counter)
+
+    @property
+    def counters(self) -> tuple[Counter[Any], ...]:
+        spreads = (self.ttfp_ms, self.waited_ms, self.work_ms)
+        return (self.years, self.licences, self.hosts, *(one.counted for one in spreads), self.kinds, self.misses)
+
+    def add(self, count: int, size: int, shared: Sequence[int | None], counted: Iterable[Iterable[Any]]) -> None:
+        """`shared` are the sizes of what was there already, `counted` the values for each of `counters`."""
+        self.count, self.bytes = self.count + count, self.bytes + size
+        self.shared, self.shared_bytes = self.shared + len(shared), self.shared_bytes + sum(one or 0 for one in shared)
+        for counter, values in zip(self.counters, counted, strict=True):
+            counter.update(values)
+
+    def merge(self, other: Works) -> None:
+        self.add(other.count, other.bytes, (), other.counters)
+        self.shared, self.shared_bytes = self.shared + other.shared, self.shared_bytes + other.shared_bytes
 
 
-def files(db: Db, scope: Scope) -> Files:
-    """What was obtained in the scope. After `note_overtaken`."""
-    found = Files()
-    spreads = (found.ttfp_ms, found.waited_ms, found.work_ms)
-    counters = (found.years, found.licences, found.hosts, found.kinds, *(one.counted for one in spreads))
-    # A part comes as a few texts: a million rows one by one would cost more than all the rest.
-    for row in in_parts(db, "manifests", _FILES, where=f"{_OBTAINED} AND {_fates(db, scope)}", values=scope.values):
-        if row[0]:
-            found.count, found.bytes, found.shared = found.count + row[0], found.bytes + row[1], found.shared + row[2]
-            found.shared_bytes, found.guessed = found.shared_bytes + row[3], found.guessed + row[4]
-            for counter, text in zip(counters, row[5:], strict=True):
-                counter.update(orjson.loads(text))
-    for one in spreads:
-        one.counted = Counter({value: count for value, count in one.counted.items() if isinstance(value, int)})
-    found.kinds = Counter({tuple(kind.split(_APART)): count for kind, count in found.kinds.items()})
-    return found
+def works(db: Db, scope: Scope, parts: Parts) -> Works:
+    """What became of the works of the scope, as far as the parts reach. After `note_overtaken`."""
+    found, counted = Works(), _fates(db, scope)
+    files = _in_part(_FILES, parts.table, f"{_OBTAINED} AND {counted}")
+    misses = _in_part(_MISSES, parts.table, f"NOT ({_OBTAINED}) AND {counted}")
+    for part in parts.taken(db):
+        # The second question finds the rows of the part still at hand.
+        row, missed = (db.execute(sql, {**scope.values, **part}).fetchone() for sql in (files, misses))
+        count, size, *texts = row
+        shared, *lists = map(_values, texts)
+        plain, kinds = lists[: -len(_FILE_KIND)], lists[-len(_FILE_KIND) :]
+        missed_kinds = zip(*map(_values, missed), strict=True)
+        found.add(count, size or 0, shared, (*plain, zip(*kinds, strict=True), missed_kinds))
+    for times in (found.ttfp_ms, found.waited_ms, found.work_ms):
+        times.counted = Counter({value: count for value, count in times.counted.items() if isinstance(value, int)})
+    return _in_words(found)
 
 
-def misses(db: Db, scope: Scope) -> Iterator[tuple[str, str | None, str | None, int, int, list[Any]]]:
-    """The other works of the scope: state, cause, reason, how near the file was (2: in reach, 1: an open copy is known,
-    0: neither), how many, and their years. After `note_overtaken`."""
-    where = f"NOT ({_OBTAINED}) AND {_fates(db, scope)}"
-    rows = in_parts(db, "manifests", _MISSED, where=where, values=scope.values, group="GROUP BY 1, 2, 3, 4")
-    for *kind, years in rows:
-        state, cause, reason, near, count = kind
-        yield state, cause, reason, near, count, orjson.loads(years)
+def _in_words(works: Works) -> Works:
+    """What was counted as it came is read once for each of its values."""
+    hosts, kinds, works.hosts, works.kinds = works.hosts, works.kinds, Counter(), Counter()
+    for site, count in hosts.items():
+        works.hosts[None if site is None else host_of(site)] += count
+    for kind, count in kinds.items():
+        works.kinds[tuple(map(_word, kind))] += count
+    misses, works.misses = works.misses, Counter()
+    for (state, cause, reason, year, is_open, for_a_while), count in misses.items():
+        near = is_open + (is_open and (for_a_while or cause not in _BARRED))
+        works.misses[(state, _word(cause), _word(reason), _word(year), int(near))] += count
+    return works
+
+
+def _values(text: str | None) -> list[Any]:
+    return orjson.loads(text or "[]")  # type: ignore[no-any-return]
+
+
+def _word(value: object) -> str:
+    return "unknown" if value is None else str(value)
 
 
 def spread(db: Db, table: str, column: str, scope: Scope, *, only: str = "1 = 1") -> Spread:
@@ -257,18 +332,16 @@ def progress(db: Db, scope: Scope) -> list[tuple[str, int]]:
     return found
 
 
-def broken_pauses(db: Db, scope: Scope) -> tuple[int, int]:
-    """How often a host said when to come back, and how many requests went to it before that moment."""
-    asked = f"SELECT host, COUNT(*) FROM http_events WHERE retry_after_s IS NOT NULL AND {scope.where('ts')} GROUP BY 1"
-    told = {str(host): int(count) for host, count in db.execute(asked, scope.values)}
-    if not told:
-        return 0, 0
+def broken_pauses(db: Db, scope: Scope, hosts: Sequence[str]) -> int:
+    """How many requests went to hosts before the moment at which they had said to come back."""
+    if not hosts:
+        return 0
     rows = stream(
         db,
         f"""SELECT host, ts, COALESCE(elapsed_ms, 0) / 1000.0, retry_after_s
               FROM http_events WHERE status IN {SENT} AND {scope.where("ts")}
                AND host IN (SELECT value FROM json_each(:hosts)) ORDER BY id LIMIT {_MOST_CHECKED}""",
-        {**scope.values, "hosts": orjson.dumps(list(told)).decode()},
+        {**scope.values, "hosts": orjson.dumps(hosts).decode()},
     )
     pauses: dict[str, tuple[float, float]] = {}
     broken = 0
@@ -279,7 +352,7 @@ def broken_pauses(db: Db, scope: Scope) -> tuple[int, int]:
         broken += since + _SOON_S < ended - took < until - _SOON_S
         if retry_after is not None and ended + retry_after > until:
             pauses[host] = (ended, ended + retry_after)
-    return sum(told.values()), broken
+    return broken
 
 
 def _fates(db: Db, scope: Scope) -> str:

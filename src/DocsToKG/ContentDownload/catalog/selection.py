@@ -33,12 +33,12 @@ STATE = f"""CASE WHEN stage = '{TAKEDOWN_STAGE}' AND cause = '{TAKEN_DOWN}' THEN
      WHEN status = 'skipped' AND reason = 'filtered' THEN 'left-out'
      WHEN status = 'skipped' AND reason = 'taken-down' THEN 'taken-down'
      WHEN status = 'skipped' AND reason = 'robots' THEN 'robots' ELSE 'failed' END"""
-_ADDRESS = "COALESCE(canonical_url, url)"
-_REST = f"SUBSTR({_ADDRESS}, INSTR({_ADDRESS}, '://') + 3)"
+ADDRESS = "COALESCE(canonical_url, url)"
+_REST = f"SUBSTR({ADDRESS}, INSTR({ADDRESS}, '://') + 3)"
 FILE_HOST = f"LOWER(SUBSTR({_REST}, 1, INSTR({_REST} || '/', '/') - 1))"
 # A miss has no address of its own; its copies have. Needs the functions of `add_functions`.
-HOST = f"CASE WHEN {_ADDRESS} IS NULL THEN host_of_copies(candidates, cause) ELSE {FILE_HOST} END"
-_AT_HOST = f"""CASE WHEN {_ADDRESS} IS NULL THEN copies_at(?, candidates)
+HOST = f"CASE WHEN {ADDRESS} IS NULL THEN host_of_copies(candidates, cause) ELSE {FILE_HOST} END"
+_AT_HOST = f"""CASE WHEN {ADDRESS} IS NULL THEN copies_at(?, candidates)
      ELSE {FILE_HOST} = ? OR {FILE_HOST} LIKE ? ESCAPE '\\' END"""
 LICENCE = "COALESCE(license, license_raw)"
 _DAY = re.compile(r"\d{4}(-\d\d(-\d\d)?)?")
@@ -172,12 +172,12 @@ def _copies(candidates: str | None) -> list[tuple[str, str | None]]:
     """Host and reason of every copy that was no good."""
     try:
         found = orjson.loads(candidates or "[]")
-        return [(_host(copy["url"]), copy.get("reason")) for copy in found if copy.get("url")]
+        return [(host_of(copy["url"]), copy.get("reason")) for copy in found if copy.get("url")]
     except (ValueError, TypeError, KeyError, AttributeError):
         return []  # a line that somebody else wrote
 
 
-def _host(url: str) -> str:
+def host_of(url: str) -> str:
     return url.partition("://")[2].partition("/")[0].lower()
 
 

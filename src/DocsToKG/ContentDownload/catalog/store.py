@@ -27,6 +27,7 @@ GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
 _NEWEST_COLUMN = "explanation"  # of `manifests`: a record without it was written by an earlier program
 ROW_CAP = 10_000
+_CACHE_KIB = 16 << 10
 _VALUE_CAP = 16 << 20
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE},
@@ -335,6 +336,7 @@ def _open_reading(path: Path) -> sqlite3.Connection:
     if not db.execute("SELECT 1 FROM pragma_table_info('manifests') WHERE name = ?", (_NEWEST_COLUMN,)).fetchone():
         db.close()
         raise RecordError(f"{path} was written by an earlier version: run once with this program to upgrade it")
+    db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return db
 
 

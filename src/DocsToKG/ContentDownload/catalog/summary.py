@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
+import orjson
+
 from DocsToKG.ContentDownload.catalog import counts
 from DocsToKG.ContentDownload.catalog.asking import Db
 from DocsToKG.ContentDownload.catalog.counts import Scope
@@ -132,9 +134,6 @@ class Figures:
         return asdict(self)
 
 
-Delivered = Counter[tuple[str, str, str, bool]]
-
-
 def figures(
     db: Db,
     run_id: str | None = None,
@@ -149,30 +148,36 @@ def figures(
     scope, result = Scope(run_id, since), Figures(run_id=run_id, since=since)
     if another is None:
         counts.note_overtaken(db, scope)
-        delivered = _count_files(db, result, scope)
-        _count_misses(db, result, scope)
+        works = counts.works(db, scope, counts.parts_of_works())
         _count_events(db, result, scope)
     else:
-        delivered = _side_by_side(db, another, result, scope)
+        works = _side_by_side(db, another, result, scope)
+    _fill_files(result, works)
+    _fill_misses(result, works)
     _fill_yields(result)
     _count_rerun(db, result, scope)
-    _place_sources(result, delivered)
+    _place_sources(result, works)
     _measure_time(db, result, scope)
-    result.corruption = int(db.execute(_CORRUPT, scope.values).fetchone()[0])
     result.progress = counts.progress(db, scope)
     return result
 
 
-def _side_by_side(db: Db, another: Callable[[], Db], result: Figures, scope: Scope) -> Delivered:
-    """Both connections get about half of the work; each fills in figures of its own."""
+def _side_by_side(db: Db, another: Callable[[], Db], result: Figures, scope: Scope) -> counts.Works:
+    """One connection counts events while the other finds out which lines count; then both count works."""
     with closing(another()) as other, ThreadPoolExecutor(1) as beside:
         events = beside.submit(_count_events, other, result, scope)
         counts.note_overtaken(db, scope)
-        misses = beside.submit(_count_misses, other, result, scope, overtaken=counts.overtaken(db))
-        delivered = _count_files(db, result, scope)
+        parts, overtaken = counts.parts_of_works(), counts.overtaken(db)
+        rest = beside.submit(_rest_of_works, other, scope, parts, overtaken)
+        works = counts.works(db, scope, parts)
         events.result()
-        misses.result()
-    return delivered
+        works.merge(rest.result())
+    return works
+
+
+def _rest_of_works(db: Db, scope: Scope, parts: counts.Parts, overtaken: tuple[str, str]) -> counts.Works:
+    counts.take_overtaken(db, overtaken)
+    return counts.works(db, scope, parts)
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
@@ -180,38 +185,30 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
-def _count_files(db: Db, result: Figures, scope: Scope) -> Delivered:
-    """Returns the files by source, tier, evidence and whether they were guessed."""
-    files = counts.files(db, scope)
-    _fill_files(result, files)
-    return Counter({(source, tier, why, guess == "1"): n for (source, tier, why, guess), n in files.kinds.items()})
-
-
-def _count_misses(db: Db, result: Figures, scope: Scope, *, overtaken: str | None = None) -> None:
+def _fill_misses(result: Figures, works: counts.Works) -> None:
     """What became of the other works; the yields are for whoever knows both."""
-    if overtaken is not None:
-        counts.take_overtaken(db, overtaken)
     states: Counter[str] = Counter()
-    years: Counter[Any] = Counter()
+    years: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     causes: Counter[str] = Counter()
-    for state, cause, reason, near, count, missed_years in counts.misses(db, scope):
+    for (state, cause, reason, year, near), count in works.misses.items():
         states[state] += count
         if state in ("failed", "robots"):
-            years.update(missed_years)
+            years[year] += count
             result.open_works += count if near >= 1 or state == "robots" else 0
             result.reachable_works += count if near == 2 and state == "failed" else 0
         if state == "failed":
-            reasons[_word(reason)] += count
-            causes[_word(cause)] += count
+            reasons[reason] += count
+            causes[cause] += count
     result.failed, result.skipped_robots = states["failed"], states["robots"]
     result.skipped, result.left_out, result.taken_down = states["present"], states["left-out"], states["taken-down"]
-    result.attempted_by_year = _words(years)
+    result.attempted_by_year = dict(years)
     result.failed_by_reason, result.failed_by_cause = _most_first(reasons), _most_first(causes)
 
 
-def _fill_files(result: Figures, files: counts.Files) -> None:
-    result.obtained, result.bytes, result.guessed = files.count, files.bytes, files.guessed
+def _fill_files(result: Figures, files: counts.Works) -> None:
+    result.obtained, result.bytes = files.count, files.bytes
+    result.guessed = sum(count for kind, count in files.kinds.items() if kind[-1] == "1")
     result.duplicates, result.dedupe_saved_bytes = files.shared, files.shared_bytes
     result.by_year, result.by_license = dict(sorted(_words(files.years).items())), _most_first(_words(files.licences))
     result.files_by_host = _most_first(_words(files.hosts))
@@ -244,14 +241,17 @@ def _count_events(db: Db, result: Figures, scope: Scope) -> None:
     result.sources = source_figures(db, scope)
     _count_exchanges(db, result, scope)
     _count_waits(db, result, scope)
+    result.corruption = int(db.execute(_CORRUPT, scope.values).fetchone()[0])
 
 
 def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
     hosts: dict[str, _HostSums] = {}
-    select = "host, status, http_status = 429, COUNT(*), SUM(COALESCE(bytes_written, 0))"
+    answered, told = counts.Spread(), Counter[str]()
+    select = """host, status, http_status = 429, COUNT(*), SUM(COALESCE(bytes_written, 0)), COUNT(retry_after_s),
+                CAST(json_group_array(elapsed_ms) AS TEXT)"""
     where, group = scope.where("ts"), "GROUP BY 1, 2, 3"
     asked = counts.in_parts(db, "http_events", select, where=where, values=scope.values, group=group)
-    for host, status, too_many, count, size in asked:
+    for host, status, too_many, count, size, pauses, times in asked:
         sums = hosts.setdefault(_word(host), _HostSums())
         sums.requests += count * ((status in _SENT) - (status == "cache-hit"))
         sums.http_429 += count if too_many and status in _SENT else 0
@@ -259,10 +259,14 @@ def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
         sums.revalidated += count if status == "http-304" else 0
         sums.answers += count if status == "http-get" else 0
         sums.bytes += size
+        if status == "http-get":
+            answered.counted.update(orjson.loads(times))
+        if pauses:
+            told[_word(host)] += pauses
     _fill_exchanges(result, hosts)
-    answered = counts.spread(db, "http_events", "elapsed_ms", scope, only="status = 'http-get'")
+    del answered.counted[None]
     result.answer_p50_ms, result.answer_p95_ms = answered.percentile(0.5), answered.percentile(0.95)
-    result.retry_after, result.retry_after_broken = counts.broken_pauses(db, scope)
+    result.retry_after, result.retry_after_broken = told.total(), counts.broken_pauses(db, scope, list(told))
 
 
 @dataclass(slots=True)
@@ -341,8 +345,11 @@ def _count_rerun(db: Db, result: Figures, scope: Scope) -> None:
     result.rerun_cache_hit_ratio_files = _ratio(file_hits, max(file_hits, file_answers))
 
 
-def _place_sources(result: Figures, delivered: Delivered) -> None:
-    found = result.sources
+def _place_sources(result: Figures, works: counts.Works) -> None:
+    found, kinds = result.sources, works.kinds
+    delivered = Counter(
+        {(source, tier, why, guess == "1"): count for (source, tier, why, guess), count in kinds.items()}
+    )
     count_files(found, delivered)
     result.sources = dict(sorted(found.items(), key=lambda item: (-item[1].files, -item[1].asked, item[0])))
     result.failing, result.skipped_sources = failing_sources(found), skipped_sources(found)

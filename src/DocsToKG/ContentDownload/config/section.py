@@ -16,7 +16,10 @@ from DocsToKG.core.bucket import Rate
 class Section(BaseModel):
     """A frozen part of the configuration that refuses keys it does not know and never shows a value in an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True)
+    # Built when it is first used: most commands read no setting, and every command waits for its imports.
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, hide_input_in_errors=True, defer_build=True
+    )
 
 
 def _split_words(value: Any) -> Any:

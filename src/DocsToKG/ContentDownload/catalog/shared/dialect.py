@@ -29,6 +29,7 @@ _WORDS = (
     (re.compile(r"\bCROSS JOIN\b"), "JOIN"),
     (re.compile(r"\bINSTR\("), "strpos("),
     (re.compile(r"\bLIKE\b"), "ILIKE"),
+    (re.compile(r"\bjson_group_array\("), "json_agg("),
     (re.compile(r"\browid\b"), "ctid"),
     (re.compile(r"\bINTEGER\b"), "BIGINT"),
     (re.compile(r"\bORDER BY \+"), "ORDER BY "),
@@ -41,7 +42,6 @@ def translated(sql: str, schema: str) -> str:
     """The statement for the tables in `schema`, with the driver's placeholders."""
     parts = _LITERAL.split(sql)
     text = "".join(part.replace("%", "%%") if place % 2 else _plain(part, schema) for place, part in enumerate(parts))
-    text = _call(text, "json_group_array(", "json_agg(", ")::text")
     text = _call(text, "json_each(", "json_array_elements_text((", ")::json)")
     if text.lstrip().startswith(_IGNORE):
         return text.replace(_IGNORE, "INSERT INTO", 1) + " ON CONFLICT DO NOTHING"
