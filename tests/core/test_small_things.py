@@ -9,7 +9,7 @@ import pytest
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock, SystemClock, utc_iso
 from DocsToKG.core.digest import canonical_json, sha256_hex
-from DocsToKG.core.ids import new_lease_id, new_run_id, new_worker_id
+from DocsToKG.core.ids import new_run_id, new_worker_id
 
 
 def test_a_cancelled_token_runs_each_callback_once() -> None:
@@ -64,5 +64,5 @@ def test_equal_values_have_equal_bytes() -> None:
 
 
 def test_ids_are_new_each_time() -> None:
-    assert len({new() for new in (new_run_id, new_lease_id, new_worker_id) for _ in range(10)}) == 30
+    assert len({new() for new in (new_run_id, new_worker_id) for _ in range(10)}) == 20
     assert new_worker_id().startswith("cdw-")

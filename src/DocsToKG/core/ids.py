@@ -1,4 +1,4 @@
-"""Names for new things: runs, leases, workers. Time-ordered where order helps a reader."""
+"""Names for new things: runs and workers. Time-ordered where order helps a reader."""
 
 from __future__ import annotations
 
@@ -12,10 +12,6 @@ _WORKER = "cdw-"
 def new_run_id() -> str:
     """A ULID: sorts by the time the run began."""
     return str(ULID())
-
-
-def new_lease_id() -> str:
-    return f"lease_{uuid.uuid4().hex}"
 
 
 def new_worker_id(node: str | None = None) -> str:

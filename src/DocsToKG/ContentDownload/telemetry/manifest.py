@@ -247,11 +247,6 @@ _NUMBER: dict[int, Callable[[Any], Any]] = {
 }
 
 
-def manifest_row(record: ManifestRecord) -> dict[str, Any]:
-    """The same by the names of the columns."""
-    return dict(zip(COLUMNS, manifest_values(record), strict=True))
-
-
 def manifest_lines(rows: Iterable[Sequence[Any]]) -> bytes:
     """The JSONL lines of stored rows, values in the order of `COLUMNS`."""
     return b"".join(map(_manifest_line, rows))
