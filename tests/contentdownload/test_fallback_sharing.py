@@ -51,6 +51,9 @@ class Body:
     from_cache: bool = False
     revalidated: bool = False
 
+    def arriving(self) -> Steps[None]:
+        yield from ()
+
     def chunks(self) -> Iterator[bytes]:
         assert self.held.wait(20)
         yield FILE

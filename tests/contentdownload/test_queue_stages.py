@@ -47,6 +47,9 @@ class Body:
         self.headers = {"content-type": "application/pdf"}
         self._web = web
 
+    def arriving(self) -> Steps[None]:
+        yield from ()
+
     def chunks(self) -> Iterator[bytes]:
         self._web.begin()
         try:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
 from DocsToKG.ContentDownload.api.stages import FETCH, HEAD_CHECK, STORE, VERIFY
-from DocsToKG.ContentDownload.api.steps import ExchangeOver, Steps
+from DocsToKG.ContentDownload.api.steps import Arrival, ExchangeOver, Steps
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -128,7 +128,7 @@ class CandidateDownload:
         """Read, prove and store the body."""
         with contextlib.closing(body), self.store.temp() as temp:
             try:
-                streamed = stream_candidate_payload(body, temp, form=form_of(plan))
+                streamed = yield from streaming(body, temp, form=form_of(plan))
                 body.close()  # the host's slot is free again; proving costs it nothing
                 places.close()
                 yield ExchangeOver()
@@ -218,9 +218,24 @@ def probe_candidate(plan: DownloadPlan, client: Client, call: Call, max_bytes: i
 
 
 def stream_candidate_payload(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> DownloadStreamResult:
+    """`streaming` while the caller waits."""
+    steps = streaming(body, temp, form=form)
+    try:
+        next(steps)
+        while True:
+            steps.send(True)
+    except StopIteration as end:
+        streamed: DownloadStreamResult = end.value
+        return streamed
+
+
+def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> Steps[DownloadStreamResult]:
     """Write the body to the temporary file; what is surely no paper is cut off as soon as that shows."""
-    head = b""
-    for chunk in body.chunks():
+    head, chunks = b"", body.chunks()
+    while True:
+        yield from body.arriving()
+        if (chunk := next(chunks, None)) is None:
+            break
         temp.write(chunk)
         if len(head) < _SNIFF_BYTES:
             head = (head + chunk)[:_SNIFF_BYTES]
@@ -284,14 +299,18 @@ def _holding(steps: Steps[T], places: ExitStack, plan: DownloadPlan, call: Call)
         return (yield from steps)
     answer: Any = None
     error: BaseException | None = None
+    is_held = False
     try:
         while True:
-            places.enter_context(call.with_limits(plan.resolver_name, plan.url))
+            if not is_held:
+                places.enter_context(call.with_limits(plan.resolver_name, plan.url))
             try:
                 step = steps.throw(error) if error is not None else steps.send(answer)
             except StopIteration as stop:
                 return stop.value  # type: ignore[no-any-return]  # typed by the generator itself
-            places.close()
+            is_held = isinstance(step, Arrival)  # the exchange goes on
+            if not is_held:
+                places.close()
             answer, error = None, None
             try:
                 answer = yield step

@@ -9,9 +9,11 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.cookiejar import CookieJar
-from typing import Any
+from typing import Any, Protocol
 
 import httpx2
+
+from DocsToKG.transport.wire import Awaited
 
 TransportFailed = httpx2.TransportError  # no answer came: for those who speak through a client of ours
 
@@ -56,6 +58,29 @@ def exchange_of(client: httpx2.Client) -> Callable[[httpx2.Request], httpx2.Resp
     if isinstance(client, _PlainClient):
         return client.exchange
     return partial(client.send, stream=True, follow_redirects=False)
+
+
+class SentRequest(Protocol):
+    """A request on its way. One of `response` and `close` is to be called, once."""
+
+    def awaited(self) -> Awaited: ...
+
+    def response(self) -> httpx2.Response: ...
+
+    def close(self) -> None: ...
+
+
+def begin_on(transport: httpx2.BaseTransport, request: httpx2.Request) -> SentRequest | None:
+    """Send the request and leave its answer for later. None where the transport does exchanges in one."""
+    begin: Callable[[httpx2.Request], SentRequest | None] | None = getattr(transport, "begin", None)
+    return None if begin is None else begin(request)
+
+
+def sender_of(client: httpx2.Client) -> Callable[[httpx2.Request], SentRequest | None]:
+    """The first half of an exchange; answers None for those that are done in one."""
+    if isinstance(client, _PlainClient):
+        return partial(begin_on, client._transport)
+    return lambda request: None
 
 
 class _PlainClient(httpx2.Client):

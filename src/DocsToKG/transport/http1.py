@@ -27,7 +27,7 @@ from DocsToKG.transport.names import NameResolver
 from DocsToKG.transport.outgoing import body_blocks, encode_head, may_be_sent_again
 from DocsToKG.transport.patience import Patience
 from DocsToKG.transport.proxy import Proxies
-from DocsToKG.transport.wire import Wire
+from DocsToKG.transport.wire import Awaited, Wire
 
 _MAX_INTERIM_ANSWERS = 8
 _MAX_DRAIN_BYTES = 64 * 1024
@@ -80,13 +80,17 @@ class LeanTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """The answer with its body unread. Read it to the end, or close it, to give the connection back."""
+        return self.begin(request).response()
+
+    def begin(self, request: httpx2.Request) -> Sent:
+        """Send the request. Its answer is for whoever asks for it, once something has come or at once."""
         patience = Patience.of(request, self._clock)
         patience.check()
         route = self._dialer.route(request.url)
         wire = self._idle.take(route)
         place = self._idle.occupy()
         try:
-            return self._converse(wire, route, request, patience, place)
+            return self._set_out(wire, route, request, patience, place)
         except BaseException:
             place.give_back()
             raise
@@ -95,25 +99,42 @@ class LeanTransport(httpx2.BaseTransport):
         """Close the idle connections. Exchanges under way end by themselves and keep nothing."""
         self._idle.close()
 
-    def _converse(
+    def _set_out(
         self, wire: Wire | None, route: Route, request: httpx2.Request, patience: Patience, place: Place
-    ) -> httpx2.Response:
+    ) -> Sent:
         """On the kept connection `wire`, or, where there is none or it had died, on a fresh one."""
         if wire is not None:
             wire.begin(patience)
             try:
-                return self._exchange(wire, route, request, place)
+                return self._sent(wire, route, request, patience, place)
             except ConnectionWentStale:
                 if not may_be_sent_again(request):
                     raise
-        return self._exchange(self._dialer.dial(route, patience), route, request, place)
+        return self._sent(self._dialer.dial(route, patience), route, request, patience, place)
 
-    def _exchange(self, wire: Wire, route: Route, request: httpx2.Request, place: Place) -> httpx2.Response:
+    def _sent(self, wire: Wire, route: Route, request: httpx2.Request, patience: Patience, place: Place) -> Sent:
         try:
             self._send(wire, route, request)
+        except BaseException:
+            wire.close()
+            raise
+        return Sent(self, wire, route, request, patience, place)
+
+    def _answer(self, sent: Sent) -> httpx2.Response:
+        try:
+            return self._heard(sent)
+        except ConnectionWentStale:
+            if not may_be_sent_again(sent.request):
+                raise
+        fresh = self._dialer.dial(sent.route, sent.patience)
+        return self._heard(self._sent(fresh, sent.route, sent.request, sent.patience, sent.place))
+
+    def _heard(self, sent: Sent) -> httpx2.Response:
+        wire, request = sent.wire, sent.request
+        try:
             head = self._receive_head(wire, request.method)
             keep = head.keep_alive and "close" not in request.headers.get("connection", "").lower()
-            stream = _AnswerStream(wire, body_of(head, wire), self._idle if keep else None, route, place)
+            stream = AnswerStream(wire, body_of(head, wire), self._idle if keep else None, sent.route, sent.place)
         except BaseException:
             wire.close()
             raise
@@ -160,7 +181,46 @@ class LeanTransport(httpx2.BaseTransport):
         return block
 
 
-class _AnswerStream(httpx2.SyncByteStream):
+class Sent:
+    """A request that is on the wire. One of `response` and `close` is to be called, once."""
+
+    __slots__ = ("_transport", "patience", "place", "request", "route", "wire")
+
+    def __init__(
+        self,
+        transport: LeanTransport,
+        wire: Wire,
+        route: Route,
+        request: httpx2.Request,
+        patience: Patience,
+        place: Place,
+    ) -> None:
+        self._transport = transport
+        self.wire = wire
+        self.route = route
+        self.request = request
+        self.patience = patience
+        self.place = place
+
+    def awaited(self) -> Awaited:
+        """What to wait for, for those who would not block a thread."""
+        return self.wire.awaited()
+
+    def response(self) -> httpx2.Response:
+        """The answer with its body unread."""
+        try:
+            return self._transport._answer(self)
+        except BaseException:
+            self.place.give_back()
+            raise
+
+    def close(self) -> None:
+        """Nobody wants the answer any more."""
+        self.wire.close()
+        self.place.give_back()
+
+
+class AnswerStream(httpx2.SyncByteStream):
     """The body as httpx2 reads it. Gives the connection back with the last byte, closes it on any trouble."""
 
     def __init__(self, wire: Wire, body: Body, idle: IdleWires | None, route: Route, place: Place) -> None:
@@ -176,6 +236,10 @@ class _AnswerStream(httpx2.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         while block := self._next():
             yield block
+
+    def awaited(self) -> Awaited | None:
+        """What to wait for before the next block; None when it is there, or none will come."""
+        return None if self._settled or self._wire.has_more() else self._wire.awaited()
 
     def close(self) -> None:
         if not self._settled and self._idle is not None:

@@ -16,8 +16,10 @@ import select
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import httpx2
 
@@ -30,6 +32,15 @@ _HEAD_BLOCK = 64 * 1024
 _CONNECT_SLICE_MS = 20
 # Saves a call where the system knows it; elsewhere it is set afterwards.
 _NEVER_BLOCKS = getattr(socket, "SOCK_NONBLOCK", 0)
+
+
+class Awaited(NamedTuple):
+    """Bytes that are to come on a connection: its descriptor, the machine's time at which nobody waits any longer, and
+    what to call when that time is over, so that reading fails rather than waits again."""
+
+    fileno: int
+    until: float
+    give_up: Callable[[], None]
 
 
 class Wire:
@@ -206,6 +217,21 @@ class Wire:
         """Only what has already arrived is wanted: the next calls fail rather than wait."""
         patience = self._used_by()
         patience.read_s = 0.0
+
+    def has_more(self) -> bool:
+        """Is there anything to read at once?"""
+        if self._ahead or (isinstance(self._sock, ssl.SSLSocket) and self._sock.pending()):
+            return True
+        self._poller.modify(self._sock, select.POLLIN)
+        return bool(self._poller.poll(0))
+
+    def awaited(self) -> Awaited:
+        """What comes next, for those who wait for many connections at once."""
+        patience = self._used_by()
+        wait_s = patience.wait(patience.read_s)
+        until = math.inf if wait_s is None else time.monotonic() + wait_s
+        self._was_sent = False
+        return Awaited(self._sock.fileno(), until, self.stop_waiting)
 
     def _receive(self, size: int) -> bytes:
         patience = self._used_by()

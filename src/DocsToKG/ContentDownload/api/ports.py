@@ -135,6 +135,9 @@ class OpenBody(Protocol):
     @property
     def revalidated(self) -> bool: ...
 
+    def arriving(self) -> Steps[None]:
+        """Wait as a step until more of the body has come, so that the next of `chunks` need not block a thread."""
+
     def chunks(self) -> Iterator[bytes]:
         """Decoded bytes as they come. Raises `TransientFailure` when the stream breaks or ends short
         (reason `size-mismatch`), `CandidateRejected(too-large)` past the cap."""

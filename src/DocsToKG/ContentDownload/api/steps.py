@@ -1,6 +1,7 @@
 """The work on one paper as a generator of steps.
 
-A step says "I may go on when": a gate opens, a time has come, one of these branches has won, the disk is done.
+A step says "I may go on when": a gate opens, a time has come, one of these branches has won, an answer arrives, the
+disk is done.
 Between two steps the generator does its I/O in whatever thread runs it; while it waits it holds
 no thread. Drivers are in `frontier`: one blocks the caller, one runs thousands on a few threads.
 """
@@ -57,11 +58,22 @@ class Until:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrival:
+    """Go on when something has come on the connection `fileno`, or at the machine's monotonic time `until`; resumes
+    with False in the latter case. The exchange goes on meanwhile, so the work keeps its place. Who reads may still have
+    to wait, and waits by itself: a driver that cannot wait for connections lets the work go on at once.
+    """
+
+    fileno: int
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
 class ExchangeOver:
     """Go on at once: the exchange is over, its permit released, and what follows asks nobody. Another may begin."""
 
 
-Step: TypeAlias = Gate | Wait | Race | Until | ExchangeOver
+Step: TypeAlias = Gate | Wait | Race | Until | Arrival | ExchangeOver
 Steps: TypeAlias = Generator[Step, Any, T]
 
 

@@ -1,9 +1,10 @@
 """The threads of a frontier: many may wait for the network, few run at once.
 
 A thread runs while it has a turn. It gives the turn away while it waits for somebody else (`core.turns`) and while it
-rests. One resting thread keeps watch: it wakes for the next timer, and when those who run have not come by for a while
-(a disk that does not answer, a wait that nobody told us of) it lets as many more run. Knows no tasks; its owner says
-whether there is work. Everything but `leave` and `take` is called with the owner's lock held.
+rests. The last one to rest is on the lookout: it sleeps where answers arrive, so that who sees one goes on with it.
+Another keeps watch: it wakes for the next timer, and when those who run have not come by for a while (a disk that does
+not answer, a wait that nobody told us of) it lets as many more run. Knows no tasks; its owner says whether there is
+work. Everything but `leave` and `take` is called with the owner's lock held.
 """
 
 from __future__ import annotations
@@ -11,16 +12,36 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Protocol
 
 _STUCK_S = 0.01
+
+
+class Outlook(Protocol):
+    """Where answers arrive."""
+
+    @property
+    def is_open(self) -> bool: ...
+
+    def __len__(self) -> int:
+        """How many are awaited."""
+
+    def look(self, sleep_s: float | None) -> None:
+        """Sleep until one comes, until woken, or for so long."""
+
+    def wake(self) -> None: ...
 
 
 class Crew:
     """Turns, and who waits for one. Each thread has a bell: a lock that it sleeps on."""
 
-    def __init__(self, lock: threading.Lock, *, most_running: int, has_work: Callable[[], bool]) -> None:
+    def __init__(
+        self, lock: threading.Lock, *, most_running: int, has_work: Callable[[], bool], outlook: Outlook
+    ) -> None:
         self._lock = lock
         self._has_work = has_work
+        self._outlook = outlook
+        self._lookout: threading.Lock | None = None  # the bell of the thread that sleeps where answers arrive
         self._turns = max(1, most_running)
         self._more = 0  # turns for as long as those who have one are stuck
         self._running = 0
@@ -52,17 +73,26 @@ class Crew:
 
     def call(self) -> None:
         """There may be work: let as many run as may."""
+        self._give_turns()
+        # Nobody runs who would see what arrives: one is woken, finds nothing to do, and is on the lookout.
+        if not self._running and self._lookout is None and len(self._outlook):
+            self._wake_one()
+
+    def _give_turns(self) -> None:
         while self._running < self._turns + self._more:
             if self._returning:
                 self._give_turn(self._returning.popleft())
             elif not (self._has_work() and self._wake_one()):
                 return
+        self._bring_watch_closer()
+
+    def _bring_watch_closer(self) -> None:
         if self._watch is not None and not self._is_close:
             self._wake_watch()
 
     def call_watch(self) -> None:
         """There is a timer sooner than the one that keeps watch knows."""
-        if not self._wake_watch():
+        if not (self._wake_lookout() or self._wake_watch()):
             self.call()
 
     def call_all(self) -> None:
@@ -87,12 +117,25 @@ class Crew:
     def rest(self, bell: threading.Lock, wait_s: float | None) -> None:
         """Give the turn away and sleep until called; the one that keeps watch at most `wait_s`."""
         self._running -= 1
-        self.call()
-        if self._watch is None:
+        self._give_turns()
+        if not self._running and self._lookout is None and self._outlook.is_open:
+            self._look_out(bell, wait_s)
+        elif self._watch is None:
             self._keep_watch(bell, wait_s)
         else:
             self._resting.append(bell)
             self._sleep(bell, None)
+
+    def _look_out(self, bell: threading.Lock, wait_s: float | None) -> None:
+        self._lookout = bell
+        self._lock.release()
+        try:
+            self._outlook.look(wait_s)
+        finally:
+            self._lock.acquire()
+            if self._lookout is bell:  # else it was given a turn, and woken for that
+                self._lookout = None
+                self._running += 1
 
     def _keep_watch(self, bell: threading.Lock, wait_s: float | None) -> None:
         self._watch, passes = bell, self._passes
@@ -118,10 +161,20 @@ class Crew:
             self._lock.acquire()
 
     def _wake_one(self) -> bool:
+        if self._wake_lookout():
+            return True
         if self._resting:
             self._give_turn(self._resting.pop())
             return True
         return self._wake_watch()
+
+    def _wake_lookout(self) -> bool:
+        if self._lookout is None:
+            return False
+        self._lookout = None
+        self._running += 1
+        self._outlook.wake()
+        return True
 
     def _wake_watch(self) -> bool:
         bell, self._watch = self._watch, None

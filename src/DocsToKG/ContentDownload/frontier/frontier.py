@@ -11,11 +11,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, Self, assert_never
 
 from DocsToKG.ContentDownload.api.steps import (
+    Arrival,
     ExchangeOver,
     Gate,
     Gatekeeper,
@@ -27,6 +29,7 @@ from DocsToKG.ContentDownload.api.steps import (
     Until,
     Wait,
 )
+from DocsToKG.ContentDownload.frontier.arrivals import Arrivals
 from DocsToKG.ContentDownload.frontier.crew import Crew, CrewTurn
 from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, RaceState, Row, Task
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -35,13 +38,16 @@ from DocsToKG.core.turns import join_pool
 from DocsToKG.core.urls import host_key
 
 # More than this only take the interpreter from each other. Threads that wait for the network do not count.
-MOST_RUNNING = 2
+MOST_RUNNING = 1
 # Beyond those that may all be waiting for the network: they prove what has come while the next requests go out.
 _SPARE_THREADS = 2
 _LONGEST_WAIT_S = 60.0
 _ON_TIME = "time"
 _ON_RACE = "race"
 _ON_OTHERS = "others"
+_ON_WIRE = "wire"
+_LOOK_EVERY_S = 0.0005
+_MOST_ASIDE = 16  # bodies that wait for their proof, in memory, while exchanges go first
 _PACE_WEIGHT = 0.1  # of the newest grant in a key's average
 _UNKNOWN_WAIT_S = 5.0  # nobody has passed that gate while we watched
 
@@ -57,7 +63,10 @@ class Frontier:
         self._clock = clock
         self._name = name
         self._lock = threading.Lock()
-        self._crew = Crew(self._lock, most_running=most_running, has_work=self._has_work)
+        self._arrivals: Arrivals[Task] = Arrivals(self._has_arrived)
+        self._arrived: deque[Task] = deque()  # something has come for them, and they have their place
+        self._looked_at = 0.0
+        self._crew = Crew(self._lock, most_running=most_running, has_work=self._has_work, outlook=self._arrivals)
         self._room = threading.Condition(self._lock)  # whoever wants to submit more
         self._over = threading.Condition(self._lock)  # whoever waits for the last work to end
         self._fresh: deque[Task] = deque()  # not started
@@ -92,6 +101,7 @@ class Frontier:
         self.stop(grace_s=0.0)
 
     def start(self) -> None:
+        self._arrivals.open()
         for thread in self._threads:
             thread.start()
 
@@ -201,6 +211,8 @@ class Frontier:
         for thread in self._threads:
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join()
+        if threading.current_thread() not in self._threads:
+            self._arrivals.close()
 
     def _end_dropped(self) -> None:
         """What was dropped ends here and now, so that others can have it: all threads may be busy until the last."""
@@ -234,6 +246,7 @@ class Frontier:
 
     def _next(self, bell: threading.Lock) -> Task | None:
         """The next task for this thread, with its permit where it stood before a gate; None when the pool is over."""
+        self._look_for_arrivals()
         with self._lock:
             while True:
                 self._ring_timers()
@@ -247,17 +260,41 @@ class Frontier:
                 wait_s = max(0.0, self._timers[0][0] - self._clock.monotonic()) if self._timers else None
                 self._crew.rest(bell, wait_s)
 
+    def _look_for_arrivals(self) -> None:
+        """A thread that is never idle comes by here between two works."""
+        now = time.monotonic()
+        if len(self._arrivals) and now - self._looked_at >= _LOOK_EVERY_S:
+            self._looked_at = now
+            self._arrivals.look()
+
+    def _has_arrived(self, task: Task, came: bool) -> None:
+        task.value, task.parked_on = came, None
+        self._arrived.append(task)
+
     def _has_work(self) -> bool:
-        return bool(self._aside or (self._has_free_place and (self._ready or self._askable or self._fresh)))
+        free = self._has_free_place
+        return bool(self._arrived or self._aside or (free and (self._ready or self._askable or self._fresh)))
 
     @property
     def _has_free_place(self) -> bool:
         return self._at_work < self._places
 
     def _pick(self) -> Task | None:
-        """What was begun goes before what is new, so that works end soon after they begin."""
+        """Exchanges first: a host answers while we prove what came from another. What was begun goes before what is
+        new, so that works end soon after they begin."""
+        if self._arrived:
+            return self._arrived.popleft()
+        if len(self._aside) < _MOST_ASIDE and (task := self._pick_exchange()) is not None:
+            return task
         if self._aside:
             return self._aside.popleft()
+        if not self._fresh or not self._has_free_place:
+            return None
+        task = self._fresh.popleft()
+        self._tell_room()
+        return self._take_place(task)
+
+    def _pick_exchange(self) -> Task | None:
         if not self._has_free_place:
             return None
         if self._ready:
@@ -269,11 +306,7 @@ class Frontier:
                     return task
         finally:
             self._is_asking = False
-        if not self._fresh:
-            return None
-        task = self._fresh.popleft()
-        self._tell_room()
-        return self._take_place(task)
+        return None
 
     def _set_timer(self, at: float, who: Task | str) -> None:
         heapq.heappush(self._timers, (at, next(self._sequence), who))
@@ -318,10 +351,7 @@ class Frontier:
     def _pass(self, task: Task, step: Step) -> bool:
         """True when the task may go on at once in this thread; otherwise it is parked."""
         if isinstance(step, ExchangeOver):
-            with self._lock:
-                self._leave_place(task)
-                self._crew.call()
-            return True
+            return self._exchange_over(task)
         if isinstance(step, Until):
             self._wait_for_others(task, step)
             return False
@@ -329,6 +359,8 @@ class Frontier:
             task.error = Cancelled()
             return True
         match step:
+            case Arrival():
+                return self._await_arrival(task, step)
             case Gate():
                 return self._try_gate(task, step)
             case Wait():
@@ -345,6 +377,26 @@ class Frontier:
                 return True
             case _:
                 assert_never(step)
+
+    def _exchange_over(self, task: Task) -> bool:
+        """Its place is free: whoever can use it goes first, unless too many stand aside already."""
+        with self._lock:
+            self._leave_place(task)
+            if not (self._arrived or self._ready or self._askable) or len(self._aside) >= _MOST_ASIDE:
+                self._crew.call()
+                return True
+            self._running.discard(task)
+            self._aside.append(task)
+            return False
+
+    def _await_arrival(self, task: Task, step: Arrival) -> bool:
+        """It stays among those at work: the host has its request."""
+        if not self._arrivals.is_open:
+            task.value = True
+            return True
+        task.parked_on = _ON_WIRE
+        self._arrivals.wait(step.fileno, step.until, task)  # from here on another thread may have it
+        return False
 
     # gates
 

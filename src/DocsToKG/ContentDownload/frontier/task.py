@@ -48,7 +48,7 @@ class Task:
         self.started = False
         self.ended = False
         self.gate: Gate | None = None  # the gate it stands before, while parked on a key
-        self.parked_on: str | None = None  # the key, "time", "race" or "others"; None while ready or running
+        self.parked_on: str | None = None  # the key, "time", "race", "wire" or "others"; None while ready or running
         self.value: Any = None  # what the next send brings
         self.error: BaseException | None = None  # what the next throw brings
         self.has_place = False  # among the works that may be at work at once

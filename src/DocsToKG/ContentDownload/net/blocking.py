@@ -5,7 +5,18 @@ from __future__ import annotations
 import threading
 from typing import Any, TypeVar
 
-from DocsToKG.ContentDownload.api.steps import ExchangeOver, Gate, Gatekeeper, NotYet, Permit, Step, Steps, Until, Wait
+from DocsToKG.ContentDownload.api.steps import (
+    Arrival,
+    ExchangeOver,
+    Gate,
+    Gatekeeper,
+    NotYet,
+    Permit,
+    Step,
+    Steps,
+    Until,
+    Wait,
+)
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 
@@ -31,7 +42,9 @@ def drive(steps: Steps[T], *, gate: Gatekeeper, clock: Clock, cancel: CancelToke
             steps.close()
 
 
-def _pass(step: Step, gate: Gatekeeper, clock: Clock, cancel: CancelToken, bell: threading.Event) -> Permit | None:
+def _pass(
+    step: Step, gate: Gatekeeper, clock: Clock, cancel: CancelToken, bell: threading.Event
+) -> Permit | bool | None:
     if isinstance(step, Gate):
         return _permit(step, gate, clock, cancel, bell)
     if isinstance(step, Wait):
@@ -39,6 +52,8 @@ def _pass(step: Step, gate: Gatekeeper, clock: Clock, cancel: CancelToken, bell:
         return None
     if isinstance(step, ExchangeOver):
         return None
+    if isinstance(step, Arrival):
+        return True  # whoever reads waits
     if isinstance(step, Until):
         done = threading.Event()
         step.start(done.set)

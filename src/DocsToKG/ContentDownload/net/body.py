@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from DocsToKG.ContentDownload.api.steps import Permit
+from DocsToKG.ContentDownload.api.steps import Arrival, Permit, Steps
 from DocsToKG.ContentDownload.api.types import Hop, Reason
 from DocsToKG.ContentDownload.api.walls import says_challenge
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError
@@ -21,6 +21,7 @@ from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_url
 from DocsToKG.transport.errors import DeadlineExceeded
+from DocsToKG.transport.wire import Awaited
 
 _DRAIN_BYTES = 64 * 1024
 _SLOWEST_BYTES_PER_S = 1024
@@ -97,6 +98,28 @@ class StreamedBody:
     def chunks(self) -> Iterator[bytes]:
         self._refuse_above_cap(self.content_length or 0)
         yield from self._blocks() if self._chunk_bytes is None else portions(self._blocks(), self._chunk_bytes)
+
+    def arriving(self) -> Steps[None]:
+        """Wait for more of the body as a step, so that the next of `chunks` need not."""
+        awaited = self._awaited_now()
+        if awaited is None:
+            return
+        began = self._clock.monotonic()
+        try:
+            if (yield Arrival(awaited.fileno, awaited.until)) is False:
+                awaited.give_up()
+        finally:
+            waited_s = self._clock.monotonic() - began
+            self._waited_s += waited_s
+            if self._about.call.budget is not None:
+                self._about.call.budget.spend(waited_s)
+
+    def _awaited_now(self) -> Awaited | None:
+        find = getattr(self._response.stream, "awaited", None)
+        try:
+            return find() if find is not None else None
+        except WIRE_ERRORS_OR_CUT:
+            return None  # whoever reads next meets the same, and says what it means
 
     def look(self, most: int) -> bytes:
         """The body's beginning, about `most` bytes of it, within a few seconds; `chunks` gives it again."""

@@ -13,7 +13,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -23,10 +23,20 @@ from hishel.httpx2 import CacheTransport
 
 from DocsToKG.ContentDownload.net.entries import STILL_NOTHING_S, EntryStore, HeaderLists, StoredAnswer
 from DocsToKG.ContentDownload.net.pending import PendingBody
-from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK, FORBID, GUESSED, PEEK, WIRE_URL, BelowCache, WouldSend
+from DocsToKG.ContentDownload.net.rewording import (
+    ABOUT_WORK,
+    FORBID,
+    GUESSED,
+    PEEK,
+    WIRE_URL,
+    BelowCache,
+    Completed,
+    WouldSend,
+)
 from DocsToKG.ContentDownload.net.stores.choice import open_backend
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.urls import index_url, mask_url
+from DocsToKG.transport.client import SentRequest
 
 # Keys of a request's extensions. ARTIFACT: the body will be kept in the CAS. UNCACHED: go past the cache.
 ARTIFACT, UNCACHED = "artifact", "uncached"
@@ -291,13 +301,36 @@ class CachedTransport(httpx2.BaseTransport):
 
     def _plainly(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
         """Where nothing is stored, hishel is asked one thing: whether the answer may be."""
+        view = self._empty_view(request)
+        request.extensions[FORBID] = view.forbid
+        return self._kept(request, view, key, url, self._below.handle_request(request))
+
+    def begin(self, request: httpx2.Request) -> SentRequest | None:
+        """As `handle_request`, in two halves; None where more than one question may have to be asked."""
+        if _wishes(request, "only-if-cached"):
+            return None
+        if self._passes_by(request):
+            sent = self._below.begin(request)
+            flagged = partial(_flagged, from_cache=False, revalidated=False)
+            return None if sent is None else Completed(sent, flagged)
+        key, url = _key_and_url(request)
+        if not (self._may_ask_plainly and (self._was_nothing(request) or not self._entries.find(key))):
+            return None
+        view = self._empty_view(request)
+        request.extensions[FORBID] = view.forbid  # replaced where the exchange is then done in one
+        sent = self._below.begin(request)
+        return None if sent is None else Completed(sent, partial(self._kept, request, view, key, url))
+
+    def _empty_view(self, request: httpx2.Request) -> ExchangeView:
         view = ExchangeView(self._entries, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
         view.nothing_at = self._clock.monotonic()
-        request.extensions[FORBID] = view.forbid
-        try:
-            response = self._below.handle_request(request)
-        finally:
-            del request.extensions[FORBID]
+        return view
+
+    def _kept(
+        self, request: httpx2.Request, view: ExchangeView, key: str, url: str, response: httpx2.Response
+    ) -> httpx2.Response:
+        """The answer to a plain question, pending where it may be kept."""
+        del request.extensions[FORBID]
         response.headers.pop("transfer-encoding", None)
         if response.is_stream_consumed:
             response = _unread(response)

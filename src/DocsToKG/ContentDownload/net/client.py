@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Page
-from DocsToKG.ContentDownload.api.steps import Gate, Gatekeeper, Permit, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Arrival, Gate, Gatekeeper, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Hop, Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.blocking import drive
@@ -53,7 +53,7 @@ from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
-from DocsToKG.transport.client import exchange_of
+from DocsToKG.transport.client import exchange_of, sender_of
 from DocsToKG.transport.errors import DeadlineExceeded
 from DocsToKG.transport.fields import Fields
 from DocsToKG.transport.places import url_of
@@ -99,6 +99,7 @@ class RateRetryClient:
         self._http = http
         self._agent = http.headers["user-agent"]
         self._exchanged = exchange_of(http)
+        self._begun = sender_of(http)
         self._gate = gate
         self._limits = limits
         self._robots = robots
@@ -274,7 +275,7 @@ class RateRetryClient:
         try:
             with self._watched(journey, url, permit) as watched:
                 self._take_attempt(journey, permit)
-                opened = self._send(journey, request, url, permit)
+                opened = yield from self._send(journey, request, url, permit)
                 self._tell_breakers(watched, opened)
             return opened
         except BaseException:
@@ -372,7 +373,25 @@ class RateRetryClient:
             retry_after_s=verdict.transient_s,
         )
 
-    def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: ConnectionPermit) -> StreamedBody:
+    def _answer(self, request: httpx2.Request) -> Steps[httpx2.Response]:
+        """The answer with its body unread. While it is on its way, the work holds no thread."""
+        sent = self._begun(request)
+        if sent is None:
+            return self._exchanged(request)
+        try:
+            awaited = sent.awaited()
+            if (yield Arrival(awaited.fileno, awaited.until)) is False:
+                awaited.give_up()
+        except BaseException:
+            sent.close()
+            raise
+        response = sent.response()
+        response.request = request
+        return response
+
+    def _send(
+        self, journey: Journey, request: httpx2.Request, url: str, permit: ConnectionPermit
+    ) -> Steps[StreamedBody]:
         call, began = journey.call, self._clock.monotonic()
         allowed_s, left_s = self._allowed_s(journey), call.budget.seconds_left() if call.budget else math.inf
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
@@ -381,7 +400,7 @@ class RateRetryClient:
         request.extensions["goes_out"] = permit.goes_out
         request.extensions["sent"] = permit.is_sent
         try:
-            response = self._exchanged(request)
+            response = yield from self._answer(request)
         except WIRE_ERRORS_OR_CUT as error:
             call.cancel.raise_if_cancelled()
             if cancel.cancelled:

@@ -18,6 +18,7 @@ from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
+from DocsToKG.transport.client import SentRequest, begin_on
 
 _ACCEPT = {
     Role.METADATA: "application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.5, */*;q=0.3",
@@ -147,8 +148,16 @@ class CredentialTransport(httpx2.BaseTransport):
         self._credentials = {host.lower(): held for host, held in credentials.items()}
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        held = self._credentials.get(host_key(str(request.url))) if request.url.scheme == "https" else None
-        return self._next.handle_request(request if held is None else _signed(request, held))
+        return self._next.handle_request(self._with_credentials(request))
+
+    def begin(self, request: httpx2.Request) -> SentRequest | None:
+        return begin_on(self._next, self._with_credentials(request))
+
+    def _with_credentials(self, request: httpx2.Request) -> httpx2.Request:
+        if not self._credentials or request.url.scheme != "https":
+            return request
+        held = self._credentials.get(host_key(str(request.url)))
+        return request if held is None else _signed(request, held)
 
     def close(self) -> None:
         self._next.close()

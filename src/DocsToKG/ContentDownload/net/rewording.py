@@ -6,13 +6,15 @@ redirects and links that carry a signature. Does not know hishel itself.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import httpx2
 
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_text, mask_url
+from DocsToKG.transport.client import SentRequest, begin_on
 
 # Keys of a request's extensions between the two shims.
 WIRE_URL, PEEK, FORBID = "wire_url", "peek", "forbid_storing"
@@ -46,8 +48,17 @@ class BelowCache(httpx2.BaseTransport):
         self._reword(request, response)
         return response
 
+    def begin(self, request: httpx2.Request) -> SentRequest | None:
+        """As `handle_request`, in two halves; None where the transport below does not do it so."""
+        sent = begin_on(self._next, request)
+        return None if sent is None else Completed(sent, partial(self._reworded, request))
+
     def close(self) -> None:
         self._next.close()
+
+    def _reworded(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        self._reword(request, response)
+        return response
 
     def _real(self, request: httpx2.Request) -> httpx2.Request:
         url = request.extensions.get(WIRE_URL, request.url)
@@ -69,6 +80,21 @@ class BelowCache(httpx2.BaseTransport):
             headers["cache-control"] = f"max-age={self._index_ttl_s}, {GUESSED}"
         elif not self._allow_heuristics and not _is_explicit(headers):
             headers["cache-control"] = ", ".join(filter(None, (headers.get("cache-control"), "no-cache")))
+
+
+class Completed:
+    """A request on its way, of whose answer more is made than came."""
+
+    __slots__ = ("_complete", "_sent", "awaited", "close")
+
+    def __init__(self, sent: SentRequest, complete: Callable[[httpx2.Response], httpx2.Response]) -> None:
+        self._sent = sent
+        self._complete = complete
+        self.awaited = sent.awaited
+        self.close = sent.close
+
+    def response(self) -> httpx2.Response:
+        return self._complete(self._sent.response())
 
 
 def _is_explicit(headers: httpx2.Headers) -> bool:

@@ -27,6 +27,7 @@ from DocsToKG.ContentDownload.api.steps import Steps, Until
 from DocsToKG.ContentDownload.errors import DiskFull, StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
 from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, open_unnamed, sync_folder
+from DocsToKG.ContentDownload.storage.flushing import Flushing
 from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.storage.paths import inside, is_plain, numbered
 from DocsToKG.ContentDownload.storage.rounds import Rounds
@@ -39,6 +40,7 @@ _MIB = 1 << 20
 _TEMP_PREFIX = "part-"
 _SIBLINGS = 1000
 _MOST_LEFT = 64
+_LIVELY_S = 0.015
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ class LocalStore:
         self._in_memory = in_memory
         self._made: set[str] = set()  # folders that are there
         self._proved: set[str] = set()  # folders of readable names that lie below the root
-        self._rounds: Rounds[_Order] = Rounds(self._store_all)
+        self._rounds: Rounds[_Order] = Rounds(self._store_all, lively_s=_LIVELY_S)
+        self._flushing = Flushing(self.root)
         self._on_stored: Callable[[float], None] = lambda seconds: None
 
     def on_stored(self, callback: Callable[[float], None]) -> None:
@@ -227,28 +230,56 @@ class LocalStore:
 
     def _store_all(self, orders: Sequence[_Order]) -> None:
         """Bytes first, then names, then the folders: so no name is ever without its bytes."""
-        new: dict[str, None] = {}
-        for step in (self._seal, lambda order: self._give_names(order, new)):
-            for order in orders:
-                if order.error is None:
-                    try:
-                        with DiskErrors(self.root):
-                            step(order)
-                    except Exception as error:
-                        order.error = error
+        began, new = time.monotonic(), dict[str, None]()
+        all_at_once = self._fsync and self._flushing.is_for_all(len(orders))
+        each_fsync = self._fsync and not all_at_once
         try:
-            with DiskErrors(self.root):
-                self._sync(new)
-        except Exception as error:
-            for order in orders:
-                order.stored, order.error = None, order.error or error
+            self._for_each(orders, lambda order: self._seal(order, fsync=each_fsync))
+            if all_at_once:
+                self._flush(orders)
+            self._for_each(orders, lambda order: self._give_names(order, new))
+            if all_at_once:
+                self._flush(orders)
+            else:
+                self._sync_names(orders, new)
+            if self._fsync:
+                self._flushing.took(time.monotonic() - began, files=len(orders), all_at_once=all_at_once)
         finally:
             for order in orders:
                 order.temp.discard()
 
-    def _seal(self, order: _Order) -> None:
+    def _for_each(self, orders: Sequence[_Order], step: Callable[[_Order], None]) -> None:
+        """What goes wrong with one is its own trouble."""
+        for order in orders:
+            if order.error is None:
+                try:
+                    with DiskErrors(self.root):
+                        step(order)
+                except Exception as error:
+                    order.error = error
+
+    def _flush(self, orders: Sequence[_Order]) -> None:
+        """All of the disk, with all that was written to it: bytes, names and folders."""
+        written = [order.temp for order in orders if order.error is None]
+        if not written:
+            return
+        try:
+            with DiskErrors(self.root):
+                # By the file that was opened first: what failed to be written before is told only to older ones.
+                self._flushing.flush(min(written, key=lambda temp: temp.opened_at).fileno())
+        except Exception as error:
+            _spoil(orders, error)
+
+    def _sync_names(self, orders: Sequence[_Order], new: Iterable[str]) -> None:
+        try:
+            with DiskErrors(self.root):
+                self._sync(new)
+        except Exception as error:
+            _spoil(orders, error)
+
+    def _seal(self, order: _Order, *, fsync: bool) -> None:
         self._place(order.human)
-        order.temp.seal(fsync=self._fsync)
+        order.temp.seal(fsync=fsync)
 
     def _give_names(self, order: _Order, new: dict[str, None]) -> None:
         temp, sha256 = order.temp, order.temp.sha256
@@ -403,6 +434,11 @@ class LocalStore:
         if self._fsync:
             for folder in folders:
                 sync_folder(folder)
+
+
+def _spoil(orders: Sequence[_Order], error: Exception) -> None:
+    for order in orders:
+        order.stored, order.error = None, order.error or error
 
 
 def _lock(fd: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
@@ -19,6 +20,7 @@ Duty = TypeVar("Duty")
 
 _LINGER_S = 1.0
 _WORTH_A_THREAD = 8
+_LIVELY_ROUNDS = 4
 
 
 class _Turn(Generic[Duty]):
@@ -33,10 +35,15 @@ class _Turn(Generic[Duty]):
 
 
 class Rounds(Generic[Duty]):
-    """`work` does the duties of a round and keeps what became of each in it; at most `at_once` rounds run."""
+    """`work` does the duties of a round and keeps what became of each in it; at most `at_once` rounds run. While rounds
+    follow one another, those who left a duty wait `lively_s` for more to go with it."""
 
-    def __init__(self, work: Callable[[Sequence[Duty]], None], *, at_once: int = 4, most: int = 64) -> None:
+    def __init__(
+        self, work: Callable[[Sequence[Duty]], None], *, at_once: int = 4, most: int = 64, lively_s: float = 0.0
+    ) -> None:
         self._work = work
+        self._lively_s = lively_s
+        self._lively_until = float("-inf")
         self._at_once = at_once
         self._most = most
         self._lock = threading.Lock()
@@ -83,8 +90,14 @@ class Rounds(Generic[Duty]):
                 self._idle += 1
                 self._come.wait(_LINGER_S)
                 self._idle -= 1
+            is_lively = time.monotonic() < self._lively_until
+        if is_lively and self._lively_s:
+            time.sleep(self._lively_s)
+        with self._lock:
             left, self._left = self._left[: self._most], self._left[self._most :]
-            if not left:
+            if left:
+                self._lively_until = time.monotonic() + _LIVELY_ROUNDS * self._lively_s
+            else:
                 self._doers -= 1
             return left
 

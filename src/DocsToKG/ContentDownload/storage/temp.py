@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -40,6 +41,7 @@ class TempFile:
         self._in_memory = in_memory
         self._pieces: list[bytes] = []
         self._fd = -1
+        self.opened_at = 0.0  # on the disk, in the machine's time
         self._name: str | None = None
         self._is_open = True
         self._sha256 = hashlib.sha256()
@@ -79,6 +81,10 @@ class TempFile:
     def source(self) -> str:
         """What can be linked: the file's name, or its place among the open files."""
         return self._name or place_of(self._fd)
+
+    def fileno(self) -> int:
+        """The open file, once it is on the disk."""
+        return self._fd
 
     @property
     def has_name(self) -> bool:
@@ -162,6 +168,7 @@ class TempFile:
         if self._hashed != self.size:
             self._sha256, self._hashed = hashlib.sha256(data or b""), self.size
         with DiskErrors(self._where):
+            self.opened_at = time.monotonic()
             self._fd, self._name = self._open_file()
         self._pieces = []
         if data:

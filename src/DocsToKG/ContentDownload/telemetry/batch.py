@@ -7,12 +7,15 @@ every producer is told so and nothing waits for ever.
 from __future__ import annotations
 
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from DocsToKG.ContentDownload.errors import RecordError, RunError
+
+_LIVELY_WINDOWS = 4
 
 
 @dataclass(slots=True)
@@ -36,9 +39,14 @@ class Batch:
 class Intake:
     """The bounded meeting place of producers and the writer."""
 
-    def __init__(self, *, capacity: int, window_s: float, patience_s: float = 0.0) -> None:
+    def __init__(
+        self, *, capacity: int, window_s: float, patience_s: float = 0.0, lively_window_s: float | None = None
+    ) -> None:
         self._capacity = capacity
         self._window_s = window_s
+        # While works end one after another, a commit that waits longer for company serves many of them.
+        self._lively_window_s = window_s if lively_window_s is None else lively_window_s
+        self._lively_until = float("-inf")
         # Rows that nobody waits for gather longer: a commit writes whole pages, however few rows it has.
         self._patience_s = patience_s
         self._changed = threading.Condition()
@@ -76,9 +84,11 @@ class Intake:
             # While rows keep coming, the first of them does not wake the writer; the first that is waited for does.
             if not self._changed.wait_for(self._is_urgent, timeout=self._patience_s):
                 self._wait_for_rows()
-        self._hurry.wait(self._window_s)
+        self._hurry.wait(self._lively_window_s if time.monotonic() < self._lively_until else self._window_s)
         with self._changed:
             taken, self._batch = self._batch, Batch()
+            if taken.finished:
+                self._lively_until = time.monotonic() + _LIVELY_WINDOWS * self._lively_window_s
             if not self._closed:
                 self._hurry.clear()
             self._changed.notify_all()

@@ -87,6 +87,7 @@ class RunTelemetry:
         node: str = "",
         capacity: int = 2_000,
         batch_window_s: float = 0.005,
+        lively_window_s: float = 0.025,
         patience_s: float = 0.25,
     ) -> None:
         if unknown := set(sinks) - set(SINKS):
@@ -109,7 +110,12 @@ class RunTelemetry:
             from DocsToKG.ContentDownload.telemetry.shipping import Shipper
 
             self._shipper = Shipper(shared, node=node, clock=clock, fail=self._fail)
-        self._intake = Intake(capacity=capacity, window_s=batch_window_s, patience_s=patience_s)
+        self._intake = Intake(
+            capacity=capacity,
+            window_s=batch_window_s,
+            lively_window_s=max(batch_window_s, lively_window_s),
+            patience_s=patience_s,
+        )
         self._thread = threading.Thread(target=self._write_all, name="record-writer", daemon=True)
         self._resources = contextlib.ExitStack()
         self._is_open = False

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -19,6 +20,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from DocsToKG.Orchestrator.errors import LedgerClosed, LedgerError
 
 _MAX_BATCH = 512
+_LIVELY_LINGERS = 4
 
 
 @dataclass(slots=True)
@@ -45,9 +47,12 @@ class Gathering(ABC, Generic[C]):
     which take longer than the rest. The main thread never does, since a signal may interrupt it anywhere.
     """
 
-    def __init__(self, name: str, *, linger_s: float, direct: bool) -> None:
+    def __init__(self, name: str, *, linger_s: float, direct: bool, lively_linger_s: float | None = None) -> None:
+        """`lively_linger_s` is how long patient changes wait for company while others follow close on one another."""
         self._name = name
         self._linger_s = linger_s
+        self._lively_linger_s = linger_s if lively_linger_s is None else lively_linger_s
+        self._lively_until = float("-inf")
         self._direct = direct
         self._queue: SimpleQueue[C | None] = SimpleQueue()
         self._hurry = threading.Event()  # somebody waits for a change in the queue
@@ -161,7 +166,9 @@ class Gathering(ABC, Generic[C]):
         while not batch and not self._stopping:
             self._take(self._queue.get(), batch)
             if batch and batch[0].patient and self._queue.qsize() < _MAX_BATCH:
-                self._hurry.wait(self._linger_s)
+                now = time.monotonic()
+                self._hurry.wait(self._lively_linger_s if now < self._lively_until else self._linger_s)
+                self._lively_until = now + _LIVELY_LINGERS * self._lively_linger_s
             self._hurry.clear()
             batch += self._there(len(batch))
         return batch

@@ -69,6 +69,7 @@ class SqliteLedger:
         wal: bool | None = True,
         busy_timeout_s: float = 30.0,
         linger_s: float = 0.005,
+        lively_linger_s: float = 0.025,
         poll_s: float = 0.025,
         signal: Signal | None = None,
     ) -> None:
@@ -95,6 +96,7 @@ class SqliteLedger:
             signal=self._signal,
             busy_timeout_s=busy_timeout_s,
             linger_s=linger_s,
+            lively_linger_s=max(linger_s, lively_linger_s),
             undone=self._turns.governor.forget,
         )
         # A ledger that is dropped unclosed, or open at exit, still commits what it was given.

@@ -61,10 +61,11 @@ class GroupWriter(Gathering[_Change]):
         signal: Signal,
         busy_timeout_s: float,
         linger_s: float,
+        lively_linger_s: float | None = None,
         undone: Callable[[], None] = lambda: None,
     ) -> None:
         """`undone` is told when a transaction was, in which changes may have learned something."""
-        super().__init__(str(path), linger_s=linger_s, direct=False)
+        super().__init__(str(path), linger_s=linger_s, lively_linger_s=lively_linger_s, direct=False)
         self._undone = undone
         self._path = path
         self._sql = sql
