@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import tempfile
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
+import typer.main
+from tests.warm import WarmPrograms
 
 _EXCEPTED = "recorded"  # answers of real services lie beside a checkout or they do not
 
@@ -16,6 +21,25 @@ def limits_of_this_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def commands_built_once() -> Iterator[None]:
+    """The tree of a program's commands takes longer to build than most commands take to run."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("typer.testing._get_command", functools.cache(typer.main.get_command))
+        yield
+
+
+@pytest.fixture(scope="session")
+def warm() -> Iterator[WarmPrograms]:
+    """The programs of the product, without their start-up."""
+    with tempfile.TemporaryDirectory(prefix="warm") as folder:
+        programs = WarmPrograms(Path(folder))
+        try:
+            yield programs
+        finally:
+            programs.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,24 +13,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.docs.reading import PAGES, ROOT, name_of, shown_lines
 from typer.main import get_command
 
 from DocsToKG.ContentDownload.cli.app import app, content_app
 from DocsToKG.Orchestrator.cli import app as ledger_app
 
-ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 SOURCES = ROOT / "src" / "DocsToKG"
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-PROGRAMS = {"content": content_app, "contentdownload": app, "docstokg-orchestrator": ledger_app}
+PROGRAMS = {
+    name: get_command(program)
+    for name, program in (("content", content_app), ("contentdownload", app), ("docstokg-orchestrator", ledger_app))
+}
 _STARTS = ("./dev run ", *(f"{program} " for program in PROGRAMS))
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-
-
-def name_of(path: Path) -> str:
-    return str(path.relative_to(ROOT))
 
 
 def commands_in(line: str) -> Iterator[list[str]]:
@@ -57,7 +54,7 @@ def shown_commands() -> Iterator[Any]:
     """Each with whether it is shown to be run: text between the lines may leave out what a call needs."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
-        lines = [(line, True) for kind, body in _FENCE.findall(text) if kind == "sh" for line in body.splitlines()]
+        lines = [(line, True) for line in shown_lines(page)]
         if page.parent != REFERENCE:  # there, code shows the form of a call
             lines += [(code, False) for code in _INLINE.findall(text) if code.startswith(_STARTS)]
         for line, whole in lines:
@@ -67,7 +64,7 @@ def shown_commands() -> Iterator[Any]:
 
 def parse(call: list[str]) -> None:
     """Read the words as the program would, down to the last command; runs nothing."""
-    command: Any = get_command(PROGRAMS[call[0]])
+    command: Any = PROGRAMS[call[0]]
     context = command.make_context(call[0], call[1:])
     while hasattr(command, "commands"):
         words = [*getattr(context, "_protected_args", ()), *context.args]
@@ -134,8 +131,8 @@ def test_errors_that_live_elsewhere_are_listed_too() -> None:
 
 def test_every_command_and_setting_is_listed() -> None:
     text = (REFERENCE / "cli.md").read_text(encoding="utf-8")
-    for program, typer_app in PROGRAMS.items():
-        for name, command in get_command(typer_app).commands.items():  # type: ignore[attr-defined]
+    for program, root in PROGRAMS.items():
+        for name, command in root.commands.items():  # type: ignore[attr-defined]
             shown = program if f"### `{program} {name}`" in text else "content"
             for path in [f"{shown} {name}", *(f"{shown} {name} {word}" for word in getattr(command, "commands", ()))]:
                 assert f"### `{path}`" in text, path

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.warm import PROGRAMS, WarmPrograms
 
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -74,10 +75,12 @@ Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def content(clean_environment: dict[str, str], tmp_path: Path) -> Command:
+def content(clean_environment: dict[str, str], tmp_path: Path, warm: WarmPrograms) -> Command:
     """Run `content ...` (or another program of the product) to its end."""
 
     def run(*words: str, program: str = "content", stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        if program in PROGRAMS:
+            return warm.run(program, words, stdin=stdin, env=clean_environment, cwd=tmp_path)
         return subprocess.run(
             [*program_words(program), *words],
             input=stdin,
