@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -76,6 +77,8 @@ _FILL = (
     """,
 )
 _TICKS = os.sysconf("SC_CLK_TCK")
+_BEGUN = re.compile(r"^BEGIN[^;]*; ")
+Statement = tuple[str, Any, bool]  # the text, its values, and whether the driver writes them into it
 
 
 def fill(url: str, rows: int) -> None:
@@ -107,16 +110,16 @@ def own_database(url: str) -> Iterator[str]:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def statements_of(url: str, job_id: int) -> dict[str, list[tuple[str, Any]]]:
-    """What the service asks the database for one request of each kind."""
-    heard: list[tuple[str, Any]] = []
-    execute = psycopg.Connection.execute
+def statements_of(url: str, job_id: int) -> dict[str, list[Statement]]:
+    """What the service asks the database for one request of each kind, on whatever cursor."""
+    heard: list[Statement] = []
+    execute = psycopg.Cursor.execute
 
-    def hear(connection: Any, query: Any, params: Any = None, **more: Any) -> Any:
-        heard.append((str(query), params))
-        return execute(connection, query, params, **more)
+    def hear(cursor: Any, query: Any, params: Any = None, **more: Any) -> Any:
+        heard.append((str(query), params, isinstance(cursor, psycopg.ClientCursor)))
+        return execute(cursor, query, params, **more)
 
-    found: dict[str, list[tuple[str, Any]]] = {}
+    found: dict[str, list[Statement]] = {}
     with PostgresLedger(url) as ledger:
         jobs, dashboard = JobService(ledger), DashboardService(ledger)
         asked: dict[str, Callable[[], object]] = {
@@ -127,10 +130,13 @@ def statements_of(url: str, job_id: int) -> dict[str, list[tuple[str, Any]]]:
         }
         for kind, ask in asked.items():
             ask()  # the first dashboard reads the last hour; those after it what is new
-            with patch.object(psycopg.Connection, "execute", hear):
+            with patch.object(psycopg.Cursor, "execute", hear):
                 heard.clear()
                 ask()
-            found[kind] = [(text, values) for text, values in heard if not text.startswith("SET TRANSACTION")]
+            # A transaction of its own is begun and ended on either side.
+            found[kind] = [
+                (_BEGUN.sub("", text), values, literal) for text, values, literal in heard if text != "COMMIT"
+            ]
     return found
 
 

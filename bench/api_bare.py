@@ -14,6 +14,7 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from psycopg import ClientCursor, Cursor
 from psycopg_pool import ConnectionPool
 
 from bench.postgres_floor import Floor
@@ -22,7 +23,7 @@ _POOL = 8
 _SHARD = 10_000  # a chain of its own, beside those of the ledger
 
 
-def build(url: str, schema: str, statements: dict[str, list[tuple[str, Any]]]) -> FastAPI:
+def build(url: str, schema: str, statements: dict[str, list[tuple[str, Any, bool]]]) -> FastAPI:
     app = FastAPI(openapi_url=None)
     pool = ConnectionPool(url, min_size=_POOL, max_size=_POOL, open=True)
     pool.wait()
@@ -32,8 +33,9 @@ def build(url: str, schema: str, statements: dict[str, list[tuple[str, Any]]]) -
         def read() -> list[Any]:
             found: list[Any] = []
             with pool.connection() as connection, connection.transaction():
-                for statement, values in statements[kind]:
-                    cursor = connection.execute(statement, values)
+                for statement, values, literal in statements[kind]:
+                    cursor = (ClientCursor if literal else Cursor)(connection)
+                    cursor.execute(statement, values)
                     found.append([list(map(_plain, row)) for row in cursor.fetchall()] if cursor.description else [])
             return found
 
@@ -56,7 +58,7 @@ def _plain(value: Any) -> Any:
 
 def main(words: list[str]) -> int:
     told = json.loads(Path(words[0]).read_text())
-    statements = {kind: [(text, values) for text, values in rows] for kind, rows in told["statements"].items()}
+    statements = {kind: [tuple(row) for row in rows] for kind, rows in told["statements"].items()}
     app = build(told["url"], told["schema"], statements)
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -144,10 +144,10 @@ from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 side, url, schema, slots, wait_s, node = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6])
 def work(name):
-    done = 0
-    while jobs := ledger.lease(name, 1, 600, job_type=DEFAULT_JOB_TYPE):
+    done, jobs = 0, ledger.lease(name, 1, 600, job_type=DEFAULT_JOB_TYPE)
+    while jobs:
         time.sleep(wait_s)
-        ledger.finish(ended(jobs[0]))
+        _, jobs = ledger.finish_and_lease([ended(jobs[0])], name, 1, 600, job_type=DEFAULT_JOB_TYPE)
         done += 1
     return done
 def begin():
@@ -225,9 +225,9 @@ def pages(url: str, *, rows: int, batch: int) -> list[dict[str, Any]]:
 def _pages(bench: Bench, batch: int, after: tuple[int, int] = (-(2**31), 0)) -> int:
     """The lease is taken back. No sweep for leases that ran out, as in nine of ten calls."""
     words = (
-        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {bench.schema}.work_v2('9s', 0, 0, NULL, NULL,"
+        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {bench.schema}.work_v3('9s', 0, 0, NULL, NULL,"
         f" ARRAY['w'], ARRAY[{batch}], ARRAY['t'], 1000, false, '{DEFAULT_JOB_TYPE}', {2**60}, {after[0]}, {after[1]},"
-        " '', false)"
+        " '', false, NULL)"
     )
     plans = [bench.sql(f"BEGIN; {words}")[0][0][0]["Plan"] for _ in range(3)]
     return min(int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]) for plan in plans)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,9 +16,10 @@ from DocsToKG.ContentDownload.orchestrator.reporting import LedgerDesk, Reporter
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.errors import LedgerBusy
 from DocsToKG.Orchestrator.services.breakers import BreakerService
 from DocsToKG.Orchestrator.services.incidents import IncidentService
-from DocsToKG.Orchestrator.services.source_hosts import FORGET_S, HostWord, SourceHostService
+from DocsToKG.Orchestrator.services.source_hosts import FORGET_S, BreakerStep, HostWord, SourceHostService
 
 Open = Callable[..., Any]
 HOST, SOURCE = "host:pdf.example.org", "resolver:unpaywall"
@@ -100,6 +102,59 @@ def test_what_a_run_finds_failing_is_seen_and_forced_by_the_api(ledger: Any, clo
     reporter.report()
     assert breakers.get(HOST).state is BreakerState.CLOSED
     assert breakers.get(SOURCE).state is BreakerState.OPEN
+
+
+def test_what_opens_and_closes_between_two_words_is_written_down(ledger: Any, clock: ManualClock) -> None:
+    """BRK-12: every change is a row, with the moment at which it was."""
+    tally = HostTally(NullSink(), monotonic=clock.monotonic)
+    breakers = Breakers(clock=clock, settings=replace(SETTINGS, open_s=0.25), sink=tally)
+    limits = Limits(clock=clock, default_host=HostLimit(1))
+    desk = Away(LedgerDesk(ledger))
+    reporter = Reporter(desk, "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
+    reporter.report()
+    began = clock.now()
+    for _ in range(2):
+        with breakers.enter("https://pdf.example.org/a") as watched:
+            watched.answered(503)
+    clock.advance(0.5)
+    with breakers.enter("https://pdf.example.org/a") as watched:
+        watched.answered(200)
+    clock.advance(0.5)
+    desk.is_away = True
+    reporter.report()
+    clock.advance(1.0)
+    desk.is_away = False
+    reporter.report()
+    assert breakers.get(HOST).state is BreakerState.CLOSED
+    assert steps(ledger, HOST) == [("closed", "open"), ("open", "half-open"), ("half-open", "closed")]
+    found = list(reversed(BreakerService(ledger).transitions("default", HOST)))
+    assert [round(each.at - began, 3) for each in found] == [0.0, 0.5, 0.5]
+    assert "2 of 2 failed" in found[0].why
+    assert "1 tests passed" in found[2].why
+    reporter.report()
+    assert len(steps(ledger, HOST)) == 3  # each is told once
+    assert ledger.verify_history()
+
+
+class Away:
+    """A desk that does not answer for a while."""
+
+    def __init__(self, desk: LedgerDesk) -> None:
+        self._desk, self.is_away = desk, False
+
+    def report(self, *said: Any) -> Any:
+        if self.is_away:
+            raise LedgerBusy("away")
+        return self._desk.report(*said)
+
+
+def test_a_step_of_one_worker_does_not_close_what_another_holds_open(ledger: Any, clock: ManualClock) -> None:
+    hosts, breakers = SourceHostService(ledger), BreakerService(ledger)
+    hosts.report("default", "a", [word("open", 60.0)])
+    quick = [BreakerStep(HOST, "open", 1.5, 0.5), BreakerStep(HOST, "half-open", 1.0), BreakerStep(HOST, "closed", 0.9)]
+    hosts.report("default", "b", [], quick)
+    assert breakers.get("default", HOST).open_until == pytest.approx(clock.now() + 60)
+    assert steps(ledger, HOST) == [("closed", "open")]
 
 
 def test_a_breaker_of_a_host_that_nobody_asks_is_forgotten(ledger: Any, clock: ManualClock) -> None:

@@ -134,3 +134,43 @@ def test_many_ends_in_one_call_are_fenced_one_by_one(ledger):
     again = ledger.submit_finishes(ends).result(timeout=10)
     assert (again[0], again[2]) == ("already", "already")
     assert ledger.stats()["in_progress"] == 1
+
+
+def test_a_job_is_ended_and_the_next_one_leased_in_one_transaction(ledger, enqueue, clock):
+    """What a worker with one job at a time does: one visit for each job, fenced and written down like two."""
+    first, second, third = enqueue(3)
+    [job] = ledger.lease("w", 1, 60)
+    for expected in (second, third, None):
+        done = Finish(job.job_id, job.fence, job.lease_id, JobState.DONE, result={"n": 1})
+        told, jobs = ledger.finish_and_lease([done], "w", 1, 60, begun=True)
+        assert told == ["applied"]
+        assert [each.job_id for each in jobs] == ([] if expected is None else [expected])
+        job = jobs[0] if jobs else job
+    assert ledger.stats()["done"] == 3
+    assert [row.event for row in ledger.history(second)] == ["enqueued", "leased", "finished"]
+    assert ledger.history(first)[-1].at == ledger.history(second)[-2].at
+    assert ledger.verify_history()
+
+
+def test_a_lost_lease_takes_nothing_from_the_jobs_that_are_given(ledger, enqueue, clock, lease_one):
+    """The worker has to hear of its new jobs, whatever became of the old ones."""
+    late = lease_one("frozen", ttl_s=60)
+    clock.advance(61)
+    [owner] = ledger.lease("owner", 1, 60)
+    [next_id] = enqueue(1)
+    told, [job] = ledger.finish_and_lease(
+        [Finish(late.job_id, late.fence, late.lease_id, JobState.DONE)], "frozen", 5, 60
+    )
+    assert isinstance(told[0], LeaseLost)
+    assert job.job_id == next_id
+    assert ledger.job(owner.job_id).state == "in_progress"
+    again = Finish(job.job_id, job.fence, job.lease_id, JobState.SKIPPED)
+    assert ledger.finish_and_lease([again], "frozen", 0, 60) == (["applied"], [])
+    assert ledger.finish_and_lease([again], "frozen", 1, 60) == (["already"], [])
+
+
+def test_ends_without_room_for_more_and_leases_without_ends(ledger, enqueue):
+    [job_id] = enqueue(1)
+    told, [job] = ledger.finish_and_lease([], "w", 1, 60, job_type="content.download", tenants=["default"])
+    assert (told, job.job_id) == ([], job_id)
+    assert ledger.finish_and_lease([], "w", 1, 60) == ([], [])

@@ -111,6 +111,20 @@ def test_a_worker_settles_its_jobs_as_on_a_ledger_of_its_own(remote, ledger):
     assert soonest is not None
 
 
+def test_a_worker_ends_one_job_and_takes_the_next(remote, ledger):
+    remote.enqueue_many([NewJob(f"doi:10.1/{n}", {"n": n}) for n in range(3)])
+    [first, second] = remote.lease("w", 2, 60)
+    ends = [Finish(job.job_id, job.fence, job.lease_id, JobState.DONE) for job in (first, second)]
+    told, [third] = remote.finish_and_lease(ends, "w", 1, 60, job_type="content.download")
+    assert told == ["applied", "applied"]
+    assert third.payload == {"n": 2}
+    assert remote.heartbeat("w", 60) == {third.lease_id}
+    ledger.cancel(third.job_id, "not needed")
+    [lost], jobs = remote.finish_and_lease([Finish(*third[:3], JobState.DONE)], "w", 1, 60)
+    assert (type(lost), jobs) == (LeaseLost, [])
+    assert remote.finish_and_lease([], "w", 1, 60) == ([], [])
+
+
 def test_a_worker_hears_what_it_lost(remote, ledger):
     remote.enqueue_many([NewJob("a", {})])
     [job] = remote.lease("w", 1, 60)

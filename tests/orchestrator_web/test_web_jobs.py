@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.domain.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Finish
+from DocsToKG.Orchestrator.services.job_views import JobPage, JobView
 from DocsToKG.Orchestrator.web.discovery import EXAMPLES, document
+from DocsToKG.Orchestrator.web.routes.job_shapes import JobList, jobs_written, shown
 
 
 def submit(admin, count=1, **fields):
@@ -215,3 +220,20 @@ def test_the_description_is_found_and_kept(admin, client, app):
     assert len(operations) == len(set(operations))
     assert {"LeaseJob", "pauseSource", "resumeSource", "listJobs", "listJobsShort"} <= set(operations)
     assert "http" not in str(described.json()["info"])
+
+
+def test_a_list_is_written_as_its_form_would_write_it():
+    """The list is not checked on its way out, so what it says must be what the form says, to the byte."""
+    full = JobView(
+        7, 'doi:10.1/"ü', "t", "p", "j", "s", "h.example", -3, JobStatus.LEASED, "in_progress", "fetch", "success", 1,
+        3, 2, "w", 1.7e9, 1.7e9 + 0.123, "http-500: no", "ab" * 32, "k", "c", "00-ab-cd-01", 4, 1.7e9, 1.7e9 + 1, 0.0,
+        1.7e9 + 0.9996,
+    )  # fmt: skip
+    bare = replace(
+        full, project=None, source=None, host_key=None, stage=None, outcome=None, worker_id=None, lease_until=None,
+        last_error=None, idempotency_key=None, correlation_id=None, trace_context=None, replay_of=None,
+        started_at=None, finished_at=None, status=JobStatus.QUEUED, state="queued",
+    )  # fmt: skip
+    for page in (JobPage([full, bare], "token"), JobPage([], None)):
+        form = JobList(jobs=[shown(job) for job in page.jobs], next_page_token=page.next_page_token)
+        assert jobs_written(page).content == form.model_dump_json(by_alias=True).encode()

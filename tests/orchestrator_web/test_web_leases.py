@@ -44,6 +44,34 @@ def test_a_job_succeeds_with_its_result(admin):
     assert (job["status"], job["result"], len(job["leaseHistory"])) == ("succeeded", {"file": "a.pdf"}, 1)
 
 
+def test_the_next_job_comes_with_the_end_of_the_last(admin):
+    """A worker with one job at a time makes one request for each."""
+    lease = leased(admin)
+    for n in range(2):
+        admin.post("/jobs", {"payload": {"n": n}})
+    body = {"status": "succeeded", "next": {"workerId": "w1", "jobTypes": ["content.download", "other"]}}
+    path, key = f"/leases/{lease['leaseId']}/complete", {"Idempotency-Key": "k1"}
+    done = admin.post(path, body, **key)
+    assert done.json()["status"] == "succeeded"
+    [following] = done.json()["leases"]
+    assert following["provenance"]["taskRunnerId"] == "w1"
+    assert admin.post(path, body, **key).json() == done.json()  # a lost answer loses no lease
+    failed = {"status": "failed", "reason": "busy", "next": {"workerId": "w1"}}
+    [last] = admin.post(f"/leases/{following['leaseId']}/complete", failed).json()["leases"]
+    assert admin.post(f"/leases/{last['leaseId']}/complete", body).json()["leases"] == []
+    assert admin.get(f"/jobs/{last['jobId']}").json()["status"] == "succeeded"
+
+
+def test_with_a_lost_lease_nothing_is_leased(admin):
+    lease = leased(admin)
+    admin.post(f"/leases/{lease['leaseId']}/complete", {"status": "succeeded"})
+    [waiting] = [admin.post("/jobs", {"payload": {"n": 2}}).json()["id"]]
+    late = {"status": "timed_out", "reason": "late", "next": {"workerId": "w1"}}
+    assert admin.post(f"/leases/{lease['leaseId']}/complete", late).status_code == 409
+    job = admin.get(f"/jobs/{waiting}").json()
+    assert (job["status"], job["attempts"]) == ("queued", 0)
+
+
 def test_a_failure_comes_again_by_its_policy_unless_it_is_for_good(admin):
     """JOB-12."""
     lease = leased(admin)

@@ -10,17 +10,23 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Protocol
 
 from DocsToKG.ContentDownload.net.breakers import Breakers, BreakerStatus
 from DocsToKG.ContentDownload.net.limits import HostStanding, Limits
-from DocsToKG.ContentDownload.telemetry.host_tally import HostCounts, HostTally, Place
+from DocsToKG.ContentDownload.telemetry.host_tally import BreakerChange, HostCounts, HostTally, Place
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, DEFAULT_TENANT
-from DocsToKG.Orchestrator.services.source_hosts import MOST_ROWS, HostWord, Orders, SourceHostService
+from DocsToKG.Orchestrator.services.source_hosts import (
+    MOST_ROWS,
+    BreakerStep,
+    HostWord,
+    Orders,
+    SourceHostService,
+)
 from DocsToKG.Orchestrator.services.workers import WorkerService
 
 log = logging.getLogger(__name__)
@@ -32,7 +38,9 @@ _WATCHED = 200  # hosts whose standing is told again while it changes by itself
 class Desk(Protocol):
     """Where a worker reports."""
 
-    def report(self, worker_id: str, about: Mapping[str, Any], words: list[HostWord]) -> Orders: ...
+    def report(
+        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+    ) -> Orders: ...
 
 
 class LedgerDesk:
@@ -42,9 +50,11 @@ class LedgerDesk:
         self._workers = WorkerService(ledger)
         self._hosts = SourceHostService(ledger)
 
-    def report(self, worker_id: str, about: Mapping[str, Any], words: list[HostWord]) -> Orders:
+    def report(
+        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+    ) -> Orders:
         self._workers.seen(DEFAULT_TENANT, worker_id, **about)
-        return self._hosts.report(DEFAULT_TENANT, worker_id, words)
+        return self._hosts.report(DEFAULT_TENANT, worker_id, words, steps)
 
 
 def desk_of(ledger: Any) -> Desk:
@@ -102,13 +112,23 @@ class Reporter:
     def report(self) -> None:
         """One word now. What the desk could not take is said with the next."""
         words, counted = self._words()
+        changes = self._tally.take_changes()
         try:
-            orders = self._desk.report(self._worker_id, self._about(), words)
+            orders = self._desk.report(self._worker_id, self._about(), words, self._steps(changes))
         except LedgerError as error:
             log.debug("the ledger takes no report now: %s", error)
             self._owed = counted
+            self._tally.put_back(changes)
             return
         self._obey(orders)
+
+    def _steps(self, changes: Sequence[BreakerChange]) -> list[BreakerStep]:
+        """Each change of a breaker by itself: what opens and closes between two words would not show otherwise."""
+        now = self._tally.monotonic()
+        return [
+            BreakerStep(each.key, each.state, ago_s=max(0.0, now - each.at), for_s=each.for_s, why=each.why)
+            for each in changes
+        ]
 
     def _about(self) -> dict[str, Any]:
         info = {"pid": os.getpid(), **self._doing()}

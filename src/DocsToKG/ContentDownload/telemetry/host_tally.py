@@ -1,20 +1,25 @@
 """What was asked of each host and how it answered, for whoever watches the run from outside.
 
 Stands before the record and hands everything on. Knows sources, hosts and counts; not where they are told. Promises:
-a few additions for each request; a bounded number of hosts, beyond which new ones count for their source alone.
+a few additions for each request; a bounded number of hosts, beyond which new ones count for their source alone; the
+changes of breakers are kept in their order until they are taken, the latest of them where there are too many.
 """
 
 from __future__ import annotations
 
 import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Attempt, DownloadOutcome
 from DocsToKG.ContentDownload.telemetry.attempts import requests_of
 
 _MOST = 400
+_MOST_CHANGES = 200
 Place = tuple[str, str]  # source, host
 
 
@@ -31,11 +36,23 @@ class HostCounts:
     last_status: int | None = None
 
 
+class BreakerChange(NamedTuple):
+    """A breaker became `state` at a moment of the monotonic clock, for so long where that is known."""
+
+    key: str
+    state: str
+    why: str
+    for_s: float | None
+    at: float
+
+
 class HostTally:
     """Counts by source and host, from any thread."""
 
-    def __init__(self, sink: AttemptSink) -> None:
+    def __init__(self, sink: AttemptSink, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._sink = sink
+        self.monotonic = monotonic
+        self._changes: deque[BreakerChange] = deque(maxlen=_MOST_CHANGES)
         self._lock = threading.Lock()
         self._counts: dict[Place, HostCounts] = {}
 
@@ -62,8 +79,10 @@ class HostTally:
         """A source whose breaker changed is news, also where it has obtained nothing yet."""
         self._sink.breaker_transition(key, old_state, new_state, **about)
         kind, _, source = key.partition(":")
-        if kind == "resolver":
-            with self._lock:
+        why, for_s = str(about.get("reason") or ""), about.get("reset_timeout_s")
+        with self._lock:
+            self._changes.append(BreakerChange(key, new_state, why, for_s, self.monotonic()))
+            if kind == "resolver":
                 self._of(source, "")
 
     def ended(self, outcome: DownloadOutcome) -> None:
@@ -78,6 +97,18 @@ class HostTally:
         with self._lock:
             taken, self._counts = self._counts, {}
             return taken
+
+    def take_changes(self) -> list[BreakerChange]:
+        """How breakers changed since the last call, in order."""
+        with self._lock:
+            taken = list(self._changes)
+            self._changes.clear()
+            return taken
+
+    def put_back(self, changes: Sequence[BreakerChange]) -> None:
+        """These were not told after all; they come before what has happened since."""
+        with self._lock:
+            self._changes.extendleft(reversed(changes[-(_MOST_CHANGES - len(self._changes)) :]))
 
     def _of(self, source: str, host: str) -> HostCounts:
         place = (source, host if len(self._counts) < _MOST or (source, host) in self._counts else "")

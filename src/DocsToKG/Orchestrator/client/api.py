@@ -115,11 +115,48 @@ class OrchestratorClient:
         result: Body | None = None,
         outcome: str | None = None,
     ) -> Body:
+        return self._complete(lease_id, status, reason, retryable, retry_after_s, result, outcome)
+
+    def complete_and_lease(
+        self,
+        lease_id: str,
+        status: End,
+        worker_id: str,
+        *,
+        job_types: Sequence[str] = (),
+        limit: int = 1,
+        lease_s: float = 600.0,
+        reason: str | None = None,
+        retryable: bool | None = None,
+        retry_after_s: float | None = None,
+        result: Body | None = None,
+        outcome: str | None = None,
+    ) -> list[RemoteLease]:
+        """Say how a job ended and lease the next ones, in one request: for a worker with one job at a time.
+
+        Raises `LeaseLost` where the job was not its own any more; then nothing was leased.
+        """
+        wanted = {"workerId": worker_id, "jobTypes": list(job_types), "limit": limit, "leaseSeconds": lease_s}
+        done = self._complete(lease_id, status, reason, retryable, retry_after_s, result, outcome, next=wanted)
+        return [_lease(row) for row in done["leases"]]
+
+    def _complete(
+        self,
+        lease_id: str,
+        status: End,
+        reason: str | None,
+        retryable: bool | None,
+        retry_after_s: float | None,
+        result: Body | None,
+        outcome: str | None,
+        **more: Any,
+    ) -> Body:
         body = {
             "status": status, "reason": reason, "retryable": retryable, "retryAfterSeconds": retry_after_s,
-            "result": result, "outcome": outcome,
+            "result": result, "outcome": outcome, **more,
         }  # fmt: skip
-        return dict(self._calls.post(f"/leases/{lease_id}/complete", body, again=True))
+        key = _key() if more else None  # leases that were given must not be given again to the same word
+        return dict(self._calls.post(f"/leases/{lease_id}/complete", body, key=key, again=True))
 
     def release(self, lease_id: str, **fields: Any) -> None:
         """Give a job back: `delaySeconds`, `hostKey`, `reason`, `countAttempt`."""
@@ -160,9 +197,10 @@ class OrchestratorClient:
     def report_worker(self, worker_id: str, **fields: Any) -> None:
         self._calls.post("/workers", {"workerId": worker_id, **fields}, again=True)
 
-    def report_hosts(self, worker_id: str, hosts: Sequence[Body]) -> Body:
-        """Add up what a worker knows of hosts; what operators want of it."""
-        told: Body = self._calls.post("/source-hosts", {"workerId": worker_id, "hosts": list(hosts)})
+    def report_hosts(self, worker_id: str, hosts: Sequence[Body], steps: Sequence[Body] = ()) -> Body:
+        """Add up what a worker knows of hosts, and how its breakers changed; what operators want of it."""
+        said = {"workerId": worker_id, "hosts": list(hosts)} | ({"breakerSteps": list(steps)} if steps else {})
+        told: Body = self._calls.post("/source-hosts", said)
         return told
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NoReturn
@@ -31,7 +32,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     Release,
     ToldJob,
 )
-from DocsToKG.Orchestrator.services.source_hosts import HostWord, Orders
+from DocsToKG.Orchestrator.services.source_hosts import BreakerStep, HostWord, Orders
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 from DocsToKG.Orchestrator.tracing import TRACEPARENT
 
@@ -59,9 +60,11 @@ class RemoteDesk:
     def __init__(self, client: OrchestratorClient) -> None:
         self._client = client
 
-    def report(self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord]) -> Orders:
+    def report(
+        self, worker_id: str, about: Mapping[str, Any], words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+    ) -> Orders:
         self._client.report_worker(worker_id, **about)
-        told = self._client.report_hosts(worker_id, [_host(word) for word in words])
+        told = self._client.report_hosts(worker_id, [_host(word) for word in words], [asdict(step) for step in steps])
         return Orders(dict(told["paused"]), dict(told["forcedOpen"]), dict(told["forcedClosed"]))
 
 
@@ -129,10 +132,40 @@ class RemoteLedger:
             return []
         types = [] if job_type is None else [job_type]
         leases = self._client.lease(worker_id, job_types=types, limit=min(limit, _AT_ONCE), lease_s=max(1.0, ttl_s))
+        return self._taken(worker_id, leases)
+
+    def _taken(self, worker_id: str, leases: Sequence[RemoteLease]) -> list[LeasedJob]:
         with self._lock:
             self._held.update((lease.lease_id, worker_id) for lease in leases)
         now = self._clock.now()
         return [_leased(lease, now) for lease in leases]
+
+    def finish_and_lease(
+        self,
+        finishes: Sequence[Finish],
+        worker_id: str,
+        limit: int,
+        ttl_s: float,
+        *,
+        job_type: str | None = None,
+        begun: bool = False,
+        tenants: Collection[str] | None = None,
+    ) -> tuple[list[FinishResult | LeaseLost], list[LeasedJob]]:
+        """The last end and the leases are one request."""
+        told: list[FinishResult | LeaseLost] = [self._finished(finish) for finish in finishes[:-1]]
+        if not finishes or limit < 1:
+            told += [self._finished(finish) for finish in finishes[-1:]]
+            return told, self.lease(worker_id, limit, ttl_s, job_type=job_type)
+        last, types = finishes[-1], [] if job_type is None else [job_type]
+        try:
+            leases = self._client.complete_and_lease(
+                last.lease_id, _ENDS[last.state], worker_id, job_types=types, limit=min(limit, _AT_ONCE),
+                lease_s=max(1.0, ttl_s), **_how(last),
+            )  # fmt: skip
+        except LeaseLost as lost:
+            return [*told, lost], self.lease(worker_id, limit, ttl_s, job_type=job_type)
+        self._let_go(last.lease_id)
+        return [*told, "applied"], self._taken(worker_id, leases)
 
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]:
         """What is missing in the answer is lost: drop that work."""
@@ -148,16 +181,7 @@ class RemoteLedger:
         return held
 
     def finish(self, finish: Finish) -> FinishResult:
-        skipped = finish.state is JobState.SKIPPED
-        reason = finish.last_error or (finish.state.value if finish.state is not JobState.DONE else None)
-        self._client.complete(
-            finish.lease_id,
-            _ENDS[finish.state],
-            reason=None if reason is None else reason[:2000],
-            retryable=False,
-            result=finish.result,
-            outcome="skipped" if skipped else finish.outcome,
-        )
+        self._client.complete(finish.lease_id, _ENDS[finish.state], **_how(finish))
         self._let_go(finish.lease_id)
         return "applied"
 
@@ -271,6 +295,16 @@ class RemoteLedger:
     def _let_go(self, lease_id: str) -> None:
         with self._lock:
             self._held.pop(lease_id, None)
+
+
+def _how(finish: Finish) -> dict[str, Any]:
+    """How a job ended, as the service takes it."""
+    skipped = finish.state is JobState.SKIPPED
+    reason = finish.last_error or (finish.state.value if finish.state is not JobState.DONE else None)
+    return {
+        "reason": None if reason is None else reason[:2000], "retryable": False, "result": finish.result,
+        "outcome": "skipped" if skipped else finish.outcome,
+    }  # fmt: skip
 
 
 def _leased(lease: RemoteLease, now: float) -> LeasedJob:

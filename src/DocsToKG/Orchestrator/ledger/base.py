@@ -268,6 +268,23 @@ class Ledger(Protocol):
         """Jobs that are due, by priority and age; with `tenants` those of the ones named only."""
         ...
 
+    def finish_and_lease(
+        self,
+        finishes: Sequence[Finish],
+        worker_id: str,
+        limit: int,
+        ttl_s: float,
+        *,
+        job_type: str | None = None,
+        begun: bool = False,
+        tenants: Collection[str] | None = None,
+    ) -> tuple[list[FinishResult | LeaseLost], list[LeasedJob]]:
+        """End jobs and lease the next ones in one transaction: what a worker with one job at a time does for each.
+
+        A lost lease is an answer in its place and takes nothing from the leases that are given.
+        """
+        ...
+
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]: ...
 
     def submit_finish(self, finish: Finish) -> Future[FinishResult]: ...

@@ -8,9 +8,10 @@ type the throttle that shows the pause.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from secrets import token_hex
+from typing import NamedTuple
 
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.Orchestrator.domain.breaking import JOB_TYPE, Breaking, Change, default_settings
@@ -18,6 +19,17 @@ from DocsToKG.Orchestrator.ledger.control import ControlTx
 
 LEDGER = "ledger"
 _COLUMNS = "state, forced, open_until, state_json, settings_json"
+
+
+class Step(NamedTuple):
+    """A worker's breaker became `state` at a moment of ledger time; an open one for so many seconds."""
+
+    state: str
+    at: int
+    for_s: float | None
+    why: str
+
+
 Verdict = tuple[str, str, int, bool | None]  # tenant, job type, job id, whether it went well (None says nothing)
 
 
@@ -54,9 +66,17 @@ def locked(tx: ControlTx, tenant: str, key: str) -> Breaking:
 
 
 def write(
-    tx: ControlTx, tenant: str, key: str, breaking: Breaking, *, actor: str = LEDGER, alarms: bool = True
+    tx: ControlTx,
+    tenant: str,
+    key: str,
+    breaking: Breaking,
+    *,
+    actor: str = LEDGER,
+    alarms: bool = True,
+    moments: Sequence[int] = (),
 ) -> None:
-    """Keep what became of a breaker that was locked. Where it `alarms`, opening raises an incident."""
+    """Keep what became of a breaker that was locked. Where it `alarms`, opening raises an incident. `moments` are when
+    the changes were, where that was not now."""
     tx.ask(
         "UPDATE breakers SET state = :state, forced = :forced, open_until = :until, state_json = :kept,"
         " version = version + :moved, updated_at = :now WHERE tenant = :tenant AND key = :key",
@@ -67,7 +87,7 @@ def write(
         },
     )  # fmt: skip
     for number, change in enumerate(breaking.changes):
-        _transition(tx, tenant, key, change, actor, number)
+        _transition(tx, tenant, key, change, actor, number, moments[number] if moments else tx.now_ms)
     if breaking.changes:
         if key.startswith(JOB_TYPE):
             _show_pause(tx, tenant, key, breaking, actor)
@@ -78,18 +98,18 @@ def write(
         breaking.changes = []
 
 
-def _transition(tx: ControlTx, tenant: str, key: str, change: Change, actor: str, number: int) -> None:
+def _transition(tx: ControlTx, tenant: str, key: str, change: Change, actor: str, number: int, at: int) -> None:
     """The id begins with the number, so that changes of one moment keep their order."""
     tx.ask(
         "INSERT INTO breaker_transitions (transition_id, tenant, key, at, old_state, new_state, why, actor, reset_s)"
-        " VALUES (:id, :tenant, :key, :now, :old, :new, :why, :actor, :reset)",
+        " VALUES (:id, :tenant, :key, :at, :old, :new, :why, :actor, :reset)",
         {
-            "id": f"btr_{min(number, 255):02x}{token_hex(11)}", "tenant": tenant, "key": key, "now": tx.now_ms,
+            "id": f"btr_{min(number, 255):02x}{token_hex(11)}", "tenant": tenant, "key": key, "at": at,
             "old": change.old.value,
             "new": change.new.value, "why": change.why[:500], "actor": actor, "reset": change.reset_s,
         },
     )  # fmt: skip
-    detail = {"key": key, "from": change.old.value, "to": change.new.value}
+    detail = {"key": key, "from": change.old.value, "to": change.new.value} | ({} if at == tx.now_ms else {"at": at})
     tx.note(tenant, event=f"breaker_{change.new.value}", actor=actor, reason=change.why[:500], detail=detail)
 
 
@@ -145,6 +165,19 @@ def take_word(tx: ControlTx, tenant: str, worker: str, stands: Mapping[str, tupl
         if breaking.changes or breaking.state is BreakerState.OPEN:
             # Hosts fail all the time, and the worker is careful with them by itself: nobody need be called.
             write(tx, tenant, key, breaking, actor=worker, alarms=False)
+
+
+def take_steps(tx: ControlTx, tenant: str, worker: str, steps: Mapping[str, Sequence[Step]]) -> None:
+    """A worker tells each change of its own breakers, by key and in order, with the moments at which they were."""
+    states = frozenset(BreakerState)
+    for key, told in sorted(steps.items()):
+        breaking, moments = locked(tx, tenant, key), list[int]()
+        for step in told:
+            if step.state in states:
+                breaking.told(step.at, BreakerState(step.state), step.for_s, f"{step.why}; seen by worker {worker}")
+                moments += [step.at] * (len(breaking.changes) - len(moments))
+        if breaking.changes:
+            write(tx, tenant, key, breaking, actor=worker, alarms=False, moments=moments)
 
 
 def judge(tx: ControlTx, verdicts: Iterable[Verdict]) -> bool:

@@ -145,9 +145,36 @@ class SqliteLedger:
         A lease that ran out counts an attempt, except where a worker takes back a job it had not begun. `begun`
         says that work starts with the lease; otherwise the first progress does. `tenants` narrows it to theirs.
         """
+        return self._writer.call(self._leasing(worker_id, limit, ttl_s, job_type, begun, tenants))
+
+    def finish_and_lease(
+        self,
+        finishes: Sequence[Finish],
+        worker_id: str,
+        limit: int,
+        ttl_s: float,
+        *,
+        job_type: str | None = None,
+        begun: bool = False,
+        tenants: Collection[str] | None = None,
+    ) -> tuple[list[FinishResult | LeaseLost], list[LeasedJob]]:
+        """End jobs and lease the next ones, in one transaction. A lost lease is an answer in its place."""
+        ends = [checks.checked_end(finish) for finish in finishes]
+        lease = self._leasing(worker_id, limit, ttl_s, job_type, begun, tenants)
+        return self._writer.call(lambda tx: (changes.finish_many(tx, ends), lease(tx)))
+
+    def _leasing(
+        self,
+        worker_id: str,
+        limit: int,
+        ttl_s: float,
+        job_type: str | None,
+        begun: bool,
+        tenants: Collection[str] | None,
+    ) -> Callable[[Transaction], list[LeasedJob]]:
         worker, ttl_ms, turns = checks.worker_name(worker_id), checks.lease_ms(ttl_s), self._turns
         only = None if tenants is None else frozenset(tenants)
-        return self._writer.call(lambda tx: changes.lease(tx, worker, limit, ttl_ms, job_type, begun, turns, only))
+        return lambda tx: changes.lease(tx, worker, limit, ttl_ms, job_type, begun, turns, only)
 
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]:
         """Extend the worker's live leases; the lease ids still held. What is missing there is lost: drop that work."""

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
-from DocsToKG.Orchestrator.domain.status import OVER, JobStatus, by_status
+from DocsToKG.Orchestrator.domain.status import OVER, HeldLanes, JobStatus, by_status
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
 from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.services import job_pages
 from DocsToKG.Orchestrator.services.history_chains import chains_of
 from DocsToKG.Orchestrator.services.job_reads import totals
 from DocsToKG.Orchestrator.services.jobs import ServedLedger
@@ -25,6 +24,7 @@ _LATELY_MS = 120_000
 _NOT_OVER = frozenset(JobStatus) - OVER
 _OLDEST = 100
 _OLDEST_OF_ALL = 2000
+_COUNTED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class DashboardService:
         return self._ledger.look(lambda tx: self._metrics(tx, tenant))
 
     def _metrics(self, tx: ControlTx, tenant: str) -> Dashboard:
-        counted = totals(tx, tenant)
-        held = job_pages.held_lanes(tx, tenant)
+        counted, lanes, standing = totals(tx, tenant), _lanes(tx, tenant), _standing(tx, tenant)
+        held = HeldLanes({lane.job_type: lane.until_ms or 0 for lane in lanes if lane.is_held(tx.now_ms)})
         types = sorted({job_type for job_type, _ in counted})
         rates, counts = self._rates.read(tx, tenant), by_status(counted, held)
         pace = _pace(rates)
@@ -95,16 +95,14 @@ class DashboardService:
             waiting=counts[JobStatus.PENDING] + counts[JobStatus.QUEUED],
             ends_per_minute=round(pace, 3),
             backlog_s=round(open_ * 60 / pace, 1) if open_ and pace else (0.0 if not open_ else None),
-            workers=_workers(tx, tenant),
-            paused=_is_on(tx, "paused"),
-            maintenance=_is_on(tx, "maintenance"),
-            held=_held(tx, tenant),
-            lanes=_lanes(tx, tenant),
-            throttles=_count(
-                tx, "throttles", "lifted_at IS NULL AND (expires_at IS NULL OR expires_at > :now)", tenant
-            ),
+            workers=standing.workers,
+            paused=bool(standing.paused),
+            maintenance=bool(standing.maintenance),
+            held=[lane.held() for lane in lanes if lane.is_held(tx.now_ms)][:_SHOWN],
+            lanes=[lane.status() for lane in lanes[:_SHOWN]],
+            throttles=standing.throttles,
             open_breakers=_breakers(tx, tenant),
-            open_incidents=_count(tx, "incidents", "state <> 'resolved'", tenant),
+            open_incidents=standing.incidents,
         )
 
 
@@ -115,11 +113,30 @@ def _pace(rates: Rates) -> float:
     return 0.0 if first is None else sum(ends) / (len(ends) - first)
 
 
-def _workers(tx: ControlTx, tenant: str) -> int:
-    """Workers that reported lately."""
-    values = {"tenant": tenant, "since": tx.now_ms - _LATELY_MS}
-    [(count,)] = tx.ask("SELECT count(*) FROM workers WHERE tenant = :tenant AND last_seen_at >= :since", values)
-    return int(count)
+class _Standing(NamedTuple):
+    """What a few small tables say, counted up to a cap."""
+
+    workers: int
+    paused: int
+    maintenance: int
+    throttles: int
+    incidents: int
+
+
+def _standing(tx: ControlTx, tenant: str) -> _Standing:
+    """Workers that reported lately, the switches, and what holds or waits for somebody: one question for all."""
+    mine = "tenant IN (:tenant, '*')"
+    [row] = tx.ask(
+        "SELECT (SELECT count(*) FROM workers WHERE tenant = :tenant AND last_seen_at >= :since),"
+        " (SELECT count(*) FROM settings WHERE name = 'paused' AND value = '1'),"
+        " (SELECT count(*) FROM settings WHERE name = 'maintenance' AND value = '1'),"
+        f" (SELECT count(*) FROM (SELECT 1 AS one FROM throttles WHERE {mine} AND lifted_at IS NULL"
+        f" AND (expires_at IS NULL OR expires_at > :now) LIMIT {_COUNTED}) AS t),"
+        f" (SELECT count(*) FROM (SELECT 1 AS one FROM incidents WHERE {mine} AND state <> 'resolved'"
+        f" LIMIT {_COUNTED}) AS i)",
+        {"tenant": tenant, "since": tx.now_ms - _LATELY_MS, "now": tx.now_ms},
+    )
+    return _Standing(*map(int, row))
 
 
 def _oldest_wait(tx: ControlTx, tenant: str) -> float | None:
@@ -138,26 +155,32 @@ def _oldest_wait(tx: ControlTx, tenant: str) -> float | None:
     return None if oldest is None else (tx.now_ms - int(oldest)) / 1000
 
 
-def _is_on(tx: ControlTx, switch: str) -> bool:
-    return bool(tx.ask("SELECT 1 FROM settings WHERE name = :name AND value = '1'", {"name": switch}))
+class _Lane(NamedTuple):
+    """A job type of the tenant as its row says."""
+
+    job_type: str
+    tokens: float | None
+    at_ms: int | None
+    by: str | None
+    until_ms: int | None
+
+    def is_held(self, now_ms: int) -> bool:
+        return self.by is not None and (self.until_ms is None or self.until_ms > now_ms)
+
+    def held(self) -> HeldLane:
+        return HeldLane(self.job_type, self.by or "", None if self.until_ms is None else self.until_ms / 1000)
+
+    def status(self) -> LaneStatus:
+        return LaneStatus(self.job_type, self.tokens, None if self.at_ms is None else self.at_ms / 1000)
 
 
-def _held(tx: ControlTx, tenant: str) -> list[HeldLane]:
+def _lanes(tx: ControlTx, tenant: str) -> list[_Lane]:
     rows = tx.ask(
-        "SELECT job_type, blocked_by, blocked_until FROM lanes WHERE tenant = :tenant AND blocked_by IS NOT NULL"
-        " AND (blocked_until IS NULL OR blocked_until > :now)"
-        f" ORDER BY job_type LIMIT {_SHOWN}",
-        {"tenant": tenant, "now": tx.now_ms},
-    )
-    return [HeldLane(job_type, by, None if until is None else until / 1000) for job_type, by, until in rows]
-
-
-def _lanes(tx: ControlTx, tenant: str) -> list[LaneStatus]:
-    rows = tx.ask(
-        f"SELECT job_type, tokens, tokens_at FROM lanes WHERE tenant = :tenant ORDER BY job_type LIMIT {_SHOWN}",
+        "SELECT job_type, tokens, tokens_at, blocked_by, blocked_until FROM lanes WHERE tenant = :tenant"
+        f" ORDER BY job_type LIMIT {_COUNTED}",
         {"tenant": tenant},
     )
-    return [LaneStatus(job_type, tokens, None if at is None else at / 1000) for job_type, tokens, at in rows]
+    return [_Lane(*row) for row in rows]
 
 
 def _breakers(tx: ControlTx, tenant: str) -> list[tuple[str, str]]:
@@ -166,14 +189,3 @@ def _breakers(tx: ControlTx, tenant: str) -> list[tuple[str, str]]:
         {"tenant": tenant},
     )
     return [(key, state) for key, state in rows]
-
-
-def _count(tx: ControlTx, table: str, condition: str, tenant: str) -> int:
-    """How many rows of a table of the control plane fit, counted up to a cap."""
-    values: dict[str, Any] = {"tenant": tenant} | ({"now": tx.now_ms} if ":now" in condition else {})
-    [(count,)] = tx.ask(
-        f"SELECT count(*) FROM (SELECT 1 AS one FROM {table} WHERE tenant IN (:tenant, '*') AND {condition}"
-        " LIMIT 1000) AS counted",
-        values,
-    )
-    return int(count)

@@ -86,9 +86,34 @@ def page(tx: ControlTx, tenant: str, query: JobQuery, size: int, page_token: str
     low, high = _id_range(tx, query)
     asked = {**values, "tenant": tenant, "before": min(before, high), "low": low, "limit": size + 1}
     choices = _choices(query, held)
+    if tenant == DEFAULT_TENANT and _is_any(choices):
+        return _newest(tx, words, asked, size, held)
     narrowed = bool(words) or tenant == DEFAULT_TENANT or any(each.only or each.without for each in choices)
     bound = _bound(tx, tenant, choices, asked) if narrowed and choices else low
     rows = _rows(tx, choices, words, {**asked, "low": bound}) if choices else []
+    if len(rows) > size:
+        return JobPage([view(row, held) for row in rows[:size]], paging.token(_KIND, rows[size - 1][0]))
+    return JobPage([view(row, held) for row in rows], paging.token(_KIND, bound + 1) if bound > low else None)
+
+
+def _is_any(choices: Sequence[StateChoice]) -> bool:
+    return len(choices) == len(JobState) and not any(each.only is not None or each.without for each in choices)
+
+
+def _newest(tx: ControlTx, words: str, asked: dict[str, Any], size: int, held: HeldLanes) -> JobPage:
+    """A page of jobs in any state, by their ids alone: a window is as many ids. The tenant of a single machine has
+    nearly all of them, and one way through the newest takes a fraction of the time of one for each state."""
+    [(last,)] = tx.ask(
+        "SELECT max(id) FROM jobs WHERE id < :before AND id > :low", {name: asked[name] for name in ("before", "low")}
+    )
+    if last is None:
+        return JobPage([], None)
+    low = int(asked["low"])
+    bound = max(low, int(last) - WINDOW)
+    rows = tx.ask(
+        f"{SELECT} WHERE tenant = :tenant AND id < :before AND id > :low{words} ORDER BY id DESC LIMIT :limit",
+        {**asked, "low": bound},
+    )
     if len(rows) > size:
         return JobPage([view(row, held) for row in rows[:size]], paging.token(_KIND, rows[size - 1][0]))
     return JobPage([view(row, held) for row in rows], paging.token(_KIND, bound + 1) if bound > low else None)

@@ -71,12 +71,13 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """Where the job is now. One that comes again says when."""
+    """Where the job is now. One that comes again says when. `leases` are the next jobs, where some were asked for."""
 
     job_id: int
     state: JobState
     retried: bool
     next_eligible_at: float | None
+    leases: Sequence[JobLease] = ()
 
 
 def job_id_of(lease_id: str) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from DocsToKG.Orchestrator.domain.retry import job_backoff_s
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -31,6 +31,16 @@ MAX_LEASES = 500
 MAX_TYPES = 100
 RETRY_JITTER_S = 15.0
 _SHORT_S, _LONG_S = 0.05, 1.0
+_NOT_TOLD = "leased along with an end that came too late"
+
+
+class NextLease(NamedTuple):
+    """What a worker that ends a job wants next: up to `limit` jobs of these types, of any where none is named."""
+
+    worker_id: str
+    job_types: Sequence[str] = ()
+    limit: int = 1
+    ttl_s: float = DEFAULT_TTL_S
 
 
 class LeaseService:
@@ -64,10 +74,7 @@ class LeaseService:
     ) -> Sequence[JobLease]:
         """Up to `limit` jobs of the tenant, of these types where some are named. Where there are none, wait for some
         for up to `wait_s` (at most 30 s), or until `unless` is found true."""
-        worker = plain_name("worker id", worker_id)
-        if not 1 <= limit <= MAX_LEASES or not 0 < ttl_s <= MAX_TTL_S or len(job_types) > MAX_TYPES:
-            raise BadJob(f"lease 1 to {MAX_LEASES} jobs for up to {MAX_TTL_S:g} s, of up to {MAX_TYPES} types")
-        types = [plain_name("job type", name) for name in dict.fromkeys(job_types)]
+        worker, types = _checked(worker_id, job_types, limit, ttl_s)
         deadline = self._monotonic() + min(max(0.0, wait_s), MAX_WAIT_S)
         pause_s = _SHORT_S
         while True:
@@ -129,13 +136,17 @@ class LeaseService:
         retry_after_s: float | None = None,
         result: Mapping[str, Any] | None = None,
         outcome: str | None = None,
+        then: NextLease | None = None,
     ) -> Completion:
         """The work is over: `succeeded`, `failed`, `canceled` or `timed_out`.
 
         A failure comes again by the retry policy, after `retry_after_s` where the worker knows better, unless it is
         not `retryable`; running out of time does so only if it is said to be. The outcome `skipped` of a success is
-        kept as such. The same word again is no harm.
+        kept as such. The same word again is no harm. `then` asks for the next jobs in the same visit.
         """
+        if then is not None:
+            worker, types = _checked(then.worker_id, then.job_types, then.limit, then.ttl_s)
+            then = then._replace(worker_id=worker, job_types=tuple(types))
         if status not in ENDS:
             raise BadJob(f"a job ends as one of {', '.join(ENDS)}")
         if status in ("failed", "timed_out") and not (reason or "").strip():
@@ -144,13 +155,34 @@ class LeaseService:
         again = retryable if retryable is not None else status == "failed"
         if again and status in ("failed", "timed_out"):
             self._fail(named, str(reason), retry_after_s, result)
+            jobs = [] if then is None else self._take(tenant, *then[:4])
         else:
             state = JobState.SKIPPED if status == "succeeded" and outcome == "skipped" else ENDS[status]
-            self._ledger.submit_finish(Finish(*named, state, reason, result, outcome)).result()
+            jobs = self._finish(tenant, Finish(*named, state, reason, result, outcome), then)
         job = self._ledger.job(named[0])
         retried = job.state in (JobState.QUEUED, JobState.PENDING)
         self._count(job, retried)
-        return Completion(job.job_id, job.state, retried, job.next_eligible_at if retried else None)
+        leases = () if then is None else [lease_rows.shown(each, then.worker_id, then.ttl_s) for each in jobs]
+        return Completion(job.job_id, job.state, retried, job.next_eligible_at if retried else None, leases)
+
+    def _finish(self, tenant: str, finish: Finish, then: NextLease | None) -> list[LeasedJob]:
+        """End a job, and lease the next ones in the same transaction where some are asked for."""
+        if then is None:
+            self._ledger.submit_finish(finish).result()
+            return []
+        types = list(then.job_types)
+        [told], jobs = self._ledger.finish_and_lease(
+            [finish], then.worker_id, then.limit, then.ttl_s, job_type=types[0] if types else None, begun=True,
+            tenants=(tenant,),
+        )  # fmt: skip
+        if isinstance(told, LeaseLost):
+            # The worker hears of the loss and nothing else, so nobody would work on these.
+            for job in jobs:
+                self._ledger.submit_release(Release(job.job_id, job.fence, job.lease_id, why=_NOT_TOLD)).result()
+            raise told
+        if len(types) > 1 and len(jobs) < then.limit:
+            jobs += self._take(tenant, then.worker_id, types[1:], then.limit - len(jobs), then.ttl_s)
+        return jobs
 
     def release(
         self,
@@ -201,3 +233,11 @@ class LeaseService:
 
 
 __all__ = ["Completion", "JobLease", "LeaseService", "Renewal", "RetryHints"]
+
+
+def _checked(worker_id: str, job_types: Sequence[str], limit: int, ttl_s: float) -> tuple[str, list[str]]:
+    """The worker and the types that are asked for, each named once; refuses what is asked for in excess."""
+    worker = plain_name("worker id", worker_id)
+    if not 1 <= limit <= MAX_LEASES or not 0 < ttl_s <= MAX_TTL_S or len(job_types) > MAX_TYPES:
+        raise BadJob(f"lease 1 to {MAX_LEASES} jobs for up to {MAX_TTL_S:g} s, of up to {MAX_TYPES} types")
+    return worker, [plain_name("job type", name) for name in dict.fromkeys(job_types)]

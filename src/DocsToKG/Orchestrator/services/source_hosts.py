@@ -2,8 +2,8 @@
 
 Knows one row for each host of a source, and one without a host for the source itself. Workers report what has changed
 since their last word and are told in return which sources are paused and which breakers are forced. Promises: counts
-of several workers add up; how a host stands is what was said last; a breaker that opened is listed with all others; the
-number of rows of a report is bounded.
+of several workers add up; how a host stands is what was said last; a breaker that opened is listed with all others,
+and each of its changes is a row, however soon the next one came; the number of rows of a report is bounded.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _COUNTS = ("requests", "answered", "refused", "failed", "works", "bytes")
 _STANDING = ("last_status", "next_allowed_at", "held_by", "breaker", "breaker_until", "limits_json", "worker_id")
 _COLUMNS = ("source", "host", *_COUNTS, *_STANDING, "updated_at")
 _FORCED_KINDS = ("host:", "resolver:", "service:")
+_WORKER_KINDS = ("host:", "resolver:")
+_MAX_KEY = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,17 @@ class HostWord:
     breaker: str | None = None
     breaker_for_s: float | None = None
     limits: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerStep:
+    """A breaker of a worker became `state`, so many seconds ago; an open one for so long from then on."""
+
+    key: str
+    state: str
+    ago_s: float = 0.0
+    for_s: float | None = None
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +100,20 @@ class SourceHostService:
     def __init__(self, ledger: ControlLedger) -> None:
         self._ledger = ledger
 
-    def report(self, tenant: str, worker_id: str, words: Sequence[HostWord]) -> Orders:
-        """Add up what a worker says, and tell it what is wanted."""
-        if len(words) > MOST_ROWS:
-            raise BadJob(f"report at most {MOST_ROWS} hosts at once")
+    def report(
+        self, tenant: str, worker_id: str, words: Sequence[HostWord], steps: Sequence[BreakerStep] = ()
+    ) -> Orders:
+        """Add up what a worker says, and tell it what is wanted. `steps` are the changes of its breakers in order."""
+        if max(len(words), len(steps)) > MOST_ROWS:
+            raise BadJob(f"report at most {MOST_ROWS} hosts and as many changes of breakers at once")
         rows = [_row(plain_name("tenant", tenant), plain_name("worker id", worker_id), word) for word in words]
-        if not rows:
+        if not rows and not steps:
             return self._ledger.look(lambda tx: _orders(tx, tenant))
 
         def write(tx: ControlTx) -> Orders:
             for row in sorted(rows, key=lambda row: (row["source"], row["host"])):
                 _add(tx, row)
+            governed_breakers.take_steps(tx, tenant, worker_id, _steps(steps, tx.now_ms))
             governed_breakers.take_word(tx, tenant, worker_id, _breakers(words))
             return _orders(tx, tenant)
 
@@ -166,6 +182,17 @@ def _breakers(words: Sequence[HostWord]) -> dict[str, tuple[str | None, float | 
         f"host:{word.host}" if word.host else f"resolver:{word.source}": (word.breaker, word.breaker_for_s)
         for word in words
     }
+
+
+def _steps(steps: Sequence[BreakerStep], now_ms: int) -> dict[str, list[governed_breakers.Step]]:
+    """By key, in the order they came; times of one key never step back."""
+    found: dict[str, list[governed_breakers.Step]] = {}
+    for step in steps:
+        if step.key.startswith(_WORKER_KINDS) and len(step.key) <= _MAX_KEY:
+            told = found.setdefault(step.key, [])
+            at = max(now_ms - (_ms(step.ago_s) or 0), told[-1].at if told else 0)
+            told.append(governed_breakers.Step(step.state, at, step.for_s, step.why[:200]))
+    return found
 
 
 def _ms(seconds: float | None) -> int | None:

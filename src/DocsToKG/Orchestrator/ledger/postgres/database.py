@@ -29,7 +29,9 @@ Values = Mapping[str, Any] | list[Any] | tuple[Any, ...]
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _AGAIN = {"40001", "40P01", "55P03"}  # serialization, deadlock, lock timeout: nothing was written
-_GONE = ("08", "57P", "25P03")  # connection trouble, the server stops or starts, our transaction was idle for too long
+# Connection trouble, the server stops or starts, our transaction was idle for too long, or the session was reset and
+# has forgotten what was prepared in it.
+_GONE = ("08", "57P", "25P03", "26000")
 _CROWDED = "53300"
 _REFUSED = ("28", "3D", "42501")  # name or password, no such database, no right
 # Who is refused while connecting is told in words alone.

@@ -6,6 +6,7 @@ by it without saying its type, as SQLite lets it.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from DocsToKG.Orchestrator.ledger.control import ControlTx, OpenControl
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
+from DocsToKG.Orchestrator.ledger.postgres.database import Connection
 
 T = TypeVar("T")
 _LOCK = "/* lock */"
@@ -51,7 +52,13 @@ def _storable(value: Any) -> Any:
 
 def look(connection: Connection, place: str, now_ms: int, make: Callable[[ControlTx], T]) -> T:
     """Read on one snapshot. `place` is the statement that names the schema."""
-    with connection.transaction():
-        run(connection, "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-        run(connection, place)
-        return make(OpenControl(now_ms, lambda statement, values: ask(connection, statement, values)))
+    # Without values these are sent as one message. Left as a transaction that was begun by hand, so it ends by hand.
+    connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place}")
+    try:
+        answer = make(OpenControl(now_ms, lambda statement, values: ask(connection, statement, values)))
+    except BaseException:
+        with contextlib.suppress(psycopg.Error):
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+    return answer

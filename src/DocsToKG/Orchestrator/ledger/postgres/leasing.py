@@ -41,6 +41,11 @@ class LeaseRequest:
         """Requests of one kind can be answered by one statement."""
         return self.ttl_ms, self.job_type, self.begun
 
+    @property
+    def tenant(self) -> str | None:
+        """The only one that is meant, if there is one."""
+        return next(iter(self.tenants)) if self.tenants is not None and len(self.tenants) == 1 else None
+
 
 @dataclass(slots=True)
 class _Place:
@@ -93,6 +98,7 @@ class Turns:
         place = self._place(first.job_type)
         if now - place.looked_ms >= _LOOK_MS:
             place.begin, place.looked_ms = _FIRST, now
+        begin = place.begin if first.tenant is None else _FIRST
         return {
             "ttl": first.ttl_ms,
             "begun": first.begun,
@@ -101,10 +107,11 @@ class Turns:
             "limits": [request.limit for request in requests],
             "tokens": [request.token for request in requests],
             "swept": self._swept_ms,
-            "after_rank": place.begin[0],
-            "after_id": place.begin[1],
+            "after_rank": begin[0],
+            "after_id": begin[1],
             "after_host": self._host,
             "spare": self._spare_to_hosts,
+            "tenant": first.tenant,
         }
 
     def given(self, requests: Sequence[LeaseRequest], leased: Rows, turn: Rows, swept_ms: int | None) -> None:
@@ -113,6 +120,8 @@ class Turns:
             self._host, self._spare_to_hosts = row[11], bool(row[2])
             self._swept_ms = swept_ms or self._swept_ms  # without this row nothing was looked at: the queue is paused
         by_age = [(-row[12], row[4]) for row in leased if row[11] is None]
+        if requests[0].tenant is not None:
+            return  # others' jobs may come before these
         if by_age and len(by_age) == len(leased):
             self._place(requests[0].job_type).begin = max(by_age)
 

@@ -154,15 +154,26 @@ class PostgresLedger:
         A lease that ran out counts an attempt, except where a worker takes back a job it had not begun. `begun`
         says that work starts with the lease; otherwise the first progress does. `tenants` narrows it to theirs.
         """
-        request = LeaseRequest(
-            checks.worker_name(worker_id),
-            limit,
-            checks.lease_ms(ttl_s),
-            job_type,
-            begun,
-            tenants=None if tenants is None else frozenset(tenants),
-        )
+        request = _lease_request(worker_id, limit, ttl_s, job_type, begun, tenants)
         return self._writer.lease(request) if limit > 0 else []
+
+    def finish_and_lease(
+        self,
+        finishes: Sequence[Finish],
+        worker_id: str,
+        limit: int,
+        ttl_s: float,
+        *,
+        job_type: str | None = None,
+        begun: bool = False,
+        tenants: Collection[str] | None = None,
+    ) -> tuple[list[FinishResult | LeaseLost], list[LeasedJob]]:
+        """End jobs and lease the next ones, in one transaction. A lost lease is an answer in its place."""
+        ends = [ending(checks.checked_end(finish)) for finish in finishes]
+        request = _lease_request(worker_id, limit, ttl_s, job_type, begun, tenants)
+        if limit < 1:
+            return self._writer.wait_for(ends), []
+        return self._writer.settle_and_lease(ends, request)
 
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]:
         """Extend the worker's live leases; the lease ids still held. What is missing there is lost: drop that work."""
@@ -369,6 +380,13 @@ class PostgresLedger:
         With `job_type`, jobs of other types that are due call nobody.
         """
         return self._waiting.for_work(timeout_s, unless, job_type)
+
+
+def _lease_request(
+    worker_id: str, limit: int, ttl_s: float, job_type: str | None, begun: bool, tenants: Collection[str] | None
+) -> LeaseRequest:
+    only = None if tenants is None else frozenset(tenants)
+    return LeaseRequest(checks.worker_name(worker_id), limit, checks.lease_ms(ttl_s), job_type, begun, tenants=only)
 
 
 def _single(many: Future[Any]) -> Future[Any]:

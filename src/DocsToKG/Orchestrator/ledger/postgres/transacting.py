@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import psycopg
 
 from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.ledger.postgres.calling import BEGIN, Call
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database, is_again, is_gone, run
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction, heads_of
@@ -29,11 +30,14 @@ _TIME_STEP_MS = 1000
 _TWICE = "23505"  # another process added the same job meanwhile
 _MOST_TWICE = 20
 _UNKNOWN_NUMBER = "22023"
-_BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 
 
 class Governed(Exception):
     """Rules were written on this ledger: one call of the database does not do."""
+
+
+class Apart(Exception):
+    """A tenant asks for leases while others' jobs wait: this time, one call of the database does not do."""
 
 
 class Begun(NamedTuple):
@@ -52,6 +56,7 @@ class Transactor:
         self._sql = sql
         self._time = ledger_time
         self._connection: Connection | None = None
+        self._call: Call | None = None
         self._tenants: dict[str, None] = {}  # those written to lately, the last one last
         self._time_written_ms = 0
 
@@ -66,7 +71,7 @@ class Transactor:
         return self._connection
 
     def drop(self) -> None:
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._call = self._connection, None, None
         if connection is not None:
             with contextlib.suppress(psycopg.Error):
                 connection.close()
@@ -130,14 +135,18 @@ class Transactor:
         mark_ms, onward_ms, own_ms = self._time.reckoning()
         times = {"mark": mark_ms, "onward": onward_ms, "own": own_ms, "idle_timeout": str(_IDLE_TIMEOUT_MS)}
         with self._undone_unless_left() as connection:
-            rows = _first(connection, self._sql["work"], {**values, **times})
+            if self._call is None:
+                self._call = Call(connection, self._sql["work"])
+            rows = self._call.begin({**values, **times})
             if not rows:
                 raise Governed
+            if rows[-1][0] == "apart":
+                raise Apart
             now, said, xid = rows[-1][2], rows[-1][3], rows[-1][6]
             self._time.now_ms(now, now)
             yield Transaction(connection, self._sql, now, {}), rows
             try:
-                connection.execute("COMMIT")
+                self._call.commit()
             except psycopg.Error as error:
                 if not is_gone(error) or not self._was_committed(xid, _proof(said)):
                     raise
@@ -187,7 +196,7 @@ class Transactor:
 def _first(connection: Connection, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     """Begin a transaction and run its first statement: one round trip."""
     with connection.pipeline():
-        connection.execute(_BEGIN)
+        connection.execute(BEGIN)
         cursor = connection.execute(statement, values)
     return cursor.fetchall()
 

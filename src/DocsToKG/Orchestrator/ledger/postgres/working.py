@@ -1,4 +1,4 @@
-"""Ends and leases by one call of the database (`work_v2`), which writes history and counts by itself.
+"""Ends and leases by one call of the database (`work_v3`), which writes history and counts by itself.
 
 What nearly every transaction of a worker is. The rules are those of `settling` and `leasing`; the hashes those of
 `chain`, made in the database, which saves sending every change back to be written down.
@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.ledger.postgres.transaction import as_json
 
 
 class Work(NamedTuple):
-    """Ends of different jobs, and requests of one kind."""
+    """Ends of different jobs, and requests of one kind; one that names a tenant is alone."""
 
     ends: Sequence[End]
     requests: Sequence[LeaseRequest]
@@ -51,5 +51,5 @@ def work(transactor: Transactor, turns: Turns, ledger_time: DatabaseTime, wanted
 
 _NOTHING: dict[str, Any] = {
     "workers": None, "limits": None, "tokens": None, "ttl": 0, "begun": False, "job_type": None, "swept": 0,
-    "after_rank": 0, "after_id": 0, "after_host": "", "spare": False,
+    "after_rank": 0, "after_id": 0, "after_host": "", "spare": False, "tenant": None,
 }  # fmt: skip

@@ -26,7 +26,7 @@ from DocsToKG.Orchestrator.ledger.postgres.governed_leasing import GovernedLeasi
 from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.postgres.settling import Order
-from DocsToKG.Orchestrator.ledger.postgres.transacting import Governed, Transactor
+from DocsToKG.Orchestrator.ledger.postgres.transacting import Apart, Governed, Transactor
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 from DocsToKG.Orchestrator.ledger.postgres.working import Done, Work, work
 from DocsToKG.Orchestrator.signal.base import Signal
@@ -38,7 +38,7 @@ _UPKEEP_S = 2.0
 
 @dataclass(slots=True)
 class _Change(Change):
-    """Orders of a worker, a wish for leases, or anything else."""
+    """Orders of a worker, a wish for leases, both at once, or anything else."""
 
     orders: Sequence[Order] | None = None
     request: LeaseRequest | None = None
@@ -77,6 +77,11 @@ class GroupWriter(Gathering[_Change]):
 
     def lease(self, request: LeaseRequest) -> list[LeasedJob]:
         return list(self._wait(_Change(False, request=request)))
+
+    def settle_and_lease(self, orders: Sequence[Order], request: LeaseRequest) -> tuple[list[Any], list[LeasedJob]]:
+        """Both in the next transaction: the answers to the orders, and the jobs."""
+        answers, jobs = self._wait(_Change(False, orders=orders, request=request))
+        return answers, jobs
 
     def call(self, make: Callable[[Transaction], T]) -> T:
         """Have `make` run in the next transaction, and wait for the commit. It may run more than once."""
@@ -133,6 +138,8 @@ class GroupWriter(Gathering[_Change]):
         except Governed:
             self._is_governed = True  # for good: the number of the rules only grows
             return None
+        except Apart:
+            return None
 
     def _answers(self, tx: Transaction, batch: Sequence[_Change]) -> list[Any]:
         """What workers said comes first, so that a job given back may be leased in the same transaction."""
@@ -146,7 +153,8 @@ class GroupWriter(Gathering[_Change]):
                 answers[place] = _made(change.make, tx)
         asked = [(place, change.request) for place, change in enumerate(batch) if change.request is not None]
         leased = self._leasing.lease(tx, [request for _, request in asked])
-        answers.update(zip((place for place, _ in asked), leased, strict=True))
+        for (place, _), jobs in zip(asked, leased, strict=True):
+            answers[place] = (answers[place], jobs) if place in answers else jobs
         return [answers[place] for place in range(len(batch))]
 
     def _follow(self) -> set[str]:
@@ -186,7 +194,7 @@ def _as_work(batch: Sequence[_Change]) -> Work | None:
         if change.make is not None:
             return None
         if change.request is not None:
-            if change.request.tenants is not None:
+            if change.request.tenants is not None and change.request.tenant is None:
                 return None
             requests.append(change.request)
         for order in change.orders or ():
@@ -195,12 +203,19 @@ def _as_work(batch: Sequence[_Change]) -> Work | None:
             ends.append(order)
     if len({end.job_id for end in ends}) < len(ends) or len({request.kind for request in requests}) > 1:
         return None
+    if len(requests) > 1 and any(request.tenant is not None for request in requests):
+        return None
     return Work(ends, requests)
 
 
 def _shared_out(batch: Sequence[_Change], ended: Sequence[Any], leased: Sequence[Any]) -> list[Any]:
     ends, leases = iter(ended), iter(leased)
-    return [next(leases) if change.orders is None else [next(ends) for _ in change.orders] for change in batch]
+    answers: list[Any] = []
+    for change in batch:
+        told = None if change.orders is None else [next(ends) for _ in change.orders]
+        jobs = None if change.request is None else next(leases)
+        answers.append((told, jobs) if told is not None and jobs is not None else told if jobs is None else jobs)
+    return answers
 
 
 def _made(make: Callable[[Transaction], Any], tx: Transaction) -> Any:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args, get_type_hints
 
+import orjson
 from pydantic import Field, computed_field
 
+from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.audit.layout import job_digest
 from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, HistoryRow
-from DocsToKG.Orchestrator.services.job_views import JobDetail, JobView
+from DocsToKG.Orchestrator.services.job_views import JobDetail, JobPage, JobView
 from DocsToKG.Orchestrator.tracing import TRACEPARENT
+from DocsToKG.Orchestrator.web.serving import Written
 from DocsToKG.Orchestrator.web.shapes import Digest, Explained, Given, JobId, Moment, Name, Page, Shown, Signature, Text
 
 MAX_BULK = 500
@@ -198,6 +202,37 @@ class JobCounts(Shown):
 
 def shown(job: JobView) -> JobShown:
     return JobShown.model_validate(job)
+
+
+def _ways() -> list[tuple[str, str, Callable[[Any], Any] | None]]:
+    """For each field of a job: its name here, its name outside, and how it is written where it is not as it is."""
+    special: tuple[tuple[Any, Callable[[Any], Any]], ...] = ((Moment, utc_iso), (Digest, "sha256:{}".format))
+    hints = get_type_hints(JobShown, include_extras=True)
+    ways = []
+    for name, field in JobShown.model_fields.items():
+        kinds = (hints[name], *get_args(hints[name]))
+        write = next((how for kind, how in special if any(each == kind for each in kinds)), None)
+        ways.append((name, field.serialization_alias or name, write))
+    return [way for way in ways if way[0] != "signatures"]
+
+
+_WAYS = _ways()
+
+
+def jobs_written(page: JobPage) -> Written:
+    """A `JobList` of the page, word for word."""
+    jobs = [_job_words(job) for job in page.jobs]
+    return Written(orjson.dumps({"next_page_token": page.next_page_token, "jobs": jobs}))
+
+
+def _job_words(job: JobView) -> dict[str, Any]:
+    words: dict[str, Any] = {}
+    for name, alias, write in _WAYS:
+        value = getattr(job, name)
+        words[alias] = value if write is None or value is None else write(value)
+    words["signatures"] = []
+    words["jobDigest"] = job_digest({**words, "jobId": words["id"]})
+    return words
 
 
 def detail_shown(detail: JobDetail) -> JobDetailShown:

@@ -32,10 +32,11 @@ from DocsToKG.Orchestrator.web.routes.job_shapes import (
     WhyShown,
     detail_shown,
     history_shown,
+    jobs_written,
     shown,
     why_shown,
 )
-from DocsToKG.Orchestrator.web.serving import Answer, Ask, Asked, Resource
+from DocsToKG.Orchestrator.web.serving import Answer, Ask, Asked, Resource, Written
 from DocsToKG.Orchestrator.web.shapes import BIG, Explained, GivenMoment, Name, PageSize, PageToken, Text, seconds
 
 resource = Resource("jobs")
@@ -46,7 +47,7 @@ SEARCH = (
 JobPath = Annotated[int, Path(ge=1, le=BIG, description="Number of the job.")]
 
 
-@resource.get("/jobs")
+@resource.get("/jobs", response_model=JobList)
 def list_jobs(
     ask: Asked,
     status: Annotated[list[JobStatus] | None, Query(max_length=7)] = None,
@@ -62,7 +63,7 @@ def list_jobs(
     search: Annotated[str | None, Query(max_length=400, description=SEARCH)] = None,
     page_size: Annotated[PageSize, Query()] = 50,
     page_token: Annotated[PageToken, Query()] = None,
-) -> JobList:
+) -> Written:
     """List the tenant's jobs, newest first."""
     query = JobQuery(
         statuses=tuple(status or ()),
@@ -77,8 +78,7 @@ def list_jobs(
         updated_to=seconds(updated_to),
         search=parse(search or ""),
     )
-    page = ask.rooms.jobs.list(ask.tenant, query, page_size=page_size, page_token=page_token)
-    return JobList(jobs=[shown(job) for job in page.jobs], next_page_token=page.next_page_token)
+    return jobs_written(ask.rooms.jobs.list(ask.tenant, query, page_size=page_size, page_token=page_token))
 
 
 @resource.post(

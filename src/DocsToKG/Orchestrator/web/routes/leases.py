@@ -13,7 +13,7 @@ from fastapi import Path
 from pydantic import Field
 
 from DocsToKG.Orchestrator.domain.states import API_STATUS
-from DocsToKG.Orchestrator.services.leases import JobLease
+from DocsToKG.Orchestrator.services.leases import JobLease, NextLease
 from DocsToKG.Orchestrator.web import job_log
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.serving import Ask, Asked, Doors, Resource
@@ -118,6 +118,15 @@ class ProgressRequest(Given):
     result: dict[str, Any] | None = None
 
 
+class NextRequest(Given):
+    """What the worker wants next, in the same visit. Use an `Idempotency-Key`: a lost answer would lose the leases."""
+
+    worker_id: Name
+    job_types: Annotated[tuple[Name, ...], Field(max_length=100)] = ()
+    limit: Annotated[int, Field(ge=1, le=500)] = 1
+    lease_seconds: Seconds = 600.0
+
+
 class CompleteRequest(Given):
     """How the work ended. A failure comes again by the retry policy unless it is not `retryable`."""
 
@@ -127,6 +136,7 @@ class CompleteRequest(Given):
     retry_after_seconds: Annotated[float, Field(ge=0, le=86_400)] | None = None
     result: dict[str, Any] | None = None
     outcome: Text | None = None
+    next: NextRequest | None = Field(default=None, description="Lease the next jobs along with the end of this one.")
 
 
 class CompletionShown(Shown):
@@ -136,6 +146,7 @@ class CompletionShown(Shown):
     status: str
     retried: bool
     next_eligible_at: Moment | None
+    leases: list[LeaseShown] = Field(default=[], description="The next jobs, where `next` asked for some.")
 
 
 class ReleaseRequest(Given):
@@ -160,10 +171,7 @@ async def lease_job(ask: Asked, body: LeaseRequest) -> LeaseList:
         left = deadline - loop.time()
         if found or left <= 0:
             for each in found:
-                job_log.say(
-                    "leased", jobId=each.job_id, jobType=each.job_type, tenant=ask.tenant, workerId=body.worker_id,
-                    leaseId=each.lease_id, status="leased",
-                )  # fmt: skip
+                _tell_leased(ask, each)
             return LeaseList(leases=[_shown(ask, lease, asked_ns) for lease in found])
         if await waking.wait(left):
             # There is work, but it may be another's or held back: ask ever more seldom.
@@ -200,8 +208,8 @@ def progress_lease(ask: Asked, lease_id: LeasePath, body: ProgressRequest) -> No
 
 @resource.post("/leases/{lease_id}/complete")
 def complete_lease(ask: Asked, lease_id: LeasePath, body: CompleteRequest) -> CompletionShown:
-    """Say how the work ended; the same word again is no harm."""
-    began_ns = time_ns()
+    """Say how the work ended, and lease the next jobs where asked; the same word again is no harm."""
+    began_ns, wanted = time_ns(), body.next
     done = ask.rooms.leases.complete(
         ask.tenant,
         lease_id,
@@ -211,16 +219,24 @@ def complete_lease(ask: Asked, lease_id: LeasePath, body: CompleteRequest) -> Co
         retry_after_s=body.retry_after_seconds,
         result=body.result,
         outcome=body.outcome,
+        then=None
+        if wanted is None
+        else NextLease(wanted.worker_id, wanted.job_types, wanted.limit, wanted.lease_seconds),
     )
     ask.spans.complete(ask.request.scope, ask.rooms.ledger, done, began_ns)
     job_log.tell(ask, "completed", done.job_id, leaseId=lease_id, said=body.status)
     if body.status in ("failed", "timed_out"):
         ask.meters.failures.labels(done.state.value if not done.retried else "retried").inc()
         ask.meters.retries.inc(done.retried)
-    return CompletionShown.model_validate(
-        {"job_id": done.job_id, "status": API_STATUS[done.state], "retried": done.retried,
-         "next_eligible_at": done.next_eligible_at}
-    )  # fmt: skip
+    for each in done.leases:
+        _tell_leased(ask, each)
+    return CompletionShown(
+        job_id=done.job_id,
+        status=API_STATUS[done.state],
+        retried=done.retried,
+        next_eligible_at=done.next_eligible_at,  # type: ignore[arg-type]  # written out by the form
+        leases=[_shown(ask, lease, began_ns) for lease in done.leases],
+    )
 
 
 @resource.post("/leases/{lease_id}/release", status=204)
@@ -243,6 +259,13 @@ def _lease(ask: Ask, body: LeaseRequest) -> list[JobLease]:
             ask.tenant, body.worker_id, job_types=body.job_types, limit=body.limit, ttl_s=body.lease_seconds
         )
     )
+
+
+def _tell_leased(ask: Ask, lease: JobLease) -> None:
+    job_log.say(
+        "leased", jobId=lease.job_id, jobType=lease.job_type, tenant=ask.tenant, workerId=lease.task_runner_id,
+        leaseId=lease.lease_id, status="leased",
+    )  # fmt: skip
 
 
 def _shown(ask: Ask, lease: JobLease, asked_ns: int) -> LeaseShown:

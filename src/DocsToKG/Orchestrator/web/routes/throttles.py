@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import Field, model_validator
 
-from DocsToKG.Orchestrator.services.source_hosts import MOST_ROWS, HostView, HostWord
+from DocsToKG.Orchestrator.services.source_hosts import MOST_ROWS, BreakerStep, HostView, HostWord
 from DocsToKG.Orchestrator.services.throttles import SourceView, ThrottleView
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
@@ -160,9 +160,22 @@ class HostSaid(Given):
     limits: dict[str, Any] = Field(default_factory=dict, max_length=20)
 
 
+class BreakerSaid(Given):
+    """A breaker of the worker became `state`, so many seconds ago; an open one for so long from then on."""
+
+    key: Annotated[str, Field(max_length=300, pattern=r"^(host|resolver):[^\x00-\x1f\x7f]+$")]
+    state: Literal["closed", "open", "half-open"]
+    ago_s: Wait = 0.0
+    for_s: Wait | None = None
+    why: Annotated[str, Field(max_length=500, pattern=r"^[^\x00]*$")] = ""
+
+
 class HostReport(Given):
     worker_id: Name
     hosts: Annotated[tuple[HostSaid, ...], Field(max_length=MOST_ROWS)] = ()
+    breaker_steps: Annotated[tuple[BreakerSaid, ...], Field(max_length=MOST_ROWS)] = Field(
+        default=(), description="How the worker's breakers changed since its last word, in order."
+    )
 
 
 class OrdersShown(Shown):
@@ -196,7 +209,8 @@ def get_source(ask: Asked, name: SourcePath) -> SourceShown:
 def report_hosts(ask: Asked, body: HostReport) -> OrdersShown:
     """Add up what a worker knows of hosts, and tell it which sources and breakers operators hold."""
     words = [HostWord(**said.model_dump()) for said in body.hosts]
-    return OrdersShown.model_validate(ask.rooms.source_hosts.report(ask.tenant, body.worker_id, words))
+    steps = [BreakerStep(**said.model_dump()) for said in body.breaker_steps]
+    return OrdersShown.model_validate(ask.rooms.source_hosts.report(ask.tenant, body.worker_id, words, steps))
 
 
 @resource.put("/sources/{name}", status=204)

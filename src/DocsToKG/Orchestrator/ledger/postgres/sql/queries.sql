@@ -347,16 +347,8 @@ SELECT count(*) FROM (
 ) AS ahead
 
 -- name: work
--- Where rules were written there is no row at all, and nothing is done: the call hangs on one that is missing then.
-SELECT w.* FROM (
-  SELECT 0::bigint AS nothing
-  WHERE NOT EXISTS (SELECT FROM orchestrator.settings WHERE name = 'control_version')
-) AS g
-CROSS JOIN LATERAL orchestrator.work_v2(
-  %(idle_timeout)s, %(mark)s, %(onward)s, %(own)s, %(ends)s, %(workers)s::text[], %(limits)s::integer[],
-  %(tokens)s::text[], %(ttl)s + g.nothing, %(begun)s, %(job_type)s, %(swept)s, %(after_rank)s, %(after_id)s,
-  %(after_host)s, %(spare)s
-) AS w
+-- Its values are written into the text (`calling`), so that one message begins the transaction and makes the call.
+SELECT * FROM orchestrator.work_v3
 
 -- name: place
 -- For the rest of the transaction, plain names of tables are those of the ledger.
