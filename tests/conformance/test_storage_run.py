@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from tests.contentdownload.conftest import client_settings
+from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.Sandbox.faults import Faults
@@ -27,8 +27,9 @@ WORKS = 12
 class Corpus:
     """A folder, a bucket, and the commands over them."""
 
-    def __init__(self, sandbox: SandboxServer, root: Path, bucket: Bucket) -> None:
+    def __init__(self, sandbox: SandboxServer, root: Path, bucket: Bucket, programs: WarmPrograms) -> None:
         self.root = root
+        self.programs = programs
         self.bucket = bucket
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("D")}
         settings = client_settings(sandbox, root / "run")
@@ -40,11 +41,7 @@ class Corpus:
         (root / "ids.txt").write_text("\n".join(dois))
 
     def content(self, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-        program = str(Path(sys.executable).parent / "content")
-        done = subprocess.run(
-            [program, *words], capture_output=True, text=True, timeout=100, env=self.environment, cwd=self.root,
-            stdin=subprocess.DEVNULL, check=False,
-        )  # fmt: skip
+        done = self.programs.run("content", words, env=self.environment, cwd=self.root)
         assert done.returncode == code, (words, done.stdout, done.stderr)
         return done
 
@@ -61,7 +58,9 @@ class Corpus:
 
 
 @pytest.fixture(params=["s3", "swift"])
-def corpus(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Corpus]:
+def corpus(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, warm: WarmPrograms
+) -> Iterator[Corpus]:
     parts = urlsplit(request.getfixturevalue(f"{request.param}_url"))
     monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{parts.hostname}:{parts.port}")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", unquote(parts.username or ""))
@@ -69,7 +68,7 @@ def corpus(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("AWS_REGION", "us-east-1")
     bucket = Bucket(parts.path.strip("/"), prefix=f"t-{uuid.uuid4().hex}")
     with SandboxServer(works=WORKS, seed=7, faults=Faults.none()) as sandbox:
-        yield Corpus(sandbox, tmp_path, bucket)
+        yield Corpus(sandbox, tmp_path, bucket, warm)
 
 
 def test_a_corpus_in_a_bucket_is_pulled_checked_and_looked_after(corpus: Corpus) -> None:
