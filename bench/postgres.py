@@ -301,7 +301,7 @@ def _parts(url: str, given: argparse.Namespace) -> dict[str, tuple[str, Callable
         ),
         "singly": (
             "Eight connections, one job at a time",
-            lambda: one_at_a_time(url, count=8, jobs=given.jobs // 4, rounds=3),
+            lambda: one_at_a_time(url, count=8, jobs=given.jobs, rounds=3),
         ),
         "nodes": ("Nodes whose jobs only wait", lambda: _waiting(url, given.waits)),
         "pages": (

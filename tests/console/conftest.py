@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,6 +96,13 @@ class Watched:
         deadline = time.monotonic() + 2 * PATIENCE_MS / 1000
         while not self.page.evaluate(script):
             assert time.monotonic() < deadline, script
+            self.page.wait_for_timeout(50)
+
+    def until_true(self, holds: Callable[[], bool]) -> None:
+        """Wait for something outside of the page."""
+        deadline = time.monotonic() + 2 * PATIENCE_MS / 1000
+        while not holds():
+            assert time.monotonic() < deadline, "it never came true"
             self.page.wait_for_timeout(50)
 
     def wait(self, words: str, where: str = "#main") -> None:

@@ -221,3 +221,33 @@ def test_updates_wait_while_the_reader_selects(seen, live):
     assert counted(page, "failed") == before
     page.evaluate("getSelection().removeAllRanges()")
     seen.until(f"Number(document.querySelector('[data-count=failed]').textContent) > {before}")
+
+
+def test_a_source_whose_jobs_flow_is_paused_and_stops(seen, live):
+    """The pause comes in the middle of the flow: what runs may end, and nothing more begins."""
+    of_source = "/jobs?source=archive-z&page_size=500&status="
+
+    def of(status: str) -> int:
+        return len(live.console.get(of_source + status)["jobs"])
+
+    def waiting() -> int:
+        return of("queued") + of("pending")  # where nothing else is due, the whole job type counts as held back
+
+    seen.open("sources")
+    live.console.post("/jobs/bulk", jobs_of("archive-z", 400, start=1000))
+    seen.until_true(lambda: of("failed") + of("succeeded") > 0)
+    seen.decide("Pause a source…", "Pause", source="archive-z", reason="in the middle")
+    seen.wait("archive-z")
+    seen.until_true(lambda: of("leased") == 0)
+    left = waiting()
+    assert left > 0, "there was nothing left to stop"
+    page = seen.page
+    page.locator("tr", has_text="archive-z").get_by_text("paused", exact=True).first.wait_for()
+    page.wait_for_timeout(1000)
+    assert (waiting(), of("leased")) == (left, 0)
+    held = live.console.get("/jobs?source=archive-z&status=queued&status=pending&page_size=1")["jobs"][0]
+    seen.open(f"job/{held['id']}")
+    seen.wait("in the middle")
+    seen.open("sources")
+    seen.decide("Resume archive-z", "Resume")
+    seen.until_true(lambda: waiting() < left)

@@ -95,6 +95,19 @@ def settled(seen: Watched, view: str) -> Any:
     return page
 
 
+def test_how_far_job_types_are_from_their_limits_is_a_chart(seen: Watched) -> None:
+    """DASH-08: starts that are left and jobs that run, of as many as may be, each as a bar and in words."""
+    page = settled(seen, "overview")
+    chart = page.locator("section[aria-label='Rate limits'] figure.levels svg[role=img]")
+    said = chart.get_attribute("aria-label")
+    assert said == "Rate limits: content.download may start 50 of 50, running 1 of 50"
+    widths = [float(each.get_attribute("width")) for each in chart.locator("rect").all()]
+    track, starts, track_again, running = widths
+    assert track == track_again == starts
+    assert 2 <= running < track / 10
+    assert "5k / h" in (chart.text_content() or "").replace("5,000", "5k")
+
+
 def violations(page: Any) -> list[str]:
     from axe_playwright_python.sync_playwright import Axe
 

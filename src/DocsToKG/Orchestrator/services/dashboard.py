@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from DocsToKG.Orchestrator.domain.quota import EVERY, Bucket, Quota, filled, full
 from DocsToKG.Orchestrator.domain.status import OVER, HeldLanes, JobStatus, by_status
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
 from DocsToKG.Orchestrator.ledger.control import ControlTx
@@ -38,11 +39,16 @@ class HeldLane:
 
 @dataclass(frozen=True, slots=True)
 class LaneStatus:
-    """What a job type may still start this hour by its quota: the tokens left at `at`."""
+    """How far a job type is from its limits: the starts left at `at`, of `cap` that fill up with `per_hour`, and how
+    many jobs are leased of as many as may be. `*` is all types together. What has no limit has no figure for it."""
 
     job_type: str
     tokens: float | None
     at: float | None
+    cap: float | None = None
+    per_hour: int | None = None
+    active: int | None = None
+    max_active: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +105,7 @@ class DashboardService:
             paused=bool(standing.paused),
             maintenance=bool(standing.maintenance),
             held=[lane.held() for lane in lanes if lane.is_held(tx.now_ms)][:_SHOWN],
-            lanes=[lane.status() for lane in lanes[:_SHOWN]],
+            lanes=_limits(tx, tenant, lanes, counted)[:_SHOWN],
             throttles=standing.throttles,
             open_breakers=_breakers(tx, tenant),
             open_incidents=standing.incidents,
@@ -170,8 +176,9 @@ class _Lane(NamedTuple):
     def held(self) -> HeldLane:
         return HeldLane(self.job_type, self.by or "", None if self.until_ms is None else self.until_ms / 1000)
 
-    def status(self) -> LaneStatus:
-        return LaneStatus(self.job_type, self.tokens, None if self.at_ms is None else self.at_ms / 1000)
+    @property
+    def bucket(self) -> Bucket | None:
+        return None if self.tokens is None or self.at_ms is None else Bucket(self.tokens, self.at_ms)
 
 
 def _lanes(tx: ControlTx, tenant: str) -> list[_Lane]:
@@ -181,6 +188,32 @@ def _lanes(tx: ControlTx, tenant: str) -> list[_Lane]:
         {"tenant": tenant},
     )
     return [_Lane(*row) for row in rows]
+
+
+def _limits(
+    tx: ControlTx, tenant: str, lanes: Sequence[_Lane], counted: Mapping[tuple[str, str], int]
+) -> list[LaneStatus]:
+    """Every job type that a quota of the tenant limits, or one of everybody's; and those that were told of without."""
+    rows = tx.ask(
+        "SELECT job_type, max_active, max_per_hour, burst FROM quotas WHERE tenant IN (:tenant, '*')"
+        f" ORDER BY CASE WHEN tenant = '*' THEN 0 ELSE 1 END, job_type LIMIT {_COUNTED}",
+        {"tenant": tenant},
+    )
+    known = {lane.job_type: lane for lane in lanes}
+    found = {lane.job_type: LaneStatus(lane.job_type, lane.tokens, _seconds(lane.at_ms)) for lane in lanes}
+    for job_type, max_active, max_per_hour, burst in rows:
+        quota, lane = Quota(max_active, max_per_hour, burst), known.get(job_type)
+        left = filled(quota, None if lane is None else lane.bucket, tx.now_ms)
+        running = sum(n for (kind, state), n in counted.items() if state == "in_progress" and job_type in (kind, EVERY))
+        cap = full(quota, tx.now_ms).tokens
+        found[job_type] = LaneStatus(
+            job_type, round(left.tokens, 3), tx.now_ms / 1000, cap, max_per_hour, running, max_active
+        )
+    return [found[name] for name in sorted(found)]
+
+
+def _seconds(ms: int | None) -> float | None:
+    return None if ms is None else ms / 1000
 
 
 def _breakers(tx: ControlTx, tenant: str) -> list[tuple[str, str]]:

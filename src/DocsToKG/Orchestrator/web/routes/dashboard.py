@@ -35,11 +35,15 @@ class HeldShown(Shown):
 
 
 class LaneShown(Shown):
-    """What a job type may still start this hour, by its quota."""
+    """How far a job type is from its limits; `*` stands for all types together."""
 
     job_type: str
-    tokens: float | None
+    tokens: float | None = Field(description="How many may start now.")
     at: Moment | None
+    cap: float | None = Field(description="How many may start at once at most.")
+    per_hour: int | None = Field(description="How many come to them in an hour.")
+    active: int | None
+    max_active: int | None
 
 
 class BreakerState(Shown):

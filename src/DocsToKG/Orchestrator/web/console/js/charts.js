@@ -63,6 +63,29 @@ export function gauge(label, used, cap, words) {
     h("span", null, words ? words(used) : `${count(used)} of ${count(cap)}`));
 }
 
+/** How far from their limits: rows [{word, href, parts: [{word, value, cap, name}]}], a bar for each part of a row. */
+export function levels(label, rows) {
+  const width = 360, line = 17, head = 20, x = 74, most = width - x - 96;
+  let y = 0;
+  const drawn = rows.map((row) => {
+    const top = y;
+    y += head + row.parts.length * line + 6;
+    return s("g", { "data-key": row.word },
+      s("text.level-word", { x: 0, y: top + 13 }, row.word),
+      row.parts.map((part, place) => {
+        const middle = top + head + place * line, share = part.cap > 0 ? Math.min(1, part.value / part.cap) : 1;
+        return [
+          s("text.tick", { x: 0, y: middle + 9 }, part.word),
+          s("rect.track", { x, y: middle + 1, width: most, height: 9, rx: 3 }),
+          s("rect", { class: part.name(share), x, y: middle + 1, width: Math.max(share > 0 ? 2 : 0, share * most), height: 9, rx: 3 }, s("title", null, `${row.word}: ${part.word} ${brief(part.value)} of ${brief(part.cap)}`)),
+          s("text.tick", { x: x + most + 6, y: middle + 9 }, `${brief(part.value)} of ${brief(part.cap)}${part.unit ?? ""}`),
+        ];
+      }));
+  });
+  const words = rows.map((row) => `${row.word} ${row.parts.map((part) => `${part.word} ${count(part.value)} of ${count(part.cap)}`).join(", ")}`).join("; ");
+  return h("figure.chart.levels", null, s("svg", { viewBox: `0 0 ${width} ${y}`, role: "img", "aria-label": `${label}: ${words}` }, drawn));
+}
+
 /** A job's life: spans [{from, to, name, word}] and marks [{at, word}] on one line of time (milliseconds). */
 export function timeline(label, spans, marks) {
   const start = Math.min(...spans.map((span) => span.from), ...marks.map((mark) => mark.at));

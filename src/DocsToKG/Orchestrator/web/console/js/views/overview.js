@@ -1,7 +1,7 @@
 // How it goes: what there is, how fast it moves, what fails, what is held back.
 
 import { actionButton } from "../actions.js";
-import { bars, columns, gauge, spark } from "../charts.js";
+import { bars, columns, levels, spark } from "../charts.js";
 import { h } from "../dom.js";
 import { brief, count, lasting, percent, statusWord, STATUSES } from "../format.js";
 import { badge, heading, panel, quiet, table, time, until } from "../parts.js";
@@ -97,10 +97,16 @@ function errors(figures) {
 
 function limits(figures) {
   const held = figures.held.map((lane) => h("li", { "data-key": `h${lane.jobType}` }, h("strong", null, lane.jobType), " held back by ", lane.by ?? "a rule", lane.until ? [", ", until(lane.until)] : null));
-  const lanes = figures.rateLimits.filter((lane) => lane.tokens !== null);
+  const lanes = figures.rateLimits.filter((lane) => lane.cap !== null);
   return [
     held.length ? h("ul.plain.bad", null, held) : null,
-    lanes.length ? h("ul.plain", null, lanes.map((lane) => h("li", { "data-key": lane.jobType }, h("strong", null, lane.jobType), ` may start ${count(Math.floor(lane.tokens))} now`, lane.cap ? gauge(`Starts of ${lane.jobType}`, lane.tokens, lane.cap) : null))) : null,
+    lanes.length ? levels("Rate limits", lanes.map((lane) => ({
+      word: lane.jobType === "*" ? "all types together" : lane.jobType,
+      parts: [
+        { word: "may start", value: Math.floor(lane.tokens), cap: lane.cap, unit: `, ${brief(lane.perHour)} / h`, name: (share) => (share <= 0 ? "bad" : share < 0.2 ? "mild" : "good") },
+        { word: "running", value: lane.active, cap: lane.maxActive, name: (share) => (share >= 1 ? "bad" : share > 0.8 ? "mild" : "one") },
+      ],
+    }))) : null,
     figures.throttles ? h("p", null, h("a", { href: to("sources") }, `${figures.throttles} throttle${figures.throttles === 1 ? "" : "s"} in force`)) : null,
     !held.length && !lanes.length && !figures.throttles ? h("p.empty", null, "Nothing limits this tenant but its workers. ", h("a", { href: to("quotas") }, "Quotas")) : null,
   ];
