@@ -94,7 +94,7 @@ def test_the_oracle_is_done_when_the_slowest_host_is() -> None:
     from DocsToKG.Sandbox.limits import Limits
 
     limits = Limits(rate_factor=1.0)  # doi.org: ten a second after twenty at once; Unpaywall the same
-    assert oracle_s({"doi.org": 120, "api.unpaywall.org": 40}, limits) == (10.0, "doi.org")
+    assert oracle_s({"doi.org": 120, "api.unpaywall.org": 40}, limits, {}) == (10.0, "doi.org")
 
 
 @pytest.mark.slow

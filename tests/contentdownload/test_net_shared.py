@@ -144,7 +144,9 @@ def test_crawl_delay_is_learned_for_all(open_limits: Open, clock: ManualClock) -
 
 def test_what_a_host_announces_and_its_weakness_are_known_to_all(open_limits: Open, clock: ManualClock) -> None:
     one, two = open_limits("10/second"), open_limits("10/second")
-    one.heard("a.org", 429, {}, 0.1)
+    for latency_s in (0.1, 5.0):
+        for _ in range(20):
+            one.heard("a.org", 200, {}, latency_s)
     granted(two.ask(gate())).release()
     assert refused(two.ask(gate())).at == pytest.approx(clock.monotonic() + 0.2)
     one.heard("b.org", 200, {"x-rate-limit-limit": "1", "x-rate-limit-interval": "5s"}, 0.1)

@@ -152,12 +152,17 @@ class HostLimitConfig(Section):
 
 
 class AdaptiveConfig(Section):
-    """How a host's rate goes down when it answers 429, 503 or ever more slowly, and how it comes back."""
+    """How a host's rate goes down when it answers 429 or 503 again and again, or ever more slowly, and comes back."""
 
     enabled: bool = Field(default=True, description="Ask a host more slowly while it is overwhelmed.")
-    decrease: float = Field(default=0.5, gt=0, lt=1, description="What its rate is multiplied by each time.")
+    decrease: float = Field(
+        default=0.5,
+        gt=0,
+        lt=1,
+        description="What its rate is multiplied by at the third refusal in 20 answers; the second counts half.",
+    )
     increase: float = Field(
-        default=0.05, gt=0, le=1, description="Share of its rate that comes back with 20 good answers or 10 seconds."
+        default=0.1, gt=0, le=1, description="Share of its rate that comes back with 20 good answers or 10 seconds."
     )
     floor: float = Field(default=0.1, gt=0, le=1, description="Share of its rate that is always kept.")
 

@@ -7,6 +7,7 @@ Promises: nothing learned ever raises a configured limit; nonsense in a header t
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections import deque
@@ -45,6 +46,9 @@ _SLOW_S = 1.0
 _SLOWER = 3.0
 _GOOD_RUN = 20
 _GOOD_TIME_S = 10.0
+# Requests that were under way together are refused together; that is one refusal, not many.
+ONE_REFUSAL_S = 1.0
+_OFTEN = 3
 
 
 class Announced(NamedTuple):
@@ -120,11 +124,12 @@ class Adaptive:
 
     enabled: bool = True
     decrease: float = 0.5
-    increase: float = 0.05
+    increase: float = 0.1
     floor: float = 0.1
 
-    def lowered(self, scale: float) -> float:
-        return max(self.floor, scale * self.decrease)
+    def lowered(self, scale: float, *, far: bool = True) -> float:
+        """By the whole step, or by half of it."""
+        return max(self.floor, scale * (self.decrease if far else (1 + self.decrease) / 2))
 
     def raised(self, scale: float) -> float:
         return min(1.0, scale + self.increase)
@@ -138,17 +143,25 @@ class Pulse:
         self._best_s: float | None = None
         self._good = 0
         self._counted_from: float | None = None
+        self._answers = 0
+        self._refused_at = -math.inf
+        self._refusals: deque[int] = deque(maxlen=_OFTEN)  # the numbers of the answers that were refusals
 
     def beat(self, status: int, elapsed_s: float, now: float) -> int:
-        """-1: ask more slowly; 1: a step faster may be tried; 0: as before."""
+        """-2: ask far more slowly; -1: ask more slowly; 1: a step faster may be tried; 0: as before.
+
+        Whoever refuses once is left alone for as long as it says, and that is all: some services refuse one request in
+        a hundred however slowly they are asked. Refusals that come soon again say that we ask too often.
+        """
+        self._answers += 1
         if status in _OVERWHELMED:
             self._start_over(now)
-            return -1
+            return self._refused(now)
         if status >= 400:
             return 0
         if self._is_slower(elapsed_s):
             self._start_over(now)
-            return -1
+            return -2
         if self._counted_from is None:
             self._counted_from = now
         self._good += 1
@@ -156,6 +169,14 @@ class Pulse:
             return 0
         self._start_over(now)
         return 1
+
+    def _refused(self, now: float) -> int:
+        if now - self._refused_at < ONE_REFUSAL_S:
+            return 0
+        self._refused_at = now
+        self._refusals.append(self._answers)
+        lately = sum(self._answers - number < _SAMPLES for number in self._refusals)
+        return 1 - lately
 
     def _start_over(self, now: float) -> None:
         self._good, self._counted_from = 0, now

@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.delays import HOLD, INTERVAL, RATE, Delays, TimedGate
 from DocsToKG.ContentDownload.net.domains import Domains, HostLimit
 from DocsToKG.ContentDownload.net.lanes import CONNECTING_S, Kept, Lane, Rule
-from DocsToKG.ContentDownload.net.learned import BELIEVED_S, Adaptive, Announced, Pulse, announced
+from DocsToKG.ContentDownload.net.learned import BELIEVED_S, ONE_REFUSAL_S, Adaptive, Announced, Pulse, announced
 from DocsToKG.ContentDownload.net.pace import BucketSpec, Pace, Taken
 from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, StoreAway
 from DocsToKG.core.bucket import Rate
@@ -41,8 +41,6 @@ _POLL_MORE_S = 0.25  # while slots of our own keep us going
 _LATE_S = 0.01
 # How soon to look again whether another's request is on the wire.
 _SENDING_S = 0.005
-# Requests that were under way together are refused together; that is one refusal, not many.
-_ONE_REFUSAL_S = 1.0
 
 Takes = list[list[tuple[Pace, Taken]]]
 
@@ -547,8 +545,8 @@ class Limits:
             kept = records[0]
             if beat > 0:
                 kept.scale = rule.raised(kept.scale)
-            elif now - kept.slowed_at >= _ONE_REFUSAL_S:
-                kept.scale, kept.slowed_at = rule.lowered(kept.scale), now
+            elif now - kept.slowed_at >= ONE_REFUSAL_S:
+                kept.scale, kept.slowed_at = rule.lowered(kept.scale, far=beat < -1), now
             lane.scale, lane.room = kept.scale, lane.slots_for(kept, now)
             return None, True
 
