@@ -267,6 +267,19 @@ def test_a_bucket_that_is_not_there_is_named(bucket: Bucket, tmp_path: Path) -> 
         opened(Bucket("no-such-bucket"), tmp_path)
 
 
+def test_a_process_that_joins_a_run_does_not_end_it_while_the_bucket_is_away(
+    quick: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    words: dict[str, Any] = {"staging": tmp_path, "staging_bytes": MIB, "largest": MIB, "pause_s": 0.01}
+    store = BucketStore(Bucket(quick.name), **words)
+    with pytest.raises(ConfigError, match="cannot be used"):
+        store.prepare()
+    assert store.prepare(joining=True) == 0
+    with pytest.raises(StorageAway):
+        put(store, b"%PDF- waits for the bucket")
+
+
 def test_credentials_that_are_taken_away_stop_the_run_with_a_clear_word(
     swift: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -127,10 +127,15 @@ class Node:
         (self.staging / _BALLAST).unlink()
 
     def said(self) -> str:
-        """What it told its user, and the last words of its log."""
+        """How it ended, what it told its user, and the last words and troubles of its log."""
         log = self.folder / "log.jsonl"
-        lines = log.read_text(errors="replace").splitlines()[-5:] if log.exists() else []
-        return "\n".join([self.name, (self.folder / "said.txt").read_text(errors="replace")[-2000:], *lines])
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        troubles = [line for line in lines[:-5] if '"level":"info"' not in line.replace(" ", "")]
+        lines = [*(line[:500] for line in troubles[-15:]), *lines[-5:]]
+        ends = [process.poll() for process in self.running]
+        return "\n".join(
+            [f"{self.name}: {ends}", (self.folder / "said.txt").read_text(errors="replace")[-2000:], *lines]
+        )
 
     def stop(self) -> None:
         for process in self.running:
@@ -164,6 +169,15 @@ class Fleet:
             [self._kept] = ledger.lease("somebody-else", 1, 3600.0)
         for node in self.nodes:
             node.start()
+        until(self._all_work, "every process of every node at work", within_s=120)
+
+    def _all_work(self) -> bool:
+        """Whether every process has told the ledger that it works: a machine that finds a server away when it begins
+        ends with an error, as it should, and that is no fault of these."""
+        assert all(node.running[-1].poll() is None for node in self.nodes), self.said()
+        with self.database() as connection:
+            [(told,)] = connection.execute("SELECT count(*) FROM orchestrator.workers").fetchall()
+        return int(told) >= sum(node.processes for node in self.nodes)
 
     def let_end(self) -> None:
         with PostgresLedger(self.postgres.url) as ledger:

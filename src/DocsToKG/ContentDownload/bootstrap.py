@@ -132,7 +132,7 @@ def open_parts(
     root = Path(cfg.telemetry.manifest_path).parent
     database = database_path(cfg)
     with ExitStack() as stack:
-        store = open_store(cfg)
+        store = open_store(cfg, joining=share == "guest")
         shared = open_shared(cfg)
         if shared is not None:
             stack.callback(shared.close)
@@ -369,9 +369,10 @@ def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Ite
         queue.close()
 
 
-def open_store(cfg: ContentDownloadConfig) -> LocalStore:
+def open_store(cfg: ContentDownloadConfig, *, joining: bool = False) -> LocalStore:
+    """Ready to take files; `joining` is for a process of a run that has begun."""
     store = _new_store(cfg)
-    store.prepare()
+    store.prepare(joining=joining)
     return store
 
 

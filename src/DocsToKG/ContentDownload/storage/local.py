@@ -106,10 +106,10 @@ class LocalStore:
         """Why no file should be fetched now, and for how long: it could not be stored. A local disk is there."""
         return None
 
-    def prepare(self) -> int:
+    def prepare(self, *, joining: bool = False) -> int:
         """Create the folders, remove what dead processes left, and refuse a disk that is nearly full.
 
-        Returns how many left-over temp files were removed.
+        Returns how many left-over temp files were removed. `joining`: for a process of a run that has begun.
         """
         with DiskErrors(self.root):
             new: dict[str, None] = {}

@@ -86,9 +86,12 @@ class BucketStore(LocalStore):
         """Raise `DiskFull` unless the disk of the staging folder has the reserve and `need_bytes` more."""
         LocalStore(self._staging, min_free_bytes=self._min_free_bytes).check_space(need_bytes)
 
-    def prepare(self) -> int:
+    def prepare(self, *, joining: bool = False) -> int:
         """Make the staging folder, see that the bucket can be used, and drop uploads that nobody will finish."""
-        swept = super().prepare()
+        swept = super().prepare(joining=joining)
+        if joining:
+            # The run has seen that the bucket can be used; that it is away now is no reason to end, files wait for it.
+            return swept
         self.bucket.check()
         try:
             return swept + abort_orphans(self.bucket, older_than_s=self._orphan_s)
