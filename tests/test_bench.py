@@ -109,6 +109,7 @@ def test_starting_is_measured_beside_an_interpreter_that_does_nothing(tmp_path: 
     assert all(row["took_s"] > 0 for row in figures(tmp_path / "starting.json")["rows"])
 
 
+@pytest.mark.slow
 def test_an_aim_is_met_by_more_papers_or_by_less_processor_time() -> None:
     from bench.download import judged
 

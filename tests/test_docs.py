@@ -81,6 +81,7 @@ def test_every_command_that_is_shown_is_understood(call: list[str], whole: bool)
             raise
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words", ["content dance", "content pull x --no-such-option", "content queue list --state", "content report x"]
 )
@@ -101,6 +102,7 @@ def test_every_relative_link_leads_to_a_file(page: Path) -> None:
     assert missing == []
 
 
+@pytest.mark.slow
 def test_the_generated_pages_are_fresh() -> None:
     """Drift fails here; `./dev run python docs/generate.py` writes the pages anew."""
     done = subprocess.run(

@@ -39,6 +39,7 @@ NAMES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", NAMES)
 def test_promised_names_can_be_imported(module: str) -> None:
     """BOOT-02 to BOOT-08, BOOT-11 to BOOT-14."""
@@ -47,6 +48,7 @@ def test_promised_names_can_be_imported(module: str) -> None:
         assert hasattr(imported, name), f"{module}.{name}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["orchestrator.models", "orchestrator.queue", "orchestrator.limits", "httpx.client"])
 def test_promised_modules_import_on_their_own(module: str) -> None:
     """BOOT-02, BOOT-05: also where a module has the name of a library."""
@@ -98,6 +100,7 @@ def test_promised_commands_exist_on_both_surfaces() -> None:
     assert both | queue | engine <= commands(app)
 
 
+@pytest.mark.slow
 def test_console_scripts_start() -> None:
     """BOOT-15."""
     for script in ("content", "contentdownload", "docstokg-orchestrator"):
@@ -186,6 +189,7 @@ def test_the_core_install_has_no_servers_drivers() -> None:
     assert not [name for name in (*EXTRAS, "sqlalchemy", "boto3") if name in core]
 
 
+@pytest.mark.slow
 def test_a_run_completes_where_no_extra_is_installed(tmp_path: Path) -> None:
     """BOOT-18: as a plain install would, with every extra's package made impossible to import."""
     words = (

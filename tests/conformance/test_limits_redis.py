@@ -129,6 +129,7 @@ def raw(url: str) -> redis.Redis:
     return redis.Redis.from_url(url)
 
 
+@pytest.mark.slow
 @given(
     burst=st.integers(1, 3),
     slots=st.integers(1, 3),

@@ -155,6 +155,7 @@ def test_both_count_alike(both: Both, group: str | None) -> None:
     assert both.server.stats(group) == both.file.stats(group)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chosen", SELECTIONS)
 def test_both_choose_alike(both: Both, chosen: str) -> None:
     wanted = SELECTIONS[chosen]
@@ -166,6 +167,7 @@ def test_both_choose_alike(both: Both, chosen: str) -> None:
         assert listed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run_id", [None, *RUNS, "r-last"])
 @pytest.mark.parametrize("since", [None, "2026-01-01T00:00:30.000Z"])
 def test_both_come_to_the_same_figures(both: Both, run_id: str | None, since: str | None) -> None:

@@ -350,6 +350,7 @@ def valkey() -> Iterator[tuple[Server, str]]:
         yield server, valkey_url(server)
 
 
+@pytest.mark.slow
 def test_a_stream_never_grows_beyond_its_bound_and_doubled_or_foreign_entries_do_no_harm(valkey):
     _, url = valkey
     with (

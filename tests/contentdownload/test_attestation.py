@@ -234,6 +234,7 @@ def keys(tmp_path: Path) -> tuple[str, str]:
     return str(folder.path), str(tmp_path / "trust.json")
 
 
+@pytest.mark.slow
 def test_the_commands_sign_and_check_a_copy(corpus: Corpus, copy: Path, keys: tuple[str, str]) -> None:
     made = run("catalog", "attest", "--run", str(corpus.root), "--keys", keys[0])
     assert made.exit_code == 0, made.output
@@ -258,6 +259,7 @@ def test_the_commands_sign_and_check_a_copy(corpus: Corpus, copy: Path, keys: tu
     assert (cut.exit_code, "was cut short" in cut.output) == (1, True)
 
 
+@pytest.mark.slow
 def test_the_commands_say_what_is_in_the_way(corpus: Corpus, keys: tuple[str, str], tmp_path: Path) -> None:
     where = ["--run", str(corpus.root)]
     assert "audit keys new" in run("catalog", "attest", *where, "--keys", str(tmp_path / "none")).output

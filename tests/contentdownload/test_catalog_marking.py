@@ -62,6 +62,7 @@ def obtain_again(corpus: Corpus, doc_id: str, body: bytes) -> str:
     return path
 
 
+@pytest.mark.slow
 def test_the_gate_sees_what_a_check_found_until_it_is_whole_again(corpus: Corpus) -> None:
     """SLO-04: damaged and missing files alike, each once however many of its names are concerned."""
     assert corruption(corpus) == (0, True)
@@ -84,6 +85,7 @@ def test_the_gate_sees_what_a_check_found_until_it_is_whole_again(corpus: Corpus
     assert corruption(corpus) == (1, False), "what a whole check finds good is good"
 
 
+@pytest.mark.slow
 def test_a_check_that_found_nothing_new_writes_nothing(corpus: Corpus) -> None:
     corpus.damage(A)
     checked(corpus)
@@ -99,6 +101,7 @@ def test_a_check_that_was_cut_off_clears_no_marks(corpus: Corpus) -> None:
     assert corruption(corpus) == (1, False)
 
 
+@pytest.mark.slow
 def test_a_record_that_cannot_be_written_is_no_failure(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: Path) -> sqlite3.Connection:
         return sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, isolation_level=None)
@@ -118,6 +121,7 @@ def test_a_damaged_file_that_another_one_replaced_counts_no_more(corpus: Corpus)
     assert corruption(corpus) == (0, True)
 
 
+@pytest.mark.slow
 def test_only_the_latest_file_stands_for_a_work(corpus: Corpus) -> None:
     """A forced run brought other bytes: nobody takes the earlier file for a work of its own (CAT-15, STO-09)."""
     path = obtain_again(corpus, A, b"%PDF-1.4 other bytes of a")
@@ -138,6 +142,7 @@ def test_only_the_latest_file_stands_for_a_work(corpus: Corpus) -> None:
     assert sorted(findings.foreign) == sorted([corpus.paths[A], key])
 
 
+@pytest.mark.slow
 def test_a_superseded_file_that_is_gone_is_not_missing(corpus: Corpus) -> None:
     obtain_again(corpus, A, b"%PDF-1.4 other bytes of a")
     corpus.name_of(A).unlink()
@@ -178,6 +183,7 @@ def run(*words: Any) -> Result:
     return CliRunner().invoke(content_app, [str(word) for word in words], env={"COLUMNS": "200"})
 
 
+@pytest.mark.slow
 def test_a_report_counts_what_the_command_found(corpus: Corpus) -> None:
     corpus.damage(A)
     corpus.name_of(B).unlink()
@@ -188,6 +194,7 @@ def test_a_report_counts_what_the_command_found(corpus: Corpus) -> None:
     assert (gate["value"], gate["ok"]) == (2, False)
 
 
+@pytest.mark.slow
 def test_gc_removes_superseded_objects_and_names_when_told(corpus: Corpus) -> None:
     path = obtain_again(corpus, A, b"%PDF-1.4 other bytes of a")
     keys = [str(corpus.object_of(A).relative_to(corpus.root)), corpus.paths[A]]

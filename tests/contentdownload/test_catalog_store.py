@@ -217,6 +217,7 @@ def test_a_closed_record_on_a_disk_that_cannot_be_written_is_still_read(tmp_path
         root.chmod(0o755)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root to become another user")
 def test_another_user_who_may_only_read_can_ask() -> None:
     """Root may write anywhere, so the case above proves little for root: this one becomes nobody."""

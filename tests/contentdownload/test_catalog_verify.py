@@ -95,6 +95,7 @@ class Stumbling(LocalFiles):
         return super().open(key)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop_at", [1, 7, 39])
 def test_a_check_that_was_cut_off_goes_on_and_finds_the_same(corpus: Corpus, tmp_path: Path, stop_at: int) -> None:
     corpus.damage(A)
@@ -114,6 +115,7 @@ def test_a_check_that_was_cut_off_goes_on_and_finds_the_same(corpus: Corpus, tmp
     assert len(first.opened) + len(second.opened) <= 39 + 12
 
 
+@pytest.mark.slow
 def test_a_check_may_be_begun_afresh_and_a_spoiled_checkpoint_is_none(corpus: Corpus, tmp_path: Path) -> None:
     checkpoint = tmp_path / "verify.json"
     for text in ("{", "[1]", '{"parts": ["00"], "colour": 1}'):
@@ -127,6 +129,7 @@ def test_a_check_may_be_begun_afresh_and_a_spoiled_checkpoint_is_none(corpus: Co
         assert verifier.run(afresh=True).files == 40
 
 
+@pytest.mark.slow
 def test_a_check_of_long_ago_is_begun_anew(corpus: Corpus, tmp_path: Path) -> None:
     """What was whole last month may be damaged by now."""
     checkpoint = tmp_path / "verify.json"

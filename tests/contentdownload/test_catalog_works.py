@@ -176,6 +176,7 @@ def test_stats_by_state_and_host_agree_with_the_works(catalog: Catalog) -> None:
     assert (nothing["works"], nothing["bytes"]) == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_first_page_does_not_read_the_record_to_its_end(tmp_path: Path) -> None:
     """Measured in steps of the database, not in seconds."""
     from tests.contentdownload.big_record import write_big_record

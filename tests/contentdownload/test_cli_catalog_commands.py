@@ -47,6 +47,7 @@ def test_works_are_listed_page_by_page(corpus: Corpus) -> None:
     assert told["after"] is None
 
 
+@pytest.mark.slow
 def test_filters_are_taken_with_commas_and_repeated(corpus: Corpus) -> None:
     def listed(*words: Any) -> list[str]:
         told = run("catalog", "query", "--run", corpus.root, "--json", *words)
@@ -60,6 +61,7 @@ def test_filters_are_taken_with_commas_and_repeated(corpus: Corpus) -> None:
     assert listed("--text", "host1 paper") == [B]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -92,6 +94,7 @@ def test_stats_take_the_same_filters(corpus: Corpus) -> None:
     }
 
 
+@pytest.mark.slow
 def test_where_prints_paths_for_a_pipe(corpus: Corpus) -> None:
     found = run("catalog", "where", "https://doi.org/10.1/A", "--run", corpus.root)
     assert (found.exit_code, found.stdout) == (0, f"{corpus.name_of(A)}\n")
@@ -116,6 +119,7 @@ def test_duplicates_are_told(corpus: Corpus) -> None:
     assert "3 works, 2 files; 1 of them" in run("catalog", "dedup-report", "--run", corpus.root).stdout
 
 
+@pytest.mark.slow
 def test_verify_names_and_counts(corpus: Corpus) -> None:
     good = run("catalog", "verify", "--run", corpus.root)
     assert good.exit_code == 0
@@ -147,6 +151,7 @@ def test_gc_shows_first_and_removes_when_told(corpus: Corpus) -> None:
         assert run("catalog", "gc", "--run", corpus.root, "--delete").exit_code == 1
 
 
+@pytest.mark.slow
 def test_gc_does_not_empty_a_store_that_others_use(corpus: Corpus, tmp_path: Path) -> None:
     """Two runs with one store: what only the other one names stays."""
     other = tmp_path / "other"
@@ -173,6 +178,7 @@ def test_gc_does_not_empty_a_store_that_others_use(corpus: Corpus, tmp_path: Pat
     assert corpus.object_of(A).exists()
 
 
+@pytest.mark.slow
 def test_exports_are_read_by_others(corpus: Corpus, tmp_path: Path) -> None:
     table = run("catalog", "export", "--run", corpus.root)
     assert table.exit_code == 0
@@ -209,6 +215,7 @@ def test_an_export_that_fails_leaves_the_old_file(corpus: Corpus, tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == ["papers", "works.csv"]
 
 
+@pytest.mark.slow
 def test_takedown_list_and_undo(corpus: Corpus) -> None:
     done = run("takedown", "--reason", "asked by\nthe author", "10.1/B", "--run", corpus.root, "--ticket", "T-1")
     assert done.exit_code == 0, done.output
@@ -226,6 +233,7 @@ def test_takedown_list_and_undo(corpus: Corpus) -> None:
     assert B in run("takedown", "list", "--run", corpus.root, "--all").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("takedown", A), ("takedown", A, "--reason", " "), ("takedown", "undo")])
 def test_a_takedown_needs_a_work_and_a_reason(corpus: Corpus, words: tuple[str, ...]) -> None:
     assert run(*words, "--run", corpus.root).exit_code == 2
@@ -257,6 +265,7 @@ def test_a_command_that_is_not_run_costs_nothing() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.slow
 def test_a_folder_that_holds_no_run_is_refused_and_stays_empty(tmp_path: Path) -> None:
     for words in (("takedown", A, "--reason", "x"), ("takedown", "undo", A), ("takedown", "list"), ("catalog", "gc")):
         done = run(*words, "--run", tmp_path)
@@ -265,6 +274,7 @@ def test_a_folder_that_holds_no_run_is_refused_and_stays_empty(tmp_path: Path) -
         assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["nonsense", "abcdef123456", "123456", "x y"])
 def test_what_names_no_work_is_not_taken_down(corpus: Corpus, text: str) -> None:
     done = run("takedown", text, "--reason", "x", "--run", corpus.root)
@@ -273,6 +283,7 @@ def test_what_names_no_work_is_not_taken_down(corpus: Corpus, text: str) -> None
     assert not (corpus.root / "takedowns.json").exists()
 
 
+@pytest.mark.slow
 def test_a_work_nobody_knows_is_refused_in_advance_with_a_warning(corpus: Corpus) -> None:
     done = run("takedown", "10.9/never", "--reason", "x", "--run", corpus.root)
     assert done.exit_code == 3
@@ -287,6 +298,7 @@ def test_the_help_of_takedown_has_the_options_of_its_short_form() -> None:
     assert all(option in shown for option in ("--reason", "--run", "--ticket", "--json"))
 
 
+@pytest.mark.slow
 def test_the_results_tell_of_a_takedown_at_once(corpus: Corpus) -> None:
     results = corpus.root / "results.csv"
     others = [ResultRow(2, "b, too", B, "success", "PDF/b.pdf", None, "-"), ResultRow(4, "?", None, "invalid")]
@@ -342,6 +354,7 @@ def test_lists_and_flags_are_shown_as_the_manifest_has_them(corpus: Corpus) -> N
     assert told["cache_hit"] is False
 
 
+@pytest.mark.slow
 def test_a_table_for_a_pipe_breaks_no_word(corpus: Corpus) -> None:
     program = [str(Path(sys.executable).parent / "content"), "catalog", "show", A, "--run", str(corpus.root)]
     shown = subprocess.run(program, capture_output=True, text=True, timeout=60, env={"COLUMNS": "20"}).stdout

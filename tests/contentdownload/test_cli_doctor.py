@@ -201,6 +201,7 @@ def test_a_password_of_the_environment_is_fine(home: Path, monkeypatch: pytest.M
     assert SECRET not in shown
 
 
+@pytest.mark.slow
 def test_machines_that_share_a_queue_are_told_what_they_do_not_share(home: Path) -> None:
     queue = {"backend": "postgres", "connection_string": "postgresql://u@127.0.0.1:1/q", "node_id": "node-7"}
     _, found, _ = examine("--timeout", "20", "-c", str(write(home / "c.yaml", {"queue": queue})))

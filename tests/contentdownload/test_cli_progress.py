@@ -98,6 +98,7 @@ with Progress(quiet=False) as watch:
 """
 
 
+@pytest.mark.slow
 def test_a_real_terminal_of_80_columns_gets_four_lines() -> None:
     main, side = pty.openpty()
     try:

@@ -200,6 +200,7 @@ def test_a_body_given_by_hand_is_checked_too(run):
     assert "title must be a text" in run("enqueue", "local:1", '{"title": 5}', code=2).stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "drains"), [(("run",), False), (("run", "--drain"), True), (("drain",), True)])
 def test_run_hands_the_queue_to_the_runner_and_leaves_its_exit_code(words, drains, run, path, monkeypatch):
     """CLI-17: the runner is a stand-in here; jobs that a pause holds back are named at the end."""

@@ -76,6 +76,7 @@ def test_looking_makes_no_queue_and_names_the_way_out(words, run, path):
 # names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["1", DOI, "10.1371/JOURNAL.pone.0000001", "https://doi.org/10.1371/journal.pone.0000001"]
 )
@@ -84,6 +85,7 @@ def test_a_job_is_named_by_number_or_by_its_work_in_any_spelling(name, run):
     assert json.loads(run("show", name, "--json").stdout)["artifact_id"] == DOI
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "code", "words"),
     [
@@ -292,6 +294,7 @@ def test_several_jobs_are_canceled_at_once_and_one_unknown_stops_it_all(run, pat
     assert "withdrawn" in run("show", "3").stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -393,6 +396,7 @@ def test_spans_are_short(seconds, text):
     assert span_text(seconds) == text
 
 
+@pytest.mark.slow
 def test_every_command_has_an_example_in_its_help():
     for name in ("enqueue", "import", "stats", "list", "show", "why", "retry", "cancel", "pause", "resume"):
         assert f"Example: contentdownload queue {name}" in CliRunner().invoke(queue_app, [name, "--help"]).stdout, name

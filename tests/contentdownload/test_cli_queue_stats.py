@@ -101,6 +101,7 @@ def test_a_line_says_what_is_there_how_fast_and_how_long(seen, rate, words):
 # the watch, in real processes
 
 
+@pytest.mark.slow
 def test_a_watch_in_a_pipe_is_plain_lines_and_ends_with_zero(config, path):
     fill(path, 3)
     process = watching(config, stdout=subprocess.PIPE)
@@ -116,6 +117,7 @@ def test_a_watch_in_a_pipe_is_plain_lines_and_ends_with_zero(config, path):
         assert ended(process, lines) == (0, "")
 
 
+@pytest.mark.slow
 def test_a_watch_for_programs_is_a_json_object_per_look(config, path):
     fill(path, 2)
     process = watching(config, "--json", stdout=subprocess.PIPE)
@@ -127,6 +129,7 @@ def test_a_watch_for_programs_is_a_json_object_per_look(config, path):
     assert second["jobs_per_s"] == 0.0
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_ends_the_watch(config, path):
     fill(path, 1)
     process = watching(config, stdout=subprocess.PIPE)
@@ -137,6 +140,7 @@ def test_a_reader_that_goes_away_ends_the_watch(config, path):
     assert (process.returncode, errors) == (141, b"")
 
 
+@pytest.mark.slow
 def test_on_a_terminal_the_table_is_drawn_over_the_last_one(config, path):
     fill(path, 3)
     main, side = pty.openpty()

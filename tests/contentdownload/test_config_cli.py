@@ -81,6 +81,7 @@ def test_explain_lists_tiers_states_and_limits() -> None:
         assert word in table.stdout
 
 
+@pytest.mark.slow
 def test_schema_is_printed_or_written(tmp_path: Path) -> None:
     """CLI-07."""
     target = tmp_path / "schema.json"
@@ -89,6 +90,7 @@ def test_schema_is_printed_or_written(tmp_path: Path) -> None:
     assert (result.stdout, json.loads(target.read_text(encoding="utf-8"))) == ("", json_schema())
 
 
+@pytest.mark.slow
 def test_the_user_sets_a_value_once_and_it_holds(tmp_path: Path) -> None:
     """SEC-03: the command that every message about a missing address names."""
     done = run("config", "set", "contact", "me@uni.edu", program=content_app)
@@ -120,6 +122,7 @@ def test_asking_for_an_unknown_setting_names_the_nearest() -> None:
     assert "did you mean http.user_agent?" in result.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("operator", "person"),
     [
@@ -135,6 +138,7 @@ def test_both_surfaces_give_the_same_results(operator: list[str], person: list[s
     assert (one.exit_code, one.stdout, one.stderr) == (two.exit_code, two.stdout, two.stderr)
 
 
+@pytest.mark.slow
 def test_both_programs_show_their_commands_and_version() -> None:
     """BOOT-15, BOOT-16."""
     for program, words in (
@@ -154,6 +158,7 @@ def test_wrong_usage_exits_2() -> None:
     assert run("validate-config").exit_code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("error", "code", "message"),
     [
@@ -200,6 +205,7 @@ def python(*args: str, cwd: Path, **options: Any) -> subprocess.CompletedProcess
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["DocsToKG.ContentDownload.cli_v2", "DocsToKG.ContentDownload"])
 def test_the_modules_run_from_any_directory(tmp_path: Path, module: str) -> None:
     """BOOT-05, BOOT-15."""
@@ -209,6 +215,7 @@ def test_the_modules_run_from_any_directory(tmp_path: Path, module: str) -> None
     assert json.loads(result.stdout)["orchestrator"]["max_workers"] == 5
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
     """CLI-24: as in `contentdownload schema | head -1`, but with a reader that reads nothing."""
     read_end, write_end = os.pipe()
@@ -257,6 +264,7 @@ def test_the_examples_load_and_satisfy_the_published_schema(name: str) -> None:
     assert complaints(data, schema, schema) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -143,6 +143,7 @@ def test_rates_are_read_for_every_unit(rate: str) -> None:
     assert config.policies["arxiv_pdf"].rate_limit == rate
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "name", "part"),
     [
@@ -228,6 +229,7 @@ _SECTIONS = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(st.dictionaries(_SECTIONS | st.text(max_size=8), _VALUES, max_size=4))
 def test_any_shape_of_settings_loads_or_is_refused_by_us(shape: dict[str, object]) -> None:

@@ -32,6 +32,7 @@ def some_works(server: SandboxServer, count: int) -> list[WorkArtifact]:
     return [found.work for found in coerce_works([*known, *others]) if found.work is not None]
 
 
+@pytest.mark.slow
 def test_works_go_through_the_ledger_unless_somebody_asks_for_less(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -49,6 +50,7 @@ def test_works_go_through_the_ledger_unless_somebody_asks_for_less(
             assert history[-1][0] == "finished"
 
 
+@pytest.mark.slow
 def test_workers_ask_the_sources_and_nobody_does_before_them(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -85,6 +87,7 @@ def what(outcome: DownloadOutcome) -> tuple[Any, ...]:
     return outcome.ok, outcome.classification, outcome.reason, *(outcome.meta.get(name) for name in named)
 
 
+@pytest.mark.slow
 def test_a_work_ends_the_same_way_alone_and_in_the_queue(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:

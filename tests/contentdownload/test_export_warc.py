@@ -147,6 +147,7 @@ def test_what_may_be_secret_is_in_no_record(corpus: Corpus, cache: EntryStore) -
         assert secret not in plain
 
 
+@pytest.mark.slow
 def test_the_command_writes_an_archive_and_says_what_is_in_it(corpus: Corpus, tmp_path: Path) -> None:
     for name in ("a.warc", "a.warc.gz"):
         out = tmp_path / name

@@ -28,6 +28,7 @@ def test_a_source_s_copies_go_published_accepted_submitted() -> None:
     assert [url[-1] for url in run.downloads.tried] == ["0", "2", "4", "3", "1", "5"]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from([None, *VERSIONS, "odd"]), st.booleans())))
 def test_no_order_loses_a_copy_and_ordering_twice_changes_nothing(kinds: list[tuple[str | None, bool]]) -> None:
     plans = [plan(f"https://a.org/{n}", version=v, is_guess=g) for n, (v, g) in enumerate(kinds)]

@@ -271,6 +271,7 @@ def test_stop_cuts_works_that_outlast_the_grace(gate: SlotGate) -> None:
     assert isinstance(ended[0].error, Cancelled)
 
 
+@pytest.mark.slow
 def test_many_works_on_many_hosts_all_end(gate: SlotGate) -> None:
     with frontier(gate, threads=6) as pool:
         ended = run_all(pool, [visit(f"https://h{n % 17}.org/{n}") for n in range(2000)])

@@ -325,6 +325,7 @@ def test_a_real_pipe_is_read_as_it_comes() -> None:
         assert len(child.stdout.readlines()) == 1999
 
 
+@pytest.mark.slow
 def test_a_long_list_is_streamed_not_held(tmp_path: Path) -> None:
     path = tmp_path / "ids.txt"
     path.write_text("".join(f"10.1234/{number}\n" for number in range(50_000)))

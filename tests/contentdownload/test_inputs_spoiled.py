@@ -29,6 +29,7 @@ def write(tmp_path: Path):  # type: ignore[no-untyped-def]
     return write
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("broken", ['"10.1234/2,T', '10.1234/2,"T', '10.1234/2,"a ""quoted"" word'])
 @pytest.mark.parametrize("rows", [8, 60, 3000])
 def test_an_unclosed_quote_is_a_problem_of_its_line_and_every_other_line_has_a_row(  # type: ignore[no-untyped-def]

@@ -82,6 +82,7 @@ def test_the_form_can_be_chosen(stream):
     assert not stream.getvalue().startswith("{")
 
 
+@pytest.mark.slow
 def test_what_is_below_the_level_is_not_written_and_structlog_not_loaded():
     code = (
         "import sys, io; from DocsToKG.ContentDownload.telemetry.logs import Log\n"

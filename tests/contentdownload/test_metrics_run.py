@@ -146,6 +146,7 @@ def test_a_process_that_is_killed_leaves_figures_that_only_grow(calm_sandbox, ma
     assert 20 <= total(page, "contentdownload_jobs_completed_total") <= 40
 
 
+@pytest.mark.slow
 def test_the_command_names_the_port_it_took_and_the_file_stays(content, config_file, calm_sandbox, tmp_path):
     done = content(
         *("pull", *calm_sandbox.identifiers(2, mix=False), "--out", "corpus", "-c", str(config_file(calm_sandbox))),

@@ -157,6 +157,7 @@ def test_hosts_beyond_the_bound_are_counted_as_other_and_that_is_said():
     assert samples["contentdownload_labels_folded_total"] == {("host",): 14}
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.text(max_size=200), max_size=300))
 def test_whatever_comes_from_outside_the_page_stays_small_and_readable(hosts):
@@ -274,6 +275,7 @@ def test_a_port_that_is_taken_is_said_with_the_way_out(tally):
 # the file
 
 
+@pytest.mark.slow
 def test_the_file_is_replaced_as_a_whole_and_readable_for_everybody(tally, tmp_path):
     path, seen, over = tmp_path / "run.prom", Counter[bool](), threading.Event()
     write_file(path, b"x" * 100_000 + b"\n")

@@ -541,6 +541,7 @@ def test_the_cache_can_be_off(caches: Caches) -> None:
     assert not os.path.exists(caches.base)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("private", [True, False])
 @pytest.mark.parametrize("status", [200, 203, 206, 301, 302, 404, 410, 500])
 @pytest.mark.parametrize(

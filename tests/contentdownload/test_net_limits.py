@@ -246,6 +246,7 @@ def test_a_gate_remembers_which_rules_it_stood_for_and_how_long(clock: ManualClo
     assert list(timed.delays) == [("resolver:unpaywall", "rate", 4.0), ("host:a.org", "hold", 30.0)]
 
 
+@pytest.mark.slow
 @given(
     burst=st.integers(1, 5),
     slots=st.integers(1, 4),

@@ -102,6 +102,7 @@ HEADER_NAMES = (
 )
 
 
+@pytest.mark.slow
 @given(headers=st.dictionaries(st.sampled_from(HEADER_NAMES), st.text(max_size=60) | st.from_regex(r"[0-9=;wqrt,s]*")))
 def test_whatever_a_header_says_the_lesson_is_bounded(headers: dict[str, str]) -> None:
     found = announced(headers, now=NOW) or Announced()

@@ -108,6 +108,7 @@ def test_two_processes_keep_the_interval_together(open_limits: Open, clock: Manu
     assert refused(one.ask(gate())).at == clock.monotonic() + 3.0
 
 
+@pytest.mark.slow
 def test_several_windows_hold_at_once_and_across_processes(open_limits: Open, clock: ManualClock) -> None:
     rates = {"*": (Rate.parse("10/second"), Rate.parse("1000/day"))}
     both = [open_limits(hosts={"a.org": HostLimit(9, rates)}) for _ in range(2)]
@@ -410,6 +411,7 @@ def test_a_pause_outlives_a_restart_of_the_machine(
     held.release()
 
 
+@pytest.mark.slow
 @given(
     burst=st.integers(1, 3),
     slots=st.integers(1, 3),

@@ -72,6 +72,7 @@ def where_from(record: dict[str, Any]) -> Iterator[str]:
         yield "guess"
 
 
+@pytest.mark.slow
 def test_three_of_four_open_works_have_a_file_candidate_before_any_landing_page(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -94,6 +95,7 @@ def test_three_of_four_open_works_have_a_file_candidate_before_any_landing_page(
     assert with_guesses >= evidence
 
 
+@pytest.mark.slow
 def test_a_guess_from_a_doi_is_mostly_where_the_index_says_the_file_is() -> None:
     """Rules that miss what publishers really do would only cost requests. Most others name the file in another way."""
     source = DoiRedirectResolver(settings=ResolverSettings())

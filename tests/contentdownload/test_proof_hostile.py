@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -49,6 +50,7 @@ def test_any_bytes_end_in_a_reason(form, data):
     assert isinstance(ended(form, data), Reason)
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(
     form=st.sampled_from(sorted(FORMS)),

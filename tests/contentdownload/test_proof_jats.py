@@ -149,6 +149,7 @@ def test_a_laugh_in_an_attribute_is_refused(path):
     assert time.thread_time() - begun < 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile", [b"<p>" * 5000, b"<p id='" + b"x" * 20_000_000, b"<!--" + b"x" * 20_000_000, b"<p/>" * 1_100_000]
 )
@@ -159,6 +160,7 @@ def test_what_has_no_bottom_is_left_early(path, hostile):
     assert time.thread_time() - begun < 10
 
 
+@pytest.mark.slow
 def test_a_long_text_is_read_in_one_go(path):
     begun = time.thread_time()
     assert facts_of(path, article("<p>" + "words " * 2_000_000 + "</p>")).chars == 10_000_000

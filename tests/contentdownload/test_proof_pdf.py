@@ -173,6 +173,7 @@ def accepted_cuts(prove: Callable[..., object], junk: Sequence[bytes]) -> list[t
     return accepted
 
 
+@pytest.mark.slow
 def test_no_truncated_file_passes(prove):
     """DL-07: each of thirty PDFs, cut at every percent, by its bytes alone; none is accepted."""
     pdfs = thirty_pdfs()

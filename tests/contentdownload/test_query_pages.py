@@ -137,6 +137,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(json_values)
 def test_whatever_the_service_answers_is_a_page_or_a_known_error(body: Any) -> None:

@@ -54,6 +54,7 @@ def test_an_artifact_may_be_a_dict_or_json_text(queue):
     assert (one["resolver_hint"], two["resolver_hint"]) == ("unpaywall", None)
 
 
+@pytest.mark.slow
 def test_bulk_import_counts_the_new_rows(queue):
     """QUE-05."""
     queue.enqueue("a:1", {})

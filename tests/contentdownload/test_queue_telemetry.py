@@ -515,6 +515,7 @@ def test_where_nobody_set_a_provider_nothing_is_watched_and_nothing_stands_in_be
     watch.on_robots({})
 
 
+@pytest.mark.slow
 def test_the_library_is_not_loaded_for_a_run_that_nobody_watches():
     code = (
         "import sys; from DocsToKG.ContentDownload.telemetry import spans, watching\n"
@@ -527,6 +528,7 @@ def test_the_library_is_not_loaded_for_a_run_that_nobody_watches():
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_providers_that_were_set_for_the_whole_process_are_used():
     """In a process of its own, because they are set once and for all."""
     code = (
@@ -596,6 +598,7 @@ def orchestrated(
             orchestrator.stop(grace_s=0.0)
 
 
+@pytest.mark.slow
 def test_an_orchestrator_at_work_shows_dispatch_jobs_waits_depth_and_throughput(library, tmp_path):
     """TEST-05, LIM-19: with the real ledger, record, limits and threads."""
     tries: Counter[str] = Counter()

@@ -563,6 +563,7 @@ except RunError as error:
 """
 
 
+@pytest.mark.slow
 def test_a_disk_that_takes_no_more_stops_the_run_and_keeps_what_was_told(tmp_path: Path) -> None:
     """FAIL-11: the system itself refuses to let any file grow further."""
     ran = subprocess.run(

@@ -48,6 +48,7 @@ def filled(root: Path, *, failed: int, run_id: str = "r1") -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_good_run_exits_0_and_shows_its_figures(tmp_path: Path) -> None:
     """CLI-10."""
     shown = run("report", "--run", filled(tmp_path, failed=1))
@@ -219,6 +220,7 @@ def test_numbers_that_are_none_are_null_for_programs(tmp_path: Path) -> None:
     assert json.loads(told, parse_constant=pytest.fail) == [{"most": None}]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [("report", "--no-gates"), ("catalog", "show", "doi:r1/5"), ("catalog", "stats")])
 def test_a_reader_that_goes_away_is_told_by_the_exit_code(tmp_path: Path, words: tuple[str, ...]) -> None:
     filled(tmp_path, failed=0)
@@ -349,6 +351,7 @@ def test_a_group_that_is_cut_says_so(tmp_path: Path, format: str, reasons: int, 
     assert [" ".join(line.replace("│", "|").split()) for line in cut] == ([f"| {said} | 24 |"] if said else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", ["report", "catalog"])
 def test_the_commands_import_nothing_heavy(module: str) -> None:
     heavy = ("sqlite3", "rich.table", "orjson", "DocsToKG.ContentDownload.catalog")

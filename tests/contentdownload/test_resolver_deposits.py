@@ -78,6 +78,7 @@ def test_the_example_of_each_source_is_a_good_answer(name: str) -> None:
     assert {plan.resolver_name for plan in result.plans} == {name}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())

@@ -91,6 +91,7 @@ def test_accents_and_other_scripts_do_not_hide_a_title() -> None:
     assert chosen("a.pdf", "медленные_реки.pdf", title="Медленные реки")[0] == "медленные_реки.pdf"
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=40), max_size=8), st.none() | st.text(max_size=60), st.booleans())
 def test_the_choice_is_among_the_given_and_small(names: list[str], title: str | None, is_text: bool) -> None:
     given_files = files(*names)

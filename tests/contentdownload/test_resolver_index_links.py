@@ -172,6 +172,7 @@ def test_a_whole_answer_gives_the_file_and_its_source(name: str) -> None:
     assert result.work is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", INDEXES)
 def test_any_json_as_answer_raises_nothing(name: str) -> None:
     @settings(max_examples=150, deadline=None)
@@ -209,6 +210,7 @@ def test_recorded_open_pdfs_of_semantic_scholar_are_nowhere_taken_for_pages() ->
     assert kinds.count(LinkKind.FILE) >= 97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["crossref", "semantic_scholar", "openalex"])
 def test_alone_an_index_leads_to_the_right_papers(
     name: str, calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], tmp_path: Path

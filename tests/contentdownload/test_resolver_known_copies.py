@@ -201,6 +201,7 @@ json_values = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100)
 @given(told=json_values, address=st.sampled_from([EPRINT, "https://[", "javascript:x", "", "https://doi.org/"]))
 def test_metadata_of_any_shape_are_read(told: Any, address: str) -> None:

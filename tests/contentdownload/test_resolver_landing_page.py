@@ -238,6 +238,7 @@ def test_charsets_come_from_header_tag_or_guess() -> None:
         assert extract(PAGE, raw, {"content-type": header}).title == "Ménard"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -406,6 +407,7 @@ def nested(levels: int) -> bytes:
     return b'<script type="application/ld+json">' + b'{"encoding":' * levels + inner + b"}" * levels + b"</script>"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [
@@ -433,6 +435,7 @@ def test_hostile_data_on_a_page_costs_little(body: bytes) -> None:
         assert len(found.other_forms) <= 6
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(
     st.recursive(

@@ -112,6 +112,7 @@ def test_a_retraction_is_told_as_the_record_tells_it(said: Any, known: bool | No
     assert work.is_retracted is known
 
 
+@pytest.mark.slow
 def test_recorded_works_gain_files_from_their_pages_and_from_the_cache() -> None:
     """Of 240 open works 157 have a PDF link; none of the 60 closed ones is proposed."""
     found = {"works": 0, "linked": 0, "with_key": 0}

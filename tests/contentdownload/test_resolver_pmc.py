@@ -246,6 +246,7 @@ JSON_VALUES = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(value=JSON_VALUES, listed=st.binary(max_size=200))
 def test_no_answer_breaks_it(value: Any, listed: bytes) -> None:
@@ -255,6 +256,7 @@ def test_no_answer_breaks_it(value: Any, listed: bytes) -> None:
     assert versions_in(b"ListBucketResult" + listed, "PMC7") is not None
 
 
+@pytest.mark.slow
 def test_alone_it_obtains_every_article_that_pmc_has(
     calm_sandbox: SandboxServer, make_config: Callable[..., ContentDownloadConfig], tmp_path: Path
 ) -> None:

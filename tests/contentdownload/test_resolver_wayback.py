@@ -211,6 +211,7 @@ def test_a_capture_in_hand_survives_a_busy_index_and_without_one_it_is_asked_lat
     assert busy.value.retry_after_s == 60
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     rows=st.lists(st.lists(st.none() | st.integers() | st.text(max_size=16) | st.sampled_from(row()), max_size=8)),

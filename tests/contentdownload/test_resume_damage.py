@@ -72,6 +72,7 @@ def cuts_of(path: Path, step: int) -> list[int]:
     return sorted({at for at in (*range(min(size, 120)), *ends, *range(0, size, step), size) if 0 <= at <= size})
 
 
+@pytest.mark.slow
 def test_a_manifest_cut_at_any_byte_tells_its_whole_lines(tmp_path: Path, short: Path) -> None:
     whole = (short / "manifest.jsonl").read_bytes()
     path = tmp_path / "manifest.jsonl"
@@ -97,6 +98,7 @@ def test_a_last_csv_cut_at_any_byte_tells_its_whole_rows(tmp_path: Path, short: 
     assert len(told) == 3
 
 
+@pytest.mark.slow
 def test_a_database_cut_at_any_byte_calls_nothing_finished_that_is_not(tmp_path: Path, closed: Path) -> None:
     whole = (closed / "manifest.sqlite").read_bytes()
     path = tmp_path / "manifest.sqlite"
@@ -111,6 +113,7 @@ def test_a_database_cut_at_any_byte_calls_nothing_finished_that_is_not(tmp_path:
     assert most > 0, "of a file that lost its end, the beginning can be read"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("other", ["manifest.jsonl", "last.csv"])
 def test_a_cut_database_is_made_good_by_either_text_file(tmp_path: Path, closed: Path, other: str) -> None:
     whole = (closed / "manifest.sqlite").read_bytes()
@@ -244,6 +247,7 @@ def spoil(path: Path, table: str) -> None:
         file.write(b"\xff" * PAGE)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("looked_through", [0, 16 << 20], ids=["as of a large one", "as of a small one"])
 def test_a_database_that_turns_out_damaged_is_put_aside_and_filled_anew(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, looked_through: int

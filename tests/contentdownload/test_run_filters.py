@@ -53,6 +53,7 @@ def contents(result: RunResult) -> int:
     return sum(path.is_file() for path in (result.files / "cas").rglob("*"))
 
 
+@pytest.mark.slow
 def test_only_works_of_the_wanted_years_are_fetched(
     obtain: Callable[..., RunResult], truth: list[dict[str, Any]], calm_sandbox: SandboxServer
 ) -> None:
@@ -74,6 +75,7 @@ def test_only_works_of_the_wanted_years_are_fetched(
     assert {work["doi"] for work in works if fetched.get(work["doi"])} == {work["doi"] for work in wanted}
 
 
+@pytest.mark.slow
 def test_only_copies_under_the_wanted_licences_are_fetched(
     obtain: Callable[..., RunResult], truth: list[dict[str, Any]], calm_sandbox: SandboxServer
 ) -> None:
@@ -141,6 +143,7 @@ def config(config_file: ConfigFile, calm_sandbox: SandboxServer) -> str:
     return str(config_file(calm_sandbox, tiers=TIERS))
 
 
+@pytest.mark.slow
 def test_a_plan_shows_every_candidate_with_what_is_known(
     content: Command, config: str, truth: list[dict[str, Any]], calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
@@ -317,6 +320,7 @@ def test_a_limit_counts_the_given_works_that_the_filters_let_pass(
     assert told["left_out"] == 1
 
 
+@pytest.mark.slow
 def test_a_plan_without_candidates_says_why_and_exits_3(
     content: Command, config_file: ConfigFile, calm_sandbox: SandboxServer
 ) -> None:

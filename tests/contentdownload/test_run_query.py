@@ -152,6 +152,7 @@ def test_killed_while_listing_the_same_query_goes_on_at_the_cursor(
     assert len(pages) == -(-(len(whole) - at) // 100)
 
 
+@pytest.mark.slow
 def test_resume_goes_on_with_the_list_and_not_with_a_finished_one(
     config: ContentDownloadConfig, pages: list[str | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,6 +168,7 @@ def test_resume_goes_on_with_the_list_and_not_with_a_finished_one(
         assert pages == []
 
 
+@pytest.mark.slow
 def test_most_is_delivered_and_more_can_be_asked_for_later(
     config: ContentDownloadConfig, pages: list[str | None]
 ) -> None:
@@ -177,6 +179,7 @@ def test_most_is_delivered_and_more_can_be_asked_for_later(
     assert len(pages) == 2 + 2  # the page that was cut is asked for again, the ones before it are not
 
 
+@pytest.mark.slow
 def test_another_query_in_the_same_folder_is_another_list(config: ContentDownloadConfig) -> None:
     first = fill(config, most=30)
     other = fill(config, read_query("is_oa:true", since="2015"), most=30)
@@ -197,6 +200,7 @@ def test_given_works_after_a_query_are_what_was_asked_for(config: ContentDownloa
         assert run.list_on() is None
 
 
+@pytest.mark.slow
 def test_a_list_that_was_worked_off_is_begun_anew(config: ContentDownloadConfig, pages: list[str | None]) -> None:
     """A query may match new works tomorrow; until its works have ended, the list is not asked for again."""
     for _ in range(2):

@@ -43,6 +43,7 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.slow
 def test_a_stopped_run_gives_waiting_works_back(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -84,6 +85,7 @@ def test_no_lease_is_left_when_stopping_is_interrupted(
     assert "in_progress" not in states(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_full_disk_ends_the_run_and_keeps_the_jobs(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -172,6 +174,7 @@ def busy_host() -> Iterator[tuple[int, list[str]]]:
     thread.join()
 
 
+@pytest.mark.slow
 def test_a_host_that_says_come_back_in_an_hour_holds_nobody_up(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, busy_host: tuple[int, list[str]]
 ) -> None:

@@ -192,6 +192,7 @@ def streaming(meter: Meter, seconds: float, *, hosts: int, resolvers: int) -> Ac
     return act
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hosts", "resolvers", "at_once", "seconds"),
     [(1, 1, 1, 0.05), (20, 1, 2, 0.1), (20, 20, 8, 0.2)],

@@ -140,6 +140,7 @@ def test_a_kill_before_any_change_of_the_disk_leaves_whole_files_or_none(tmp_pat
     assert 10 < int(done.stdout) < 999, "every call was reached"
 
 
+@pytest.mark.slow
 def test_rivals_killed_at_random_moments_leave_a_sound_store(tmp_path):
     """STO-03, FAIL-01: two processes race with the same bytes; both are killed, again and again."""
     chance = random.Random(7)

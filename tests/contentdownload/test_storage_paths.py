@@ -81,6 +81,7 @@ def test_an_id_cannot_be_made_to_equal_anothers_name():
 ids = st.text(alphabet=st.sampled_from("aAbB10./-_:;~ é\u0301\u212a\\\x00"), max_size=8) | st.text(max_size=40)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(ids, ids, st.text(max_size=200), st.integers() | st.none())
 def test_every_name_is_legal_everywhere_and_belongs_to_one_work(one, other, title, year):

@@ -220,6 +220,7 @@ def crash_after(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, calls: i
 STEPS = [("delete", 1), ("delete", 2), ("delete", 3), ("add_line", 1), ("put", 1), ("put", 2), ("_forget_cached", 1)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before", [True, False])
 @pytest.mark.parametrize(("step", "call"), STEPS)
 def test_a_takedown_that_was_cut_off_is_finished_by_the_next(

@@ -115,6 +115,7 @@ def taken_down(root: Path, *names: str) -> None:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("spelling", ["{doi}", "https://doi.org/{doi}", "{openalex_id}", "arXiv:{arxiv_id}v1"])
 def test_a_refused_work_costs_no_request(
     make_config: Callable[..., ContentDownloadConfig], calm_sandbox: SandboxServer, tmp_path: Path, spelling: str

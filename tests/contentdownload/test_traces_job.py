@@ -89,6 +89,7 @@ def traced(provider, monkeypatch) -> Seen:
     return seen
 
 
+@pytest.mark.slow
 def test_a_run_leaves_the_whole_tree_of_each_work(traced, sandbox: SandboxServer, make_config: MakeConfig, tmp_path):
     """TRC-01..TRC-08 on the sandbox web with its faults."""
     works = 12

@@ -21,6 +21,7 @@ URLS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(URLS)
 @example("https://a.org/%%34%31")
 @example("https://a.org/?a=%2525&b=%7e")

@@ -89,6 +89,7 @@ def series_names() -> set[str]:
     return names | {f"{metric.name}{tail}" for metric in METRICS if metric.kind == "histogram" for tail in tails}
 
 
+@pytest.mark.slow
 def test_every_series_named_is_one_that_is_exported_with_the_labels_it_has():
     """DASH-05, without any server."""
     labels = {metric.name: {*metric.labels, "instance", "job", "le"} for metric in METRICS}

@@ -140,6 +140,7 @@ def test_a_policy_that_contradicts_itself_is_refused(wrong: dict[str, int]) -> N
         AllocationPolicy("p", Strategy.EQUAL, **given_)
 
 
+@pytest.mark.slow
 @given(policies(), claims)
 def test_shares_keep_their_bounds_and_never_exceed_the_capacity(
     rule: AllocationPolicy, asked: list[TenantClaim]
@@ -155,11 +156,13 @@ def test_shares_keep_their_bounds_and_never_exceed_the_capacity(
         assert all(share >= rule.minimum_per_tenant for share in shares.values())
 
 
+@pytest.mark.slow
 @given(policies(), claims)
 def test_the_order_of_the_tenants_does_not_matter(rule: AllocationPolicy, asked: list[TenantClaim]) -> None:
     assert allocate(rule, asked) == allocate(rule, asked[::-1])
 
 
+@pytest.mark.slow
 @given(policies(), claims)
 def test_ordinary_tenants_never_touch_the_reserve(rule: AllocationPolicy, asked: list[TenantClaim]) -> None:
     if rule.strategy is Strategy.FIXED:
@@ -169,6 +172,7 @@ def test_ordinary_tenants_never_touch_the_reserve(rule: AllocationPolicy, asked:
     assert ordinary <= rule.total_capacity - rule.reserved_capacity
 
 
+@pytest.mark.slow
 @given(policies(), claims, some.data())
 def test_grants_never_exceed_what_burst_allows(
     rule: AllocationPolicy, asked: list[TenantClaim], data: some.DataObject

@@ -197,6 +197,7 @@ def test_names_that_lead_elsewhere_are_refused(tmp_path: Path, clock: ManualCloc
     assert "no manifest.json in its place" in problem_of(packed(tmp_path / "x.tar.zst", buffer.getvalue()), clock)
 
 
+@pytest.mark.slow
 def test_a_bomb_ends_at_its_bound(tmp_path: Path, clock: ManualClock) -> None:
     header = archive._header(layout.MANIFEST, 1 << 34)
     path = packed(tmp_path / "x.tar.zst", header + bytes(256 * 1_048_576), unpacked=1 << 35)

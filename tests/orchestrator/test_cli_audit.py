@@ -44,6 +44,7 @@ def export(out: str, *words: str) -> Result:
     return run("export", "--from", "2025-06-15", "--to", "2025-06-16", "-o", out, *words)
 
 
+@pytest.mark.slow
 def test_from_no_key_to_a_proved_bundle(here: Path) -> None:
     assert "audit keys new" in run("export", "--from", "2025-06-15", "-o", "day.tar.zst", code=1).output
     run("keys", "new", "operations")

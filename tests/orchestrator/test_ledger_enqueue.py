@@ -121,6 +121,7 @@ def test_a_large_enqueue_is_split_and_answers_in_order(ledger):
 _plain = st.none() | st.booleans() | st.integers() | st.text()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.recursive(_plain, lambda inner: st.dictionaries(st.text(), inner)))
 def test_payloads_are_kept_in_the_one_form_that_digests_are_taken_over(value):

@@ -23,6 +23,7 @@ def hosts(jobs):
     return Counter(job.host_key or "none" for job in jobs)
 
 
+@pytest.mark.slow
 def test_one_host_does_not_fill_a_lease_while_others_wait(ledger):
     """ORC-03, EXT-03: ten thousand jobs of one host come first in age, and others still get their share."""
     enqueue(ledger, a=10_000, b=30, c=30)
@@ -89,6 +90,7 @@ def test_a_job_type_finds_its_jobs_among_the_hosts_of_others(ledger):
     assert [job.artifact_id for job in found] == ["mine"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 8, 64])
 def test_a_lease_reads_about_as_many_entries_as_it_hands_out(ledger, limit):
     """No scan: SQLite's own count of virtual machine steps stays bounded whatever waits."""
@@ -111,6 +113,7 @@ def test_a_lease_reads_about_as_many_entries_as_it_hands_out(ledger, limit):
     assert steps[0] * 100 < 5_000 + limit * 1_500
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", [None, "b"])
 def test_many_jobs_of_another_type_in_front_cost_a_lease_nothing(ledger, sql, host):
     """Counted in steps of SQLite's machine: bounded with a hundred thousand in front, found or not."""
@@ -145,6 +148,7 @@ def test_many_jobs_of_another_type_in_front_cost_a_lease_nothing(ledger, sql, ho
 shares = st.dictionaries(st.sampled_from(["none", "a", "b", "c", "d"]), st.integers(1, 12), min_size=1)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(shares, st.lists(st.integers(1, 9), min_size=1, max_size=6))
 def test_every_lease_is_full_and_shares_are_even(tmp_path_factory, left, limits):

@@ -11,6 +11,8 @@ import threading
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
@@ -72,6 +74,7 @@ def test_threads_run_every_job_exactly_once(path):
         assert (ledger.stats()["done"], ledger.verify_history()) == (300, True)
 
 
+@pytest.mark.slow
 def test_processes_run_every_job_exactly_once(path):
     """QUE-08: four processes, two of them adding the same jobs while all work."""
     script = """
@@ -96,6 +99,7 @@ def test_processes_run_every_job_exactly_once(path):
         assert (ledger.stats()["total"], ledger.stats()["done"], ledger.verify_history()) == (200, 200, True)
 
 
+@pytest.mark.slow
 def test_processes_that_make_the_file_at_once_all_succeed(path):
     script = """
     print("ready", flush=True); sys.stdin.readline()
@@ -136,6 +140,7 @@ def test_after_kill_9_the_leases_are_free_at_once(path):
         assert ledger.verify_history()
 
 
+@pytest.mark.slow
 def test_kill_9_in_the_middle_of_writing_loses_no_acknowledged_job(path):
     """QUE-20: what was answered is there, the file is whole, and the rest can be done."""
     script = """
@@ -161,6 +166,7 @@ def test_kill_9_in_the_middle_of_writing_loses_no_acknowledged_job(path):
             assert {state: ledger.stats()[state] for state, _ in counted} == dict(counted)
 
 
+@pytest.mark.slow
 def test_a_frozen_process_finds_its_lease_gone(path):
     """SIGSTOP past the lease, another worker takes over, SIGCONT: the late finish is refused."""
     with SqliteLedger(path) as ledger:

@@ -176,6 +176,7 @@ def simulate(folder: Path, seed: int) -> Fleet:
     return fleet
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tenth", range(10))
 def test_every_job_ends_once_whatever_happens_to_the_workers(tmp_path: Path, tenth: int) -> None:
     """QUE-08, QUE-09, QUE-20: one accepted end for each job, fences that only grow, a chain that verifies."""

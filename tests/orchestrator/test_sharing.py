@@ -99,6 +99,7 @@ standings = some.builds(
 )
 
 
+@pytest.mark.slow
 @CALM
 @given(some.integers(0, 30), lanes(), rule_sets(), standings)
 def test_nobody_is_given_more_than_there_is_room_for(limit, waiting, rules, standing):
@@ -133,6 +134,7 @@ def test_nobody_is_given_more_than_there_is_room_for(limit, waiting, rules, stan
                 assert sum(after[each] for each in fitting) <= policy.total_capacity
 
 
+@pytest.mark.slow
 @CALM
 @given(some.integers(0, 30), lanes(), rule_sets(), standings)
 def test_a_place_stays_empty_only_when_all_that_waits_is_held(limit, waiting, rules, standing):
@@ -147,6 +149,7 @@ def test_a_place_stays_empty_only_when_all_that_waits_is_held(limit, waiting, ru
         assert held.until is None or held.until > NOW
 
 
+@pytest.mark.slow
 @CALM
 @given(some.integers(0, 30), lanes(), rule_sets(), standings, some.randoms())
 def test_the_same_question_in_any_order_has_the_same_answer(limit, waiting, rules, standing, chance):
@@ -156,6 +159,7 @@ def test_the_same_question_in_any_order_has_the_same_answer(limit, waiting, rule
     assert share(limit, shuffled, rules, standing, NOW).picks == first.picks
 
 
+@pytest.mark.slow
 @CALM
 @given(some.integers(1, 30), lanes())
 def test_within_a_tenant_priority_comes_before_age(limit, waiting):
@@ -277,6 +281,7 @@ def run_day(rules, *, slots, ticks, flood, trickles, rate, seed=1):
     return started
 
 
+@pytest.mark.slow
 def test_equal_tenants_get_equal_parts_while_one_floods():
     """QUOTA-05: with one tenant of 100,000 jobs and 20 that trickle in, Jain's index is at least 0.95."""
     policy = AllocationPolicy("p", Strategy.EQUAL, 42)
@@ -285,6 +290,7 @@ def test_equal_tenants_get_equal_parts_while_one_floods():
     assert jain(list(started.values())) >= 0.95
 
 
+@pytest.mark.slow
 def test_equal_parts_need_no_policy():
     started = run_day(Rules(), slots=21, ticks=300, flood=100_000, trickles=20, rate=0.9)
     assert len(started) == 21
@@ -304,6 +310,7 @@ def test_weights_are_kept_within_ten_percent_while_one_floods(with_policy):
     assert all(abs(value / middle - 1) <= 0.10 for value in per_weight)
 
 
+@pytest.mark.slow
 def test_what_trickles_in_waits_for_nobody():
     """20 tenants that ask for little get all of it, and the flood gets the rest."""
     started = run_day(Rules(), slots=42, ticks=400, flood=100_000, trickles=20, rate=0.02)

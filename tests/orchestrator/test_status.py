@@ -43,6 +43,7 @@ def test_only_a_queued_job_is_held_back(state: JobState, job_type: str, held: He
     assert eligible_ms(state, job_type, 500, held) == (max(500, held.until[job_type]) if waits else 500)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.tuples(TYPES, STATES.map(str)), st.integers(0, 1000)), HELD)
 def test_every_job_is_counted_once(counts: dict[tuple[str, str], int], held: HeldLanes) -> None:
     told = by_status(counts, held)

@@ -27,6 +27,7 @@ def run(*words: str):
     return CliRunner().invoke(app, list(words))
 
 
+@pytest.mark.slow
 def test_serve_without_settings_opens_the_local_queue_and_ends_gently(tmp_path):
     """The address and a first token are printed; the token works, is kept as a digest, and is made once."""
     serving = [*PROGRAM, "serve", "--port", "0"]
@@ -106,6 +107,7 @@ def test_a_port_that_is_taken_is_named(tmp_path):
     assert (result.exit_code, f"port {port}" in result.stderr) == (1, True)
 
 
+@pytest.mark.slow
 def test_tokens_are_made_listed_and_taken_back(tmp_path):
     ledger = ["--ledger", str(tmp_path / "q.sqlite")]
     out = tmp_path / "worker.token"
@@ -129,6 +131,7 @@ def test_a_token_without_sense_is_not_made(tmp_path, words):
     assert not list(Path(tmp_path).iterdir())
 
 
+@pytest.mark.slow
 def test_without_the_server_extra_it_says_what_is_missing(tmp_path):
     hidden = (
         "import sys; sys.modules.update(fastapi=None, uvicorn=None, joserfc=None, anyio=None)\n"

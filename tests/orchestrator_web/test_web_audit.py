@@ -95,6 +95,7 @@ def test_a_name_told_twice_is_not_proved(caller: Any, trust: Trust, tmp_path: Pa
     assert "says a name twice" in problem
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [{"state": "done"}, {"payload": {}}, {"signatures": []}, {"more": 1}, {"history": []}, {"jobDigest": "x"}]
 )

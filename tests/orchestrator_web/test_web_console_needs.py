@@ -153,6 +153,7 @@ def test_the_trail_is_read_page_by_page(admin):
     assert seen == [7, 6, 5, 4, 3, 2, 1]
 
 
+@pytest.mark.slow
 def test_a_policy_is_tried_before_it_is_saved(admin):
     for tenant in ("a", "b"):
         admin.post("/jobs", {"payload": {}}, X_Tenant=tenant)

@@ -49,6 +49,7 @@ def test_the_graph_tells_what_the_api_tells(admin, ledger):
     assert (data["other"], data["quotas"], data["incidents"]["nodes"]) == (None, [], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("query", "words"),
     [

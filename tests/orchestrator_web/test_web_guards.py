@@ -67,6 +67,7 @@ def test_what_does_not_fit_is_told_without_what_was_sent(admin, path, status):
     assert "99999999999999999999" not in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("content", "status"),
     [

@@ -205,6 +205,7 @@ def holds(found, wanted):
     return found == wanted
 
 
+@pytest.mark.slow
 def test_the_description_is_found_and_kept(admin, client, app):
     """DOC-01, DOC-02: OAS 3.1, the same bytes for the same build."""
     found = client.get("/.well-known/openapi")

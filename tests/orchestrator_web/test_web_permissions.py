@@ -43,6 +43,7 @@ def filled(path: str) -> str:
     return re.sub(r"\{[a-z_]*id\}", "1", re.sub(r"\{[a-z_]+\}", "x", path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("method", "path", "operation"), ROUTES, ids=[name for _, _, name in ROUTES])
 def test_a_route_refuses_every_token_that_lacks_a_scope_and_every_foreign_tenant(
     client, caller, method, path, operation
@@ -63,6 +64,7 @@ def test_a_route_refuses_every_token_that_lacks_a_scope_and_every_foreign_tenant
         assert (refused.status_code, refused.json()["error"]["code"]) == (403, "TENANT_FORBIDDEN")
 
 
+@pytest.mark.slow
 def test_every_permit_belongs_to_a_route_and_every_route_has_one(app):
     paths = document(app)["paths"]
     served = {each["operationId"] for path, item in paths.items() if path.startswith(HOME) for each in item.values()}
@@ -70,6 +72,7 @@ def test_every_permit_belongs_to_a_route_and_every_route_has_one(app):
     assert {path for path in paths if not path.startswith("/api/")} == OPEN
 
 
+@pytest.mark.slow
 def test_only_health_and_discovery_are_open(client):
     for path in OPEN:
         assert client.get(path).status_code == 200

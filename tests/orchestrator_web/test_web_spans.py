@@ -100,6 +100,7 @@ def test_what_is_refused_leaves_a_span_that_says_so(admin: Caller, exporter: InM
     assert len(exporter.get_finished_spans()) == 1
 
 
+@pytest.mark.slow
 def test_without_a_tracer_the_library_is_not_loaded_and_the_callers_words_pass(
     make_app: Any, ledger: SqliteLedger
 ) -> None:

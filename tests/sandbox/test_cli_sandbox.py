@@ -31,6 +31,7 @@ def _serve(*words):
         return process.wait(timeout=20), said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "load"), [("p.json", json.loads), ("p.yaml", yaml.safe_load)])
 def test_it_serves_until_interrupted_and_writes_the_profile(tmp_path, name, load):
     code, said = _serve("--profile", str(tmp_path / name), "--rate-factor", "5")

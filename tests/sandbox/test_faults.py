@@ -174,6 +174,7 @@ def test_the_wrong_article_is_a_good_pdf_of_another_paper(faulty, ask):
     assert sandbox.world.by_doi(other) is not None
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb_unpacks_to_far_more_than_it_weighs(faulty, ask):
     sandbox, _, copy = faulty("gzip_bomb")
     answer = ask(sandbox, copy.pdf_url)

@@ -67,6 +67,7 @@ def test_files_end_as_readers_expect() -> None:
     assert b"startxref" in data[-64:]
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(title=st.text(max_size=80), doi=st.from_regex(r"10\.\d{4}/[!-~]{1,40}", fullmatch=True))
 def test_no_title_or_doi_breaks_the_file(title: str, doi: str) -> None:

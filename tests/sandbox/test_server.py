@@ -112,6 +112,7 @@ def test_a_body_that_was_not_taken_is_not_counted(troubled, first_with):
     assert sandbox.counters()["files"] == 0
 
 
+@pytest.mark.slow
 def test_thousands_of_small_requests_a_second():
     """Bounded low, because the machine may be busy; alone it does several thousand."""
     with SandboxServer(works=50, faults=Faults.none()) as sandbox:
@@ -163,6 +164,7 @@ def test_identifiers_come_in_mixed_spellings(calm):
     assert plain == [calm.world.work(index).doi for index in range(10)]
 
 
+@pytest.mark.slow
 def test_a_process_is_ready_counts_and_ends_with_its_owner():
     with SandboxServer(works=20, seed=3) as sandbox:
         assert sandbox.pid != os.getpid()
@@ -172,6 +174,7 @@ def test_a_process_is_ready_counts_and_ends_with_its_owner():
         os.kill(pid, 0)
 
 
+@pytest.mark.slow
 def test_a_process_gets_the_same_world_as_its_owner_knows(ask):
     faults = Faults.none().with_settings(["slow=0.25"])
     with SandboxServer(works=20, seed=3, faults=faults, size_bytes=9_000, rate_factor=5) as sandbox:

@@ -47,6 +47,7 @@ def test_a_larger_world_begins_like_a_smaller_one() -> None:
     assert [work.doi for work in _works(small)] == [large.work(index).doi for index in range(100)]
 
 
+@pytest.mark.slow
 def test_every_identifier_leads_back_to_its_work() -> None:
     world = World(seed=7, count=2_000)
     for work in _works(world):
@@ -60,6 +61,7 @@ def test_every_identifier_leads_back_to_its_work() -> None:
             assert world.by_number(int(work.pmid), PMID_BASE, "pmid") is work
 
 
+@pytest.mark.slow
 def test_identifiers_are_unique_and_some_dois_are_odd() -> None:
     works = _works(World(seed=7, count=2_000))
     assert len({work.doi.lower() for work in works}) == 2_000
@@ -84,6 +86,7 @@ def test_what_is_outside_the_world_is_not_found() -> None:
     assert world.by_number(PMC_BASE - 1, PMC_BASE, "pmcid") is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [7, 1, 42])
 def test_about_nine_in_ten_works_are_reachable_by_the_first_three_services(seed: int) -> None:
     works = _works(World(seed=seed, count=2_000))

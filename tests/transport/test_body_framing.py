@@ -124,6 +124,7 @@ def test_chunks_read_the_same_however_the_network_cuts_them(pieces, after, step)
     assert after.startswith(reader.excess)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(max_size=30), max_size=10))
 def test_hostile_chunks_give_data_or_one_kind_of_error(blocks):

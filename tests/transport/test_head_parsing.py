@@ -140,6 +140,7 @@ def test_head_that_comes_in_small_pieces_is_read(serve, reach):
     assert reach(serve(script)).get(URL).content == b"ok"
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.binary(max_size=40), max_size=8))
 def test_hostile_heads_give_a_head_or_one_kind_of_error(lines):

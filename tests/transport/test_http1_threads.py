@@ -39,6 +39,7 @@ def echo(talk):
             talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(path), path))
 
 
+@pytest.mark.slow
 def test_many_threads_on_many_hosts_each_get_their_own_answer(serve, reach):
     """NET-01: one client for all threads."""
     client = reach(serve(echo), max_idle=20, max_idle_per_host=3)
