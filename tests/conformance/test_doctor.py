@@ -36,6 +36,7 @@ from DocsToKG.ContentDownload.bootstrap import run_from_config
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.schema import prepare
 from DocsToKG.ContentDownload.cli.app import app
+from DocsToKG.ContentDownload.doctor import tables
 from DocsToKG.ContentDownload.doctor.base import Finding, Level
 from DocsToKG.ContentDownload.doctor.nats import NatsCheck
 from DocsToKG.ContentDownload.doctor.postgres import ListenCheck, PostgresCheck
@@ -44,6 +45,7 @@ from DocsToKG.ContentDownload.doctor.running import look_at_all
 from DocsToKG.ContentDownload.doctor.s3 import BucketCheck
 from DocsToKG.ContentDownload.doctor.tables import QueueTables, RecordTables, _versions
 from DocsToKG.ContentDownload.storage.bucket import Bucket
+from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.ledger.postgres.schema import migrations
@@ -148,6 +150,19 @@ def test_a_queue_is_tried_by_a_job_that_nobody_sees(queue: str) -> None:
     assert found["permissions"].seen == "a job was added, leased and rolled back"
     assert found["schema"].seen.startswith(str(len(migrations())))
     assert "PostgreSQL" in found["server"].seen
+
+
+def test_events_that_gather_for_a_target_are_told(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is dropped while a target is away, so somebody must hear of it."""
+    monkeypatch.setattr(tables, "_MANY_EVENTS", 2)
+    with PostgresLedger(queue) as ledger:
+        Outbox(ledger).register([Wish("crm", "webhook")])
+        ledger.enqueue_many([NewJob("local:2", {})])
+        assert "events" not in findings(queue_check(queue))
+        ledger.enqueue_many([NewJob("local:3", {})])
+    found = findings(queue_check(queue))["events"]
+    assert found.level is Level.WARNING
+    assert "2 events or more wait for crm" in found.seen
 
 
 def test_a_database_without_a_queue_is_one_in_which_it_can_be_made(database: str) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
+from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
+
 
 def page(admin) -> dict[str, float]:
     answer = admin.get("/metrics")
@@ -35,3 +37,14 @@ def test_the_figures_follow_what_happens(admin):
 
 def test_all_tenants_figures_need_a_token_for_all(caller):
     assert caller().get("/metrics").json()["error"]["code"] == "TENANT_FORBIDDEN"
+
+
+def test_what_gathers_for_a_target_that_is_away_is_seen(admin, ledger):
+    """The outbox has no bound, so its growth must show."""
+    Outbox(ledger).register([Wish("crm", "webhook")])
+    for n in range(2):
+        admin.post("/jobs", {"payload": {"n": n}})
+    found = page(admin)
+    assert found["event_outbox_waiting[('target', 'crm')]"] == 2
+    assert found["event_outbox_dead[('target', 'crm')]"] == 0
+    assert found["event_outbox_oldest_seconds[('target', 'crm')]"] >= 0

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database
 
 _WAIT_MS = 3000
+_MANY_EVENTS = 100_000
 _SAME_PROGRAM = "give this machine the version of the program that the other machines run"
 
 
@@ -53,6 +54,7 @@ class QueueTables:
         yield _versions(have, len(migrations()), _is_owner(connection, self.schema))
         _try_a_job(connection, self.schema)
         yield ok("permissions", "a job was added, leased and rolled back")
+        yield from _events(connection, self.schema)
 
 
 @dataclass(slots=True)
@@ -78,6 +80,27 @@ class RecordTables:
             return
         yield _versions(have, known, _is_owner(connection, self.schema))
         yield _rights(connection, self.schema)
+
+
+def _events(connection: Connection, schema: str) -> Iterator[Finding]:
+    """Targets of events for which much has gathered: nothing is dropped while one is away."""
+    # Whoever works jobs needs no rights on these tables, and then does not look.
+    readable = connection.execute(
+        "SELECT has_table_privilege(c.oid, 'SELECT') FROM pg_class AS c JOIN pg_namespace AS n"
+        " ON n.oid = c.relnamespace WHERE n.nspname = %s AND c.relname IN ('event_targets', 'events_outbox')",
+        (schema,),
+    ).fetchall()
+    if readable != [(True,), (True,)]:
+        return
+    rows = connection.execute(
+        f"SELECT t.name, (SELECT count(*) FROM (SELECT FROM {schema}.events_outbox AS o WHERE o.target = t.name"
+        f" AND o.dead_at IS NULL LIMIT {_MANY_EVENTS}) AS w) FROM {schema}.event_targets AS t ORDER BY t.name"
+    ).fetchall()
+    for name, waiting in rows:
+        if waiting >= _MANY_EVENTS:
+            seen = f"{_MANY_EVENTS:,} events or more wait for {name}, and none is dropped while it is away"
+            advice = f"see to it (docstokg-orchestrator events status), or give it up: events forget {name}"
+            yield warning("events", seen, advice)
 
 
 def _versions(have: int, known: int, is_owner: bool) -> Finding:

@@ -27,6 +27,7 @@ _COLUMNS = f"id, target, event_type, tries, next_at, dead_at, last_error, {_ROW}
 _FREE = "(next_at <= :now OR (claimed_by IS NOT NULL AND claimed_by <> :holder))"
 _MAX_ERROR = 500
 _ASKED_AT_ONCE = 500
+COUNTED = 1_000_000  # beyond this, how many wait is not counted: it is many
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,15 @@ class Standing:
     next_at: int
     last_sent_at: int | None
     last_error: str | None
+
+
+class Backlog(NamedTuple):
+    """What has gathered for a target: events that wait and dead ones, and how old the first that waits is."""
+
+    target: str
+    waiting: int
+    dead: int
+    oldest_s: float
 
 
 class Failed(NamedTuple):
@@ -233,6 +243,25 @@ class Outbox:
         )
         rows = self._ledger.look(lambda tx: tx.ask(words))
         return [Standing(*row) for row in rows]
+
+    def backlogs(self) -> list[Backlog]:
+        """What waits for every target, for those who watch: counted up to a cap, and by index."""
+        some = "SELECT 1 AS one FROM events_outbox AS o WHERE o.target = t.name AND o.dead_at"
+        words = (
+            "SELECT t.name,"
+            f" (SELECT count(*) FROM ({some} IS NULL LIMIT {COUNTED}) AS w),"
+            f" (SELECT count(*) FROM ({some} IS NOT NULL LIMIT {COUNTED}) AS d),"
+            " (SELECT o.at FROM events_outbox AS o WHERE o.target = t.name AND o.dead_at IS NULL ORDER BY o.id LIMIT 1)"
+            " FROM event_targets AS t ORDER BY t.name"
+        )
+
+        def look(tx: ControlTx) -> list[Backlog]:
+            return [
+                Backlog(name, int(waiting), int(dead), 0.0 if at is None else max(0.0, (tx.now_ms - at) / 1000))
+                for name, waiting, dead, at in tx.ask(words)
+            ]
+
+        return self._ledger.look(look)
 
     def list(self, target: str | None = None, *, dead: bool = False, limit: int = 100, after: int = 0) -> list[Waiting]:
         """Events that wait, or dead ones, oldest first."""

@@ -89,8 +89,10 @@ def page(tx: ControlTx, tenant: str, query: JobQuery, size: int, page_token: str
     if tenant == DEFAULT_TENANT and _is_any(choices):
         return _newest(tx, words, asked, size, held)
     narrowed = bool(words) or tenant == DEFAULT_TENANT or any(each.only or each.without for each in choices)
-    bound = _bound(tx, tenant, choices, asked) if narrowed and choices else low
-    rows = _rows(tx, choices, words, {**asked, "low": bound}) if choices else []
+    looked, bound = [(choice, int(asked["before"])) for choice in choices], low
+    if narrowed and choices:
+        looked, bound = _windows(tx, tenant, choices, asked)
+    rows = _rows(tx, looked, words, {**asked, "low": bound}) if looked else []
     if len(rows) > size:
         return JobPage([view(row, held) for row in rows[:size]], paging.token(_KIND, rows[size - 1][0]))
     return JobPage([view(row, held) for row in rows], paging.token(_KIND, bound + 1) if bound > low else None)
@@ -190,28 +192,36 @@ def _first_id_at(tx: ControlTx, moment_ms: int) -> int:
     return low
 
 
-def _bound(tx: ControlTx, tenant: str, choices: Sequence[StateChoice], asked: dict[str, Any]) -> int:
-    """The id down to which this page looks: no state is read further than a window."""
+def _windows(
+    tx: ControlTx, tenant: str, choices: Sequence[StateChoice], asked: dict[str, Any]
+) -> tuple[list[tuple[StateChoice, int]], int]:
+    """The states that have jobs here, each with the id before which they lie, and the id down to which this page looks:
+    no state is read further than a window. With both ends known, no plan walks past the jobs of another state."""
     # Jobs of the default tenant are not in the index of tenants: their window is one of the whole ledger.
     mine = "" if tenant == DEFAULT_TENANT else "tenant = :tenant AND tenant <> 'default' AND "
     windows = " UNION ALL ".join(
-        f"SELECT count(*), min(id) FROM (SELECT id FROM jobs WHERE {mine}state = '{choice.state.value}'"
-        f" AND id < :before AND id > :low ORDER BY id DESC LIMIT {WINDOW}) AS w{number}"
+        f"SELECT {number} AS place, count(*), min(id), max(id) FROM (SELECT id FROM jobs"
+        f" WHERE {mine}state = '{choice.state.value}' AND id < :before AND id > :low"
+        f" ORDER BY id DESC LIMIT {WINDOW}) AS w{number}"
         for number, choice in enumerate(choices)
     )
     rows = tx.ask(windows, {name: asked[name] for name in ("before", "low", *(["tenant"] if mine else []))})
-    return max([int(asked["low"]), *(int(lowest) - 1 for count, lowest in rows if count == WINDOW)])
+    looked = [(choices[place], int(highest) + 1) for place, count, _, highest in sorted(rows) if count]
+    return looked, max([int(asked["low"]), *(int(lowest) - 1 for _, count, lowest, _ in rows if count == WINDOW)])
 
 
-def _rows(tx: ControlTx, choices: Sequence[StateChoice], words: str, asked: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _rows(
+    tx: ControlTx, looked: Sequence[tuple[StateChoice, int]], words: str, asked: dict[str, Any]
+) -> list[tuple[Any, ...]]:
     others = " AND tenant <> 'default'" if asked["tenant"] != DEFAULT_TENANT else ""
     values = dict(asked)
     parts = []
-    for number, choice in enumerate(choices):
+    for number, (choice, before) in enumerate(looked):
         types = _types(number, choice, values)
+        values[f"before{number}"] = before
         parts.append(
             f"SELECT * FROM ({SELECT} WHERE tenant = :tenant{others} AND state = '{choice.state.value}'"
-            f" AND id < :before AND id > :low{types}{words} ORDER BY id DESC LIMIT :limit) AS s{number}"
+            f" AND id < :before{number} AND id > :low{types}{words} ORDER BY id DESC LIMIT :limit) AS s{number}"
         )
     rows = tx.ask(" UNION ALL ".join(parts), values)
     return sorted(rows, key=lambda row: -int(row[0]))[: asked["limit"]]

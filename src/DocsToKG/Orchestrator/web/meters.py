@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from DocsToKG.Orchestrator.events.outbox import Outbox
 from DocsToKG.Orchestrator.services.jobs import ServedLedger
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -23,6 +24,7 @@ class Meters:
     def __init__(self, ledger: ServedLedger) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Depths(ledger))
+        self._registry.register(_Backlogs(ledger))
         self.failures = self._counter("job_failures", "Tries that failed, by what became of the job.", "end")
         self.retries = self._counter("job_retry", "Tries that failed and come again.")
         self.extensions = self._counter("lease_extensions", "Leases that were renewed.")
@@ -47,3 +49,22 @@ class _Depths(Collector):
         for (job_type, tenant), waiting in self._ledger.depths().items():
             family.add_metric([job_type, tenant], waiting)
         yield family
+
+
+class _Backlogs(Collector):
+    """What has gathered for targets of events. Nothing is dropped while one is away, so somebody must see it grow."""
+
+    def __init__(self, ledger: ServedLedger) -> None:
+        self._outbox = Outbox(ledger)
+
+    def collect(self) -> Iterator[Metric]:
+        waiting = GaugeMetricFamily("event_outbox_waiting", "Events that wait for a target.", labels=["target"])
+        dead = GaugeMetricFamily("event_outbox_dead", "Events that a target refused for good.", labels=["target"])
+        oldest = GaugeMetricFamily(
+            "event_outbox_oldest_seconds", "How long the first event waits for a target.", labels=["target"]
+        )
+        for found in self._outbox.backlogs():
+            waiting.add_metric([found.target], found.waiting)
+            dead.add_metric([found.target], found.dead)
+            oldest.add_metric([found.target], found.oldest_s)
+        yield from (waiting, dead, oldest)
