@@ -165,3 +165,18 @@ def test_every_exit_code_is_listed() -> None:
 
     rows = re.findall(r"^\| (\d+) \| `(\w+)`", (REFERENCE / "exit-codes.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert rows == [(str(code.value), code.name) for code in ExitCode]
+
+
+def test_every_figure_of_the_readme_stands_in_the_benchmarks() -> None:
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Beside others")[2].partition("## ")[0]
+    rows = [line.split("|")[2:4] for line in table.splitlines() if line.startswith("| ")][1:]
+    figures = {figure for row in rows for cell in row for figure in re.findall(r"\b\d[\d,.]*\b", cell)}
+    measured = set(re.findall(r"\b\d[\d,.]*\b", (REFERENCE / "benchmarks.md").read_text(encoding="utf-8")))
+    assert len(figures) > 10
+    assert figures <= measured
+
+
+def test_every_measurement_that_the_readme_names_can_be_run() -> None:
+    named = set(re.findall(r"`python -m bench\.(\w+)`", (ROOT / "README.md").read_text(encoding="utf-8")))
+    assert named
+    assert all((ROOT / "bench" / f"{name}.py").is_file() for name in named)
