@@ -238,7 +238,7 @@ def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> Steps[Down
             break
         temp.write(chunk)
         if len(head) < _SNIFF_BYTES:
-            head = (head + chunk)[:_SNIFF_BYTES]
+            head += chunk[: _SNIFF_BYTES - len(head)]
             _refuse_early(head, body, form, ended=False)
     _refuse_early(head, body, form, ended=True)
     return _stream_result(body, temp)

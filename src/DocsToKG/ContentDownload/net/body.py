@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -26,6 +27,7 @@ from DocsToKG.transport.wire import Awaited
 _DRAIN_BYTES = 64 * 1024
 _SLOWEST_BYTES_PER_S = 1024
 _SEEN_AT_ONCE = 64 * 1024
+_LARGE_BLOCK = 64 * 1024
 _LOOK_S = 5.0
 _BREAKS = frozenset({Reason.SIZE_MISMATCH, Reason.TIMEOUT, Reason.CONN_ERROR})
 
@@ -78,6 +80,7 @@ class StreamedBody:
         self._is_raw = False
         self._looked_at: list[bytes] = []
         self._rest: Iterator[bytes] | None = None
+        self._portions: Portions | None = None  # of the body that is being read
         self._is_looking = False
         self._trouble: ContentDownloadError | None = None  # met while looking, told to whoever reads
 
@@ -97,13 +100,20 @@ class StreamedBody:
 
     def chunks(self) -> Iterator[bytes]:
         self._refuse_above_cap(self.content_length or 0)
-        yield from self._blocks() if self._chunk_bytes is None else portions(self._blocks(), self._chunk_bytes)
+        if self._chunk_bytes is None:
+            return self._blocks()
+        self._portions = Portions(self._blocks(), self._chunk_bytes)
+        return self._portions
 
     def arriving(self) -> Steps[None]:
-        """Wait for more of the body as a step, so that the next of `chunks` need not."""
-        awaited = self._awaited_now()
-        if awaited is None:
-            return
+        """Wait for the next of `chunks` as a step, so that it is there when it is asked for."""
+        while self._portions is not None and not self._portions.is_ready:
+            awaited = self._awaited_now()
+            if awaited is not None:
+                yield from self._wait_for(awaited)
+            self._portions.pull()
+
+    def _wait_for(self, awaited: Awaited) -> Steps[None]:
         began = self._clock.monotonic()
         try:
             if (yield Arrival(awaited.fileno, awaited.until)) is False:
@@ -289,18 +299,61 @@ class StreamedBody:
             raise CandidateRejected(Reason.TOO_LARGE, detail, url=mask_url(self.url), http_status=self.status)
 
 
-def portions(blocks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """`blocks` joined or cut to `size` bytes; not joined at the beginning, where a reader looks at what it gets."""
-    passed, waiting = 0, bytearray()
-    for block in blocks:
-        waiting += block
-        while len(waiting) >= size or (waiting and passed < _SEEN_AT_ONCE):
-            portion = bytes(waiting[:size])
-            del waiting[:size]
-            passed += len(portion)
-            yield portion
-    if waiting:
-        yield bytes(waiting)
+class Portions:
+    """`blocks` joined or cut to `size` bytes; not joined at the beginning, where a reader looks at what it gets, nor where
+    they are large enough: joining copies."""
+
+    def __init__(self, blocks: Iterator[bytes], size: int) -> None:
+        self._blocks = blocks
+        self._size = size
+        self._passed = 0
+        self._waiting: deque[bytes] = deque()
+        self._length = 0  # of what waits
+        self._ended = False
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the next one, or the end, is known without reading on."""
+        return self._ended or self._length >= self._size or (self._length > 0 and self._goes_on_alone)
+
+    @property
+    def _goes_on_alone(self) -> bool:
+        return self._passed < _SEEN_AT_ONCE or len(self._waiting[0]) >= _LARGE_BLOCK
+
+    def pull(self) -> None:
+        """Take one more block."""
+        block = next(self._blocks, None)
+        if block is None:
+            self._ended = True
+        elif block:
+            self._waiting.append(block)
+            self._length += len(block)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        while not self.is_ready:
+            self.pull()
+        if not self._length:
+            raise StopIteration
+        length = len(self._waiting[0]) if self._goes_on_alone else self._length
+        portion = self._cut(min(self._size, length))
+        self._passed += len(portion)
+        return portion
+
+    def _cut(self, length: int) -> bytes:
+        """The first `length` bytes that wait; copied only where blocks have to be joined or cut."""
+        self._length -= length
+        parts = []
+        while length:
+            block = self._waiting.popleft()
+            if len(block) > length:
+                self._waiting.appendleft(block[length:])
+                block = block[:length]
+            parts.append(block)
+            length -= len(block)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 class _Counted(httpx2.SyncByteStream):

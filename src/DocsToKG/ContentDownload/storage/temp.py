@@ -164,15 +164,17 @@ class TempFile:
     def _to_disk(self) -> None:
         if self._fd >= 0:
             return
-        data = self.data
+        pieces = self._pieces
         if self._hashed != self.size:
-            self._sha256, self._hashed = hashlib.sha256(data or b""), self.size
+            self._sha256, self._hashed = hashlib.sha256(), self.size
+            for piece in pieces:
+                self._sha256.update(piece)
         with DiskErrors(self._where):
             self.opened_at = time.monotonic()
             self._fd, self._name = self._open_file()
         self._pieces = []
-        if data:
-            self._write_out(data)
+        for piece in pieces:
+            self._write_out(piece)
 
     def _write_out(self, data: bytes) -> None:
         with DiskErrors(self._where):
