@@ -280,21 +280,16 @@ class Frontier:
         return self._at_work < self._places
 
     def _pick(self) -> Task | None:
-        """Exchanges first: a host answers while we prove what came from another. What was begun goes before what is
-        new, so that works end soon after they begin."""
+        """Exchanges first: hosts answer while we prove what has come from others. Not without end: what has come lies
+        in memory."""
         if self._arrived:
             return self._arrived.popleft()
         if len(self._aside) < _MOST_ASIDE and (task := self._pick_exchange()) is not None:
             return task
-        if self._aside:
-            return self._aside.popleft()
-        if not self._fresh or not self._has_free_place:
-            return None
-        task = self._fresh.popleft()
-        self._tell_room()
-        return self._take_place(task)
+        return self._aside.popleft() if self._aside else None
 
     def _pick_exchange(self) -> Task | None:
+        """What was begun goes before what is new, so that works end soon after they begin."""
         if not self._has_free_place:
             return None
         if self._ready:
@@ -306,7 +301,11 @@ class Frontier:
                     return task
         finally:
             self._is_asking = False
-        return None
+        if not self._fresh:
+            return None
+        task = self._fresh.popleft()
+        self._tell_room()
+        return self._take_place(task)
 
     def _set_timer(self, at: float, who: Task | str) -> None:
         heapq.heappush(self._timers, (at, next(self._sequence), who))
@@ -382,7 +381,7 @@ class Frontier:
         """Its place is free: whoever can use it goes first, unless too many stand aside already."""
         with self._lock:
             self._leave_place(task)
-            if not (self._arrived or self._ready or self._askable) or len(self._aside) >= _MOST_ASIDE:
+            if not (self._arrived or self._ready or self._askable or self._fresh) or len(self._aside) >= _MOST_ASIDE:
                 self._crew.call()
                 return True
             self._running.discard(task)
