@@ -151,31 +151,104 @@ def test_nobody_waits_beyond_its_time(pool: Frontier, wires: Wires) -> None:
     assert ends.values(1) == [False]
 
 
+class Permits:
+    """Lets everybody through who has a place."""
+
+    def ask(self, gate: Gate) -> Permits:
+        return self
+
+    def on_free(self, callback: Callable[[str], None]) -> None:
+        return None
+
+    def release(self) -> None:
+        return None
+
+    def refund(self) -> None:
+        return None
+
+
 def test_a_work_that_waits_for_an_answer_keeps_its_place(wires: Wires) -> None:
-    """Places are exchanges in flight: with two of them, a third begins when one of the first is over."""
-    begun: list[int] = []
-    two = threading.Semaphore(0)
+    """Places are exchanges in flight: with two of them, a third goes out when one of the first is over. It has come up
+    to its gate by then."""
+    sent: list[int] = []
+    come, gone_out = threading.Semaphore(0), threading.Semaphore(0)
 
     def work(number: int) -> Steps[object]:
-        begun.append(number)
-        two.release()
+        come.release()
+        yield Gate("https://a.org/x.pdf", "source", "artifact")
+        sent.append(number)
+        gone_out.release()
         yield wires.step(number)
         yield ExchangeOver()
         return number
 
-    with pool_of(2) as pool:
+    pool = Frontier(gate=Permits(), clock=SystemClock(), threads=2)  # type: ignore[arg-type]
+    with pool:
         ends = Ends(pool)
-        for number in range(3):
+        for number in range(6):
             ends.submit(work(number))
         for _ in range(2):
-            assert two.acquire(timeout=LONG_S)
-        assert not two.acquire(timeout=0.05)
+            assert gone_out.acquire(timeout=LONG_S)
+        for _ in range(4):
+            assert come.acquire(timeout=LONG_S)  # two at work, and as many before their gates
+        assert not gone_out.acquire(timeout=0.05)
+        assert not come.acquire(timeout=0.05)
         assert pool.active == 2
-        wires.answer(begun[0])
-        assert two.acquire(timeout=LONG_S)
-        for number in range(3):
+        wires.answer(sent[0])
+        assert gone_out.acquire(timeout=LONG_S)
+        assert not gone_out.acquire(timeout=0.05)
+        for number in range(6):
             wires.answer(number)
-        assert sorted(ends.values(3)) == [0, 1, 2]  # type: ignore[type-var]
+        assert sorted(ends.values(6)) == list(range(6))  # type: ignore[type-var]
+
+
+def test_one_work_at_a_time_is_prepared_without_a_place() -> None:
+    """One that blocks on its way to its gate is the only one beyond the workers."""
+    go, begun = threading.Event(), threading.Semaphore(0)
+
+    def work() -> Steps[object]:
+        begun.release()
+        with giving_way():
+            assert go.wait(LONG_S)
+        return 1
+        yield
+
+    with pool_of(2) as pool:
+        ends = Ends(pool)
+        for _ in range(8):
+            ends.submit(work())
+        for _ in range(3):
+            assert begun.acquire(timeout=LONG_S)
+        assert not begun.acquire(timeout=0.1)
+        go.set()
+        assert ends.values(8) == [1] * 8
+
+
+def test_a_prepared_work_that_is_called_off_makes_room_for_another(wires: Wires) -> None:
+    come, gone_out, cancel = threading.Semaphore(0), threading.Semaphore(0), CancelToken()
+
+    def work(number: int) -> Steps[object]:
+        come.release()
+        yield Gate("https://a.org/x.pdf", "source", "artifact")
+        gone_out.release()
+        yield wires.step(number)
+        return number
+
+    pool = Frontier(gate=Permits(), clock=SystemClock(), threads=1)  # type: ignore[arg-type]
+    with pool:
+        first, second = Ends(pool), Ends(pool)
+        first.submit(work(0))
+        assert gone_out.acquire(timeout=LONG_S)
+        second.submit(work(1), cancel)
+        for _ in range(2):
+            assert come.acquire(timeout=LONG_S)
+        first.submit(work(2))
+        assert not come.acquire(timeout=0.05)
+        cancel.cancel()
+        assert come.acquire(timeout=LONG_S)
+        for number in (0, 2):
+            wires.answer(number)
+        assert sorted(first.values(2)) == [0, 2]  # type: ignore[type-var]
 
 
 def test_answers_are_seen_while_the_only_thread_that_runs_waits_for_somebody_else(wires: Wires) -> None:

@@ -14,7 +14,7 @@ import httpx2
 from DocsToKG.transport.errors import BodyTooShort, HeadersTooLarge
 from DocsToKG.transport.head import Head
 
-BLOCK_BYTES = 256 * 1024
+BLOCK_BYTES = 128 * 1024
 
 _CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n\0]*)?")
 _MAX_LINE_BYTES = 4 * 1024

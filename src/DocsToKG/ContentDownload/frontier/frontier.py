@@ -82,6 +82,8 @@ class Frontier:
         self._running: set[Task] = set()
         self._places = threads
         self._at_work = 0
+        self._preparing: Task | None = None  # begun without a place, and on its way to its first gate
+        self._prepared = 0  # stand before a gate that nobody has asked for them yet, for want of a place
         self._aside: deque[Task] = deque()  # may go on at once, and need no place
         self._live = 0  # submitted and not ended, races' branches left out
         self._closing = False
@@ -141,7 +143,8 @@ class Frontier:
         """How many more may be submitted to hold at most `most_live`, of them `most_fresh` not begun; waits for one."""
 
         def free() -> int:
-            return max(0, min(most_live - self._live, most_fresh - len(self._fresh)))
+            not_begun = len(self._fresh) + (self._preparing is not None)
+            return max(0, min(most_live - self._live, most_fresh - not_begun))
 
         with self._lock:
             if wait_s > 0:
@@ -272,8 +275,9 @@ class Frontier:
         self._arrived.append(task)
 
     def _has_work(self) -> bool:
-        free = self._has_free_place
-        return bool(self._arrived or self._aside or (free and (self._ready or self._askable or self._fresh)))
+        if self._arrived or self._aside or self._may_prepare:
+            return True
+        return self._has_free_place and bool(self._ready or self._askable or self._fresh)
 
     @property
     def _has_free_place(self) -> bool:
@@ -286,7 +290,7 @@ class Frontier:
             return self._arrived.popleft()
         if len(self._aside) < _MOST_ASIDE and (task := self._pick_exchange()) is not None:
             return task
-        return self._aside.popleft() if self._aside else None
+        return self._aside.popleft() if self._aside else self._pick_to_prepare()
 
     def _pick_exchange(self) -> Task | None:
         """What was begun goes before what is new, so that works end soon after they begin."""
@@ -301,11 +305,30 @@ class Frontier:
                     return task
         finally:
             self._is_asking = False
-        if not self._fresh:
+        return self._take_place(self._begin_fresh()) if self._fresh else None
+
+    def _pick_to_prepare(self) -> Task | None:
+        """While all places are taken, works come up to their first gate one by one, to go out as soon as one is
+        free."""
+        if not self._may_prepare:
             return None
+        self._preparing = self._begin_fresh()
+        return self._preparing
+
+    @property
+    def _may_prepare(self) -> bool:
+        is_wanted = self._preparing is None and self._prepared < self._places and not self._has_free_place
+        return is_wanted and bool(self._fresh)
+
+    def _is_placed(self, task: Task) -> None:
+        """It has a place, waits, or is over."""
+        if self._preparing is task:
+            self._preparing = None
+
+    def _begin_fresh(self) -> Task:
         task = self._fresh.popleft()
         self._tell_room()
-        return self._take_place(task)
+        return task
 
     def _set_timer(self, at: float, who: Task | str) -> None:
         heapq.heappush(self._timers, (at, next(self._sequence), who))
@@ -424,21 +447,31 @@ class Frontier:
             task.gate = gate
             self._queues.setdefault(key, deque()).append(task)
             if not has_place:
+                task.is_prepared = True
+                self._prepared += 1
                 self._why.setdefault(key, "a free worker")
                 self._mark_askable(key)
         return False
+
+    def _asked_for(self, task: Task) -> None:
+        """It waits for a worker no longer: for its gate, or not at all."""
+        if task.is_prepared:
+            task.is_prepared = False
+            self._prepared -= 1
 
     def _grant(self, task: Task, permit: Any) -> Task:
         task.value, task.gate, task.parked_on = permit, None, None
         return self._take_place(task)
 
     def _take_place(self, task: Task) -> Task:
+        self._is_placed(task)
         if not task.has_place:
             task.has_place = True
             self._at_work += 1
         return task
 
     def _leave_place(self, task: Task) -> None:
+        self._is_placed(task)
         if task.has_place:
             task.has_place = False
             self._at_work -= 1
@@ -454,6 +487,7 @@ class Frontier:
         while queue:
             task = queue[0]
             assert task.gate is not None
+            self._asked_for(task)
             answer = self._ask(task.gate)
             if isinstance(answer, NotYet) and self._is_too_long(answer):
                 queue.popleft()
@@ -568,6 +602,7 @@ class Frontier:
                 return
             elif task.gate is not None:
                 self._queues[task.parked_on].remove(task)
+                self._asked_for(task)
                 task.gate = None
             task.error = Cancelled()
             self._make_ready(task)

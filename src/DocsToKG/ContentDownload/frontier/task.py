@@ -51,6 +51,7 @@ class Task:
         self.parked_on: str | None = None  # the key, "time", "race", "wire" or "others"; None while ready or running
         self.value: Any = None  # what the next send brings
         self.error: BaseException | None = None  # what the next throw brings
+        self.is_prepared = False  # parked before a gate that is asked for it once a place is free
         self.has_place = False  # among the works that may be at work at once
         self.shut_host: str | None = None
         self.forget_cancel: Callable[[], None] = lambda: None

@@ -300,8 +300,8 @@ class StreamedBody:
 
 
 class Portions:
-    """`blocks` joined or cut to `size` bytes; not joined at the beginning, where a reader looks at what it gets, nor where
-    they are large enough: joining copies."""
+    """`blocks` joined or cut to `size` bytes; not joined at the beginning, where a reader looks at what it gets, nor
+    where they are large enough: joining copies."""
 
     def __init__(self, blocks: Iterator[bytes], size: int) -> None:
         self._blocks = blocks

@@ -57,10 +57,12 @@ class Stored:
 
 @dataclass(slots=True, eq=False)
 class _Order:
-    """A file to be stored, and what became of it."""
+    """A file to be stored, and what became of it. One that `is_sealed` is on the disk, though not flushed, and is
+    discarded by whoever brought it."""
 
     temp: TempFile
     human: str
+    is_sealed: bool = False
     stored: Stored | None = None
     error: Exception | None = None
 
@@ -145,11 +147,16 @@ class LocalStore:
         return self._result(order, began)
 
     def storing(self, temp: TempFile, *, human: str) -> Steps[Stored]:
-        """`store` as steps: while the disk takes its time, the work holds no thread."""
+        """`store` as steps: while the disk takes its time, the work holds no thread. Whoever has `temp` discards it."""
         if self._rounds.left >= _MOST_LEFT:
             return self.store(temp, human=human)  # the disk is behind: whoever brings more waits for it
         began = time.monotonic()
-        order = _Order(temp, human)
+        # Written here and only flushed in the round: each call to the disk lets go of the interpreter, and a thread
+        # that makes many of them beside a busy one waits for it each time.
+        with DiskErrors(self.root):
+            self._place(human)
+            temp.seal(fsync=False)
+        order = _Order(temp, human, is_sealed=True)
         yield Until(partial(self._rounds.begin, order), "the disk")
         return self._result(order, began)
 
@@ -246,7 +253,8 @@ class LocalStore:
                 self._flushing.took(time.monotonic() - began, files=len(orders), all_at_once=all_at_once)
         finally:
             for order in orders:
-                order.temp.discard()
+                if not order.is_sealed:
+                    order.temp.discard()
 
     def _for_each(self, orders: Sequence[_Order], step: Callable[[_Order], None]) -> None:
         """What goes wrong with one is its own trouble."""
@@ -278,8 +286,11 @@ class LocalStore:
             _spoil(orders, error)
 
     def _seal(self, order: _Order, *, fsync: bool) -> None:
-        self._place(order.human)
-        order.temp.seal(fsync=fsync)
+        if not order.is_sealed:
+            self._place(order.human)
+            order.temp.seal(fsync=fsync)
+        elif fsync:
+            os.fsync(order.temp.fileno())
 
     def _give_names(self, order: _Order, new: dict[str, None]) -> None:
         temp, sha256 = order.temp, order.temp.sha256
