@@ -3,7 +3,7 @@
 The fault suites take turns, each turn with a seed of its own that follows from the one given: pulls that are killed,
 stopped and interrupted; worker processes killed at any moment; two machines whose servers and wires fail in turn;
 instances of the service killed while workers lease through them. Then the scorecard. Ends with 1 when anything was
-lost, doubled, stuck, impolite or wrong; a failed turn names its command.
+lost, doubled, stuck, impolite or wrong, or a suite could not run; such a turn names its command.
 """
 
 from __future__ import annotations
@@ -48,18 +48,22 @@ BAD = ("lost", "doubled", "stuck", "impolite", "wrong")
 
 
 class Turn(NamedTuple):
-    """How one turn went."""
+    """How one turn went. One that was passed over, for want of a server, has judged nothing."""
 
     suite: str
     seed: int
     took_s: float
-    passed: bool
+    went: str
     command: str
+
+    @property
+    def passed(self) -> bool:
+        return self.went == "held"
 
 
 def take_turn(suite: Suite, seed: int, scores: Path, log: Path) -> Turn:
     settings = {**suite.settings, suite.seed: str(seed)}
-    began = time.monotonic()
+    began, told = time.monotonic(), scores.stat().st_size
     with log.open("ab") as output:
         done = subprocess.run(
             [*_PYTEST, suite.tests], cwd=ROOT, env={**os.environ, **settings, WHERE: str(scores)}, stdout=output,
@@ -67,7 +71,8 @@ def take_turn(suite: Suite, seed: int, scores: Path, log: Path) -> Turn:
         )  # fmt: skip
     shown = " ".join(f"{name}={value}" for name, value in settings.items())
     command = f"{shown} ./dev run python -m pytest {suite.tests}"
-    return Turn(suite.name, seed, time.monotonic() - began, done.returncode == 0, command)
+    went = "FAILED" if done.returncode else "held" if scores.stat().st_size > told else "LEFT OUT"
+    return Turn(suite.name, seed, time.monotonic() - began, went, command)
 
 
 def scorecard(turns: Sequence[Turn], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -77,7 +82,7 @@ def scorecard(turns: Sequence[Turn], lines: Sequence[Mapping[str, Any]]) -> dict
         faults.update(line["faults"])
     recovery = sorted(second for line in lines for second in line["recovery_s"])
     return {
-        "turns": dict(Counter(turn.suite for turn in turns)),
+        "turns": dict(Counter(turn.suite for turn in turns if turn.went != "LEFT OUT")),
         "failed_turns": [turn.command for turn in turns if not turn.passed],
         "jobs": sum(line["jobs"] for line in lines),
         "faults": dict(faults.most_common()),
@@ -102,7 +107,7 @@ def show(card: Mapping[str, Any], took_s: float, seed: int) -> None:
     if recovery["count"]:
         print(f"{'recovery: median, most (seconds)':<34}{recovery['median']:>10} {recovery['most']}")
     for command in card["failed_turns"]:
-        print(f"failed: {command}")
+        print(f"failed or left out: {command}")
 
 
 def main() -> int:
@@ -126,7 +131,7 @@ def main() -> int:
         while not turns or time.monotonic() - began < 60 * given.minutes:
             turn = take_turn(suites[len(turns) % len(suites)], given.seed + len(turns) // len(suites), scores, log)
             turns.append(turn)
-            print(f"{turn.suite} {turn.seed}: {'held' if turn.passed else 'FAILED'}, {turn.took_s:.0f} s", flush=True)
+            print(f"{turn.suite} {turn.seed}: {turn.went}, {turn.took_s:.0f} s", flush=True)
         lines = [json.loads(line) for line in scores.read_text().splitlines()]
     card = scorecard(turns, lines)
     show(card, time.monotonic() - began, given.seed)
