@@ -31,7 +31,7 @@ FOREVER: Mapping[str, str] = {
     r"docstokg-orchestrator serve": r"answers:http://\S+/console/",
     r"docstokg-orchestrator events run(?! --once)": r"carrying events",
     r"content sandbox": r"Try:",
-    r"queue stats --watch": r"done",
+    r"queue stats --watch": r"queued|done",
     r"queue run .*--metrics-port": r"Figures of this run",
     r"queue run(?!.*--drain)": r"file:**/*.workers/*.lock",
     r"curl -N": r"(data|event|retry|id):",
@@ -72,11 +72,12 @@ class Reader:
 
     def here(self, text: str) -> str:
         """The text with papers of this web in place of those of the real one, and places that exist."""
-        for said, meant in {**self._papers(), **self.instead}.items():
+        for said, meant in {**self.papers(), **self.instead}.items():
             text = text.replace(said, meant)
         return text
 
-    def _papers(self) -> dict[str, str]:
+    def papers(self) -> dict[str, str]:
+        """The examples of the pages, and what the reader has instead."""
         results = self.folder / "papers" / "results.csv"
         if not results.exists():
             return {}

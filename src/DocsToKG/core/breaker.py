@@ -236,10 +236,12 @@ class Breaker:
         return self._state is BreakerState.HALF_OPEN
 
     def _tick(self) -> float:
-        """Let time have its effect: an open breaker is tested when its time is over."""
+        """Let time have its effect: an open breaker is tested when its time is over, a silent test is given up."""
         now = self._clock.monotonic()
         if self._state is BreakerState.OPEN and not self._forced and now >= self._open_until:
             self._change(BreakerState.HALF_OPEN, "the open time is over")
+        if self._tests:
+            self._free_silent_tests(now)
         return now
 
     def _wait_s(self, now: float) -> float | None:
@@ -247,7 +249,6 @@ class Breaker:
             return 0.0
         if self._state is BreakerState.OPEN:
             return None if self._forced else self._open_until - now
-        self._free_silent_tests(now)
         if self._passed + len(self._tests) < self._settings.test_count:
             return 0.0
         oldest = next(iter(self._tests.values()))
