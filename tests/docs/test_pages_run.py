@@ -34,8 +34,7 @@ WITH_MORE = {
     HOWTO / "prove-what-happened.md", HOWTO / "runbook.md", HOWTO / "send-events.md", HOWTO / "serve-the-ledger.md",
     HOWTO / "watch-the-queue.md",
 }  # fmt: skip
-# These need servers that a page names by invented addresses; tests/conformance and tests/many_machines run the same
-# commands against real ones.
+# These need servers, which a page names by invented addresses: run in test_pages_with_servers.py.
 WITH_SERVERS = {
     HOWTO / "keep-files-in-s3.md", HOWTO / "run-on-many-machines.md", HOWTO / "share-limits-with-redis.md",
     HOWTO / "share-the-record.md", HOWTO / "wake-ups.md",
