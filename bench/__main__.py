@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import download, export, hosts, ledger, starting, verify, web
+from bench import download, events, export, hosts, ledger, starting, verify, web
 
 
 def main() -> int:
@@ -40,6 +40,7 @@ def main() -> int:
         "console": lambda out: in_browser([f"--rows={given.console_rows}", *out]),
         "hosts": lambda out: hosts.main([*out, "--runs=3"]),
         "export": lambda out: export.main([f"--rows={given.history}", *out]),
+        "events": events.main,
         "verify": lambda out: verify.main([f"--papers={large}", *out]),
         "starting": starting.main,
         "web": lambda out: web.main([f"--works={given.works}", *out]),

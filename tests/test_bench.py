@@ -207,6 +207,15 @@ def test_the_papers_of_the_origin_differ_and_open() -> None:
 
 
 @pytest.mark.slow
+def test_events_are_measured_by_what_they_cost_and_how_fast_they_go(tmp_path: Path) -> None:
+    out = tmp_path / "events.json"
+    bench("events", "--jobs=60", "--rounds=1", f"--out={out}")
+    rows = figures(out)["rows"]
+    assert [row["what"] for row in rows] == ["changes, nobody to tell", "changes, one target", "deliveries"]
+    assert {row["events"] for row in rows} == {180}
+
+
+@pytest.mark.slow
 def test_the_service_is_measured_under_load_and_beside_a_bare_one(tmp_path: Path) -> None:
     out = tmp_path / "api.json"
     bench("api", "--rows=300", "--seconds=1", "--per-second=20", "--count=5", "--rounds=1", f"--out={out}")

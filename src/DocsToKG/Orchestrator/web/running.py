@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -28,6 +29,10 @@ class _Server(uvicorn.Server):
 
 def serve(app: FastAPI, listener: socket.socket, *, drain_s: float) -> None:
     """Blocks until SIGTERM or SIGINT; new connections are refused from then on, running requests may end."""
+    # The forms and routes stay for good. To look through all of them for garbage took 70 ms each time, in which nobody
+    # was answered; from here on only what came after them is looked through.
+    gc.collect()
+    gc.freeze()
     _server(app, drain_s).run(sockets=[listener])
 
 
