@@ -382,9 +382,14 @@ def test_a_file_that_is_larger_than_the_staging_disk_is_not_waited_for(
     quick: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store, usage = opened(quick, tmp_path), shutil.disk_usage(tmp_path)
+    truly_write, written = os.write, 0
 
     def write(fd: int, data: Any) -> int:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        nonlocal written
+        written += len(data)
+        if written > MIB:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return truly_write(fd, data)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", write)

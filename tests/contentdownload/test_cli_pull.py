@@ -305,10 +305,14 @@ def start(words: list[str], environment: dict[str, str], cwd: Path) -> subproces
     )
 
 
-def wait_for_files(root: Path, count: int) -> None:
+def files_in(root: Path) -> int:
+    return len(list((root / "PDF").iterdir())) if (root / "PDF").is_dir() else 0
+
+
+def wait_for_files(root: Path, count: int, found: Callable[[Path], int] = files_in) -> None:
     until = time.monotonic() + 30
     while time.monotonic() < until:
-        if (root / "PDF").is_dir() and len(list((root / "PDF").iterdir())) >= count:
+        if found(root) >= count:
             return
         time.sleep(0.005)
     raise AssertionError(f"no {count} files appeared in {root}")
@@ -376,8 +380,13 @@ def test_killed_at_any_moment_the_same_command_completes(
         words = ["pull", "ids.txt", "--out", "out", "-c", config]
         root, acknowledged = tmp_path / "out", {}
         for kill in range(6):
+            more, before = 3 + 2 * kill, files_in(root)
             process = start(words, clean_environment, tmp_path)
-            wait_for_files(root, len(acknowledged) + 3 + 2 * kill)
+            # As soon as files are there, which is before the ledger knows of them, and as soon as it knows, in turns.
+            if kill % 2:
+                wait_for_files(root, len(acknowledged) + more, lambda root: len(done_jobs(root)))
+            else:
+                wait_for_files(root, before + more)
             process.kill()
             process.communicate()
             acknowledged = done_jobs(root)
