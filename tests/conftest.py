@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import os
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer.main
+from tests.browsing import opened_browser
 from tests.warm import WarmPrograms
 
 _EXCEPTED = "recorded"  # answers of real services lie beside a checkout or they do not
@@ -29,6 +32,24 @@ def commands_built_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", functools.cache(typer.main.get_command))
         yield
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    with opened_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(autouse=True)
+def no_loop_of_a_browser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A browser that an earlier test opened has a loop running in this thread; who needs none may run its own."""
+    loop = asyncio._get_running_loop()
+    if loop is None or "browser" in request.fixturenames:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(loop)
 
 
 @pytest.fixture(scope="session")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import re
@@ -15,7 +16,6 @@ import jsonschema
 import pytest
 from tests.conformance.conftest import nats_url, running_nats
 from tests.conformance.events_receiver import SECRET, Answer, Receiver, receiving
-from tests.conformance.own_loop import in_its_own_loop
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.bootstrap import notifier_of
@@ -209,7 +209,7 @@ def test_nats_keeps_each_event_once_under_its_subject(
         for event in told:  # the process died before it could say that they were sent
             target.send(parcel_of(event, again._signers))
         target.close()
-        stored = in_its_own_loop(_stored(nats_url(server)))
+        stored = asyncio.run(_stored(nats_url(server)))
     events = [json.loads(base64.b64decode(json.loads(body)["payload"])) for _, body in stored]
     # Jobs are told beside each other, so only the order within a job is sure.
     assert sorted(events, key=itemgetter("eventId")) == sorted(told, key=itemgetter("eventId"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import socket
@@ -25,7 +26,6 @@ from tests.conformance.conftest import (
     running_valkey,
     valkey_url,
 )
-from tests.conformance.own_loop import in_its_own_loop
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
 
 from DocsToKG.Orchestrator.errors import LedgerUnusable
@@ -68,7 +68,7 @@ class Broker:
             with redis.Redis.from_url(self.url) as client:
                 client.flushall()
         elif self.kind == "nats":
-            in_its_own_loop(_delete_stream(self.url, "test_nats"))
+            asyncio.run(_delete_stream(self.url, "test_nats"))
         elif self.kind == "pg_notify":
             with psycopg.connect(self.url, autocommit=True) as connection:
                 connection.execute(
@@ -406,7 +406,7 @@ def test_a_stream_that_an_operator_made_is_used_as_it_is():
             await client.jetstream().add_stream(name="mine", subjects=["mine.>"], max_msgs=5)
             await client.close()
 
-        in_its_own_loop(make())
+        asyncio.run(make())
         with (
             contextlib.closing(NatsSignal(url, channel="mine")) as here,
             contextlib.closing(NatsSignal(url, channel="mine")) as there,

@@ -6,6 +6,7 @@ that wakes it. The monotonic clock is one for all processes of a machine.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import subprocess
 import sys
@@ -21,7 +22,6 @@ import nats
 import psycopg
 import pytest
 import redis
-from tests.conformance.own_loop import in_its_own_loop
 from tests.conformance.test_signals import broker_signal, given_broker, running_broker, until
 
 from DocsToKG.ContentDownload.telemetry.metrics import SIGNAL_LISTENING, SIGNAL_TROUBLES, Gauges
@@ -190,7 +190,7 @@ def forget(pair: Pair) -> None:
         with redis.Redis.from_url(pair.address) as client:
             client.flushall()
     elif pair.kind == "nats":
-        in_its_own_loop(_with_nats(pair.address, lambda client: client.jetstream().delete_stream(_NAMES["nats"])))
+        asyncio.run(_with_nats(pair.address, lambda client: client.jetstream().delete_stream(_NAMES["nats"])))
     elif pair.kind == "pg_notify":
         ends = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'docstokg-listen'"
         with psycopg.connect(pair.address, autocommit=True) as connection:
@@ -213,7 +213,7 @@ def repeat(pair: Pair, times: int) -> None:
             for _ in range(times):
                 await client.publish(f"{_NAMES['nats']}.content-download", b"somebody content.download")
 
-        in_its_own_loop(_with_nats(pair.address, send))
+        asyncio.run(_with_nats(pair.address, send))
 
 
 async def _with_nats(address: str, deed: Any) -> None:

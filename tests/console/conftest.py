@@ -1,9 +1,7 @@
-"""A real browser, and a console over a ledger that a real run works on. Needs Debian's `chromium` (`make servers`)."""
+"""A console over a ledger that a real run works on."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -12,30 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import pytest
-
 from DocsToKG.Orchestrator.bootstrap import console_beside
 from DocsToKG.Orchestrator.client.calls import Calls
 from DocsToKG.Orchestrator.settings import load_settings
 
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
-]
 PATIENCE_MS = 30_000
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None or importlib.util.find_spec("playwright") is None:
-        pytest.skip("chromium or playwright is not here: run `make servers`")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=program, args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @dataclass

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.console.conftest import FLAGS, Console
+from tests.browsing import opened_browser
+from tests.console.conftest import Console
 
 OUT = Path(__file__).parents[2] / "docs" / "console"
 SIZE = {"width": 1280, "height": 800}
@@ -96,11 +96,8 @@ def take(page: Any, name: str) -> None:
 
 
 def main() -> int:
-    from playwright.sync_api import sync_playwright
-
     os.environ.setdefault("XDG_STATE_HOME", tempfile.mkdtemp())
-    with tempfile.TemporaryDirectory() as folder, live_run(Path(folder)) as console, sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
+    with tempfile.TemporaryDirectory() as folder, live_run(Path(folder)) as console, opened_browser() as browser:
         page = browser.new_page(viewport=SIZE)
         page.goto(console.address)
         time.sleep(20)  # so that there is something to see
@@ -130,7 +127,6 @@ def main() -> int:
                 other.wait_for_selector(".why")
             other.wait_for_timeout(1500)
             take(other, name)
-        browser.close()
     return 0
 
 

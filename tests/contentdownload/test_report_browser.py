@@ -1,13 +1,7 @@
-"""The page of a report in a real browser: it asks nobody for anything, complains of nothing and fits the screen.
-
-Needs Debian's `chromium` (`make servers`); without it these tests are skipped aloud, and fail where CI is set.
-"""
+"""The page of a report in a real browser: it asks nobody for anything, complains of nothing and fits the screen."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,24 +18,7 @@ from DocsToKG.core.clock import ManualClock
 
 pytestmark = pytest.mark.slow
 
-FLAGS = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"),
-]
 NASTY = '"></text></svg><script>window.hit = 1</script><img src="https://evil.example/x.png" onerror="window.hit = 1">'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None or importlib.util.find_spec("playwright") is None:
-        pytest.skip("chromium or playwright is not here: run `make servers`")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=program, args=FLAGS)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")
