@@ -178,7 +178,8 @@ class Puller:
             [sys.executable, "-c", PULLING, str(self._settings)], stdout=subprocess.PIPE, text=True
         )
 
-    def kill_after_files(self, number: int) -> None:
+    def kill_after_files(self, number: int) -> float:
+        """The machine's time of its end."""
         assert self._process is not None
         until = time.monotonic() + 40
         while len(list(self.folder.glob("PDF/*"))) < number and time.monotonic() < until:
@@ -186,6 +187,7 @@ class Puller:
         assert self._process.poll() is None
         self._process.kill()
         self._process.communicate()
+        return time.monotonic()
 
     def result(self, *, within_s: float = 200) -> dict[str, int]:
         assert self._process is not None
@@ -197,6 +199,9 @@ class Puller:
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.communicate()
+
+
+_UNREAD_S = 0.3
 
 
 def violations_of(server: SandboxServer) -> list[str]:
@@ -228,15 +233,19 @@ def test_a_killed_pull_forgets_no_pause_and_no_interval(tmp_path: Path) -> None:
         killed, steady = Puller(server, tmp_path, "killed", ids[:80]), Puller(server, tmp_path, "steady", ids[80:])
         try:
             steady.start()
+            kills = []
             for files in (5, 15, 30):
                 killed.start()
-                killed.kill_after_files(files)
+                kills.append(killed.kill_after_files(files))
             killed.start()
             results = [puller.result() for puller in (killed, steady)]
         finally:
             killed.stop()
             steady.stop()
-        assert violations_of(server) == []
+        # What a host says to one who is killed before it could read it, nobody knows.
+        unread = [found for found in server.violations() if found["kind"] == "retry-after" and
+                  any(-_UNREAD_S < found["told_at_s"] - kill < 0.05 for kill in kills)]  # fmt: skip
+        assert len(violations_of(server)) == len(unread), violations_of(server)
         assert min(result["successful"] for result in results) > 60
 
 

@@ -123,7 +123,8 @@ class Politeness:
             if gap < limit.interval_s - SLACK_S:
                 self._note("interval", request, now, f"{gap:.3f} s after the last, {limit.interval_s:.3f} s asked")
         if record.held_from + IN_FLIGHT_S < now < record.held_until - SLACK_S:
-            self._note("retry-after", request, now, f"{record.held_until - now:.3f} s too early")
+            early = f"{record.held_until - now:.3f} s too early"
+            self._note("retry-after", request, now, early, told_at_s=round(record.held_from, 4))
         record.last_start = now if record.last_start is None else max(now, record.last_start)
         record.starts.append(now)
         while record.starts[0] < now - WINDOW_S:
@@ -132,8 +133,8 @@ class Politeness:
         if len(record.starts) > allowed:
             self._note("rate", request, now, f"{len(record.starts)} in {WINDOW_S:g} s, {allowed:.0f} allowed")
 
-    def _note(self, kind: str, request: Request, now: float, detail: str) -> None:
+    def _note(self, kind: str, request: Request, now: float, detail: str, **more: float) -> None:
         self.counts[kind] += 1
         if len(self.found) < MAX_KEPT:
             what = {"kind": kind, "host": request.host, "method": request.method, "path": request.path[:300]}
-            self.found.append({**what, "at_s": round(now, 4), "detail": detail})
+            self.found.append({**what, "at_s": round(now, 4), "detail": detail, **more})

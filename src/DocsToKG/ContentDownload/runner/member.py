@@ -9,12 +9,13 @@ from __future__ import annotations
 import pickle
 import signal
 import sys
+import time
 from contextlib import ExitStack
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome
-from DocsToKG.ContentDownload.bootstrap import open_parts, open_queue
-from DocsToKG.ContentDownload.errors import RunError
+from DocsToKG.ContentDownload.bootstrap import Parts, open_parts, open_queue
+from DocsToKG.ContentDownload.errors import RecordError, RunError
 from DocsToKG.ContentDownload.orchestrator.member import own_output, serve
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
@@ -23,6 +24,9 @@ from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.services.presence import Presence
+
+_PATIENCE_S = 30.0
+_COME_BACK_S = 0.5
 
 
 def main() -> int:
@@ -44,7 +48,7 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
     queue = stack.enter_context(open_queue(order.cfg))
     here = stack.enter_context(Presence(order.cfg.queue.path, worker_id))
     stack.callback(here.give_back, queue.ledger)
-    parts = stack.enter_context(open_parts(order.cfg, worker_id=worker_id, run_id=order.run_id, share="guest"))
+    parts = _join(stack, order, worker_id)
     parts.refetch.update(order.refetch)
 
     def on_outcome(work_id: str, outcome: DownloadOutcome) -> None:
@@ -66,6 +70,18 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
     with parts.watching.telling(boss.say, lambda: {"held": orchestrator.held}), reports:
         serve(orchestrator, boss)
     return parts.telemetry
+
+
+def _join(stack: ExitStack, order: Order, worker_id: str) -> Parts:
+    """The run goes on beside a record that is away for a while, so a process may come to it at such a time."""
+    until = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            return stack.enter_context(open_parts(order.cfg, worker_id=worker_id, run_id=order.run_id, share="guest"))
+        except RecordError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(_COME_BACK_S)
 
 
 def _plain(outcome: DownloadOutcome) -> dict[str, Any]:
