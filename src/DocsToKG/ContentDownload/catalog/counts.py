@@ -265,11 +265,11 @@ def _in_words(works: Works) -> Works:
     for site, count in hosts.items():
         works.hosts[None if site is None else host_of(site)] += count
     for kind, count in kinds.items():
-        works.kinds[tuple(map(_word, kind))] += count
+        works.kinds[tuple(map(word, kind))] += count
     misses, works.misses = works.misses, Counter()
     for (state, cause, reason, year, is_open, for_a_while), count in misses.items():
         near = is_open + (is_open and (for_a_while or cause not in _BARRED))
-        works.misses[(state, _word(cause), _word(reason), _word(year), int(near))] += count
+        works.misses[(state, word(cause), word(reason), word(year), int(near))] += count
     return works
 
 
@@ -277,7 +277,7 @@ def _values(text: str | None) -> list[Any]:
     return orjson.loads(text or "[]")  # type: ignore[no-any-return]
 
 
-def _word(value: object) -> str:
+def word(value: object) -> str:
     return "unknown" if value is None else str(value)
 
 

@@ -19,7 +19,7 @@ import orjson
 
 from DocsToKG.ContentDownload.catalog import counts
 from DocsToKG.ContentDownload.catalog.asking import Db
-from DocsToKG.ContentDownload.catalog.counts import Scope
+from DocsToKG.ContentDownload.catalog.counts import Scope, word
 from DocsToKG.ContentDownload.catalog.gates import Gate, gates
 from DocsToKG.ContentDownload.catalog.sharing import STANDS
 from DocsToKG.ContentDownload.catalog.sources import (
@@ -252,7 +252,7 @@ def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
     where, group = scope.where("ts"), "GROUP BY 1, 2, 3"
     asked = counts.in_parts(db, "http_events", select, where=where, values=scope.values, group=group)
     for host, status, too_many, count, size, pauses, times in asked:
-        sums = hosts.setdefault(_word(host), _HostSums())
+        sums = hosts.setdefault(word(host), _HostSums())
         sums.requests += count * ((status in _SENT) - (status == "cache-hit"))
         sums.http_429 += count if too_many and status in _SENT else 0
         sums.cache_hits += count if status == "cache-hit" else 0
@@ -262,7 +262,7 @@ def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
         if status == "http-get":
             answered.counted.update(orjson.loads(times))
         if pauses:
-            told[_word(host)] += pauses
+            told[word(host)] += pauses
     _fill_exchanges(result, hosts)
     del answered.counted[None]
     result.answer_p50_ms, result.answer_p95_ms = answered.percentile(0.5), answered.percentile(0.95)
@@ -307,7 +307,7 @@ def _count_waits(db: Db, result: Figures, scope: Scope) -> None:
         group="GROUP BY 1, 2",
     )
     for key, why, count, delay_ms in waited:
-        rule = rules.setdefault(_word(why), {"waits": 0, "seconds": 0.0})
+        rule = rules.setdefault(word(why), {"waits": 0, "seconds": 0.0})
         rule["waits"] += count
         rule["seconds"] += delay_ms  # divided at the end: the order of the rows must not show
         host = result.by_host.get(str(key).removeprefix("host:"))
@@ -382,7 +382,7 @@ def _measure_time(db: Db, result: Figures, scope: Scope) -> None:
 
 
 def _words(counter: Counter[Any]) -> Counter[str]:
-    return Counter({_word(value): count for value, count in counter.items()})
+    return Counter({word(value): count for value, count in counter.items()})
 
 
 def _most_first(counter: Counter[str]) -> dict[str, int]:
@@ -396,10 +396,6 @@ def _ratio(part: int, whole: int) -> float | None:
 
 def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
-
-
-def _word(value: Any) -> str:
-    return "unknown" if value is None else str(value)
 
 
 def _seconds_between(start: str, end: str) -> float:
