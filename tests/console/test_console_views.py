@@ -31,6 +31,7 @@ class Furnished:
     """A console over a ledger that holds something for every view."""
 
     console: Console
+    ledger: Path
     run_id: str
     failed: int
     views: list[str]
@@ -72,7 +73,7 @@ def furnish(console: Console, path: Path) -> Furnished:
         ),
         *("incidents", "runs", f"run/{run}", "feed"),
     ]
-    return Furnished(console, run, ids[0], views)
+    return Furnished(console, path, run, ids[0], views)
 
 
 @pytest.fixture(scope="module")
@@ -173,9 +174,9 @@ def test_markup_is_inert_wherever_an_answer_may_hold_it(browser, full):
         seen.page.unroute_all(behavior="ignoreErrors")
 
 
-def test_an_action_that_the_token_does_not_allow_says_so(browser, full, tmp_path_factory):
-    path = next(iter(tmp_path_factory.getbasetemp().glob("ledger*/ledger.sqlite.tokens.json")))
-    token, _ = TokenFile(path).make("reader", scopes=["orch:read"], tenant="default")
+def test_an_action_that_the_token_does_not_allow_says_so(browser, full):
+    tokens = TokenFile(full.ledger.with_name(f"{full.ledger.name}.tokens.json"))
+    token, _ = tokens.make("reader", scopes=["orch:read"], tenant="default")
     reading = Console(f"{full.console.origin}/console/#token={token}")
     with watched(browser, reading) as seen:
         page = settled(seen, f"job/{full.failed}")
