@@ -10,6 +10,7 @@ import contextlib
 import sqlite3
 from pathlib import Path
 
+from DocsToKG.ContentDownload.telemetry.folding import Folding
 from DocsToKG.ContentDownload.telemetry.schema import open_database
 
 RUNS = ("01HZZZZZZZZZZZZZZZZZZZZZZ1", "01HZZZZZZZZZZZZZZZZZZZZZZ2")
@@ -41,6 +42,7 @@ def write_big_record(folder: Path, *, works: int = 1_000_000, with_events: bool 
             _add_events(db, works)
         _add_runs(db)
         db.execute("COMMIT")
+        Folding(db).catch_up(longest_s=600)  # as a run does while it writes
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
 
@@ -108,11 +110,12 @@ def _add_events(db: sqlite3.Connection, works: int) -> None:
     db.execute(
         f"""{_NUMBERS} INSERT INTO http_events (ts, run_id, resolver, url, verb, status, http_status, content_type,
                         elapsed_ms, bytes_written, content_length_hdr, reason, work_id, host, role,
-                        from_cache, revalidated)
+                        from_cache, revalidated, retry_after_s)
         SELECT {_AT}, CASE WHEN n <= :works / 2 THEN '{RUNS[0]}' ELSE '{RUNS[1]}' END, {_pick(SOURCES, 4)},
                'https://' || {_HOST} || '/article/download/' || n || '/full.pdf', 'GET',
                CASE WHEN n % 50 = 0 THEN 'cache-hit' ELSE 'http-get' END, CASE WHEN n % 400 = 1 THEN 429 ELSE 200 END,
-               'application/pdf', 100 + {_MIXED} % 900, NULL, 200000, 'ok', {_DOC}, {_HOST}, 'artifact', n % 50 = 0, 0
+               'application/pdf', 100 + {_MIXED} % 900, NULL, 200000, 'ok', {_DOC}, {_HOST}, 'artifact', n % 50 = 0, 0,
+               CASE WHEN n % 400 = 1 THEN 5.0 END
           FROM numbers""",
         {"works": works},
     )

@@ -254,6 +254,7 @@ def test_the_page_is_on_loopback_and_reads_the_figures_of_the_moment(tally):
         ask(address)
 
 
+@pytest.mark.slow
 def test_who_says_nothing_keeps_nobody_waiting(tally):
     with serve(registry_of(tally), 0) as address:
         silent = [socket.create_connection(("127.0.0.1", urlsplit(address).port or 0)) for _ in range(20)]

@@ -70,7 +70,7 @@ def test_the_shipped_schema_is_the_one_a_run_creates(tmp_path: Path, wanted: dic
     db.close()
     tables = {name.split()[1] for name in wanted if name.startswith("table")}
     promised = {"manifests", "downloads", "summaries", "http_events", "rate_events", "breaker_transitions"}
-    assert tables == promised | {"fallback_attempts", "run_summary", "projections", "journal"}
+    assert tables == promised | {"fallback_attempts", "run_summary", "projections", "journal", "folds"}
 
 
 OLDER = """

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Role, Verb
-from DocsToKG.ContentDownload.catalog.counts import Scope, Spread, in_parts
+from DocsToKG.ContentDownload.catalog.counts import Scope, Spread
+from DocsToKG.ContentDownload.catalog.folds import count_all
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
+from DocsToKG.ContentDownload.catalog.tallies import WAITS
 from DocsToKG.ContentDownload.report.sections import host_rows
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.schema import open_database
@@ -104,6 +106,8 @@ def test_a_work_does_not_share_its_file_with_itself(tmp_path: Path) -> None:
         ([got(12.0, AttemptStatus.HTTP_GET)], 1),  # in it
         ([got(12.0, AttemptStatus.HTTP_GET, elapsed_ms=2500)], 0),  # begun before the host spoke
         ([got(16.0, AttemptStatus.HTTP_GET, elapsed_ms=2500)], 1),  # begun in the pause, ended after it
+        ([got(22.0, AttemptStatus.HTTP_GET, elapsed_ms=8000)], 1),  # the same, and it took long
+        ([got(24.0, AttemptStatus.HTTP_GET, elapsed_ms=8000)], 0),  # begun after it
         ([got(12.0, AttemptStatus.HTTP_GET, host="b.org")], 0),  # somebody else
         ([got(12.0, AttemptStatus.CACHE_HIT)], 0),  # nothing went out
         ([got(12.0, AttemptStatus.RETRY, 503, retry_after_s=9.0), got(18.0, AttemptStatus.HTTP_HEAD)], 2),
@@ -178,8 +182,7 @@ def test_parts_cover_a_table_with_gaps_once() -> None:
     try:
         ids = [1, 19_999, 20_000, 20_001, 40_500, 9_000_000, 2**62]
         db.executemany("INSERT INTO rate_events (id, key) VALUES (?, 'k')", [(one,) for one in ids])
-        found = in_parts(db, "rate_events", "id", where=Scope().where("ts"), values={})
-        assert [row[0] for row in found] == ids
+        assert count_all(db, WAITS, Scope())["waits"] == {("k", None): len(ids)}
     finally:
         db.close()
 

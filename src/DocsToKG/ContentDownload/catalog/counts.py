@@ -1,8 +1,6 @@
-"""Counts over the tables of a record, for records of any size.
+"""Which lines of a record count, and what can only be told from several of them together.
 
-Knows that lines are only ever added, so that a table can be counted part by part, by several connections at once: a few
-thousand rows are grouped while they are in the processor's reach, where the database would otherwise sort a million.
-Reads only.
+Knows that a work may have many lines, of which one decides. Reads only.
 Promises: memory does not grow with the record; a time is nearest-rank and exact to the millisecond.
 """
 
@@ -10,10 +8,10 @@ from __future__ import annotations
 
 import math
 import sqlite3
-import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
 from typing import Any
@@ -21,71 +19,50 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
-from DocsToKG.ContentDownload.catalog.selection import ADDRESS, LICENCE, STATE, TAKEDOWN_STAGE, host_of
-
-_PART = 20_000
-_PART_OF_WORKS = 8_000  # whose rows are wide: so many fit into the memory that a connection has for pages
-
-
-def _listed(name: str) -> str:
-    """The values of all rows as one text."""
-    return f"CAST(json_group_array({name}) AS TEXT)"
-
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.catalog.tallies import OBTAINED, SHARED
+from DocsToKG.core.clock import utc_iso
 
 _TEMPORARY = {
     "several": "doc_id TEXT, work INTEGER",
-    "numbers": "id INTEGER PRIMARY KEY, work INTEGER",
-    "fates": "work INTEGER PRIMARY KEY, fate INTEGER, files INTEGER",
-    "passed": "id INTEGER PRIMARY KEY",
-    "again": "doc_id TEXT PRIMARY KEY",
+    "lines": "id INTEGER PRIMARY KEY, work INTEGER, ours INTEGER, decides INTEGER, is_ok INTEGER, is_file INTEGER",
+    "fates": "work INTEGER PRIMARY KEY, fate INTEGER, files INTEGER, first_file INTEGER",
+    "passed": "id INTEGER PRIMARY KEY, is_file INTEGER",
+    "again": "work INTEGER PRIMARY KEY, first_file INTEGER",
 }
 _POINTS = 60
 _MOST_CHECKED = 200_000  # exchanges looked at for a broken Retry-After
 _SOON_S = 0.1  # clocks and rounding
+_QUICK_S = 5.0  # a request that took less and ended so long after a pause had not begun in it
+_NO_PAUSE = (math.inf, 0.0, "")
 SENT = "('http-head', 'http-get', 'robots-fetch', 'retry')"
-# With these a host says that it will not give the file to us, or that it has none.
-_BARRED = frozenset(
-    {"robots", "challenge", "cookie-wall", "login-wall", "paywall", "interstitial", "router", "http-status",
-     "html-instead-of-pdf", "no_open_copy", "unknown-identifier", "security-policy", "bad-url"}
-)  # fmt: skip
-_OPEN = """CASE WHEN COALESCE(oa_status, '') IN ('gold', 'diamond', 'hybrid', 'bronze', 'green')
-                  OR INSTR(COALESCE(candidates, ''), '"evidence":"') > 0 THEN 1 ELSE 0 END"""
-_FOR_A_WHILE = "CASE WHEN SUBSTR(explanation, 1, 10) = 'Temporary:' THEN 1 ELSE 0 END"
-# Bytes that were there already, unless it was the same work that brought them.
-_SHARED = """CASE WHEN COALESCE(dedupe, '') IN ('duplicate', 'adopted')
-                  THEN m.doc_id NOT IN (SELECT doc_id FROM temp.again) ELSE 1 = 0 END"""
-_OBTAINED = f"m.status = 'ok' AND COALESCE(m.stage, '') <> '{TAKEDOWN_STAGE}'"
-_FILE_KIND = tuple(f"CAST({name} AS TEXT)" for name in ("resolver", "tier", "evidence", "is_guess"))
-# An address up to its path: taking the host out of it is left to whoever has counted them.
-_SITE = f"SUBSTR({ADDRESS}, 1, INSTR(SUBSTR({ADDRESS}, {len('https://') + 1}) || '/', '/') + {len('https://')})"
-_FILE_LISTS = ("year", LICENCE, _SITE, "ttfp_ms", "waited_ms", "duration_ms", *_FILE_KIND)
-_REASONS = ("CAST(COALESCE(cause, reason) AS TEXT)", "CAST(reason AS TEXT)")
-_MISS_KIND = (f"({STATE})", *_REASONS, "CAST(year AS TEXT)", _OPEN, _FOR_A_WHILE)
-# A part comes as a few texts: a million rows one by one would cost more than all the rest.
-_FILES = f"""COUNT(*), SUM(size_bytes), CAST(json_group_array(size_bytes) FILTER (WHERE {_SHARED}) AS TEXT),
-  {", ".join(_listed(name) for name in _FILE_LISTS)}"""
-_MISSES = ", ".join(_listed(name) for name in _MISS_KIND)
-_DECISIVE = f"(m.status = 'ok' OR m.stage = '{TAKEDOWN_STAGE}')"
-# Works with several lines, by the number of their first one. Numbers come from the index alone, and the lines are then
-# read in the order in which they lie. The order of joins is forced.
+# Works with several lines, by the number of their first one. All that is asked of a line stands in the index, unless
+# only some lines count. The order of joins is forced.
 _SEVERAL = """INSERT INTO temp.several (doc_id, work)
   SELECT doc_id, MIN(id) FROM manifests GROUP BY doc_id HAVING COUNT(*) > 1"""
-_NUMBERS = """INSERT INTO temp.numbers (id, work)
-  SELECT m.id, d.work FROM temp.several d CROSS JOIN manifests m ON m.doc_id = d.doc_id"""
-_FATES = f"""INSERT INTO temp.fates (work, fate, files)
-  SELECT n.work, COALESCE(MAX(CASE WHEN {{ours}} AND {_DECISIVE} THEN m.id END), MAX(CASE WHEN {{ours}} THEN m.id END)),
-         SUM(CASE WHEN m.status = 'ok' THEN 1 ELSE 0 END)
-    FROM temp.numbers n CROSS JOIN manifests m ON m.id = n.id GROUP BY n.work"""
-_OVERTAKEN = """INSERT INTO temp.passed (id)
-  SELECT n.id FROM temp.numbers n JOIN temp.fates d ON d.work = n.work AND d.fate <> n.id
-    {lines} WHERE {ours}"""
-_AGAIN = """INSERT INTO temp.again (doc_id)
-  SELECT m.doc_id FROM temp.fates d CROSS JOIN manifests m ON m.id = d.work WHERE d.files > 1"""
+_LINES = f"""INSERT INTO temp.lines (id, work, ours, decides, is_ok, is_file)
+  SELECT m.id, d.work, CASE WHEN {{ours}} THEN 1 ELSE 0 END,
+         CASE WHEN m.status = 'ok' OR m.stage = '{TAKEDOWN_STAGE}' THEN 1 ELSE 0 END,
+         CASE WHEN m.status = 'ok' THEN 1 ELSE 0 END, CASE WHEN {OBTAINED} THEN 1 ELSE 0 END
+    FROM temp.several d CROSS JOIN manifests m ON m.doc_id = d.doc_id"""
+_FATES = """INSERT INTO temp.fates (work, fate, files, first_file)
+  SELECT work, COALESCE(MAX(CASE WHEN ours = 1 AND decides = 1 THEN id END), MAX(CASE WHEN ours = 1 THEN id END)),
+         SUM(is_ok), MIN(CASE WHEN is_ok = 1 THEN id END)
+    FROM temp.lines GROUP BY work"""
+_OVERTAKEN = """INSERT INTO temp.passed (id, is_file)
+  SELECT n.id, n.is_file FROM temp.lines n JOIN temp.fates d ON d.work = n.work AND d.fate <> n.id WHERE n.ours = 1"""
+_AGAIN = """INSERT INTO temp.again (work, first_file)
+  SELECT work, first_file FROM temp.fates WHERE files > 1"""
+_SHARED_AGAIN = f"""SELECT COUNT(*), SUM(m.size_bytes) FROM temp.fates d CROSS JOIN manifests m ON m.id = d.fate
+  WHERE d.files > 1 AND {SHARED} AND {OBTAINED}"""
 _RERUN = """
-SELECT m.run_id, COUNT(DISTINCT m.doc_id) FROM temp.again d CROSS JOIN manifests m ON m.doc_id = d.doc_id
- WHERE m.status = 'ok' AND (:run_id IS NULL OR m.run_id = :run_id)
-   AND EXISTS (SELECT 1 FROM manifests e
-                WHERE e.doc_id = m.doc_id AND e.id < m.id AND e.status = 'ok' AND e.run_id <> m.run_id)
+SELECT m.run_id, COUNT(DISTINCT n.work)
+  FROM temp.lines n CROSS JOIN temp.again a ON a.work = n.work CROSS JOIN manifests m ON m.id = n.id
+ WHERE n.is_ok = 1 AND (:run_id IS NULL OR m.run_id = :run_id)
+   AND n.id > a.first_file
+   AND ((SELECT e.run_id FROM manifests e WHERE e.id = a.first_file) <> m.run_id
+        OR EXISTS (SELECT 1 FROM manifests e
+                    WHERE e.doc_id = m.doc_id AND e.id < m.id AND e.status = 'ok' AND e.run_id <> m.run_id))
  GROUP BY m.run_id ORDER BY MAX(m.id) DESC LIMIT 1
 """
 
@@ -109,6 +86,19 @@ class Scope:
     @property
     def values(self) -> dict[str, Any]:
         return {"run_id": self.run_id, "since": self.since}
+
+
+@contextmanager
+def one_moment(db: Db) -> Iterator[None]:
+    """All that is asked meanwhile is answered from one state of the record. A server's connection is in one already."""
+    if not isinstance(db, sqlite3.Connection) or db.in_transaction:
+        yield
+        return
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("ROLLBACK")
 
 
 class Spread:
@@ -137,43 +127,6 @@ class Spread:
         return found
 
 
-class Parts:
-    """A table in parts, each handed out once, to whichever connection asks next."""
-
-    def __init__(self, table: str, size: int = _PART) -> None:
-        self.table, self.size = table, size
-        self._lock = threading.Lock()
-        self._next: int | None = -(1 << 62)
-
-    def taken(self, db: Db) -> Iterator[dict[str, int]]:
-        """Where each part begins, and where it has ended."""
-        while (start := self._start(db)) is not None:
-            yield {"start": start, "end": start + self.size}
-
-    def _start(self, db: Db) -> int | None:
-        with self._lock:
-            start = None if self._next is None else _next_id(db, self.table, self._next)
-            self._next = None if start is None else start + self.size
-            return start
-
-
-def parts_of_works() -> Parts:
-    return Parts("manifests", _PART_OF_WORKS)
-
-
-def in_parts(
-    db: Db, table: str, select: str, *, where: str, values: Mapping[str, Any], group: str = ""
-) -> Iterator[tuple[Any, ...]]:
-    """Rows of a question asked of one part of the table after another: whoever counts adds them up."""
-    sql = f"{_in_part(select, table, where)} {group}"
-    for part in Parts(table).taken(db):
-        yield from db.execute(sql, {**values, **part})
-
-
-def _in_part(select: str, table: str, where: str) -> str:
-    return f"SELECT {select} FROM {table} m WHERE m.id >= :start AND m.id < :end AND {where}"
-
-
 def note_overtaken(db: Db, scope: Scope) -> None:
     """Fill `temp.passed` with the lines of the scope that do not decide about their work: a later one does, or one that
     says that the file was obtained or taken down; and `temp.again` with the works that were obtained several times."""
@@ -181,115 +134,19 @@ def note_overtaken(db: Db, scope: Scope) -> None:
         db.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} ({columns})")
         db.execute(f"DELETE FROM temp.{table}")
     ours = scope.where("created_at", of="m.")
-    lines = "" if scope == Scope() else "JOIN manifests m ON m.id = n.id"
-    for sql in (_SEVERAL, _NUMBERS, _FATES, _OVERTAKEN, _AGAIN):
-        db.execute(sql.format(ours=ours, lines=lines), scope.values)
-
-
-def overtaken(db: Db) -> tuple[str, str]:
-    """What `note_overtaken` found, for another connection."""
-    found = db.execute(
-        """SELECT CAST((SELECT json_group_array(id) FROM temp.passed) AS TEXT),
-                  CAST((SELECT json_group_array(doc_id) FROM temp.again) AS TEXT)"""
-    ).fetchone()
-    return found[0] or "[]", found[1] or "[]"
-
-
-def take_overtaken(db: Db, found: tuple[str, str]) -> None:
-    """Spare this connection the search."""
-    for table, column, kind, values in zip(
-        ("passed", "again"), ("id", "doc_id"), ("INTEGER", "TEXT"), found, strict=True
-    ):
-        db.execute(f"CREATE TEMP TABLE IF NOT EXISTS {table} ({_TEMPORARY[table]})")
-        db.execute(f"DELETE FROM temp.{table}")
-        db.execute(f"INSERT INTO temp.{table} ({column}) SELECT CAST(value AS {kind}) FROM json_each(?)", (values,))
-
-
-@dataclass(slots=True)
-class Works:
-    """What became of works, counted. The kind of a file is resolver, tier, evidence and `0` or `1` for a guess; that of
-    a miss is state, cause, reason, year and how near the file was: 2 in reach, 1 an open copy is known, 0 neither. What
-    a line does not say is `unknown` in a kind."""
-
-    count: int = 0
-    bytes: int = 0
-    shared: int = 0
-    shared_bytes: int = 0
-    years: Counter[Any] = field(default_factory=Counter)
-    licences: Counter[Any] = field(default_factory=Counter)
-    hosts: Counter[Any] = field(default_factory=Counter)
-    kinds: Counter[Any] = field(default_factory=Counter)
-    ttfp_ms: Spread = field(default_factory=Spread)
-    waited_ms: Spread = field(default_factory=Spread)
-    work_ms: Spread = field(default_factory=Spread)
-    misses: Counter[Any] = field(default_factory=Counter)
-
-    @property
-    def counters(self) -> tuple[Counter[Any], ...]:
-        spreads = (self.ttfp_ms, self.waited_ms, self.work_ms)
-        return (self.years, self.licences, self.hosts, *(one.counted for one in spreads), self.kinds, self.misses)
-
-    def add(self, count: int, size: int, shared: Sequence[int | None], counted: Iterable[Iterable[Any]]) -> None:
-        """`shared` are the sizes of what was there already, `counted` the values for each of `counters`."""
-        self.count, self.bytes = self.count + count, self.bytes + size
-        self.shared, self.shared_bytes = self.shared + len(shared), self.shared_bytes + sum(one or 0 for one in shared)
-        for counter, values in zip(self.counters, counted, strict=True):
-            counter.update(values)
-
-    def merge(self, other: Works) -> None:
-        self.add(other.count, other.bytes, (), other.counters)
-        self.shared, self.shared_bytes = self.shared + other.shared, self.shared_bytes + other.shared_bytes
-
-
-def works(db: Db, scope: Scope, parts: Parts) -> Works:
-    """What became of the works of the scope, as far as the parts reach. After `note_overtaken`."""
-    found, counted = Works(), _fates(db, scope)
-    files = _in_part(_FILES, parts.table, f"{_OBTAINED} AND {counted}")
-    misses = _in_part(_MISSES, parts.table, f"NOT ({_OBTAINED}) AND {counted}")
-    for part in parts.taken(db):
-        # The second question finds the rows of the part still at hand.
-        row, missed = (db.execute(sql, {**scope.values, **part}).fetchone() for sql in (files, misses))
-        count, size, *texts = row
-        shared, *lists = map(_values, texts)
-        plain, kinds = lists[: -len(_FILE_KIND)], lists[-len(_FILE_KIND) :]
-        missed_kinds = zip(*map(_values, missed), strict=True)
-        found.add(count, size or 0, shared, (*plain, zip(*kinds, strict=True), missed_kinds))
-    for times in (found.ttfp_ms, found.waited_ms, found.work_ms):
-        times.counted = Counter({value: count for value, count in times.counted.items() if isinstance(value, int)})
-    return _in_words(found)
-
-
-def _in_words(works: Works) -> Works:
-    """What was counted as it came is read once for each of its values."""
-    hosts, kinds, works.hosts, works.kinds = works.hosts, works.kinds, Counter(), Counter()
-    for site, count in hosts.items():
-        works.hosts[None if site is None else host_of(site)] += count
-    for kind, count in kinds.items():
-        works.kinds[tuple(map(word, kind))] += count
-    misses, works.misses = works.misses, Counter()
-    for (state, cause, reason, year, is_open, for_a_while), count in misses.items():
-        near = is_open + (is_open and (for_a_while or cause not in _BARRED))
-        works.misses[(state, word(cause), word(reason), word(year), int(near))] += count
-    return works
-
-
-def _values(text: str | None) -> list[Any]:
-    return orjson.loads(text or "[]")  # type: ignore[no-any-return]
+    for sql in (_SEVERAL, _LINES, _FATES, _OVERTAKEN, _AGAIN):
+        db.execute(sql.format(ours=ours), scope.values)
 
 
 def word(value: object) -> str:
     return "unknown" if value is None else str(value)
 
 
-def spread(db: Db, table: str, column: str, scope: Scope, *, only: str = "1 = 1") -> Spread:
-    """How the whole numbers of a column lie."""
-    found = Spread()
-    where = f"{scope.where('ts')} AND {only} AND {column} IS NOT NULL"
-    for value, count in in_parts(
-        db, table, f"{column}, COUNT(*)", where=where, values=scope.values, group="GROUP BY 1"
-    ):
-        found.counted[int(value)] += count
-    return found
+def shared_again(db: Db) -> tuple[int, int]:
+    """Of the works that were obtained several times: how many got bytes that were there already, and how many bytes. It
+    was the same work that had brought them. After `note_overtaken`."""
+    count, size = db.execute(_SHARED_AGAIN).fetchone()
+    return int(count), int(size or 0)
 
 
 def rerun(db: Db, scope: Scope) -> tuple[str, int] | None:
@@ -343,24 +200,16 @@ def broken_pauses(db: Db, scope: Scope, hosts: Sequence[str]) -> int:
                AND host IN (SELECT value FROM json_each(:hosts)) ORDER BY id LIMIT {_MOST_CHECKED}""",
         {**scope.values, "hosts": orjson.dumps(hosts).decode()},
     )
-    pauses: dict[str, tuple[float, float]] = {}
+    pauses: dict[str, tuple[float, float, str]] = {}
     broken = 0
     for host, moment, took, retry_after in rows:
+        since, until, long_over = pauses.get(host, _NO_PAUSE)
+        if retry_after is None and took < _QUICK_S and moment > long_over:
+            continue
         ended = datetime.fromisoformat(moment).timestamp()
-        since, until = pauses.get(host, (math.inf, 0.0))
         # One that had begun before the host spoke is none that broke its word.
         broken += since + _SOON_S < ended - took < until - _SOON_S
         if retry_after is not None and ended + retry_after > until:
-            pauses[host] = (ended, ended + retry_after)
+            until = ended + retry_after
+            pauses[host] = (ended, until, utc_iso(until + _QUICK_S))
     return broken
-
-
-def _fates(db: Db, scope: Scope) -> str:
-    where = scope.where("created_at", of="m.")
-    passed = db.execute("SELECT EXISTS (SELECT 1 FROM temp.passed)").fetchone()[0]
-    return f"{where} AND m.id NOT IN (SELECT id FROM temp.passed)" if passed else where
-
-
-def _next_id(db: Db, table: str, start: int) -> int | None:
-    found = db.execute(f"SELECT MIN(id) FROM {table} WHERE id >= ?", (start,)).fetchone()[0]
-    return None if found is None else int(found)

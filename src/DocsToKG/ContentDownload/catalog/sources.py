@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from DocsToKG.ContentDownload.catalog.asking import Db
-from DocsToKG.ContentDownload.catalog.counts import Scope, in_parts
+from DocsToKG.ContentDownload.catalog.counts import Scope
+from DocsToKG.ContentDownload.catalog.folds import count_all
+from DocsToKG.ContentDownload.catalog.tallies import TRIED
 
-# Reasons of equal first word are one kind: what follows a colon speaks of one work.
-_TRIED = "source, outcome, stage, http_status, reason, COUNT(*)"
 _FAILED = frozenset({"retryable", "timeout", "error", "nonretryable"})
 # The owner's rule and our own budget are no fault of a source.
 _NO_FAULT = frozenset({"robots", "budget_exhausted", "filtered", "taken-down"})
@@ -73,19 +73,15 @@ _Tried = tuple[str, str, str, str, int | None]
 
 def _tried(db: Db, scope: Scope) -> dict[_Tried, tuple[int, str]]:
     """How often each thing happened at each source, with one of the reasons in full."""
-    where = f"{scope.where('ts')} AND tier <> 'alternatives'"
-    rows = in_parts(db, "fallback_attempts", _TRIED, where=where, values=scope.values, group="GROUP BY 1, 2, 3, 4, 5")
     found: dict[_Tried, tuple[int, str]] = {}
-    for source, outcome, stage, http_status, reason, count in rows:
-        said = str(reason or "")
-        kind = (str(source), str(outcome), str(stage or "resolve"), said.partition(":")[0], http_status)
-        known, longest = found.get(kind, (0, ""))
-        found[kind] = (known + count, max(longest, said))
+    for (*kind, said), count in count_all(db, TRIED, scope)["tried"].items():
+        known, last = found.get(tuple(kind), (0, ""))
+        found[tuple(kind)] = (known + count, max(last, said))
     return found
 
 
-def _often(tried: tuple[_Tried, tuple[int, str]]) -> tuple[str, int]:
-    return tried[0][0], -tried[1][0]
+def _often(tried: tuple[_Tried, tuple[int, str]]) -> tuple[str, int, str]:
+    return tried[0][0], -tried[1][0], str(tried[0])
 
 
 def count_files(found: dict[str, SourceFigures], delivered: Counter[tuple[str, str, str, bool]]) -> None:

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -92,6 +92,7 @@ class Catalog:
         self.db_path = Path(db_path)
         self._connection: Db | None = None
         self._lock = threading.Lock()
+        self._another: Callable[[], Db] | None = self._open  # to count with two connections at once
 
     def __enter__(self) -> Catalog:
         return self
@@ -110,7 +111,7 @@ class Catalog:
     def figures(self, run_id: str | None = None, *, since: str | None = None) -> Figures:
         """What a run, or the whole record, comes to; `since` leaves out earlier lines."""
         with self._reading() as db:
-            return figures(db, run_id, since=since, another=self._open)
+            return figures(db, run_id, since=since, another=self._another)
 
     def runs(self) -> list[str]:
         """The runs in the record, oldest first."""
@@ -127,7 +128,7 @@ class Catalog:
         if group_by is not None and group_by not in GROUPS:
             raise ValueError(f"{group_by!r} is not a grouping; use one of {', '.join(GROUPS)}")
         with self._reading() as db:
-            return works.count(db, chosen or Selection(), group_by)
+            return works.count(db, chosen or Selection(), group_by, another=self._another)
 
     def page(self, chosen: Selection, *, after: int = 0, limit: int = 50) -> works.Page:
         """Some of the works, in the order of their lines; the next ones are behind `after` of the page."""
@@ -299,7 +300,7 @@ class Catalog:
 
     def _open_file(self) -> sqlite3.Connection:
         if not self.db_path.is_file():
-            raise RecordError(f"there is no record at {self.db_path}: name the folder of a run, or its manifest.sqlite")
+            raise RecordError(f"there is no record at {self.db_path}: name the folder of a run with --run")
         try:
             return _open_reading(self.db_path)
         except sqlite3.Error as error:
@@ -337,6 +338,7 @@ def _open_reading(path: Path) -> sqlite3.Connection:
         db.close()
         raise RecordError(f"{path} was written by an earlier version: run once with this program to upgrade it")
     db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+    db.execute("PRAGMA temp_store = MEMORY")
     return db
 
 

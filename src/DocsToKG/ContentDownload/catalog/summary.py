@@ -7,20 +7,19 @@ Promises: a work counts once, as obtained when any of its lines says so; a ratio
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-import orjson
-
-from DocsToKG.ContentDownload.catalog import counts
+from DocsToKG.ContentDownload.catalog import counts, tallies
 from DocsToKG.ContentDownload.catalog.asking import Db
 from DocsToKG.ContentDownload.catalog.counts import Scope, word
+from DocsToKG.ContentDownload.catalog.folds import Pieces, count_all, count_among
 from DocsToKG.ContentDownload.catalog.gates import Gate, gates
+from DocsToKG.ContentDownload.catalog.selection import host_of
 from DocsToKG.ContentDownload.catalog.sharing import STANDS
 from DocsToKG.ContentDownload.catalog.sources import (
     SourceFigures,
@@ -29,6 +28,7 @@ from DocsToKG.ContentDownload.catalog.sources import (
     skipped_sources,
     source_figures,
 )
+from DocsToKG.ContentDownload.catalog.tallies import Tally
 
 __all__ = ["FATES", "HELD_REASONS", "Figures", "Gate", "figures", "gates", "percentile"]
 
@@ -54,6 +54,11 @@ SELECT run_id, started_at, finished_at,
 _CORRUPT = f"""SELECT COUNT(DISTINCT sha256) FROM downloads
   WHERE corrupt <> 0 AND (:run_id IS NULL OR run_id = :run_id) AND {STANDS}"""
 _MOST_RUNS = 50
+# With these a host says that it will not give the file to us, or that it has none.
+_BARRED = frozenset(
+    {"robots", "challenge", "cookie-wall", "login-wall", "paywall", "interstitial", "router", "http-status",
+     "html-instead-of-pdf", "no_open_copy", "unknown-identifier", "security-policy", "bad-url"}
+)  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -146,38 +151,34 @@ def figures(
     With `another` connection to the same record, works and exchanges are counted side by side.
     """
     scope, result = Scope(run_id, since), Figures(run_id=run_id, since=since)
-    if another is None:
-        counts.note_overtaken(db, scope)
-        works = counts.works(db, scope, counts.parts_of_works())
-        _count_events(db, result, scope)
-    else:
-        works = _side_by_side(db, another, result, scope)
-    _fill_files(result, works)
-    _fill_misses(result, works)
-    _fill_yields(result)
-    _count_rerun(db, result, scope)
-    _place_sources(result, works)
-    _measure_time(db, result, scope)
-    result.progress = counts.progress(db, scope)
+    with counts.one_moment(db):
+        lines = Pieces(db, tallies.WORKS, scope)
+        with lines.with_help(another, first=partial(_count_events, result=result, scope=scope)) as counted:
+            undecided = _undecided(db, scope)
+            works = counted(db)
+        works = _deciding(works, undecided)
+        _fill_files(result, works)
+        _fill_misses(result, works)
+        _fill_yields(result)
+        _count_rerun(db, result, scope)
+        _place_sources(result, works)
+        _measure_time(db, result, scope)
+        result.progress = counts.progress(db, scope)
     return result
 
 
-def _side_by_side(db: Db, another: Callable[[], Db], result: Figures, scope: Scope) -> counts.Works:
-    """One connection counts events while the other finds out which lines count; then both count works."""
-    with closing(another()) as other, ThreadPoolExecutor(1) as beside:
-        events = beside.submit(_count_events, other, result, scope)
-        counts.note_overtaken(db, scope)
-        parts, overtaken = counts.parts_of_works(), counts.overtaken(db)
-        rest = beside.submit(_rest_of_works, other, scope, parts, overtaken)
-        works = counts.works(db, scope, parts)
-        events.result()
-        works.merge(rest.result())
-    return works
+def _undecided(db: Db, scope: Scope) -> Tally:
+    """What is counted of the lines that do not decide about their work, and of works whose own bytes came back."""
+    counts.note_overtaken(db, scope)
+    tally = count_among(db, tallies.WORKS, "temp.passed")
+    shared, shared_bytes = counts.shared_again(db)
+    tallies.add(tally, {"sums": Counter(shared=shared, shared_bytes=shared_bytes)})
+    return tally
 
 
-def _rest_of_works(db: Db, scope: Scope, parts: counts.Parts, overtaken: tuple[str, str]) -> counts.Works:
-    counts.take_overtaken(db, overtaken)
-    return counts.works(db, scope, parts)
+def _deciding(lines: Tally, undecided: Tally) -> Tally:
+    tallies.add(lines, undecided, times=-1)
+    return defaultdict(Counter, {name: +counted for name, counted in lines.items()})
 
 
 def percentile(ordered: Sequence[float], share: float) -> float | None:
@@ -185,40 +186,43 @@ def percentile(ordered: Sequence[float], share: float) -> float | None:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None
 
 
-def _fill_misses(result: Figures, works: counts.Works) -> None:
+def _fill_misses(result: Figures, works: Tally) -> None:
     """What became of the other works; the yields are for whoever knows both."""
     states: Counter[str] = Counter()
     years: Counter[str] = Counter()
     reasons: Counter[str] = Counter()
     causes: Counter[str] = Counter()
-    for (state, cause, reason, year, near), count in works.misses.items():
+    for (state, cause, reason, year, is_open, for_a_while), count in works["misses"].items():
         states[state] += count
         if state in ("failed", "robots"):
-            years[year] += count
-            result.open_works += count if near >= 1 or state == "robots" else 0
-            result.reachable_works += count if near == 2 and state == "failed" else 0
+            years[word(year)] += count
+            result.open_works += count if is_open or state == "robots" else 0
+            is_near = is_open and (for_a_while or cause not in _BARRED)
+            result.reachable_works += count if is_near and state == "failed" else 0
         if state == "failed":
-            reasons[reason] += count
-            causes[cause] += count
+            reasons[word(reason)] += count
+            causes[word(cause)] += count
     result.failed, result.skipped_robots = states["failed"], states["robots"]
     result.skipped, result.left_out, result.taken_down = states["present"], states["left-out"], states["taken-down"]
     result.attempted_by_year = dict(years)
     result.failed_by_reason, result.failed_by_cause = _most_first(reasons), _most_first(causes)
 
 
-def _fill_files(result: Figures, files: counts.Works) -> None:
-    result.obtained, result.bytes = files.count, files.bytes
-    result.guessed = sum(count for kind, count in files.kinds.items() if kind[-1] == "1")
-    result.duplicates, result.dedupe_saved_bytes = files.shared, files.shared_bytes
-    result.by_year, result.by_license = dict(sorted(_words(files.years).items())), _most_first(_words(files.licences))
-    result.files_by_host = _most_first(_words(files.hosts))
+def _fill_files(result: Figures, works: Tally) -> None:
+    sums, kinds = works["sums"], works["kinds"]
+    result.obtained, result.bytes = sums["files"], sums["bytes"]
+    result.guessed = sum(count for kind, count in kinds.items() if kind[-1] == "1")
+    result.duplicates, result.dedupe_saved_bytes = sums["shared"], sums["shared_bytes"]
+    result.by_year = dict(sorted(_words(works["years"]).items()))
+    result.by_license = _most_first(_words(works["licences"]))
+    result.files_by_host = _most_first(_words(works["sites"], host_of))
     for place, name in enumerate(("by_resolver", "by_tier", "by_evidence")):
         counter: Counter[str] = Counter()
-        for kind, count in files.kinds.items():
-            counter[kind[place]] += count
+        for kind, count in kinds.items():
+            counter[word(kind[place])] += count
         setattr(result, name, _most_first(counter))
     result.first_tier_share = _ratio(result.by_tier.get(FIRST_TIER, 0), result.obtained)
-    ttfp, waited, work = files.ttfp_ms, files.waited_ms, files.work_ms
+    ttfp, waited, work = (counts.Spread(works[name]) for name in ("ttfp_ms", "waited_ms", "work_ms"))
     result.timed_files = len(ttfp)
     result.ttfp_p50_s, result.ttfp_p95_s = _seconds(ttfp.percentile(0.5)), _seconds(ttfp.percentile(0.95))
     result.ttfp_steps = ttfp.steps(tuple(round(edge * 1000) for edge in TIME_STEPS_S))
@@ -245,26 +249,19 @@ def _count_events(db: Db, result: Figures, scope: Scope) -> None:
 
 
 def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
+    seen = count_all(db, tallies.EXCHANGES, scope)
     hosts: dict[str, _HostSums] = {}
-    answered, told = counts.Spread(), Counter[str]()
-    select = """host, status, http_status = 429, COUNT(*), SUM(COALESCE(bytes_written, 0)), COUNT(retry_after_s),
-                CAST(json_group_array(elapsed_ms) AS TEXT)"""
-    where, group = scope.where("ts"), "GROUP BY 1, 2, 3"
-    asked = counts.in_parts(db, "http_events", select, where=where, values=scope.values, group=group)
-    for host, status, too_many, count, size, pauses, times in asked:
+    for (host, status, too_many), count in seen["seen"].items():
         sums = hosts.setdefault(word(host), _HostSums())
         sums.requests += count * ((status in _SENT) - (status == "cache-hit"))
         sums.http_429 += count if too_many and status in _SENT else 0
         sums.cache_hits += count if status == "cache-hit" else 0
         sums.revalidated += count if status == "http-304" else 0
         sums.answers += count if status == "http-get" else 0
-        sums.bytes += size
-        if status == "http-get":
-            answered.counted.update(orjson.loads(times))
-        if pauses:
-            told[word(host)] += pauses
+    for host, size in seen["bytes"].items():
+        hosts[word(host)].bytes += size
     _fill_exchanges(result, hosts)
-    del answered.counted[None]
+    answered, told = counts.Spread(seen["answered_ms"]), _words(+seen["told"])
     result.answer_p50_ms, result.answer_p95_ms = answered.percentile(0.5), answered.percentile(0.95)
     result.retry_after, result.retry_after_broken = told.total(), counts.broken_pauses(db, scope, list(told))
 
@@ -280,7 +277,7 @@ class _HostSums:
 
 
 def _fill_exchanges(result: Figures, hosts: dict[str, _HostSums]) -> None:
-    for host, sums in sorted(hosts.items(), key=lambda one: -one[1].requests):
+    for host, sums in sorted(hosts.items(), key=lambda one: (-one[1].requests, one[0])):
         hits = sums.cache_hits + sums.revalidated
         seen = {"requests": sums.requests, "http_429": sums.http_429, "bytes": sums.bytes}
         result.by_host[host] = {**seen, "cache_hits": hits, "waited_s": 0.0}
@@ -295,18 +292,11 @@ def _fill_exchanges(result: Figures, hosts: dict[str, _HostSums]) -> None:
 
 
 def _count_waits(db: Db, result: Figures, scope: Scope) -> None:
-    delay = counts.spread(db, "rate_events", "delay_ms", scope).percentile(0.95)
-    result.rate_delay_p95_ms = delay
+    waits = count_all(db, tallies.WAITS, scope)
+    result.rate_delay_p95_ms = counts.Spread(waits["delay_ms"]).percentile(0.95)
     rules: dict[str, dict[str, float]] = {}
-    waited = counts.in_parts(
-        db,
-        "rate_events",
-        "key, why, COUNT(*), SUM(COALESCE(delay_ms, 0))",
-        where=scope.where("ts"),
-        values=scope.values,
-        group="GROUP BY 1, 2",
-    )
-    for key, why, count, delay_ms in waited:
+    for (key, why), count in waits["waits"].items():
+        delay_ms = waits["ms"][(key, why)]
         rule = rules.setdefault(word(why), {"waits": 0, "seconds": 0.0})
         rule["waits"] += count
         rule["seconds"] += delay_ms  # divided at the end: the order of the rows must not show
@@ -315,7 +305,7 @@ def _count_waits(db: Db, result: Figures, scope: Scope) -> None:
             host["waited_s"] = round(host["waited_s"] + delay_ms / 1000, 3)
     for rule in rules.values():
         rule["seconds"] /= 1000
-    result.waits_by_rule = dict(sorted(rules.items(), key=lambda one: -one[1]["seconds"]))
+    result.waits_by_rule = dict(sorted(rules.items(), key=lambda one: (-one[1]["seconds"], one[0])))
     result.waits, result.waits_s = (
         sum(int(r["waits"]) for r in rules.values()),
         round(sum(r["seconds"] for r in rules.values()), 3),
@@ -345,11 +335,11 @@ def _count_rerun(db: Db, result: Figures, scope: Scope) -> None:
     result.rerun_cache_hit_ratio_files = _ratio(file_hits, max(file_hits, file_answers))
 
 
-def _place_sources(result: Figures, works: counts.Works) -> None:
-    found, kinds = result.sources, works.kinds
-    delivered = Counter(
-        {(source, tier, why, guess == "1"): count for (source, tier, why, guess), count in kinds.items()}
-    )
+def _place_sources(result: Figures, works: Tally) -> None:
+    found = result.sources
+    delivered: Counter[tuple[str, str, str, bool]] = Counter()
+    for (source, tier, why, guess), count in works["kinds"].items():
+        delivered[(word(source), word(tier), word(why), guess == "1")] += count
     count_files(found, delivered)
     result.sources = dict(sorted(found.items(), key=lambda item: (-item[1].files, -item[1].asked, item[0])))
     result.failing, result.skipped_sources = failing_sources(found), skipped_sources(found)
@@ -381,8 +371,12 @@ def _measure_time(db: Db, result: Figures, scope: Scope) -> None:
     )
 
 
-def _words(counter: Counter[Any]) -> Counter[str]:
-    return Counter({word(value): count for value, count in counter.items()})
+def _words(counter: Counter[Any], of: Callable[[str], str] = str) -> Counter[str]:
+    """What was counted as it came, in words: each value is read once."""
+    words: Counter[str] = Counter()
+    for value, count in counter.items():
+        words[word(value) if value is None else of(value)] += count
+    return words
 
 
 def _most_first(counter: Counter[str]) -> dict[str, int]:

@@ -7,13 +7,17 @@ its own order, and holds only the numbers of lines that another one has overtake
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from DocsToKG.ContentDownload.catalog import tallies
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
-from DocsToKG.ContentDownload.catalog.selection import HOST, LICENCE, STATE, TAKEDOWN_STAGE, Selection, add_functions
+from DocsToKG.ContentDownload.catalog.counts import Scope, note_overtaken, one_moment
+from DocsToKG.ContentDownload.catalog.folds import Pieces, count_among
+from DocsToKG.ContentDownload.catalog.selection import HOST, STATE, TAKEDOWN_STAGE, Selection, add_functions
+from DocsToKG.ContentDownload.catalog.tallies import GROUPED, count_groups
 
 GROUPS = ("tier", "source", "resolver", "license", "year", "reason", "host", "version", "state", "run_id")
 COLUMNS = (
@@ -48,7 +52,6 @@ COLUMNS = (
     "config_hash",
     "created_at",
 )
-_EXPRESSIONS = {"state": STATE, "host": HOST, "license": LICENCE, "source": "resolver"}
 _SELECTED = ", ".join(
     f"({STATE}) AS state" if name == "state" else f"({HOST}) AS host" if name == "host" else name for name in COLUMNS
 )
@@ -57,13 +60,6 @@ _THEIRS = f"(n.status = 'ok' OR n.stage = '{TAKEDOWN_STAGE}')"
 # A later line overtakes; so does any decisive line one that is not. The ids come from the index alone.
 _OVERTAKEN = f"""EXISTS (SELECT 1 FROM manifests n WHERE n.doc_id = m.doc_id AND n.id <> m.id
     AND CASE WHEN {_OURS} THEN n.id > m.id AND {_THEIRS} ELSE n.id > m.id OR {_THEIRS} END)"""
-_SEVERAL = "SELECT doc_id FROM manifests GROUP BY doc_id HAVING COUNT(*) > 1"
-_NOTE_OVERTAKEN = f"""
-INSERT OR IGNORE INTO temp.overtaken
-SELECT m.id FROM manifests m JOIN (
-  SELECT n.doc_id AS doc, COALESCE(MAX(CASE WHEN {_THEIRS} THEN n.id END), MAX(n.id)) AS fate
-    FROM ({_SEVERAL}) d JOIN manifests n ON n.doc_id = d.doc_id GROUP BY n.doc_id) f ON m.doc_id = doc AND m.id <> fate
-"""
 _COUNTED = ("works", "obtained", "present", "left_out", "taken_down", "skipped_robots", "failed", "bytes")
 _PLACE_OF = {"obtained": 1, "present": 2, "left-out": 3, "taken-down": 4, "robots": 5, "failed": 6}
 
@@ -91,48 +87,47 @@ def page(db: Db, chosen: Selection, *, after: int = 0, limit: int = 50) -> Page:
 
 def each(db: Db, chosen: Selection) -> Iterator[dict[str, Any]]:
     """Every work, one at a time; `db` serves nothing else meanwhile."""
-    _note_overtaken(db)
+    add_functions(db)
+    note_overtaken(db, Scope())
     where, values = chosen.where(db)
-    sql = f"SELECT {_SELECTED} FROM manifests m WHERE {where} AND id NOT IN (SELECT id FROM temp.overtaken) ORDER BY id"
+    sql = f"SELECT {_SELECTED} FROM manifests m WHERE {where} AND id NOT IN (SELECT id FROM temp.passed) ORDER BY id"
     yield from map(_work, stream(db, sql, values))
 
 
-def count(db: Db, chosen: Selection, group_by: str | None) -> list[dict[str, Any]]:
-    """Works, and what became of them, in all or for each value of `group_by`."""
-    _note_overtaken(db)
-    group = "'all'" if group_by is None else f"CAST({_EXPRESSIONS.get(group_by, group_by)} AS TEXT)"
-    where, values = chosen.where(db)
-    found = stream(
-        db,
-        f"""SELECT {group}, ({STATE}), COALESCE(size_bytes, 0) FROM manifests
-             WHERE {where} AND id NOT IN (SELECT id FROM temp.overtaken)""",
-        values,
-    )
-    # Counted here: the database would sort all rows before it groups them.
+def count(
+    db: Db, chosen: Selection, group_by: str | None, *, another: Callable[[], Db] | None = None
+) -> list[dict[str, Any]]:
+    """Works, and what became of them, in all or for each value of `group_by`; `another` as for `Pieces.with_help`."""
+    column = {"source": "resolver", "state": "tier", None: "tier"}.get(group_by) or str(group_by)
+    question = replace(GROUPED, count=partial(count_groups, names=(column,)))
+    with one_moment(db):
+        lines = Pieces(db, question, chosen=chosen)
+        with lines.with_help(another) as counted:
+            note_overtaken(db, Scope())
+            undecided = count_among(db, question, "temp.passed", *chosen.where(db))
+            found = counted(db)
+    tallies.add(found, undecided, times=-1)
     rows: dict[str | None, list[int]] = {}
-    for name, state, size in found:
-        row = rows.get(name) or rows.setdefault(name, [0] * len(_COUNTED))
-        row[0] += 1
-        row[_PLACE_OF[state]] += 1
-        if state == "obtained":
-            row[-1] += size
-    counted = [
+
+    def row_of(value: str | None, state: str) -> list[int]:
+        # A state is counted with every grouping, so any will do where only states are asked for.
+        name = "all" if group_by is None else state if group_by == "state" else value
+        return rows.setdefault(name, [0] * len(_COUNTED))
+
+    for (value, state), works in (+found[column]).items():
+        row = row_of(value, state)
+        row[0] += works
+        row[_PLACE_OF[state]] += works
+    for value, size in (+found[f"{column} bytes"]).items():
+        row_of(value, "obtained")[-1] += size
+    named = [
         {group_by or "scope": name or "unknown", **dict(zip(_COUNTED, row, strict=True))} for name, row in rows.items()
     ]
-    return sorted(counted, key=lambda row: (-row["works"], row[group_by or "scope"])) or _nothing(group_by)
+    return sorted(named, key=lambda row: (-row["works"], row[group_by or "scope"])) or _nothing(group_by)
 
 
 def _nothing(group_by: str | None) -> list[dict[str, Any]]:
     return [] if group_by else [{"scope": "all", **dict.fromkeys(_COUNTED, 0)}]
-
-
-def _note_overtaken(db: Db) -> None:
-    add_functions(db)
-    if isinstance(db, sqlite3.Connection):
-        db.execute("PRAGMA temp_store = MEMORY")
-    db.execute("CREATE TEMP TABLE IF NOT EXISTS overtaken (id INTEGER PRIMARY KEY)")
-    db.execute("DELETE FROM temp.overtaken")
-    db.execute(_NOTE_OVERTAKEN)
 
 
 def _work(row: tuple[Any, ...]) -> dict[str, Any]:

@@ -198,10 +198,6 @@ _PLACES = {kind: tuple(AT[name] for name in COLUMNS if _KINDS[name] == kind) for
 _JSON = ((AT["fallback_chain"], _chain), (AT["hops"], _hops), (AT["candidates"], _candidates))
 
 _ONCE = "ON CONFLICT (doc_id, lease_id) WHERE lease_id IS NOT NULL DO NOTHING"
-# One row, by the names of its columns; and many, in the order of `COLUMNS`.
-INSERT_MANIFEST = (
-    f"INSERT INTO manifests ({', '.join(COLUMNS)}) VALUES ({', '.join(f':{name}' for name in COLUMNS)}) {_ONCE}"
-)
 insert_manifests = Insert("manifests", COLUMNS, _ONCE)
 SELECT_MANIFESTS = f"SELECT id, {', '.join(COLUMNS)} FROM manifests WHERE id > ? ORDER BY id"
 # The files of the rows after a given one.

@@ -39,6 +39,7 @@ from DocsToKG.ContentDownload.telemetry.folder import (
     locked,
     translating,
 )
+from DocsToKG.ContentDownload.telemetry.folding import Folding
 from DocsToKG.ContentDownload.telemetry.manifest import AT, ManifestRecord, manifest_values
 from DocsToKG.ContentDownload.telemetry.projections import Position, Repair
 from DocsToKG.ContentDownload.telemetry.restore import Restored, restore, restore_attempts
@@ -121,6 +122,7 @@ class RunTelemetry:
         self._is_open = False
         self._db: sqlite3.Connection
         self._writer: RecordWriter
+        self._folding: Folding | None = None
 
     def open(self) -> None:
         """Take the folder, bring database and files up to date, start the writer."""
@@ -154,6 +156,7 @@ class RunTelemetry:
             tried.callback(self._db.close)
             self._catch_up(tried, damaged)
             begin_run(self._db, run_id=self.run_id, started_at=self._now(), config_hash=self._config_hash)
+            self._folding = Folding(self._db)
             opened.push(tried.pop_all())
 
     def _put_aside_if_damaged(self, kind: object, error: BaseException | None, trace: object) -> None:
@@ -333,7 +336,7 @@ class RunTelemetry:
         return Position(*row) if row else None
 
     def _write_all(self) -> None:
-        while (batch := self._intake.take()) is not None:
+        while (batch := self._next_batch()) is not None:
             try:
                 self._writer.commit(batch)
                 if self._shipper is not None:
@@ -346,6 +349,12 @@ class RunTelemetry:
             for done in batch.settled:
                 done.set()
 
+    def _next_batch(self) -> Batch | None:
+        """Between two batches, when all who waited have been told, there is time to count."""
+        if self._folding is not None:
+            self._folding.step()
+        return self._intake.take()
+
     def _fail(self, error: Exception, batch: Batch) -> None:
         self._intake.fail(in_our_words(error, self.root), batch)
 
@@ -353,6 +362,8 @@ class RunTelemetry:
         if self._share == "host":
             self._writer.follow()
         self._writer.save_positions()
+        if self._folding is not None:
+            self._folding.catch_up()
         finish_run(
             self._db,
             self.root,

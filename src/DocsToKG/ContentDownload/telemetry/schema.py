@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.errors import RecordError
 
 SCHEMA_VERSION = 4
 _BUSY_TIMEOUT_S = 30.0
-_MADE = "FROM sqlite_master WHERE type IN ('view', 'index') AND sql IS NOT NULL"
+_MADE = "FROM sqlite_master WHERE type IN ('view', 'index', 'trigger') AND sql IS NOT NULL"
 
 
 def schema_sql() -> str:
@@ -72,8 +72,8 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 class ManifestSchemaMigrator:
     """Upgrades the database of an older version, refuses that of a newer one.
 
-    Schema changes are additive, so an upgrade adds the tables and columns that are missing and renews the views and
-    indexes that differ. A database of this version that lacks something is upgraded too.
+    Schema changes are additive, so an upgrade adds the tables and columns that are missing and renews the views,
+    indexes and triggers that differ. A database of this version that lacks something is upgraded too.
     """
 
     def __init__(self, db: sqlite3.Connection, *, name: str = "the record") -> None:
@@ -92,7 +92,7 @@ class ManifestSchemaMigrator:
         return int(self._db.execute("PRAGMA user_version").fetchone()[0])
 
     def _is_complete(self) -> bool:
-        """Whether every table is there with all its columns, and views and indexes are as they should be."""
+        """Whether every table has all its columns, and views, indexes and triggers are as they should be."""
         made = f"SELECT name, sql {_MADE}"
         with contextlib.closing(sqlite3.connect(":memory:")) as wanted:
             for statement in _statements(schema_sql()):
@@ -114,7 +114,7 @@ class ManifestSchemaMigrator:
             self._db.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _drop_what_differs(self) -> None:
-        """Views and indexes hold no data of their own. One that is as it should be stays: building it takes long."""
+        """Views, indexes and triggers hold no data. One that is as it should be stays: building it takes long."""
         wanted = {statement.removesuffix(";") for statement in _statements(schema_sql())}
         rows = self._db.execute(f"SELECT type, name, sql {_MADE}").fetchall()
         for kind, name, sql in rows:

@@ -52,7 +52,7 @@ CREATE TABLE manifests (
 );
 -- A lease ends once: saying so again after a crash adds nothing.
 CREATE UNIQUE INDEX manifests_one_per_lease ON manifests (doc_id, lease_id) WHERE lease_id IS NOT NULL;
-CREATE INDEX manifests_by_doc ON manifests (doc_id, id);
+CREATE INDEX manifests_by_doc ON manifests (doc_id, id, status, stage);
 CREATE INDEX manifests_by_run ON manifests (run_id, id);
 -- What was taken down: no success before such a line counts any more.
 CREATE INDEX manifests_takedowns ON manifests (doc_id, id) WHERE stage = 'takedown';
@@ -78,6 +78,7 @@ CREATE TABLE downloads (
   PRIMARY KEY (doc_id, sha256)
 );
 CREATE INDEX downloads_by_digest ON downloads (sha256);
+CREATE INDEX downloads_damaged ON downloads (sha256) WHERE corrupt <> 0;
 
 -- Every network or cache decision; the first twelve columns after id are those of attempts.csv.
 CREATE TABLE http_events (
@@ -182,6 +183,45 @@ CREATE TABLE projections (
   last_id    INTEGER NOT NULL DEFAULT 0,
   end_bytes  INTEGER NOT NULL DEFAULT 0
 );
+
+-- What full blocks of a table come to, counted once: a report adds them up. They are no more than a saving; rows of these
+-- tables are only ever added, and where somebody changes one all the same, its block is counted anew.
+CREATE TABLE folds (
+  name     TEXT NOT NULL,     -- of what is counted
+  first_id INTEGER NOT NULL,
+  last_id  INTEGER NOT NULL,
+  of_table TEXT NOT NULL,
+  rules    INTEGER NOT NULL,  -- by which it was counted
+  runs     TEXT NOT NULL,     -- JSON array: whose rows they are
+  first_at TEXT NOT NULL,
+  last_at  TEXT NOT NULL,
+  counted  TEXT NOT NULL,     -- JSON object
+  PRIMARY KEY (name, first_id)
+);
+CREATE TRIGGER manifests_updated AFTER UPDATE ON manifests BEGIN
+  DELETE FROM folds WHERE of_table = 'manifests' AND old.id BETWEEN first_id AND last_id;
+END;
+CREATE TRIGGER manifests_deleted AFTER DELETE ON manifests BEGIN
+  DELETE FROM folds WHERE of_table = 'manifests' AND old.id BETWEEN first_id AND last_id;
+END;
+CREATE TRIGGER http_events_updated AFTER UPDATE ON http_events BEGIN
+  DELETE FROM folds WHERE of_table = 'http_events' AND old.id BETWEEN first_id AND last_id;
+END;
+CREATE TRIGGER http_events_deleted AFTER DELETE ON http_events BEGIN
+  DELETE FROM folds WHERE of_table = 'http_events' AND old.id BETWEEN first_id AND last_id;
+END;
+CREATE TRIGGER fallback_attempts_updated AFTER UPDATE ON fallback_attempts BEGIN
+  DELETE FROM folds WHERE of_table = 'fallback_attempts' AND old.id BETWEEN first_id AND last_id;
+END;
+CREATE TRIGGER fallback_attempts_deleted AFTER DELETE ON fallback_attempts BEGIN
+  DELETE FROM folds WHERE of_table = 'fallback_attempts' AND old.id BETWEEN first_id AND last_id;
+END;
+CREATE TRIGGER rate_events_updated AFTER UPDATE ON rate_events BEGIN
+  DELETE FROM folds WHERE of_table = 'rate_events' AND old.id BETWEEN first_id AND last_id;
+END;
+CREATE TRIGGER rate_events_deleted AFTER DELETE ON rate_events BEGIN
+  DELETE FROM folds WHERE of_table = 'rate_events' AND old.id BETWEEN first_id AND last_id;
+END;
 
 -- The name under which this record's rows are known in one that several machines share.
 CREATE TABLE journal (

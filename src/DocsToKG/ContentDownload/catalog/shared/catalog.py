@@ -14,7 +14,6 @@ from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.reading import Reading, ask_freely, why_refused
 from DocsToKG.ContentDownload.catalog.shared.schema import check
 from DocsToKG.ContentDownload.catalog.store import ROW_CAP, Catalog, QueryResult
-from DocsToKG.ContentDownload.catalog.summary import Figures, figures
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.core.turns import giving_way
 
@@ -27,14 +26,11 @@ class SharedCatalog(Catalog):
         self._shared = shared
         self._owns = owns
         self._checked = False
+        self._another = None  # its snapshot would be another one
 
     def close(self) -> None:
         if self._owns:
             self._shared.close()
-
-    def figures(self, run_id: str | None = None, *, since: str | None = None) -> Figures:
-        with self._reading() as db:
-            return figures(db, run_id, since=since)
 
     def query(self, sql: str, *, max_rows: int = 1_000, max_seconds: float = 10.0) -> QueryResult:
         cap = min(max_rows, ROW_CAP)
