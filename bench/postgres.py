@@ -225,9 +225,9 @@ def pages(url: str, *, rows: int, batch: int) -> list[dict[str, Any]]:
 def _pages(bench: Bench, batch: int, after: tuple[int, int] = (-(2**31), 0)) -> int:
     """The lease is taken back. No sweep for leases that ran out, as in nine of ten calls."""
     words = (
-        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {bench.schema}.work_v3('9s', 0, 0, NULL, NULL,"
+        f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM {bench.schema}.work_v4('9s', 0, 0, NULL, NULL,"
         f" ARRAY['w'], ARRAY[{batch}], ARRAY['t'], 1000, false, '{DEFAULT_JOB_TYPE}', {2**60}, {after[0]}, {after[1]},"
-        " '', false, NULL)"
+        " '', false, NULL, NULL)"
     )
     plans = [bench.sql(f"BEGIN; {words}")[0][0][0]["Plan"] for _ in range(3)]
     return min(int(plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]) for plan in plans)

@@ -333,6 +333,7 @@ def open_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
         if request.param == "sqlite":
             from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
+            shutil.copyfile(request.getfixturevalue("blank_ledger"), tmp_path / "ledger.sqlite")
             yield lambda **words: stack.enter_context(SqliteLedger(tmp_path / "ledger.sqlite", **words))
             return
         import psycopg

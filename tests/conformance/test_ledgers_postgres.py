@@ -13,7 +13,6 @@ import textwrap
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from typing import Any
@@ -22,62 +21,21 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from tests.conformance.postgres_ledgers import cut_all, end, given_ledger, given_name, given_open_one, given_sql  # noqa: F401
 from tests.conformance.postgres_server import PostgresServer, running_postgres
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.config.models import QueueConfig
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.errors import LeaseLost, LedgerBusy, LedgerTooNew, LedgerUnusable
-from DocsToKG.Orchestrator.ledger.base import Finish, NewJob, Release
+from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerTooNew, LedgerUnusable
+from DocsToKG.Orchestrator.ledger.base import NewJob, Release
 from DocsToKG.Orchestrator.ledger.opening import open_ledger
 from DocsToKG.Orchestrator.ledger.postgres import schema, upkeep
-from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
+from DocsToKG.Orchestrator.ledger.postgres.database import Database
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
-from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def name(postgres_url: str) -> Iterator[str]:
-    made = f"s_{uuid4().hex[:20]}"
-    yield made
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
-
-
-@pytest.fixture
-def open_one(postgres_url: str, name: str) -> Iterator[Callable[..., PostgresLedger]]:
-    with contextlib.ExitStack() as stack:
-        yield lambda **words: stack.enter_context(PostgresLedger(postgres_url, schema_name=name, **words))
-
-
-@pytest.fixture
-def ledger(open_one: Callable[..., PostgresLedger]) -> PostgresLedger:
-    return open_one(poll_s=0.05)
-
-
-@pytest.fixture
-def sql(postgres_url: str, name: str) -> Callable[..., list[Any]]:
-    def run(statement: str, *values: Any) -> list[Any]:
-        with psycopg.connect(postgres_url, autocommit=True) as connection:
-            connection.execute(f"SET search_path = {name}")
-            cursor = connection.execute(statement, values or None)
-            while cursor.nextset():
-                pass
-            return cursor.fetchall() if cursor.description is not None else []
-
-    return run
-
-
-def end(job: Any, state: JobState = JobState.DONE) -> Finish:
-    return Finish(job.job_id, job.fence, job.lease_id, state)
-
-
-def cut_all(sql: Callable[..., list[Any]]) -> None:
-    sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name LIKE 'docstokg%'")
 
 
 # many processes
@@ -521,6 +479,27 @@ def test_months_past_the_retention_are_removed_while_work_goes_on(postgres_url, 
         assert not ledger.verify_history()
 
 
+def test_a_month_that_another_process_makes_meanwhile_refuses_nothing(postgres_url, name):
+    """A row on its way into the rest finds that it belongs elsewhere by now: it is written again."""
+    clock = ManualClock(datetime(2031, 5, 20, tzinfo=UTC).timestamp())
+    with PostgresLedger(postgres_url, schema_name=name, clock=clock, database_time=False) as ledger:
+        ledger.enqueue_many([NewJob("a:1", {})])
+        clock.advance(90 * 24 * 3600)
+        with psycopg.connect(postgres_url) as other, ThreadPoolExecutor(1) as pool:
+            upkeep.make_months(other, ledger._database, round(clock.now() * 1000))
+            writing = pool.submit(ledger.enqueue_many, [NewJob("a:2", {})])
+            waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s)"
+            deadline = time.monotonic() + 20
+            with psycopg.connect(postgres_url, autocommit=True) as watch:
+                while not watch.execute(waiting, (f"{name}.job_history_rest",)).fetchall():
+                    assert time.monotonic() < deadline
+                    time.sleep(0.01)
+            other.commit()
+            [added] = writing.result(30)
+        assert added.created
+        assert ledger.verify_history()
+
+
 def test_the_retention_of_history_is_a_setting(tmp_path, postgres_url, name):
     with pytest.raises(ValueError, match="history_retention_days goes with backend postgres"):
         QueueConfig(history_retention_days=30)
@@ -549,224 +528,3 @@ def test_writers_beside_each_other_have_chains_of_their_own(open_one, sql):
         waiting.result(timeout=10)
     assert [shard for (shard,) in sql("SELECT shard FROM history_heads ORDER BY shard")] == [0, 1]
     assert first.verify_history()
-
-
-# wake-ups
-
-
-def woken(ledger: PostgresLedger, deed: Callable[[], object], within_s: float = 5) -> bool:
-    answers: list[bool] = []
-    waiter = threading.Thread(target=lambda: answers.append(ledger.wait_for_work(20)))
-    waiter.start()
-    time.sleep(0.1)
-    started = time.monotonic()
-    deed()
-    waiter.join(timeout=30)
-    return answers == [True] and time.monotonic() - started < within_s
-
-
-@pytest.fixture
-def channel() -> str:
-    return f"c_{uuid4().hex[:12]}"
-
-
-def listening(signal_: PgNotifySignal) -> None:
-    signal_.mark()
-    deadline = time.monotonic() + 20
-    while not signal_.is_listening and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert signal_.is_listening
-
-
-def test_an_enqueue_elsewhere_wakes_a_waiting_worker(open_one, postgres_url, channel):
-    heard, said = PgNotifySignal(postgres_url, channel=channel), PgNotifySignal(postgres_url, channel=channel)
-    here, there = open_one(signal=heard, poll_s=60), open_one(signal=said, poll_s=60)
-    listening(heard)
-    assert woken(here, lambda: there.enqueue_many([NewJob("a:1", {})]))
-
-
-def test_a_listener_that_was_cut_off_comes_back_and_misses_nothing(open_one, postgres_url, channel, sql):
-    signal_ = PgNotifySignal(postgres_url, channel=channel)
-    here, there = open_one(signal=signal_, poll_s=60), open_one(poll_s=60)
-    listening(signal_)
-
-    def deed() -> None:
-        sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'docstokg-listen'")
-        there.enqueue_many([NewJob("a:1", {})])  # this one says nothing on the channel
-
-    assert woken(here, deed, within_s=15)
-    assert signal_.outages >= 1
-    listening(signal_)
-
-
-def test_a_listener_that_the_server_forgot_is_found_out(postgres_url, channel):
-    signal_ = PgNotifySignal(postgres_url, channel=channel, check_s=0.3)
-    try:
-        listening(signal_)
-        mark = signal_.mark()
-        signal_._channel = "another"  # as if LISTEN had never reached the server
-        assert signal_.wait(10, since=mark)
-        assert signal_.outages >= 1
-    finally:
-        signal_.close()
-
-
-def test_without_any_signal_the_ledger_is_asked_now_and_then(open_one):
-    here, there = open_one(poll_s=0.3), open_one()
-    assert woken(here, lambda: there.enqueue_many([NewJob("a:1", {})]))
-
-
-def test_many_notices_of_one_lane_are_few_on_the_wire(postgres_url, channel):
-    signal_ = PgNotifySignal(postgres_url, channel=channel)
-    try:
-        listening(signal_)
-        for _ in range(500):
-            signal_.notify("content.download")
-        deadline = time.monotonic() + 10
-        while signal_.heard < 1 and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert 1 <= signal_.sent < 50
-    finally:
-        signal_.close()
-
-
-def test_a_signal_whose_server_is_away_raises_nothing():
-    signal_ = PgNotifySignal("postgresql://me@127.0.0.1:1/x")
-    mark = signal_.mark()
-    signal_.notify("lane")
-    assert signal_.wait(0, since=mark)
-    assert not signal_.wait(0.05)
-    signal_.close()
-
-
-# cost
-
-
-def buffers(
-    sql: Callable[..., list[Any]],
-    limit: int,
-    after: tuple[int, int] = (-(2**31), 0),
-    *,
-    job_type: str = "NULL",
-    swept: int = 2**60,
-) -> int:
-    """Pages that a lease of so many jobs touches, with all that is written along. The lease itself is taken back."""
-    words = (
-        "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM work_v2('9s', 0, 0, NULL, NULL, ARRAY['w'],"
-        f" ARRAY[{limit}], ARRAY['t'], 1000, false, {job_type}, {swept}, {after[0]}, {after[1]}, '', false)"
-    )
-    top = sql(f"BEGIN; {words}")[0][0][0]["Plan"]
-    return int(top["Shared Hit Blocks"] + top["Shared Read Blocks"])
-
-
-def test_a_lease_costs_the_same_beside_many_finished_jobs_and_a_held_snapshot(ledger, postgres_url, name, sql):
-    """Counted in pages, which hardly depend on the machine: flat from ten thousand finished jobs to a hundred thousand,
-    and within 3x of the start while a long reader keeps the database from removing what leases leave behind."""
-
-    def fill(prefix: str, state: str, count: int) -> None:
-        sql(
-            "INSERT INTO jobs (artifact_id, artifact_json, payload_digest, state, due, next_eligible_at, created_at,"
-            f" updated_at) SELECT '{prefix}' || n, '{{}}', '', '{state}', true, 0, 0, 0"
-            f" FROM generate_series(1, {count}) AS n"
-        )
-        sql("VACUUM ANALYZE jobs")
-
-    fill("w", "queued", 3000)
-    alone = cost(sql, 50)
-    fill("d", "done", 10_000)
-    few = cost(sql, 50)
-    fill("e", "done", 90_000)
-    assert cost(sql, 50) <= few * 1.2
-    assert few <= alone * 1.5
-    with psycopg.connect(postgres_url) as reader:
-        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        reader.execute(f"SELECT count(*) FROM {name}.jobs")
-        for _ in range(40):
-            jobs = ledger.lease("w", 50, 600)
-            # Before the ends: one that has to be written twice forgets the place.
-            begin = ledger._writer._turns._places[None].begin
-            ledger.submit_finishes([end(job) for job in jobs]).result(timeout=30)
-        assert begin[1] > 0
-        assert cost(sql, 50, begin) <= alone * 3
-        assert cost(sql, 50) > cost(sql, 50, begin), "without the place, the entries left behind are read again"
-
-
-def test_known_jobs_are_looked_up_one_by_one_in_a_table_that_nobody_has_analysed(ledger, name, sql):
-    """As a join, each new job would be compared with every old one, until the database has counted them."""
-    ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(300)])
-    words = queries(Database("postgresql://nobody@127.0.0.1/x", schema=name, patience_s=1))["known_artifacts"]
-    wanted = json.dumps([{"t": "default", "k": "content.download", "a": f"b:{n}"} for n in range(300)])
-    switches = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
-    asked = words.replace("%(wanted)s", f"'{wanted}'")
-    plan = sql(f"{switches}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {asked}")[0][0][0]["Plan"]
-    assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= 300 * 4
-
-
-def cost(sql: Callable[..., list[Any]], limit: int, after: tuple[int, int] = (-(2**31), 0)) -> int:
-    return min(buffers(sql, limit, after) for _ in range(3))
-
-
-@pytest.mark.parametrize("host", ["NULL", "'b'"])
-def test_many_jobs_of_another_type_in_front_cost_a_lease_nothing(ledger, sql, host):
-    """Counted in pages: as good as none more with a hundred thousand in front, whether all that is asked for is found
-    or not, with a sweep and without."""
-
-    def fill(job_type: str, priority: int, count: int) -> None:
-        sql(
-            "INSERT INTO jobs (artifact_id, artifact_json, payload_digest, state, due, next_eligible_at, created_at,"
-            f" updated_at, job_type, priority, host_key) SELECT '{job_type}' || n, '{{}}', '', 'queued', true, 0, 0, 0,"
-            f" '{job_type}', {priority}, {host} FROM generate_series(1, {count}) AS n"
-        )
-        sql("VACUUM ANALYZE jobs")
-
-    def pages() -> list[int]:
-        return [
-            min(buffers(sql, limit, job_type="'content.download'", swept=swept) for _ in range(3))
-            for limit in (20, 100)  # of fifty
-            for swept in (2**60, 0)
-        ]
-
-    fill("content.download", 0, 50)
-    alone = pages()
-    fill("pack-run", 5, 100_000)
-    beside = pages()
-    assert all(much <= 1.5 * few + 100 for few, much in zip(alone, beside, strict=True)), (alone, beside)
-
-
-def test_a_lost_lease_among_many_orders_spoils_none(ledger):
-    """The same job twice in one call keeps its order; a stranger's order is refused in its place."""
-    ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(2)])
-    first, second = ledger.lease("w", 2, 60)
-    stale = Finish(second.job_id, second.fence + 1, second.lease_id, JobState.DONE)
-    answers = ledger.submit_finishes([end(first), stale, end(first), end(second, JobState.SKIPPED)]).result(timeout=10)
-    assert answers[0] == "applied"
-    assert isinstance(answers[1], LeaseLost)
-    assert answers[2:] == ["already", "applied"]
-
-
-def test_the_floor_of_the_measurement_writes_the_rows_of_the_ledger(postgres_url):
-    """Else it would be no floor."""
-    from bench.ledger import FLOOR, LEDGER
-    from bench.postgres import Bench
-
-    written = []
-    for side in (LEDGER, FLOOR):
-        bench = Bench(postgres_url, jobs=5, batch=5)
-        bench.enqueue(side)
-        bench.work_off(side)
-        jobs = "artifact_id, artifact_json, payload_digest, state, due, attempts, fence, outcome, result_json"
-        history = "link, job_id, event, from_state, to_state, fence, attempts, reason, length(hash)"
-        counts = "SELECT * FROM {0}.job_counts UNION ALL SELECT tenant, job_type, state, n FROM {0}.count_changes"
-        written.append(
-            (
-                bench.sql(f"SELECT {jobs} FROM {bench.schema}.jobs ORDER BY id"),
-                bench.sql(f"SELECT {history} FROM {bench.schema}.job_history ORDER BY seq"),
-                bench.sql(f"SELECT tenant, shard, link FROM {bench.schema}.history_heads"),
-                bench.sql(
-                    f"SELECT state, sum(n) FROM ({counts.format(bench.schema)}) AS c GROUP BY state ORDER BY state"
-                ),
-            )
-        )
-        bench.drop()
-    assert len(written[0][1]) == 15
-    assert written[0] == written[1]

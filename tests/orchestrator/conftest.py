@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import pytest
@@ -26,7 +27,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def ledger(path: Path, clock: ManualClock) -> Iterator[SqliteLedger]:
+def ledger(path: Path, clock: ManualClock, blank_ledger: Path) -> Iterator[SqliteLedger]:
+    path.parent.mkdir(exist_ok=True)
+    copyfile(blank_ledger, path)
     with SqliteLedger(path, clock=clock) as opened:
         yield opened
 

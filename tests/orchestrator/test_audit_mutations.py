@@ -17,10 +17,10 @@ from tests.orchestrator.eventful import afternoon, bundle, morning, ms, trust
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit import archive, layout
-from DocsToKG.Orchestrator.audit.verify import Report, Trust, verify
+from DocsToKG.Orchestrator.audit.verify import Report, verify
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing import dsse
-from DocsToKG.Orchestrator.signing.keys import new_signer
+from DocsToKG.Orchestrator.signing.keys import Trust, new_signer
 
 NOW = ManualClock().now()
 OURS, SECOND, STRANGER = new_signer("ours", NOW), new_signer("second", NOW), new_signer("stranger", NOW)

@@ -23,11 +23,11 @@ from tests.orchestrator.second_dsse import check
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit import archive, bundle, layout
 from DocsToKG.Orchestrator.audit.errors import LedgerContradicts
-from DocsToKG.Orchestrator.audit.verify import Trust, verify
+from DocsToKG.Orchestrator.audit.verify import verify
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.services.quotas import QuotaService
 from DocsToKG.Orchestrator.signing import dsse
-from DocsToKG.Orchestrator.signing.keys import new_signer
+from DocsToKG.Orchestrator.signing.keys import Trust, new_signer
 
 NOW = ManualClock().now()
 OURS, SECOND, SHORT = new_signer("ours", NOW), new_signer("second", NOW), new_signer("short", NOW, NOW + 10_000)

@@ -77,7 +77,7 @@ def test_ends_and_progress_that_pile_up_are_written_together(ledger, enqueue, he
     written: list[str] = []
     write_rows = Transaction.write_rows
     monkeypatch.setattr(
-        Transaction, "write_rows", lambda tx, query, rows: written.append(query) or write_rows(tx, query, rows)
+        Transaction, "write_rows", lambda tx, query, *given: written.append(query) or write_rows(tx, query, *given)
     )
     held.execute("BEGIN IMMEDIATE")
     futures: list[Future[object]] = []

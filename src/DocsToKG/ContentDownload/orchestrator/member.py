@@ -54,6 +54,11 @@ def _tell_state(orchestrator: Orchestrator, boss: Boss, over: threading.Event) -
             told = state
 
 
+def own_input() -> IO[bytes]:
+    """The pipe from the boss. Python closes its own standard input at its end, and dies of it while a thread reads."""
+    return os.fdopen(os.dup(0), "rb")
+
+
 def own_output() -> IO[bytes]:
     """The pipe to the boss; whatever prints by accident goes to standard error instead."""
     pipe = os.fdopen(os.dup(1), "wb")

@@ -24,10 +24,11 @@ from DocsToKG.Orchestrator.ledger.base import (
     Progress,
     Release,
 )
+from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import End, host_name, result_text, short_error
 from DocsToKG.Orchestrator.ledger.choosing import condition
 from DocsToKG.Orchestrator.ledger.governed_sqlite import GovernedTurns
-from DocsToKG.Orchestrator.ledger.transaction import Move, Transaction, answered
+from DocsToKG.Orchestrator.ledger.transaction import Transaction, answered
 
 _LEDGER = "ledger"
 _SWEEP = 1000
@@ -93,22 +94,24 @@ def heartbeat(tx: Transaction, worker_id: str, ttl_ms: int) -> set[str]:
 
 def finish_many(tx: Transaction, ends: Sequence[End]) -> list[FinishResult | LeaseLost]:
     """Each end is fenced by itself: a lost lease among them is an answer and spoils none of the others."""
-    words: dict[tuple[Any, ...], End] = {}
-    for end in ends:
-        words.setdefault(end[:3], end)  # the first word of a lease counts
-    now = tx.now_ms
-    rows = tx.write_rows("finish_all", [(*end, now) for end in words.values()])
-    applied = {row[:3]: row[3:] for row in rows}
+    names = [end[:3] for end in ends]
+    if len(set(names)) < len(names):  # the first word of a lease counts
+        words = list(dict(zip(reversed(names), reversed(ends), strict=True)).values())
+    else:
+        words = list(ends)
+    rows = tx.write_rows("finish_all", words, (tx.now_ms,))
+    applied = {row[:3]: row for row in rows}
+    answers: list[FinishResult | LeaseLost] = ["applied"] * len(ends)
     moves: list[Move] = []
     late: list[int] = []
-    for place, end in enumerate(ends):
-        lease = applied.pop(end[:3], None)
-        if lease is None:
+    for place, name in enumerate(names):
+        row = applied.pop(name, None)
+        if row is None:
             late.append(place)
         else:
-            moves.append(_ended(end, *lease))
-    tx.moved_all("finished", moves, answered=answered(ends))
-    answers: list[FinishResult | LeaseLost] = ["applied"] * len(ends)
+            end = ends[place]
+            moves.append((name[0], row[3], row[4], "in_progress", end[3], name[1], row[5], name[2], end[5]))
+    tx.moved_all("finished", moves, answered=answered(ends) if tx.control_version else ())
     for place in late:
         answers[place] = _late_finish(tx, ends[place])
     return answers
@@ -119,11 +122,6 @@ def _late_finish(tx: Transaction, end: End) -> FinishResult | LeaseLost:
         return _already(tx, end._asdict(), {end.state})
     except LeaseLost as lost:
         return lost
-
-
-def _ended(end: End, tenant: str, job_type: str, attempts: int) -> Move:
-    job_id, fence, lease_id, state, _, last_error, _ = end
-    return (job_id, tenant, job_type, "in_progress", state, fence, attempts, lease_id, last_error)
 
 
 def fail(tx: Transaction, order: Fail, delay_ms: int) -> JobState:
@@ -169,9 +167,10 @@ def progress_many(tx: Transaction, orders: Sequence[Progress]) -> list[LeaseLost
         _, begun, host = words.get(name, ("", False, None))
         words[name] = (order.stage[:64], begun or order.begun, host_name(order.host_key) or host)
     # Nearly all say no more than that the job has begun, and write no more than that.
-    short = [(*name, word[0], tx.now_ms) for name, word in words.items() if word[1:] == (True, None)]
-    full = [(*name, *word, tx.now_ms) for name, word in words.items() if word[1:] != (True, None)]
-    held = {*tx.write_rows("progress_all", short), *tx.write_rows("progress_hosts", full)}
+    now = (tx.now_ms,)
+    short = [(*name, word[0]) for name, word in words.items() if word[1:] == (True, None)]
+    full = [(*name, *word) for name, word in words.items() if word[1:] != (True, None)]
+    held = {*tx.write_rows("progress_all", short, now), *tx.write_rows("progress_hosts", full, now)}
     names = ((order.job_id, order.fence, order.lease_id) for order in orders)
     return [None if name in held else LeaseLost(name[0], name[1]) for name in names]
 

@@ -9,13 +9,14 @@ import json
 import json.encoder
 import math
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S
 from DocsToKG.Orchestrator.domain.states import TERMINAL
 from DocsToKG.Orchestrator.errors import BadJob
-from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, DEFAULT_TENANT, Finish, NewJob
 
 MAX_PAYLOAD_BYTES = 1024 * 1024
 MAX_RESULT_BYTES = 256 * 1024
@@ -62,15 +63,18 @@ def checked_job(job: NewJob) -> CheckedJob:
         raise BadJob(f"{job.artifact_id[:80]}: the payload does not match its digest")
     if not 1 <= job.max_attempts <= _LARGE or not -_LARGE <= job.priority <= _LARGE:
         raise BadJob(f"{job.artifact_id[:80]}: max_attempts must be at least 1, and priority a small number")
-    artifact, tenant = _needed("artifact_id", job.artifact_id), _needed("tenant", job.tenant)
-    job_type, key = _needed("job_type", job.job_type), _name("idempotency_key", job.idempotency_key)
+    artifact, key = _needed("artifact_id", job.artifact_id), _name("idempotency_key", job.idempotency_key)
+    # What nearly every job has needs no look.
+    tenant = job.tenant if job.tenant is DEFAULT_TENANT else _needed("tenant", job.tenant)
+    job_type = job.job_type if job.job_type is DEFAULT_JOB_TYPE else _needed("job_type", job.job_type)
+    wait_ms = delay_ms(job.delay_s) if job.delay_s else 0
     columns = (
         artifact, text, digest, tenant, _name("project", job.project), job_type, _name("source", job.source),
         _name("resolver_hint", job.resolver_hint), host_name(job.host_key), job.priority, job.max_attempts, key,
         _name("correlation_id", job.correlation_id), _name("trace_context", job.trace_context), job.replay_of,
     )  # fmt: skip
     names = (tenant, job_type, artifact)
-    return CheckedJob(names, columns, key, job.replay_of, _needs(job) if job.depends_on else (), delay_ms(job.delay_s))
+    return CheckedJob(names, columns, key, job.replay_of, _needs(job) if job.depends_on else (), wait_ms)
 
 
 def _needs(job: NewJob) -> tuple[int | str, ...]:
@@ -162,6 +166,9 @@ class End(NamedTuple):
     result_json: str | None
 
 
+_new_end = tuple.__new__  # past the checks of a call with seven arguments, which take longer than all else here
+
+
 def checked_end(finish: Finish) -> End:
     """The columns that an end writes, or `BadJob`."""
     job_id, fence, lease_id, state, last_error, result, outcome = finish
@@ -169,8 +176,14 @@ def checked_end(finish: Finish) -> End:
     if word is None:
         raise BadJob(f"{state!r} does not end a job; use one of {', '.join(sorted(TERMINAL))}")
     error = None if last_error is None or word == "done" else short_error(last_error)
-    noted = word if outcome is None else _storable(outcome[:64]) or word
-    return End(job_id, fence, lease_id, word, noted, error, result_text(result))
+    noted = word if outcome is None else _outcome(outcome) or word
+    return _new_end(End, (job_id, fence, lease_id, word, noted, error, result_text(result)))
+
+
+@lru_cache(maxsize=256)
+def _outcome(text: str) -> str:
+    """An outcome as it is kept; there are few of them."""
+    return _storable(text[:64])
 
 
 def delay_ms(seconds: float, cap_s: float = _FAR_S) -> int:

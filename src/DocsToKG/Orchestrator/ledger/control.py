@@ -7,7 +7,9 @@ rows are links of the hash-chained history; a ledger on which no rule was ever w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from decimal import Decimal
 from importlib.resources import files
 from typing import Any, Protocol, TypeVar
@@ -19,6 +21,8 @@ Rows = list[tuple[Any, ...]]
 VERSION = "control_version"
 EVERY = "*"
 INCLUDE = "-- include: control.sql"
+# The scope by whose right whatever is asked for in this context is done; its rows of the history say so.
+SCOPE: ContextVar[str | None] = ContextVar("docstokg_scope", default=None)
 
 
 class ControlTx(Protocol):
@@ -70,6 +74,7 @@ class _Noting(Protocol):
 
     now_ms: int
     lanes: set[str]
+    scope: str | None
 
     def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows: ...
 
@@ -84,6 +89,9 @@ class _Noting(Protocol):
         detail: Mapping[str, Any] | None = None,
         job_id: int | None = None,
     ) -> None: ...
+
+
+X = TypeVar("X", bound=_Noting)
 
 
 class OpenControl:
@@ -147,6 +155,28 @@ def make_change(tx: _Noting, make: Callable[[ControlTx], T]) -> T:
     tx.ask("RELEASE SAVEPOINT control")
     settle(tx, control)
     return answer
+
+
+def in_scope(make: Callable[[X], T]) -> Callable[[X], T]:
+    """`make`, which another thread may run, by right of the scope that holds here and now."""
+    scope = SCOPE.get()
+    if scope is None:
+        return make
+
+    def made(tx: X) -> T:
+        tx.scope = scope
+        try:
+            return make(tx)
+        finally:
+            tx.scope = None
+
+    return made
+
+
+def by_scope(detail: Mapping[str, Any] | None, scope: str | None) -> str | None:
+    """The detail of a row as it is stored, with the scope where there is one."""
+    told = dict(detail or {}) if scope is None else {**(detail or {}), "scope": scope}
+    return json.dumps(told, sort_keys=True) if told or detail is not None else None
 
 
 def settle(tx: _Noting, control: OpenControl) -> None:

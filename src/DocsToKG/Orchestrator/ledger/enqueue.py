@@ -15,8 +15,9 @@ from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
 from DocsToKG.Orchestrator.ledger.base import Enqueued
+from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
-from DocsToKG.Orchestrator.ledger.transaction import Move, Transaction
+from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 _Found = tuple[int, str, JobState]
 

@@ -70,6 +70,11 @@ class Governor:
             self._rules, self._version, self._told_at = governed_rows.read_rules(tx), version, 0
         return self._rules
 
+    @property
+    def free_rules(self) -> int | None:
+        """The number of the rules as they were last read, where they limit nothing."""
+        return self._version if self._version > 0 and self._rules.restrict_nothing else None
+
     def forget(self) -> None:
         """A transaction was undone, and with it what was read or told in it."""
         self._version, self._told_at, self.held_until = -1, 0, 0
@@ -206,7 +211,9 @@ class Round:
             self.rules = governed_rows.read_rules(self.tx)
         for tenant, job_type in sorted(tested):
             self.tests[tenant, job_type] = governed_breakers.locked(self.tx, tenant, f"{JOB_TYPE}{job_type}")
-        self.running = governed_rows.read_running(self.tx, self.lanes.leased)
+        # Every lease is looked at for that: not where nothing depends on it.
+        if not self.rules.restrict_nothing or len({lane.tenant for lane in self.due}) > 1:
+            self.running = governed_rows.read_running(self.tx, self.lanes.leased)
 
     def _limited(self) -> list[Key]:
         """The rows that stand for everything limited, in the order in which all take them."""

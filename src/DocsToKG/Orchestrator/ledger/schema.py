@@ -10,6 +10,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -105,11 +106,12 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     return int(version)
 
 
-def migrations() -> list[str]:
+@cache
+def migrations() -> tuple[str, ...]:
     """The scripts in order; the file named 0001 leads to version 1."""
     folder = files(__package__) / "sql" / "migrations"
     entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    return [control.script(entry.read_text("utf-8"), schema="") for entry in entries]
+    return tuple(control.script(entry.read_text("utf-8"), schema="") for entry in entries)
 
 
 def statements(script: str) -> Iterator[str]:
@@ -122,6 +124,7 @@ def statements(script: str) -> Iterator[str]:
             pending = ""
 
 
+@cache
 def queries() -> Mapping[str, str]:
     """The statements of `queries.sql` by name, and their forms for the jobs of one type."""
     parts = _NAME.split((files(__package__) / "sql" / "queries.sql").read_text("utf-8"))

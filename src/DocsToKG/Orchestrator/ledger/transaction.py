@@ -6,25 +6,24 @@ so that a state change, its history row and its count are one transaction.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from DocsToKG.Orchestrator.domain.states import TERMINAL, UNAVAILABLE
-from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, Links, link_hash
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Links, Move, Own, Shared, link_hash
 from DocsToKG.Orchestrator.ledger.checks import End
+from DocsToKG.Orchestrator.ledger.control import by_scope
 from DocsToKG.Orchestrator.ledger.many_rows import run_rows
 
 _SHARD = 0
 _ENDS = frozenset(state.value for state in TERMINAL)
 _VERDICTS = {"done": True, "skipped": True, "error": False, "timed_out": False}
 
-
-# A job's change of state, as the history keeps it: job id, tenant, job type, state before, state after, fence,
-# attempts, actor, reason.
-Move = tuple[int, str, str, str | None, str, int, int, str, str | None]
+_KIND = itemgetter(1, 2, 3, 4)  # of a move: tenant, job type, state before, state after
 
 
 def judged(
@@ -63,9 +62,10 @@ class Transaction:
         self.lanes: set[str] = set()
         self.turned: list[int] = []
         self.unsettled = False
+        self.scope: str | None = None  # by whose right this part of it is done
         self._connection = connection
         self._sql = sql
-        self._rows: list[tuple[Any, ...]] = []
+        self._links: list[tuple[Shared, list[Own]]] = []
         self._heads: dict[str, tuple[int, bytes]] = {}
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
@@ -85,9 +85,11 @@ class Transaction:
         """Run a named query that answers nothing for each of the values."""
         self._connection.executemany(self._sql[query], values)
 
-    def write_rows(self, query: str, rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    def write_rows(
+        self, query: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()
+    ) -> list[tuple[Any, ...]]:
         """Run a named query that has one list of values for many rows at once; what it returns."""
-        return run_rows(self._connection, self._sql[query], rows)
+        return run_rows(self._connection, self._sql[query], rows, shared)
 
     def value(self, statement: str) -> Any:
         """The single value of a short statement."""
@@ -102,37 +104,25 @@ class Transaction:
         self, event: str, moves: Sequence[Move], *, ticket: str | None = None, answered: Collection[int] = ()
     ) -> None:
         """Many jobs did the same. Every change of every job passes here: what neighbours share is done once."""
-        heads, rows = self._heads, self._rows
-        kind: tuple[str, str, str | None, str] | None = None
-        alike: list[int] = []
-        for job_id, tenant, job_type, before, after, fence, attempts, actor, reason in moves:
-            if kind != (tenant, job_type, before, after):
-                self._count(kind, alike)
-                kind, alike = (tenant, job_type, before, after), []
-                links = Links(tenant, _SHARD, self.now_ms, event, before, after, ticket)
-                last, digest = heads.get(tenant) or self._stored_head(tenant)
-            last += 1
-            row = links.make(last, job_id, fence, attempts, actor, reason, digest)
-            digest = row[-1]
-            heads[tenant] = (last, digest)
-            rows.append(row)
-            alike.append(job_id)
-        self._count(kind, alike)
+        for kind, group in groupby(moves, _KIND):
+            alike = list(group)
+            tenant, _, before, after = kind
+            links = Links(tenant, _SHARD, self.now_ms, event, before, after, ticket, by_scope(None, self.scope))
+            self._append(links.shared, links.make(*self._head(tenant), alike))
+            self._count(kind, alike)
         if self.control_version:
             self.verdicts += judged(event, moves, answered)
 
-    def _count(self, kind: tuple[str, str, str | None, str] | None, job_ids: list[int]) -> None:
+    def _count(self, kind: tuple[str, str, str | None, str], moves: Sequence[Move]) -> None:
         """These jobs went from one state to another."""
-        if kind is None:
-            return
         tenant, job_type, before, after = kind
         if before is not None:
-            self._counts[tenant, job_type, before] -= len(job_ids)
-        self._counts[tenant, job_type, after] += len(job_ids)
+            self._counts[tenant, job_type, before] -= len(moves)
+        self._counts[tenant, job_type, after] += len(moves)
         if after == "queued":
             self.lanes.add(job_type)
         if after in _ENDS or before in _ENDS:
-            self.turned += job_ids
+            self.turned += [move[0] for move in moves]
 
     def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """The rows of a statement of the control plane."""
@@ -150,24 +140,37 @@ class Transaction:
         job_id: int | None = None,
     ) -> None:
         """Add a link that tells of no change of state."""
-        text = None if detail is None else json.dumps(detail, sort_keys=True)
-        last, prev_hash = self._heads.get(tenant) or self._stored_head(tenant)
-        entry: Entry = (
-            tenant, _SHARD, last + 1, job_id, self.now_ms, event, None, None, None, None, actor, reason, ticket, text,
-        )  # fmt: skip
-        digest = link_hash(entry, prev_hash)
-        self._heads[tenant] = (last + 1, digest)
-        self._rows.append((*entry, prev_hash, digest))
+        text = by_scope(detail, self.scope)
+        last, prev_hash = self._head(tenant)
+        link, at = last + 1, self.now_ms
+        digest = link_hash(
+            (tenant, _SHARD, link, job_id, at, event, None, None, None, None, actor, reason, ticket, text), prev_hash
+        )
+        shared = (tenant, _SHARD, at, event, None, None, ticket, text)
+        self._append(shared, [(link, job_id, None, None, actor, reason, prev_hash, digest)])
 
     def write_along(self) -> None:
         """Write what was collected. Called once, before the commit."""
-        self.write_rows("append_history", self._rows)
+        for shared, rows in self._links:
+            self.write_rows("append_history", rows, shared)
         heads = [(tenant, _SHARD, link, digest) for tenant, (link, digest) in self._heads.items()]
         self._connection.executemany(self._sql["move_head"], heads)
         counts = [(*key, change) for key, change in self._counts.items() if change]
         self._connection.executemany(self._sql["count"], counts)
 
-    def _stored_head(self, tenant: str) -> tuple[int, bytes]:
+    def _append(self, shared: Shared, rows: list[Own]) -> None:
+        """Add links to the end of their chain, to be written with those before them where they share as much."""
+        self._heads[shared[0]] = (rows[-1][0], rows[-1][-1])
+        if self._links and self._links[-1][0] == shared:
+            self._links[-1][1].extend(rows)
+        else:
+            self._links.append((shared, rows))
+
+    def _head(self, tenant: str) -> tuple[int, bytes]:
+        """The last link of a tenant's chain and its hash."""
+        known = self._heads.get(tenant)
+        if known is not None:
+            return known
         found = self._connection.execute(
             "SELECT link, hash FROM history_heads WHERE tenant = ? AND shard = ?", (tenant, _SHARD)
         ).fetchone()

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.ledger import governed_sqlite
+from DocsToKG.Orchestrator.ledger import control, governed_sqlite
 from DocsToKG.Orchestrator.ledger.dependencies import follow
 from DocsToKG.Orchestrator.ledger.gathering import Change, Gathering, Refused, settle
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
@@ -89,7 +89,7 @@ class GroupWriter(Gathering[_Change]):
 
     def call(self, make: Callable[[Transaction], T], *, durable: bool = False) -> T:
         """Submit and wait for the commit."""
-        answer: T = self._wait(_Change(False, make, durable))
+        answer: T = self._wait(_Change(False, control.in_scope(make), durable))
         return answer
 
     def _begin(self) -> None:

@@ -3,7 +3,7 @@
 The driver's own way takes a message for each statement, or gathers them, and either takes more of the processor than
 the rest of the program does for a job. Here the values are written into one text by the driver's quoting, the text goes
 straight to libpq, and the plan is kept by a statement prepared in the session; behind a pooler, where sessions change,
-the function is called by its name. Knows the parameters of `work_v3`, and nothing of what they mean.
+the function is called by its name. Knows the parameters of `work_v4`, and nothing of what they mean.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PARAMETERS = {
     "idle_timeout": "text", "mark": "bigint", "onward": "bigint", "own": "bigint", "ends": "json", "workers": "text[]",
     "limits": "integer[]", "tokens": "text[]", "ttl": "bigint", "begun": "boolean", "job_type": "text",
     "swept": "bigint", "after_rank": "integer", "after_id": "bigint", "after_host": "text", "spare": "boolean",
-    "tenant": "text",
+    "tenant": "text", "rules": "bigint",
 }  # fmt: skip
 
 

@@ -7,11 +7,12 @@ Promises: a lost connection is waited for as long as the patience lasts; no erro
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.resources import files
 from typing import Any, TypeVar
 
@@ -74,6 +75,12 @@ class Database:
     def fetch(self, statement: str, values: Values | None = None) -> list[tuple[Any, ...]]:
         """Read by one statement, on a connection of the pool. Asks again when the connection was lost."""
         return self.use(lambda connection: run(connection, statement, values))
+
+    @contextlib.contextmanager
+    def lent(self, timeout_s: float) -> Iterator[Connection]:
+        """A connection of the pool for a while. What goes wrong is told in the driver's words, and not tried again."""
+        with self._opened().connection(timeout=timeout_s) as connection:
+            yield connection
 
     def use(self, read: Callable[[Connection], T]) -> T:
         """Read on a connection of the pool; from the start again when the connection was lost."""
@@ -145,6 +152,10 @@ def is_gone(error: BaseException) -> bool:
 
 def is_again(error: BaseException) -> bool:
     """Whether the same transaction may do at another try."""
+    if isinstance(error, psycopg.errors.CheckViolation):
+        # A row was on its way into the rest of the history while another process made the month that it belongs to:
+        # only this violation is of no constraint that has a name.
+        return error.diag.constraint_name is None
     return getattr(error, "sqlstate", None) in _AGAIN
 
 

@@ -27,6 +27,11 @@ class GovernedLeasing:
         self._turns = turns
         self._governor = governor or Governor()
 
+    @property
+    def free_rules(self) -> int | None:
+        """The number of the rules as they were last read, where they limit nothing."""
+        return self._governor.free_rules
+
     def reset(self) -> None:
         """A transaction was undone."""
         self._turns.reset()
@@ -37,7 +42,7 @@ class GovernedLeasing:
         if not tx.control_version and all(request.tenants is None for request in requests):
             return self._plain(tx, requests)
         opened = OpenControl(tx.now_ms, tx.ask)
-        if not requests or _is_paused(tx):
+        if not requests or tx.is_paused:
             governed_breakers.judge(opened, tx.verdicts)
             answers: list[list[LeasedJob]] = [[] for _ in requests]
         else:
@@ -78,10 +83,6 @@ class GovernedLeasing:
             for place, jobs in zip(places, given, strict=True):
                 answers[place] = jobs
         return answers
-
-
-def _is_paused(tx: Transaction) -> bool:
-    return bool(tx.ask("SELECT 1 FROM settings WHERE name = 'paused' AND value = '1'"))
 
 
 def _grant(tx: Transaction, requests: Sequence[LeaseRequest], picks: Sequence[Sequence[int]]) -> list[list[LeasedJob]]:

@@ -37,7 +37,7 @@ class Governed(Exception):
 
 
 class Apart(Exception):
-    """A tenant asks for leases while others' jobs wait: this time, one call of the database does not do."""
+    """Leases are asked for while several tenants wait, or the queue is paused: this time, one call does not do."""
 
 
 class Begun(NamedTuple):
@@ -104,10 +104,12 @@ class Transactor:
             "idle_timeout": str(_IDLE_TIMEOUT_MS),
         }
         with self._undone_unless_left() as connection:
-            [(database_ms, stored_ms, unsettled, xid, heads, rules)] = _first(connection, self._sql["begin"], values)
+            [row] = _first(connection, self._sql["begin"], values)
+            database_ms, stored_ms, unsettled, xid, heads, rules, paused, _ = row
             now = self._time.now_ms(stored_ms, database_ms)
             self._time_written_ms = max(self._time_written_ms, stored_ms)
-            tx = Transaction(connection, self._sql, now, heads_of(json.loads(heads or "[]"), now), int(rules or 0))
+            held = heads_of(json.loads(heads or "[]"), now)
+            tx = Transaction(connection, self._sql, now, held, int(rules or 0), is_paused=paused)
             yield Begun(tx, xid, unsettled)
 
     def commit(self, begun: Begun) -> bool:
@@ -158,7 +160,8 @@ class Transactor:
             yield connection
         except BaseException:
             with contextlib.suppress(psycopg.Error):
-                connection.execute("ROLLBACK")
+                # Not by the driver, which would have the session forget all that was prepared in it.
+                connection.pgconn.exec_(b"ROLLBACK")
             raise
 
     def _remember(self, tenants: Mapping[str, object]) -> None:

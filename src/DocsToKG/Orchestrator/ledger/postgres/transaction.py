@@ -7,7 +7,6 @@ state change, its history row and its count are one transaction.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ import orjson
 
 from DocsToKG.Orchestrator.domain.states import TERMINAL
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
+from DocsToKG.Orchestrator.ledger.control import by_scope
 from DocsToKG.Orchestrator.ledger.postgres import governed_sql
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
 from DocsToKG.Orchestrator.ledger.transaction import judged
@@ -45,7 +45,7 @@ class Transaction:
 
     `lanes` gathers the job types that may have work afterwards, and `turned` the jobs that ended or came back.
     `control_version` is the number of the rules, 0 where there are none; only with rules are ends gathered as
-    `verdicts`.
+    `verdicts`. `is_paused` says whether leasing was halted when it began.
     """
 
     def __init__(
@@ -55,16 +55,19 @@ class Transaction:
         now_ms: int,
         heads: dict[str, Head],
         control_version: int = 0,
+        *,
+        is_paused: bool = False,
     ) -> None:
         self.now_ms = now_ms
         self.control_version = control_version
+        self.is_paused = is_paused
+        self.scope: str | None = None  # by whose right this part of it is done
         self.verdicts: list[tuple[str, str, int, bool | None]] = []
         self.lanes: set[str] = set()
         self.turned: list[int] = []
         self.heads = heads
         self._connection = connection
         self._sql = sql
-        self._placed = False
         self._rows: list[tuple[Any, ...]] = []
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
@@ -97,7 +100,7 @@ class Transaction:
         """Many jobs did the same. Every change of every job passes here, so this loop is kept lean."""
         if self.control_version:
             self.verdicts += judged(event, moves, answered)
-        counts, rows = self._counts, self._rows
+        counts, rows, detail = self._counts, self._rows, by_scope(None, self.scope)
         for job_id, tenant, job_type, before, after, fence, attempts, actor, reason in moves:
             if before is not None:
                 counts[tenant, job_type, before] -= 1
@@ -110,7 +113,7 @@ class Transaction:
             head.link += 1
             entry: Entry = (
                 tenant, head.shard, head.link, job_id, head.at, event, before, after, fence, attempts, actor, reason,
-                ticket, None,
+                ticket, detail,
             )  # fmt: skip
             digest = link_hash(entry, head.hash)
             rows.append((*entry, head.hash.hex(), digest.hex()))
@@ -118,9 +121,6 @@ class Transaction:
 
     def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """The rows of a portable statement of the control plane, whose tables have no schema in their names."""
-        if not self._placed:
-            self.rows("place")
-            self._placed = True
         return governed_sql.ask(self._connection, statement, values)
 
     def note(
@@ -135,7 +135,7 @@ class Transaction:
         job_id: int | None = None,
     ) -> None:
         """Add a link that tells of no change of state."""
-        text = None if detail is None else json.dumps(detail, sort_keys=True)
+        text = by_scope(detail, self.scope)
         head = self.heads.get(tenant) or self._head(tenant)
         head.link += 1
         entry: Entry = (

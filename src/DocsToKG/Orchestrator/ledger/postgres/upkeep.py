@@ -18,12 +18,14 @@ _NAME = "job_history_%Y_%m"
 _REST = "job_history_rest"
 
 
-def keep_up(
-    connection: Connection, database: Database, sql: Mapping[str, str], now_ms: int, retain_days: int | None
-) -> None:
-    """One round of upkeep, in short transactions of its own."""
+def keep_up(connection: Connection, sql: Mapping[str, str], now_ms: int) -> None:
+    """One round of what is needed every few seconds, in short transactions of its own."""
     run(connection, sql["fold_counts"], {"limit": _FOLD})
     run(connection, sql["push_time"], {"now": now_ms})
+
+
+def keep_months(connection: Connection, database: Database, now_ms: int, retain_days: int | None) -> None:
+    """What is needed once a day."""
     with connection.transaction():
         [(ours,)] = run(connection, "SELECT pg_try_advisory_xact_lock(%s, hashtext(%s))", (_LOCK, database.schema))
         if ours:

@@ -1,4 +1,4 @@
-"""Ends and leases by one call of the database (`work_v3`), which writes history and counts by itself.
+"""Ends and leases by one call of the database (`work_v4`), which writes history and counts by itself.
 
 What nearly every transaction of a worker is. The rules are those of `settling` and `leasing`; the hashes those of
 `chain`, made in the database, which saves sending every change back to be written down.
@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.ledger.postgres.transaction import as_json
 
 
 class Work(NamedTuple):
-    """Ends of different jobs, and requests of one kind; one that names a tenant is alone."""
+    """Ends of different jobs, and requests of one kind."""
 
     ends: Sequence[End]
     requests: Sequence[LeaseRequest]
@@ -35,11 +35,13 @@ class Done(NamedTuple):
     turned: bool
 
 
-def work(transactor: Transactor, turns: Turns, ledger_time: DatabaseTime, wanted: Work) -> Done:
-    """One transaction."""
+def work(
+    transactor: Transactor, turns: Turns, ledger_time: DatabaseTime, wanted: Work, rules: int | None = None
+) -> Done:
+    """One transaction. `rules` is the number of rules that are known to limit nothing."""
     ends, requests = wanted
     asked = turns.asking(requests, ledger_time.now_ms()) if requests else _NOTHING
-    with transactor.worked({**asked, "ends": as_json("iflsoer", ends)}) as (tx, rows):
+    with transactor.worked({**asked, "ends": as_json("iflsoer", ends), "rules": rules}) as (tx, rows):
         said = rows[-1]
         owned = set(json.loads(said[8] or "[]"))
         ended = answers_to_ends(tx, ends, owned)

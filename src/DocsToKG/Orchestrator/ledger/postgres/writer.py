@@ -7,6 +7,7 @@ Knows which changes can be made by one call of the database: ends and leases, wh
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
@@ -14,14 +15,16 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import psycopg
+from psycopg_pool import PoolTimeout
 
 from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.checks import End
 from DocsToKG.Orchestrator.ledger.gathering import Change, Gathering, Refused, settle
 from DocsToKG.Orchestrator.ledger.governed import Governor
 from DocsToKG.Orchestrator.ledger.postgres import following, settling, upkeep
-from DocsToKG.Orchestrator.ledger.postgres.database import Database, is_gone
+from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database, is_gone
 from DocsToKG.Orchestrator.ledger.postgres.governed_leasing import GovernedLeasing
 from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
@@ -34,6 +37,8 @@ from DocsToKG.Orchestrator.signal.base import Signal
 T = TypeVar("T")
 _LOCK = 0x446B4C32
 _UPKEEP_S = 2.0
+_DAY_MS = 24 * 3600 * 1000
+_APART_S = 1.0  # what one call does not do is likely more than once
 
 
 @dataclass(slots=True)
@@ -68,8 +73,11 @@ class GroupWriter(Gathering[_Change]):
         self._turns = Turns()
         self._leasing = GovernedLeasing(self._turns, governor)
         self._is_governed = False
+        self._apart_until = 0.0
         self._transactor = Transactor(database, sql=sql, ledger_time=ledger_time)
         self._kept_up_at = -_UPKEEP_S
+        self._upkeep: threading.Thread | None = None
+        self._months_of = -1  # the day on which they were last looked at
 
     def settle(self, orders: Sequence[Order], *, patient: bool = True) -> Future[Any]:
         """Have orders written in the next transaction; a list with an answer for each."""
@@ -85,7 +93,7 @@ class GroupWriter(Gathering[_Change]):
 
     def call(self, make: Callable[[Transaction], T]) -> T:
         """Have `make` run in the next transaction, and wait for the commit. It may run more than once."""
-        answer: T = self._wait(_Change(False, make=make))
+        answer: T = self._wait(_Change(False, make=control.in_scope(make)))
         return answer
 
     def wait_for(self, orders: Sequence[Order]) -> Any:
@@ -95,7 +103,11 @@ class GroupWriter(Gathering[_Change]):
         """A connection is made when it is needed, and made again when it was lost."""
 
     def _end(self) -> None:
-        self._keep_up(last=True)
+        if self._upkeep is not None:
+            self._upkeep.join(_UPKEEP_S)
+        if self._transactor.is_connected:
+            with contextlib.suppress(psycopg.Error, LedgerError):
+                self._kept_up(self._transactor.connection)
         self._transactor.drop()
 
     def _commit(self, batch: Sequence[_Change]) -> None:
@@ -131,14 +143,18 @@ class GroupWriter(Gathering[_Change]):
 
     def _worked(self, wanted: Work | None) -> Done | None:
         """Changes made by one call of the database; None where they need more than one."""
-        if wanted is None or self._is_governed:
+        rules = self._leasing.free_rules
+        if wanted is None or (self._is_governed and (rules is None or wanted.ends)):
+            return None
+        if wanted.requests and time.monotonic() < self._apart_until:
             return None
         try:
-            return work(self._transactor, self._turns, self._time, wanted)
+            return work(self._transactor, self._turns, self._time, wanted, rules)
         except Governed:
             self._is_governed = True  # for good: the number of the rules only grows
             return None
         except Apart:
+            self._apart_until = time.monotonic() + _APART_S
             return None
 
     def _answers(self, tx: Transaction, batch: Sequence[_Change]) -> list[Any]:
@@ -173,17 +189,38 @@ class GroupWriter(Gathering[_Change]):
             self._put_again(_Change(True, make=lambda tx: None))
         return lanes
 
-    def _keep_up(self, *, last: bool = False) -> None:
-        """Now and then, in a pause: fold the counts, write the time, make and remove months of the history."""
-        now = time.monotonic()
-        if (not last and now - self._kept_up_at < _UPKEEP_S) or not self._transactor.is_connected:
+    def _keep_up(self) -> None:
+        """Now and then, after a commit, while there is something to keep up."""
+        now, today = time.monotonic(), self._time.now_ms() // _DAY_MS
+        if now - self._kept_up_at < _UPKEEP_S and today == self._months_of:
+            return
+        if not self._transactor.is_connected or (self._upkeep is not None and self._upkeep.is_alive()):
             return
         self._kept_up_at = now
-        with contextlib.suppress(psycopg.Error, LedgerError):
+        if today != self._months_of:
+            self._keep_months(today)
+        # Beside the work: whoever has just committed would have to wait for it, and so would all who come after.
+        self._upkeep = threading.Thread(target=self._kept_up_beside, name="ledger-upkeep", daemon=True)
+        self._upkeep.start()
+
+    def _keep_months(self, today: int) -> None:
+        """Make and remove months of the history."""
+        try:
             connection = self._transactor.connection
-            upkeep.keep_up(connection, self._database, self._sql, self._time.now_ms(), self._retain_days)
-            return
-        self._transactor.drop()
+            upkeep.keep_months(connection, self._database, self._time.now_ms(), self._retain_days)
+            self._months_of = today
+        except (psycopg.Error, LedgerError):  # tried again next time
+            self._transactor.drop()
+
+    def _kept_up_beside(self) -> None:
+        """What fails is done next time."""
+        failures = (psycopg.Error, PoolTimeout, LedgerError)
+        with contextlib.suppress(*failures), self._database.lent(_UPKEEP_S) as connection:
+            self._kept_up(connection)
+
+    def _kept_up(self, connection: Connection) -> None:
+        """Fold the counts, write the time."""
+        upkeep.keep_up(connection, self._sql, self._time.now_ms())
 
 
 def _as_work(batch: Sequence[_Change]) -> Work | None:
@@ -201,9 +238,9 @@ def _as_work(batch: Sequence[_Change]) -> Work | None:
             if not isinstance(order, End):
                 return None
             ends.append(order)
-    if len({end.job_id for end in ends}) < len(ends) or len({request.kind for request in requests}) > 1:
+    if len({end.job_id for end in ends}) < len(ends):
         return None
-    if len(requests) > 1 and any(request.tenant is not None for request in requests):
+    if len({(request.kind, request.tenant) for request in requests}) > 1:
         return None
     return Work(ends, requests)
 

@@ -216,13 +216,13 @@ RETURNING lease_id, tenant;
 
 -- name: finish_all
 -- End many jobs, each if the lease is still the one that was granted. The sign keeps SQLite from reading all that are
--- in progress instead of looking each up by its number.
-WITH ends (job_id, fence, lease_id, state, outcome, last_error, result_json, moment) AS (VALUES (?, ?, ?, ?, ?, ?, ?, ?))
+-- in progress instead of looking each up by its number. The columns of an end: job, fence, lease, state, outcome, last
+-- error, result; ?1 is the moment.
 UPDATE jobs SET
-  state = ends.state, outcome = ends.outcome, last_error = ends.last_error, result_json = ends.result_json, stage = NULL,
-  lease_until = NULL, worker_id = NULL, finished_at = ends.moment, updated_at = ends.moment
-FROM ends
-WHERE jobs.id = ends.job_id AND jobs.fence = ends.fence AND jobs.lease_id = ends.lease_id
+  finished_at = ?1, updated_at = ?1, state = ends.column4, outcome = ends.column5, last_error = ends.column6,
+  result_json = ends.column7, stage = NULL, lease_until = NULL, worker_id = NULL
+FROM (VALUES (?, ?, ?, ?, ?, ?, ?)) AS ends
+WHERE jobs.id = ends.column1 AND jobs.fence = ends.column2 AND jobs.lease_id = ends.column3
   AND +jobs.state = 'in_progress'
 RETURNING id, fence, lease_id, tenant, job_type, attempts;
 
@@ -248,23 +248,21 @@ WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_p
 RETURNING tenant, job_type, attempts;
 
 -- name: progress_all
--- Say where running jobs are; the first word of a lease marks its job as begun.
-WITH words (job_id, fence, lease_id, stage, moment) AS (VALUES (?, ?, ?, ?, ?))
-UPDATE jobs SET
-  stage = words.stage, started_at = coalesce(started_at, words.moment), updated_at = words.moment
-FROM words
-WHERE jobs.id = words.job_id AND jobs.fence = words.fence AND jobs.lease_id = words.lease_id
+-- Say where running jobs are; the first word of a lease marks its job as begun. The columns of a word: job, fence,
+-- lease, stage; ?1 is the moment.
+UPDATE jobs SET updated_at = ?1, started_at = coalesce(started_at, ?1), stage = words.column4
+FROM (VALUES (?, ?, ?, ?)) AS words
+WHERE jobs.id = words.column1 AND jobs.fence = words.column2 AND jobs.lease_id = words.column3
   AND +jobs.state = 'in_progress'
 RETURNING id, fence, lease_id;
 
 -- name: progress_hosts
--- The same with the host that is asked, and for jobs that wait before their first request.
-WITH words (job_id, fence, lease_id, stage, begun, host_key, moment) AS (VALUES (?, ?, ?, ?, ?, ?, ?))
+-- The same with whether the job has begun and the host that is asked, for jobs that wait before their first request.
 UPDATE jobs SET
-  stage = words.stage, host_key = coalesce(words.host_key, jobs.host_key), updated_at = words.moment,
-  started_at = coalesce(started_at, CASE WHEN words.begun THEN words.moment END)
-FROM words
-WHERE jobs.id = words.job_id AND jobs.fence = words.fence AND jobs.lease_id = words.lease_id
+  updated_at = ?1, started_at = coalesce(started_at, CASE WHEN words.column5 THEN ?1 END), stage = words.column4,
+  host_key = coalesce(words.column6, jobs.host_key)
+FROM (VALUES (?, ?, ?, ?, ?, ?)) AS words
+WHERE jobs.id = words.column1 AND jobs.fence = words.column2 AND jobs.lease_id = words.column3
   AND +jobs.state = 'in_progress'
 RETURNING id, fence, lease_id;
 
@@ -305,10 +303,11 @@ WHERE id = :job_id AND state = :state
 RETURNING tenant, job_type, fence;
 
 -- name: append_history
+-- Add links that share what has a number.
 INSERT INTO job_history (
-  tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket, detail_json,
+  tenant, shard, at, event, from_state, to_state, ticket, detail_json, link, job_id, fence, attempts, actor, reason,
   prev_hash, hash
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: move_head
 INSERT INTO history_heads (tenant, shard, link, hash) VALUES (?, ?, ?, ?)

@@ -50,9 +50,9 @@ CREATE INDEX jobs_leased ON jobs (lease_until, worker_id) WHERE state = 'in_prog
 CREATE INDEX jobs_replays ON jobs (replay_of) WHERE replay_of IS NOT NULL;
 
 CREATE TRIGGER jobs_keep_to_the_diagram AFTER UPDATE OF state, fence ON jobs
-WHEN NEW.fence < OLD.fence OR OLD.state <> NEW.state AND NOT (
-  (OLD.state = 'queued' AND NEW.state IN ('pending', 'in_progress', 'canceled'))
-  OR OLD.state = 'in_progress'
+WHEN NEW.fence < OLD.fence OR OLD.state <> NEW.state AND OLD.state <> 'in_progress'
+AND NOT (OLD.state = 'queued' AND NEW.state = 'in_progress') AND NOT (
+  (OLD.state = 'queued' AND NEW.state IN ('pending', 'canceled'))
   OR (OLD.state = 'pending' AND NEW.state IN ('queued', 'error', 'canceled'))
   OR (OLD.state IN ('done', 'skipped', 'error', 'canceled', 'timed_out') AND NEW.state IN ('queued', 'pending'))
 )

@@ -1,7 +1,10 @@
 -- name: begin
+-- For the rest of the transaction, plain names of tables are those of the ledger.
 SELECT
   b.database_ms, b.stored_ms, b.unsettled, b.xid, b.heads,
-  (SELECT value FROM orchestrator.settings WHERE name = 'control_version')
+  (SELECT value FROM orchestrator.settings WHERE name = 'control_version'),
+  EXISTS (SELECT FROM orchestrator.settings WHERE name = 'paused' AND value = '1'),
+  set_config('search_path', rtrim('orchestrator.', '.'), true)
 FROM orchestrator.begin_v1(%(tenants)s::text[], %(lock_timeout)s, %(idle_timeout)s) AS b
 
 -- name: lock_heads
@@ -348,7 +351,7 @@ SELECT count(*) FROM (
 
 -- name: work
 -- Its values are written into the text (`calling`), so that one message begins the transaction and makes the call.
-SELECT * FROM orchestrator.work_v3
+SELECT * FROM orchestrator.work_v4
 
 -- name: place
 -- For the rest of the transaction, plain names of tables are those of the ledger.

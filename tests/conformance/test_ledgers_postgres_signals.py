@@ -1,0 +1,102 @@
+"""Workers of a ledger on PostgreSQL are woken by what others do, and miss nothing where a notice is lost."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from tests.conformance.postgres_ledgers import cut_all, end, given_ledger, given_name, given_open_one, given_sql  # noqa: F401
+
+from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal
+
+pytestmark = pytest.mark.slow
+
+
+def woken(ledger: PostgresLedger, deed: Callable[[], object], within_s: float = 5) -> bool:
+    answers: list[bool] = []
+    waiter = threading.Thread(target=lambda: answers.append(ledger.wait_for_work(20)))
+    waiter.start()
+    time.sleep(0.1)
+    started = time.monotonic()
+    deed()
+    waiter.join(timeout=30)
+    return answers == [True] and time.monotonic() - started < within_s
+
+
+@pytest.fixture
+def channel() -> str:
+    return f"c_{uuid4().hex[:12]}"
+
+
+def listening(signal_: PgNotifySignal) -> None:
+    signal_.mark()
+    deadline = time.monotonic() + 20
+    while not signal_.is_listening and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert signal_.is_listening
+
+
+def test_an_enqueue_elsewhere_wakes_a_waiting_worker(open_one, postgres_url, channel):
+    heard, said = PgNotifySignal(postgres_url, channel=channel), PgNotifySignal(postgres_url, channel=channel)
+    here, there = open_one(signal=heard, poll_s=60), open_one(signal=said, poll_s=60)
+    listening(heard)
+    assert woken(here, lambda: there.enqueue_many([NewJob("a:1", {})]))
+
+
+def test_a_listener_that_was_cut_off_comes_back_and_misses_nothing(open_one, postgres_url, channel, sql):
+    signal_ = PgNotifySignal(postgres_url, channel=channel)
+    here, there = open_one(signal=signal_, poll_s=60), open_one(poll_s=60)
+    listening(signal_)
+
+    def deed() -> None:
+        sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'docstokg-listen'")
+        there.enqueue_many([NewJob("a:1", {})])  # this one says nothing on the channel
+
+    assert woken(here, deed, within_s=50)
+    assert signal_.outages >= 1
+    listening(signal_)
+
+
+def test_a_listener_that_the_server_forgot_is_found_out(postgres_url, channel):
+    signal_ = PgNotifySignal(postgres_url, channel=channel, check_s=0.3)
+    try:
+        listening(signal_)
+        mark = signal_.mark()
+        signal_._channel = "another"  # as if LISTEN had never reached the server
+        assert signal_.wait(10, since=mark)
+        assert signal_.outages >= 1
+    finally:
+        signal_.close()
+
+
+def test_without_any_signal_the_ledger_is_asked_now_and_then(open_one):
+    here, there = open_one(poll_s=0.3), open_one()
+    assert woken(here, lambda: there.enqueue_many([NewJob("a:1", {})]))
+
+
+def test_many_notices_of_one_lane_are_few_on_the_wire(postgres_url, channel):
+    signal_ = PgNotifySignal(postgres_url, channel=channel)
+    try:
+        listening(signal_)
+        for _ in range(500):
+            signal_.notify("content.download")
+        deadline = time.monotonic() + 10
+        while signal_.heard < 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert 1 <= signal_.sent < 50
+    finally:
+        signal_.close()
+
+
+def test_a_signal_whose_server_is_away_raises_nothing():
+    signal_ = PgNotifySignal("postgresql://me@127.0.0.1:1/x")
+    mark = signal_.mark()
+    signal_.notify("lane")
+    assert signal_.wait(0, since=mark)
+    assert not signal_.wait(0.05)
+    signal_.close()
