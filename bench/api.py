@@ -96,15 +96,22 @@ def fill(url: str, rows: int) -> None:
 
 
 @contextlib.contextmanager
-def own_database(url: str) -> Iterator[str]:
-    """A database of its own on the server, gone afterwards."""
-    name = f"bench_{uuid4().hex[:12]}"
+def own_database(url: str, kept: str | None = None) -> Iterator[tuple[str, bool]]:
+    """A database of its own on the server, gone afterwards unless it is to be `kept` under a name; and whether it was
+    there before."""
+    name = kept or f"bench_{uuid4().hex[:12]}"
     with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
+        is_there = bool(connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", (name,)).fetchall())
+        if not is_there:
+            connection.execute(psycopg.sql.SQL("CREATE DATABASE {}").format(psycopg.sql.Identifier(name)))
         host, port = connection.info.host, connection.info.port
         user, password = connection.info.user, connection.info.password
+    conninfo = psycopg.conninfo.make_conninfo(host=host, port=port, user=user, password=password or None, dbname=name)
+    if kept is not None:
+        yield conninfo, is_there
+        return
     try:
-        yield psycopg.conninfo.make_conninfo(host=host, port=port, user=user, password=password or None, dbname=name)
+        yield conninfo, is_there
     finally:
         with psycopg.connect(url, autocommit=True) as connection:
             connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
@@ -276,6 +283,7 @@ def _cpu_s(pid: int) -> float:
 def main(arguments: Sequence[str] | None = None) -> int:
     words = argparse.ArgumentParser(description=__doc__)
     words.add_argument("--url", default=os.environ.get("TEST_POSTGRES_URL"), help="a server that runs already")
+    words.add_argument("--keep", metavar="NAME", help="a database that is filled once and kept, with --url")
     words.add_argument("--rows", type=int, default=1_000_000, help="jobs on the ledger")
     words.add_argument("--per-second", type=float, default=100.0, help="requests that are sent in a second")
     words.add_argument("--seconds", type=float, default=60.0, help="how long they are sent")
@@ -283,11 +291,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words.add_argument("--rounds", type=int, default=3)
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
     given = words.parse_args(arguments)
-    with server(given.url) as url, own_database(url) as database, tempfile.TemporaryDirectory() as name:
+    with (
+        server(given.url) as url,
+        own_database(url, given.keep) as (database, is_filled),
+        tempfile.TemporaryDirectory() as name,
+    ):
         folder = Path(name)
         began = time.perf_counter()
-        fill(database, given.rows)
-        print(f"{given.rows} jobs were filled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
+        if not is_filled:
+            fill(database, given.rows)
+            print(f"{given.rows} jobs were filled in {time.perf_counter() - began:.0f} s", file=sys.stderr)
         job_id = given.rows // 2
         told = {"url": database, "schema": SCHEMA, "statements": statements_of(database, job_id)}
         (folder / "bare.json").write_text(json.dumps(told))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 import anyio
@@ -33,8 +34,8 @@ KEY = OctKey.import_key("a secret of the tests, and of nobody else")
 
 
 @pytest.fixture
-def ledger(tmp_path: Path) -> Iterator[SqliteLedger]:
-    with SqliteLedger(tmp_path / "ledger.sqlite") as opened:
+def ledger(tmp_path: Path, blank_ledger: Path) -> Iterator[SqliteLedger]:
+    with SqliteLedger(copyfile(blank_ledger, tmp_path / "ledger.sqlite")) as opened:
         yield opened
 
 

@@ -18,11 +18,12 @@ from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator.audit import bundle
 from DocsToKG.Orchestrator.audit.answers import verify_answer
-from DocsToKG.Orchestrator.audit.verify import Trust, verify
+from DocsToKG.Orchestrator.audit.verify import verify
 from DocsToKG.Orchestrator.cli import app as command
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
+from DocsToKG.Orchestrator.signing.keys import Trust
 from DocsToKG.Orchestrator.signing.statements import ANSWER, envelope_of
 from DocsToKG.Orchestrator.web.exporting import Exporter
 from DocsToKG.Orchestrator.web.signing import AnswerSigner

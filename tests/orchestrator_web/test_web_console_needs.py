@@ -134,6 +134,14 @@ def test_the_trail_has_every_decision_with_who_why_and_ticket(admin, caller, led
     assert said["quota_set"] == ("someone", "less", "Q-1")
     assert {"throttle_applied", "maintenance_on", "breaker_open"} <= set(said)
     assert not {"leased", "renewed", "enqueued"} & set(said)
+    scopes = {each["action"]: each["scope"] for each in actions}
+    assert scopes["quota_set"] == "orch:quota"
+    assert {scopes[name] for name in ("canceled", "throttle_applied", "maintenance_on", "breaker_forced_open")} == {
+        "orch:operate"
+    }
+    ledger.cancel(2, "by hand")  # nobody asked for a token
+    assert admin.get("/actions").json()["actions"][0]["scope"] is None
+    assert ledger.verify_history()
     assert [each["action"] for each in admin.get("/actions?ticket=OPS-7").json()["actions"]] == ["canceled"]
     theirs = caller(tenant="theirs").get("/actions").json()["actions"]
     assert {each["action"] for each in theirs} == {"maintenance_on"}

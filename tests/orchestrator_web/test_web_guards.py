@@ -93,6 +93,34 @@ def test_hostile_bodies_are_refused_in_the_same_form(client, content, status):
     assert status == 201 or is_envelope(answer)
 
 
+@pytest.mark.parametrize("media", ["text/plain", "application/x-www-form-urlencoded", "application/jsonp", ""])
+def test_a_body_of_another_kind_is_refused_with_the_way_out(client, media):
+    """What `curl -d` says without a header is not JSON, and a message about its fields would mislead."""
+    headers = {"Authorization": f"Bearer {token_for()}", "Content-Type": media}
+    answer = client.post(f"{HOME}/jobs", content=b'{"payload": {}}', headers=headers)
+    assert answer.status_code == 415
+    assert is_envelope(answer)
+    assert "application/json" in answer.json()["error"]["message"]
+
+
+def test_json_may_say_more_of_itself(client):
+    headers = {"Authorization": f"Bearer {token_for()}", "Content-Type": "application/json; charset=utf-8"}
+    assert client.post(f"{HOME}/jobs", content=b'{"payload": {}}', headers=headers).status_code == 201
+
+
+def test_a_filter_that_nobody_knows_is_refused_and_not_left_out(admin):
+    """A misspelled filter would give the jobs of all types to whoever cancels what it is given."""
+    admin.post("/jobs", {"payload": {}})
+    answer = admin.get("/jobs?jobtype=x&page_size=5")
+    assert answer.status_code == 422
+    [told] = answer.json()["error"]["details"]
+    assert told["where"] == "query.jobtype"
+    assert "jobType" in told["why"]
+    assert admin.get("/jobs/1?verbose=1").status_code == 422
+    assert admin.post("/jobs?dry=1", {"payload": {}}).status_code == 422
+    assert len(admin.get("/jobs?jobType=content.download").json()["jobs"]) == 1
+
+
 def test_a_body_without_a_length_is_cut_off_too(client):
     headers = {"Authorization": f"Bearer {token_for()}", **JSON}
     answer = client.post(f"{HOME}/jobs", content=(b"x" * 65536 for _ in range(40)), headers=headers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -12,6 +13,7 @@ from websockets.sync.client import connect
 
 from DocsToKG.Orchestrator.services.packruns import PackRunService
 from DocsToKG.Orchestrator.web.door import HOME
+from DocsToKG.Orchestrator.web.routes.pack_logs import log_lines
 
 
 @pytest.fixture
@@ -55,6 +57,28 @@ def test_both_doors_tell_the_same_lines_up_to_the_end(runs, run, port):
     assert [data for _, _, data in seen] == told
     assert [(name, place) for name, place, _ in seen] == [("pack_run.log", str(n)) for n in range(1, 5)]
     assert [line["line"] for line in told] == ["line 0", "line 1", "line 2", "late"]
+
+
+def test_how_far_readers_are_behind_is_a_figure(ledger, runs, run):
+    """MET-23: a reader that was told all there is, is not behind; one that takes nothing falls behind."""
+
+    def lag() -> float:
+        [line] = [line for line in app.state.meters.page().decode().splitlines() if line.startswith("pack_run_logs")]
+        return float(line.split()[1])
+
+    async def read() -> None:
+        lines = log_lines(app.state.feeds, app.state.doors.rooms, "default", run, None, 0)
+        assert (await anext(lines)).line == "old"
+        await asyncio.sleep(0.3)
+        assert 0.3 <= await asyncio.to_thread(lag) < 30
+        runs.finish("default", run, "succeeded", actor="test")
+        assert [line async for line in lines] == []
+        assert await asyncio.to_thread(lag) == 0
+
+    app = app_over(ledger)
+    runs.append_logs("default", run, [("stdout", "old")])
+    assert lag() == 0
+    asyncio.run(read())
 
 
 def test_a_reader_goes_on_after_its_last_line(runs, run, port):

@@ -127,6 +127,7 @@ def test_an_idle_stream_gives_signs_of_life(ledger):
         assert [next(stream.blocks())[""] for _ in range(3)] == ["alive"] * 3
 
 
+@pytest.mark.slow
 def test_a_stream_does_not_outlive_its_token(ledger, tokens):
     with served(app_over(ledger, tokens, streams={"heartbeat_s": 0.05})) as port:
         token, record = tokens.make("reader", scopes=["orch:read"], tenant="default")
@@ -154,6 +155,7 @@ def test_no_more_streams_than_there_may_be(ledger):
             assert (refused.status, refused.body()["error"]["code"]) == (503, "TOO_MANY_STREAMS")
 
 
+@pytest.mark.slow
 def test_the_dashboard_is_told_when_it_changes(ledger, port):
     with EventStream(port, f"{HOME}/streams/dashboard", token_for()) as stream:
         name, _, figures = stream.next_event()

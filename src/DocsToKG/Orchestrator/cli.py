@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 LedgerOption = Annotated[Path, typer.Option("--ledger", metavar="PATH", help="The ledger's SQLite file.")]
 JobArgument = Annotated[int, typer.Argument(metavar="JOB_ID")]
 
-app = typer.Typer(no_args_is_help=True, help="The job ledger.", pretty_exceptions_enable=False)
+app = typer.Typer(
+    no_args_is_help=True,
+    help="The job ledger. Start here: docstokg-orchestrator serve. Then: docs/howto/serve-the-ledger.md",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 jobs_app = typer.Typer(no_args_is_help=True, help="The jobs of a ledger.")
 app.add_typer(jobs_app, name="jobs")
 token_app = typer.Typer(no_args_is_help=True, help="Tokens that the service takes.")
@@ -53,7 +58,10 @@ def _root() -> None:
 
 @app.command("status")
 def status(ledger: LedgerOption, as_json: JsonOption = False) -> None:
-    """Show how many jobs are in each state, and whether leasing is paused."""
+    """Show how many jobs are in each state, and whether leasing is paused.
+
+    Example: docstokg-orchestrator status --ledger papers/state/ledger.sqlite
+    """
     with _open(ledger) as opened:
         counts, paused = opened.stats(), opened.is_paused()
     if as_json:
@@ -71,7 +79,10 @@ def list_jobs(
     after: Annotated[int, typer.Option("--after", min=0, help="Only ids above this one: the next page.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """List jobs by id."""
+    """List jobs by id.
+
+    Example: docstokg-orchestrator jobs list --ledger papers/state/ledger.sqlite --state error
+    """
     from DocsToKG.Orchestrator.domain.states import JobState
 
     if state is not None and state not in list(JobState):
@@ -87,7 +98,10 @@ def list_jobs(
 
 @jobs_app.command("show")
 def show(job_id: JobArgument, ledger: LedgerOption, as_json: JsonOption = False) -> None:
-    """Show one job."""
+    """Show one job.
+
+    Example: docstokg-orchestrator jobs show 17 --ledger papers/state/ledger.sqlite
+    """
     with _open(ledger) as opened:
         record = asdict(opened.job(job_id))
     if as_json:
@@ -98,7 +112,10 @@ def show(job_id: JobArgument, ledger: LedgerOption, as_json: JsonOption = False)
 
 @app.command("history")
 def history(job_id: JobArgument, ledger: LedgerOption, as_json: JsonOption = False) -> None:
-    """Show what happened to a job, first to last."""
+    """Show what happened to a job, first to last.
+
+    Example: docstokg-orchestrator history 17 --ledger papers/state/ledger.sqlite
+    """
     from DocsToKG.core.clock import utc_iso
 
     with _open(ledger) as opened:
@@ -235,7 +252,10 @@ def token_new(
 
 @token_app.command("list")
 def token_list(ledger: ServedOption = None, config: ServerFile = None, as_json: JsonOption = False) -> None:
-    """List the tokens made here, without the tokens themselves."""
+    """List the tokens made here, without the tokens themselves.
+
+    Example: docstokg-orchestrator token list --ledger ./corpus
+    """
     with said_plainly():
         from DocsToKG.core.clock import utc_iso
         from DocsToKG.Orchestrator.web.tokens import TokenFile
@@ -256,7 +276,10 @@ def token_list(ledger: ServedOption = None, config: ServerFile = None, as_json: 
 def token_revoke(
     token_id: Annotated[str, typer.Argument(metavar="ID")], ledger: ServedOption = None, config: ServerFile = None
 ) -> None:
-    """Take a token back; a running service refuses it within a second."""
+    """Take a token back; a running service refuses it within a second.
+
+    Example: docstokg-orchestrator token revoke 4f1c09aa --ledger ./corpus
+    """
     with said_plainly():
         from DocsToKG.Orchestrator.web.tokens import TokenFile
 

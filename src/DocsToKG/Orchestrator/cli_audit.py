@@ -18,8 +18,9 @@ import typer
 from DocsToKG.Orchestrator.command_line import JsonOption, ServedOption, ServerFile, printable, settings_of
 
 if TYPE_CHECKING:
-    from DocsToKG.Orchestrator.audit.verify import Report, Trust
+    from DocsToKG.Orchestrator.audit.verify import Report
     from DocsToKG.Orchestrator.settings import ServerSettings
+    from DocsToKG.Orchestrator.signing.keys import Trust
 
 app = typer.Typer(no_args_is_help=True, help="Signed bundles of what happened, and their proof.")
 
@@ -160,8 +161,8 @@ def _shown(report: Report) -> str:
 
 
 def trusted(path: Path, at: str | None, threshold: int) -> Trust:
-    from DocsToKG.Orchestrator.audit.verify import Trust
     from DocsToKG.Orchestrator.signing.keyring import read_trust
+    from DocsToKG.Orchestrator.signing.keys import Trust
 
     return Trust(read_trust(path), now() if at is None else _time("--at", at) / 1000, threshold)
 

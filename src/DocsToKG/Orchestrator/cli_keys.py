@@ -50,7 +50,10 @@ def new(
 def list_(
     keys: Keys = None, ledger: ServedOption = None, config: ServerFile = None, as_json: JsonOption = False
 ) -> None:
-    """List one's own keys, and which of them can still sign."""
+    """List one's own keys, and which of them can still sign.
+
+    Example: docstokg-orchestrator audit keys list
+    """
     with told():
         from DocsToKG.Orchestrator.signing.keyring import record_of
 
@@ -76,6 +79,8 @@ def rotate(
     """Make a new key of the same name, vouched for by the old one, whose private half is then removed.
 
     Those who trust the old key take the .rotation.dsse.json file with `audit keys trust`.
+
+    Example: docstokg-orchestrator audit keys rotate operations
     """
     with told():
         from DocsToKG.Orchestrator.signing.rotation import rotate as follow

@@ -12,9 +12,10 @@ from typing import Any
 
 from DocsToKG.Orchestrator.audit import layout
 from DocsToKG.Orchestrator.audit.errors import BadBundle
-from DocsToKG.Orchestrator.audit.verify import Report, Trust
+from DocsToKG.Orchestrator.audit.verify import Report
 from DocsToKG.Orchestrator.signing import statements
 from DocsToKG.Orchestrator.signing.errors import NotVerified
+from DocsToKG.Orchestrator.signing.keys import Trust
 
 MAX_BYTES = 64 * 1_048_576
 REPLAY_SCHEMA = "docstokg.replay-manifest.v1"

@@ -25,24 +25,11 @@ from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.errors import BadKey, NotVerified
 from DocsToKG.Orchestrator.signing.keyring import key_of
-from DocsToKG.Orchestrator.signing.keys import PublicKey
+from DocsToKG.Orchestrator.signing.keys import PublicKey, Trust
 
 MAX_PROBLEMS = 50
 _NOT_IT = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 Chain = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """Whom one believes: these keys, as good at `now` (Unix seconds), and how many of them must have signed."""
-
-    keys: Sequence[PublicKey]
-    now: float
-    threshold: int = 1
-
-    @property
-    def ids(self) -> frozenset[str]:
-        return frozenset(key.key_id for key in self.keys)
 
 
 @dataclass

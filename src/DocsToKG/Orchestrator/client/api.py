@@ -6,6 +6,7 @@ Promises: what is submitted or leased is so once, also when an answer was lost o
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -75,11 +76,10 @@ class OrchestratorClient:
 
     def enqueue(self, payload: Body, *, idempotency_key: str | None = None, **fields: Any) -> Body:
         """Put one job on the ledger; `fields` are those of a job request: `jobType`, `artifactId`, `priority`..."""
-        found = self._calls.post("/jobs", {"payload": payload, **fields}, key=idempotency_key or _key())
-        return dict(found)
+        return _object(self._calls.post("/jobs", {"payload": payload, **fields}, key=idempotency_key or _key()))
 
     def enqueue_many(self, jobs: Sequence[Body]) -> list[Body]:
-        return list(self._calls.post("/jobs/bulk", {"jobs": list(jobs)}, key=_key())["jobs"])
+        return _rows(self._calls.post("/jobs/bulk", {"jobs": list(jobs)}, key=_key()), "jobs")
 
     def lease(
         self,
@@ -95,11 +95,11 @@ class OrchestratorClient:
             "workerId": worker_id, "jobTypes": list(job_types), "limit": limit, "leaseSeconds": lease_s,
             "waitSeconds": wait_s,
         }  # fmt: skip
-        return [_lease(row) for row in self._calls.post("/leases", body, key=_key(), wait_s=wait_s)["leases"]]
+        return _leases(self._calls.post("/leases", body, key=_key(), wait_s=wait_s))
 
     def renew(self, lease_ids: Sequence[str], *, lease_s: float = 600.0) -> list[RemoteRenewal]:
         body = {"leaseIds": list(lease_ids), "leaseSeconds": lease_s}
-        return [_renewal(row) for row in self._calls.post("/leases/renew", body, again=True)["renewals"]]
+        return [_renewal(row) for row in _rows(self._calls.post("/leases/renew", body, again=True), "renewals")]
 
     def progress(self, lease_id: str, stage: str, result: Body | None = None) -> None:
         self._calls.post(f"/leases/{lease_id}/progress", {"stage": stage, "result": result}, again=True)
@@ -138,7 +138,7 @@ class OrchestratorClient:
         """
         wanted = {"workerId": worker_id, "jobTypes": list(job_types), "limit": limit, "leaseSeconds": lease_s}
         done = self._complete(lease_id, status, reason, retryable, retry_after_s, result, outcome, next=wanted)
-        return [_lease(row) for row in done["leases"]]
+        return _leases(done)
 
     def _complete(
         self,
@@ -156,43 +156,43 @@ class OrchestratorClient:
             "result": result, "outcome": outcome, **more,
         }  # fmt: skip
         key = _key() if more else None  # leases that were given must not be given again to the same word
-        return dict(self._calls.post(f"/leases/{lease_id}/complete", body, key=key, again=True))
+        return _object(self._calls.post(f"/leases/{lease_id}/complete", body, key=key, again=True))
 
     def release(self, lease_id: str, **fields: Any) -> None:
         """Give a job back: `delaySeconds`, `hostKey`, `reason`, `countAttempt`."""
         self._calls.post(f"/leases/{lease_id}/release", fields)
 
     def job(self, job_id: int) -> Body:
-        return dict(self._calls.get(f"/jobs/{job_id}"))
+        return _object(self._calls.get(f"/jobs/{job_id}"))
 
     def jobs(self, **filters: Any) -> Iterator[Body]:
         """Every job that fits, page by page."""
         token: str | None = None
         while True:
-            page = self._calls.get("/jobs", **filters, page_token=token)
-            yield from page["jobs"]
-            token = page["next_page_token"]
+            page = _object(self._calls.get("/jobs", **filters, page_token=token))
+            yield from _rows(page, "jobs")
+            token = page.get("next_page_token")
             if token is None:
                 return
 
     def why(self, job_id: int) -> Body:
-        return dict(self._calls.get(f"/jobs/{job_id}/why"))
+        return _object(self._calls.get(f"/jobs/{job_id}/why"))
 
     def history(self, job_id: int) -> list[Body]:
-        return list(self._calls.get(f"/jobs/{job_id}/history", page_size=500)["events"])
+        return _rows(self._calls.get(f"/jobs/{job_id}/history", page_size=500), "events")
 
     def cancel(self, job_id: int, reason: str, *, ticket: str | None = None) -> Body:
         body = {"reason": reason, "ticket": ticket}
-        return dict(self._calls.post(f"/jobs/{job_id}/cancel", body, again=True))
+        return _object(self._calls.post(f"/jobs/{job_id}/cancel", body, again=True))
 
     def replay(self, job_id: int, reason: str, *, ticket: str | None = None) -> Body:
-        return dict(self._calls.post(f"/jobs/{job_id}/replay", {"reason": reason, "ticket": ticket}, key=_key()))
+        return _object(self._calls.post(f"/jobs/{job_id}/replay", {"reason": reason, "ticket": ticket}, key=_key()))
 
     def dashboard(self) -> Body:
-        return dict(self._calls.get("/dashboard/metrics"))
+        return _object(self._calls.get("/dashboard/metrics"))
 
     def maintenance(self) -> Body:
-        return dict(self._calls.get("/maintenance"))
+        return _object(self._calls.get("/maintenance"))
 
     def report_worker(self, worker_id: str, **fields: Any) -> None:
         self._calls.post("/workers", {"workerId": worker_id, **fields}, again=True)
@@ -200,16 +200,38 @@ class OrchestratorClient:
     def report_hosts(self, worker_id: str, hosts: Sequence[Body], steps: Sequence[Body] = ()) -> Body:
         """Add up what a worker knows of hosts, and how its breakers changed; what operators want of it."""
         said = {"workerId": worker_id, "hosts": list(hosts)} | ({"breakerSteps": list(steps)} if steps else {})
-        told: Body = self._calls.post("/source-hosts", said)
-        return told
+        return _object(self._calls.post("/source-hosts", said))
 
 
 def _key() -> str:
     return uuid4().hex
 
 
-def _lease(row: Body) -> RemoteLease:
+@contextmanager
+def _known_form() -> Iterator[None]:
+    """Whoever works for a service has one family of errors to catch, also when something else answers in its place."""
     try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        raise LedgerError("the service answered in a form that this program does not know: see its version") from None
+
+
+def _object(value: Any) -> Body:
+    with _known_form():
+        return dict(value)
+
+
+def _rows(value: Any, name: str) -> list[Body]:
+    with _known_form():
+        return [dict(row) for row in value[name]]
+
+
+def _leases(value: Any) -> list[RemoteLease]:
+    return [_lease(row) for row in _rows(value, "leases")]
+
+
+def _lease(row: Body) -> RemoteLease:
+    with _known_form():
         return RemoteLease(
             lease_id=row["leaseId"],
             lease_until=moment(row["leaseUntil"]),
@@ -236,13 +258,12 @@ def _lease(row: Body) -> RemoteLease:
             replay_of=row["replayOf"],
             waited_s=row["waitedSeconds"],
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise LedgerError("the service handed out a lease in a form that this program does not know") from None
 
 
 def _renewal(row: Body) -> RemoteRenewal:
-    until = row["leaseUntil"]
-    return RemoteRenewal(row["leaseId"], row["state"], None if until is None else moment(until), row["reason"])
+    with _known_form():
+        until = row["leaseUntil"]
+        return RemoteRenewal(row["leaseId"], row["state"], None if until is None else moment(until), row["reason"])
 
 
 def moment(text: str) -> float:

@@ -170,11 +170,12 @@ class Calls:
 def _read(status: int, content: bytes, path: str) -> Any:
     try:
         body = json.loads(content) if content else None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise LedgerError(f"the service answered {status} with something that is not JSON") from None
     if 200 <= status < 300:
         return body
-    error = body.get("error", {}) if isinstance(body, dict) else {}
+    told = body.get("error") if isinstance(body, dict) else None
+    error = told if isinstance(told, dict) else {}
     raise _error(status, str(error.get("code", "")), str(error.get("message", f"status {status}")), path)
 
 

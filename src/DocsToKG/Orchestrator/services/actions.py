@@ -1,7 +1,7 @@
 """What people decided: the audit trail of a tenant, newest first, out of the history.
 
 Knows which rows of the history are decisions and not a job's own course. Promises: every decision of the tenant, and
-every one that is for all tenants, with who, when, why and by which ticket; by an index of its own, so that
+every one that is for all tenants, with who, when, why, by which scope and ticket; by an index of its own, so that
 nothing else is read.
 """
 
@@ -31,6 +31,7 @@ class ActionView:
     at: float
     action: str
     actor: str
+    scope: str | None  # none where no token was needed, as on the command line
     reason: str | None
     ticket: str | None
     detail: Mapping[str, Any] | None
@@ -87,5 +88,6 @@ def _page(tx: ControlTx, tenant: str, given: Mapping[str, str], size: int, place
 
 def _view(row: Sequence[Any]) -> ActionView:
     seq, tenant, job_id, at, event, actor, reason, ticket, detail = row
-    told = json.loads(detail) if detail else None
-    return ActionView(seq, tenant, job_id, at / 1000, event, actor, reason, ticket, told)
+    told = json.loads(detail) if detail else {}
+    scope = told.pop("scope", None)
+    return ActionView(seq, tenant, job_id, at / 1000, event, actor, scope, reason, ticket, told or None)

@@ -7,6 +7,7 @@ a key id is computed from the public key, so nobody can give a key another's id.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,6 +63,19 @@ class PublicKey:
         except library("exceptions").UnverifiedSignatureError:
             return False
         return True
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Whom one believes: these keys, as good at `now` (Unix seconds), and how many of them must have signed."""
+
+    keys: Sequence[PublicKey]
+    now: float
+    threshold: int = 1
+
+    @property
+    def ids(self) -> frozenset[str]:
+        return frozenset(key.key_id for key in self.keys)
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,6 +96,7 @@ class Admission:
         except TimeoutError:
             raise Problem(408, "TOO_SLOW", "the body did not arrive in time", headers={"Connection": "close"}) from None
         if content:
+            _refuse_other_media(request.headers.get("content-type"))
             request.parsed = parsed(content, self.json_depth)
 
     async def in_time(self, permit: Permit, work: Callable[[], Awaitable[Response]]) -> Response:
@@ -121,6 +122,12 @@ def tenant_for(principal: Principal, wanted: str | None, permit: Permit) -> str:
     if not TENANT.fullmatch(tenant) or not principal.may_act_for(tenant):
         raise Problem(403, "TENANT_FORBIDDEN", "the token is not for this tenant")
     return tenant
+
+
+def _refuse_other_media(content_type: str | None) -> None:
+    media = (content_type or "").partition(";")[0].strip().lower()
+    if media != "application/json" and not (media.startswith("application/") and media.endswith("+json")):
+        raise Problem(415, "UNSUPPORTED_MEDIA_TYPE", "say Content-Type: application/json, and send JSON")
 
 
 def parsed(content: bytes, depth: int) -> Any:

@@ -91,9 +91,9 @@ def build_app(
     app.include_router(console_files.router)
     app.add_middleware(Door, body_bytes=body_bytes)
     app.state.doors = Doors(admission=admission, repeats=Repeats(rooms.answers), rooms=rooms)
-    app.state.feeds = feeds or Feeds(rooms.feed, rooms.ledger)
+    app.state.feeds = feeds = feeds or Feeds(rooms.feed, rooms.ledger)
     app.state.waking = Waking(rooms.ledger)
-    app.state.meters = Meters(rooms.ledger)
+    app.state.meters = Meters(rooms.ledger, rooms.tally, feeds.log_readers)
     app.state.sign = sign
     app.state.exporter = exporter
     app.state.spans = spans or JobSpans()

@@ -45,6 +45,13 @@ class Notice(NamedTuple):
 _CONNECTED = Notice("connected", "all that happens from here on is told")
 
 
+@dataclass(eq=False)
+class LogReader:
+    """One who follows a log: when the line was written that it is being told, None where it was told all there is."""
+
+    telling: float | None = None
+
+
 class _Reader:
     """What one listener has not read yet."""
 
@@ -94,6 +101,7 @@ class Feeds:
         self._buffer, self._poll_s, self._max = buffer_events, poll_s, max_streams
         self.heartbeat_s = heartbeat_s
         self.dropped = 0  # readers that were too slow, so far
+        self.log_readers: set[LogReader] = set()
         self._hubs: dict[str, _Hub] = {}
         self._open = 0
         self._ending: asyncio.Event | None = None

@@ -100,7 +100,6 @@ def key_from_file(path: Path, algorithm: str, kid: str | None) -> TrustedKey:
         content = content.strip()
         if len(content) < MIN_SECRET_BYTES:
             raise BadKey(f"{path}: a secret needs at least {MIN_SECRET_BYTES} bytes")
-        return TrustedKey(OctKey.import_key(content), algorithm, kid)
     try:
         given: Any = orjson.loads(content) if content.lstrip().startswith(b"{") else content
         key = kind.import_key(given)

@@ -6,14 +6,16 @@ count what this instance was told, and add up over instances.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from DocsToKG.Orchestrator.events.outbox import Outbox
 from DocsToKG.Orchestrator.services.jobs import ServedLedger
+from DocsToKG.Orchestrator.services.tally import LATENCY, Tally
+from DocsToKG.Orchestrator.web.feeds import LogReader
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -21,9 +23,11 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Meters:
     """The figures of one application."""
 
-    def __init__(self, ledger: ServedLedger) -> None:
+    def __init__(self, ledger: ServedLedger, tally: Tally, log_readers: Collection[LogReader]) -> None:
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_Depths(ledger))
+        self._registry.register(_Latency(tally))
+        self._registry.register(_LogLag(ledger, log_readers))
         self._registry.register(_Backlogs(ledger))
         self.failures = self._counter("job_failures", "Tries that failed, by what became of the job.", "end")
         self.retries = self._counter("job_retry", "Tries that failed and come again.")
@@ -49,6 +53,35 @@ class _Depths(Collector):
         for (job_type, tenant), waiting in self._ledger.depths().items():
             family.add_metric([job_type, tenant], waiting)
         yield family
+
+
+class _Latency(Collector):
+    """How long jobs took, from when they could run to their end."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+
+    def collect(self) -> Iterator[Metric]:
+        upto, count, seconds = self._tally.latency()
+        bounds = [(str(bound), n) for bound, n in upto]
+        family = HistogramMetricFamily(LATENCY, "From when a job could run to its acknowledged end.")
+        family.add_metric([], [*bounds, ("+Inf", count)], seconds)
+        yield family
+
+
+class _LogLag(Collector):
+    """How long ago the line was written that the slowest open reader of a pack-run's log is being told."""
+
+    def __init__(self, ledger: ServedLedger, readers: Collection[LogReader]) -> None:
+        self._ledger = ledger
+        self._readers = readers
+
+    def collect(self) -> Iterator[Metric]:
+        told = [reader.telling for reader in list(self._readers) if reader.telling is not None]
+        lag_s = self._ledger.look(lambda tx: tx.now_ms) / 1000 - min(told) if told else 0.0
+        yield GaugeMetricFamily(
+            "pack_run_logs_stream_lag_seconds", "How far readers of a pack run's log are behind.", max(0.0, lag_s)
+        )
 
 
 class _Backlogs(Collector):

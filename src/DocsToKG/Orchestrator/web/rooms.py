@@ -18,6 +18,7 @@ from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.services.packruns import PackRunService
 from DocsToKG.Orchestrator.services.quotas import QuotaService
 from DocsToKG.Orchestrator.services.source_hosts import SourceHostService
+from DocsToKG.Orchestrator.services.tally import Tally
 from DocsToKG.Orchestrator.services.tenants import TenantService
 from DocsToKG.Orchestrator.services.throttles import ThrottleService
 from DocsToKG.Orchestrator.services.what_if import WhatIfService
@@ -47,20 +48,21 @@ class Rooms:
     incidents: IncidentService
     maintenance: MaintenanceService
     tenants: TenantService
+    tally: Tally
 
 
 def rooms_of(ledger: ServedLedger) -> Rooms:
-    jobs = JobService(ledger)
+    jobs, tally = JobService(ledger), Tally()
     return Rooms(
         ledger=ledger,
         answers=IdempotencyService(ledger),
         jobs=jobs,
         bulk=BulkService(ledger, jobs),
         actions=ActionService(ledger),
-        leases=LeaseService(ledger),
+        leases=LeaseService(ledger, tally=tally),
         workers=WorkerService(ledger),
         backfills=BackfillService(ledger),
-        pack_runs=PackRunService(ledger),
+        pack_runs=PackRunService(ledger, tally=tally),
         feed=HistoryFeed(ledger),
         dashboard=DashboardService(ledger),
         quotas=QuotaService(ledger),
@@ -71,4 +73,5 @@ def rooms_of(ledger: ServedLedger) -> Rooms:
         incidents=IncidentService(ledger),
         maintenance=MaintenanceService(ledger),
         tenants=TenantService(ledger),
+        tally=tally,
     )

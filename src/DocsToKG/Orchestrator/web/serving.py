@@ -14,6 +14,7 @@ from typing import Annotated, Any, TypedDict, TypeVar, get_type_hints
 
 import anyio.to_thread
 from fastapi import APIRouter, Depends
+from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
@@ -24,6 +25,7 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope
 
+from DocsToKG.Orchestrator.ledger.control import SCOPE
 from DocsToKG.Orchestrator.web.admission import Admission, Caller, CheckedRequest, with_reason
 from DocsToKG.Orchestrator.web.door import HOME
 from DocsToKG.Orchestrator.web.envelope import Problem, tell, tell_http, tell_validation
@@ -137,11 +139,12 @@ class GuardedRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
         permit = PERMITS[self.operation_id or ""]
+        known = _query_names(self.dependant)
 
         async def guarded(request: Request) -> Response:
             checked = CheckedRequest(request.scope, request.receive)
             try:
-                response = await _admitted(checked, permit, handle)
+                response = await _admitted(checked, permit, known, handle)
             except RequestValidationError as error:
                 response = await tell_validation(checked, error)
             except HTTPException as error:
@@ -157,22 +160,53 @@ class GuardedRoute(APIRoute):
 
 
 async def _admitted(
-    request: CheckedRequest, permit: Permit, handle: Callable[[Request], Coroutine[Any, Any, Response]]
+    request: CheckedRequest,
+    permit: Permit,
+    known: frozenset[str],
+    handle: Callable[[Request], Coroutine[Any, Any, Response]],
 ) -> Response:
     doors: Doors = request.app.state.doors
     admission = doors.admission
     caller = await admission.caller(request.headers, permit)
     _keep_to_rate(request, admission, caller)
+    _refuse_unknown(request, known)
     await admission.body(request)
     caller = with_reason(caller, permit, request.headers, request.parsed)
     request.state.ask = Ask(caller, doors.rooms, request)
     key = request.headers.get("idempotency-key")
-    work = partial(admission.in_time, permit, partial(handle, request))
+    work = partial(_by_right, permit, partial(admission.in_time, permit, partial(handle, request)))
     if key is None or request.method != "POST":
         return await work()
     path = request.scope["path"]
     body = await request.body()
     return await doors.repeats.once(caller, path, key, body, work, limiter=admission.threads)
+
+
+def _query_names(dependant: Dependant) -> frozenset[str]:
+    """The parameters of a route's query, its own and those of what it depends on."""
+    own = frozenset(field.alias for field in dependant.query_params)
+    return own.union(*map(_query_names, dependant.dependencies))
+
+
+def _refuse_unknown(request: Request, known: frozenset[str]) -> None:
+    """A filter that nobody knows would be no filter at all: whoever misspells one must hear of it."""
+    unknown = [name for name in request.query_params if name not in known]
+    if unknown:
+        why = f"no such parameter; there are: {', '.join(sorted(known)) or 'none'}"
+        raise RequestValidationError(
+            [{"loc": ("query", name), "msg": why, "type": "extra_forbidden"} for name in unknown]
+        )
+
+
+async def _by_right(permit: Permit, work: Callable[[], Coroutine[Any, Any, Response]]) -> Response:
+    """What is decided in `work` is written down with the scope that allowed it."""
+    if permit.demand == "nothing":
+        return await work()
+    before = SCOPE.set(" ".join(sorted(permit.scopes)))
+    try:
+        return await work()
+    finally:
+        SCOPE.reset(before)
 
 
 def _keep_to_rate(request: Request, admission: Admission, caller: Caller) -> None:

@@ -101,6 +101,7 @@ class ActionShown(Shown):
     at: Moment
     action: str
     actor: str
+    scope: str | None
     reason: str | None
     ticket: str | None
     detail: dict[str, Any] | None

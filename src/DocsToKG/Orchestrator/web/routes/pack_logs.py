@@ -7,6 +7,7 @@ and its last line was told; both doors ask for the same scope and tenant.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
 from functools import partial
 from typing import Annotated
 
@@ -19,7 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.services.pack_rows import LogPage
 from DocsToKG.Orchestrator.web.envelope import Problem, answer, problem_of
-from DocsToKG.Orchestrator.web.feeds import Feeds
+from DocsToKG.Orchestrator.web.feeds import Feeds, LogReader
 from DocsToKG.Orchestrator.web.permits import PERMITS
 from DocsToKG.Orchestrator.web.rooms import Rooms
 from DocsToKG.Orchestrator.web.routes.pack_runs import LogLineShown, ProjectQuery, RunPath
@@ -50,13 +51,14 @@ async def follow_pack_run_logs(
     await feeds.threaded(lambda: ask.rooms.pack_runs.get(ask.tenant, pack_run_id, project=project))
 
     async def told() -> AsyncGenerator[bytes]:
-        async for line in log_lines(feeds, ask.rooms, ask.tenant, pack_run_id, project, start):
-            if line is not None:
-                yield format_sse_event(data_str=_text(line), event="pack_run.log", id=str(line.seq))
-            elif await still_good(ask):
-                yield format_sse_event(comment="alive")
-            else:
-                return
+        async with aclosing(log_lines(feeds, ask.rooms, ask.tenant, pack_run_id, project, start)) as lines:
+            async for line in lines:
+                if line is not None:
+                    yield format_sse_event(data_str=_text(line), event="pack_run.log", id=str(line.seq))
+                elif await still_good(ask):
+                    yield format_sse_event(comment="alive")
+                else:
+                    return
         yield format_sse_event(data_str="{}", event="pack_run.end")
 
     return streamed(feeds, told())
@@ -64,17 +66,30 @@ async def follow_pack_run_logs(
 
 async def log_lines(
     feeds: Feeds, rooms: Rooms, tenant: str, run_id: str, project: str | None, after: int
-) -> AsyncIterator[LogLineShown | None]:
+) -> AsyncGenerator[LogLineShown | None]:
     """Lines after a number as they come, None where a sign of life is due; ends with the run, or with the service."""
+    reader = LogReader()
+    feeds.log_readers.add(reader)
+    try:
+        async for line in _lines(feeds, rooms, tenant, run_id, project, after, reader):
+            yield line
+    finally:
+        feeds.log_readers.discard(reader)
+
+
+async def _lines(
+    feeds: Feeds, rooms: Rooms, tenant: str, run_id: str, project: str | None, after: int, reader: LogReader
+) -> AsyncIterator[LogLineShown | None]:
     silent_s = 0.0
     while not feeds.is_closed:
         read = partial(rooms.pack_runs.logs, tenant, run_id, after=after, limit=_LINES, project=project)
         page: LogPage = await feeds.threaded(read)
         for line in page.lines:
-            after, silent_s = line.seq, 0.0
+            after, silent_s, reader.telling = line.seq, 0.0, line.at
             yield LogLineShown.model_validate(line)
         if len(page.lines) == _LINES:
             continue
+        reader.telling = None
         if page.ended:
             return
         await feeds.rest(_POLL_S)
@@ -99,11 +114,12 @@ async def pack_run_log_socket(socket: WebSocket, pack_run_id: str, after: int = 
         feeds.refuse_if_full()
         with feeds.counted():
             await socket.accept(subprotocol=PROTOCOL if PROTOCOL in socket.scope.get("subprotocols", ()) else None)
-            async for line in log_lines(feeds, doors.rooms, caller.tenant, pack_run_id, project, after):
-                if line is None:
-                    await doors.admission.principal(headers.get("authorization"))
-                else:
-                    await socket.send_text(_text(line))
+            async with aclosing(log_lines(feeds, doors.rooms, caller.tenant, pack_run_id, project, after)) as lines:
+                async for line in lines:
+                    if line is None:
+                        await doors.admission.principal(headers.get("authorization"))
+                    else:
+                        await socket.send_text(_text(line))
             await socket.send_text('{"end":true}')
             await socket.close()
     except WebSocketDisconnect:
