@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx2
+from tests.fuzz import kept, signed, spoken
+from tests.fuzz.target import NOW, Target, in_a_file, text
 
 from DocsToKG.ContentDownload.api.licences import family, spdx
 from DocsToKG.ContentDownload.api.ports import Call, Page
@@ -34,13 +35,10 @@ from DocsToKG.ContentDownload.resolvers.captures import best_captures, captures_
 from DocsToKG.ContentDownload.resolvers.html_page import link_headers
 from DocsToKG.ContentDownload.resolvers.ids import parse_identifier
 from DocsToKG.ContentDownload.resolvers.landing_page import extract
-from DocsToKG.ContentDownload.resolvers.openalex_query import read_query
+from DocsToKG.ContentDownload.resolvers.openalex_query import page_of_works, read_query
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.urls import BadUrl, host_key, index_url, join_url, mask_text, mask_url, request_url
 from DocsToKG.Orchestrator.settings import BadSettings, load_settings
-from DocsToKG.Orchestrator.signing.dsse import verify
-from DocsToKG.Orchestrator.signing.errors import SigningError
-from DocsToKG.Orchestrator.signing.keyring import read_trust
 from DocsToKG.transport.body import ChunkReader, body_of
 from DocsToKG.transport.head import parse_head
 
@@ -57,17 +55,8 @@ WORKS = {
     "biorxiv": WorkArtifact("doi:10.1101/123456", doi="10.1101/123456"),
     "datacite": WorkArtifact("doi:10.3929/x", doi="10.3929/x"),
 }
-NOW = 1_790_000_000.0
 MOST_FETCHES = 60
 MOST_PLANS = 400
-
-
-class Target(NamedTuple):
-    """`is_json` inputs are also changed in their structure, not only in their bytes."""
-
-    check: Callable[[bytes], object]
-    allowed: tuple[type[Exception], ...] = ()
-    is_json: bool = False
 
 
 # answers of services
@@ -101,7 +90,7 @@ def source(name: str) -> Callable[[bytes], object]:
     return check
 
 
-def _end_of(steps: Iterator[Any]) -> ResolverResult:
+def _end_of(steps: Iterator[Any]) -> Any:
     while True:
         try:
             next(steps)
@@ -144,21 +133,28 @@ def captures(data: bytes) -> None:
         assert len(best_captures(found, "https://example.org/a.pdf", at_most=3)) <= 3
 
 
+def query_page(data: bytes) -> None:
+    """A page of a list, the first and a later one."""
+    asked = read_query("is_oa:true")
+    for status in (200, 400):
+        for cursor in (None, "x"):
+            with contextlib.suppress(ContentDownloadError):
+                page = _end_of(page_of_works(asked, cursor, Same(data, status), Call(work_id="query")))
+                assert all(work.work_id for work in page.works)
+
+
 # files
 
 
 def proof(form: str) -> Callable[[bytes], object]:
-    def check(data: bytes) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "candidate"
-            path.write_bytes(data)
-            came = Came(file=path, md5="", sha256="", url="https://example.org/a", headers={})
-            try:
-                prove(FORMS[form], DownloadPlan(came.url, "test"), WORK, came, min_pdf_bytes=0)
-            except CandidateRejected as error:
-                Reason(error.reason)
+    def check(path: Path) -> None:
+        came = Came(file=path, md5="", sha256="", url="https://example.org/a", headers={})
+        try:
+            prove(FORMS[form], DownloadPlan(came.url, "test"), WORK, came, min_pdf_bytes=0)
+        except CandidateRejected as error:
+            Reason(error.reason)
 
-    return check
+    return in_a_file("candidate", check)
 
 
 def body_kind(data: bytes) -> None:
@@ -168,43 +164,31 @@ def body_kind(data: bytes) -> None:
 # what the user gives
 
 
-def listed(suffix: str) -> Callable[[bytes], object]:
-    def check(data: bytes) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"given{suffix}"
-            path.write_bytes(data)
-            for line in read_inputs([str(path)], stdin=io.BytesIO()):
-                assert line.work is not None or line.problem or line.duplicate_of
-
-    return check
+def listed(path: Path) -> None:
+    for line in read_inputs([str(path)], stdin=io.BytesIO()):
+        assert line.work is not None or line.problem or line.duplicate_of
 
 
-def settings(suffix: str, load: Callable[[Path], object]) -> Callable[[bytes], object]:
-    def check(data: bytes) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / f"settings{suffix}"
-            path.write_bytes(data)
-            load(path)
-
-    return check
+def settings(path: Path) -> None:
+    load_config(path, environ={})
 
 
 def identifier(data: bytes) -> None:
-    parse_identifier(_text(data))
+    parse_identifier(text(data))
 
 
 def licence(data: bytes) -> None:
-    named = spdx(_text(data))
+    named = spdx(text(data))
     assert named is None or len(named) < 60
-    family(_text(data))
+    family(text(data))
 
 
 def query(data: bytes) -> None:
-    assert read_query(_text(data)).key
+    assert read_query(text(data)).key
 
 
 def rate(data: bytes) -> None:
-    Rate.parse(_text(data))
+    Rate.parse(text(data))
 
 
 # the wire
@@ -271,32 +255,12 @@ def header_values(data: bytes) -> None:
 
 
 def address(data: bytes) -> None:
-    text = _text(data)
-    mask_text(text)
-    mask_url(text)
+    given = text(data)
+    mask_text(given)
+    mask_url(given)
     for step in (request_url, index_url, host_key, lambda link: join_url("https://example.org/a/", link)):
         with contextlib.suppress(BadUrl):
-            step(text)
-
-
-# what others sign
-
-
-def envelope(data: bytes) -> None:
-    with contextlib.suppress(ValueError, RecursionError):
-        value = json.loads(data)
-        verify(value, [], NOW)
-
-
-def trust(data: bytes) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "keys.json"
-        path.write_bytes(data)
-        read_trust(path)
-
-
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+            step(given)
 
 
 TARGETS: dict[str, Target] = {
@@ -304,16 +268,17 @@ TARGETS: dict[str, Target] = {
     "robots": Target(robots),
     "landing-page": Target(landing),
     "captures": Target(captures, is_json=True),
+    "query-page": Target(query_page, (InputError,), is_json=True),
     **{f"proof-{form}": Target(proof(form)) for form in FORMS},
     "body-kind": Target(body_kind),
-    "list-txt": Target(listed(".txt"), (InputError,)),
-    "list-csv": Target(listed(".csv"), (InputError,)),
-    "list-jsonl": Target(listed(".jsonl"), (InputError,), is_json=True),
-    "list-bib": Target(listed(".bib"), (InputError,)),
-    "list-ris": Target(listed(".ris"), (InputError,)),
-    "config-yaml": Target(settings(".yaml", lambda path: load_config(path, environ={})), (ConfigError,)),
-    "config-json": Target(settings(".json", lambda path: load_config(path, environ={})), (ConfigError,), is_json=True),
-    "server-settings": Target(settings(".yaml", load_settings), (BadSettings,)),
+    "list-txt": Target(in_a_file("given.txt", listed), (InputError,)),
+    "list-csv": Target(in_a_file("given.csv", listed), (InputError,)),
+    "list-jsonl": Target(in_a_file("given.jsonl", listed), (InputError,), is_json=True),
+    "list-bib": Target(in_a_file("given.bib", listed), (InputError,)),
+    "list-ris": Target(in_a_file("given.ris", listed), (InputError,)),
+    "config-yaml": Target(in_a_file("settings.yaml", settings), (ConfigError,)),
+    "config-json": Target(in_a_file("settings.json", settings), (ConfigError,), is_json=True),
+    "server-settings": Target(in_a_file("settings.yaml", load_settings), (BadSettings,)),
     "identifier": Target(identifier, (InputError,)),
     "licence": Target(licence),
     "query": Target(query, (InputError,)),
@@ -323,6 +288,7 @@ TARGETS: dict[str, Target] = {
     "chunks": Target(chunks),
     "header-values": Target(header_values),
     "address": Target(address),
-    "envelope": Target(envelope, (SigningError,), is_json=True),
-    "trust": Target(trust, (SigningError,), is_json=True),
+    **signed.TARGETS,
+    **spoken.TARGETS,
+    **kept.TARGETS,
 }

@@ -71,7 +71,8 @@ class RunFolder:
             lock.seek(0)
             owner = lock.read(100).strip() or "another process"
             lock.close()
-            raise FolderInUse(f"{self.root} is in use by {owner}; wait for it to end") from None
+            way_out = "wait for it to end, or begin with more `--processes`"
+            raise FolderInUse(f"{self.root} is in use by {owner}; {way_out}") from None
         lock.truncate(0)
         lock.write(f"process {os.getpid()}")
         lock.flush()

@@ -32,18 +32,9 @@ from DocsToKG.ContentDownload.errors import StorageError
 from DocsToKG.ContentDownload.upkeep.hashing import digest_of
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.errors import NotVerified
-from DocsToKG.Orchestrator.signing.keys import PublicKey
+from DocsToKG.Orchestrator.signing.keys import Trust
 
 MAX_LINE_BYTES = 64 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Trust:
-    """Whom one believes: these keys, as good at `now` (Unix seconds), and how many of them must have signed."""
-
-    keys: Sequence[PublicKey]
-    now: float
-    threshold: int = 1
 
 
 @dataclass(slots=True)

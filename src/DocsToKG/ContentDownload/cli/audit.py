@@ -122,8 +122,8 @@ def _believed(path: Path, trust: Path | None) -> Any:
     from DocsToKG.core.clock import SystemClock
     from DocsToKG.Orchestrator.audit.answers import read_answer, verify_answer
     from DocsToKG.Orchestrator.audit.errors import BadBundle
-    from DocsToKG.Orchestrator.audit.verify import Trust
     from DocsToKG.Orchestrator.signing.keyring import read_trust
+    from DocsToKG.Orchestrator.signing.keys import Trust
 
     if trust is not None:
         report = verify_answer(path, Trust(read_trust(trust), SystemClock().now()))

@@ -119,9 +119,10 @@ def check_copy(
     """Compare a folder with an attestation, and say what differs."""
     if attestation is None or trust is None:
         raise typer.BadParameter("--attestation and --trust go together: what was signed, and whom one believes")
-    from DocsToKG.ContentDownload.attestation.checking import Trust, check
+    from DocsToKG.ContentDownload.attestation.checking import check
     from DocsToKG.ContentDownload.errors import InputError
     from DocsToKG.Orchestrator.signing.keyring import read_trust
+    from DocsToKG.Orchestrator.signing.keys import Trust
 
     if not root.is_dir():
         raise InputError(f"{root} is not a folder; name the copy with --run")

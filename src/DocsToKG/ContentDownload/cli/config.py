@@ -31,7 +31,7 @@ def print_config(
 ) -> None:
     """Show the merged configuration, secrets masked.
 
-    Example: contentdownload print-config -c corpus.yaml
+    Example: contentdownload print-config -c corpus.yaml, or content config show -c corpus.yaml
     """
     from DocsToKG.ContentDownload.config.models import to_printable
 
@@ -47,7 +47,7 @@ def validate_config(path: Annotated[str, typer.Argument(metavar="PATH", help="Th
 
     Reads it as a run here would: exit 0 when it is good, 1 with the offending keys when not.
 
-    Example: contentdownload validate-config corpus.yaml
+    Example: contentdownload validate-config corpus.yaml, or content config validate corpus.yaml
     """
     _load(path)
     typer.echo(f"{path}: good", err=True)
@@ -60,7 +60,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of the configuration.
 
-    Example: contentdownload schema -o content.schema.json
+    Example: contentdownload schema -o content.schema.json, or content config schema
     """
     from DocsToKG.ContentDownload.config.schema import json_schema
 
@@ -75,7 +75,7 @@ def schema(
 def explain(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Explain tiers, sources and limits.
 
-    Example: contentdownload explain --json
+    Example: contentdownload explain --json, or content config explain
     """
     from DocsToKG.ContentDownload.config.explain import explain as explained
     from DocsToKG.ContentDownload.resolvers import registry
@@ -118,7 +118,10 @@ def get_value(
 
 @config_app.command("path")
 def path() -> None:
-    """Print where your own settings file is."""
+    """Print where your own settings file is.
+
+    Example: content config path
+    """
     import os
 
     from DocsToKG.ContentDownload.config.environment import user_file_path

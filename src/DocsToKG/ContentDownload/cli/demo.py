@@ -25,6 +25,8 @@ def demo(
     """Start a small scholarly web on this machine and pull papers from it. Nothing leaves the machine.
 
     Run it twice: the second time everything is there. Exits 0 also when papers are missing: some are on purpose.
+
+    Example: content demo --papers 20 --out first-corpus
     """
     from DocsToKG.ContentDownload.config.settle import merge
     from DocsToKG.ContentDownload.inputs import read_inputs

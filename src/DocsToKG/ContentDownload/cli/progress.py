@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import RunStatus
 
 _QUIET_EVERY_S = 10.0
+_BEGUN_S = 5.0  # by then work has begun, if it can
+_LATER = "what could not be had now and is tried again later (--patience); after Ctrl+C, content resume goes on"
 
 Watch = Callable[["RunStatus"], None]
 
@@ -70,12 +72,13 @@ def _panel(status: RunStatus, elapsed_s: float) -> Any:
     rows.add_row(ProgressBar(total=max(1, status.total), completed=status.total - status.left))
     rows.add_row(Text(_counts(status)))
     rows.add_row(Text(_speed(status, elapsed_s)))
-    rows.add_row(Text(_waiting(status), style="dim"))
+    rows.add_row(Text(_waiting(status, elapsed_s), style="dim"))
     return rows
 
 
 def _line(status: RunStatus, elapsed_s: float) -> str:
-    waits = f" · waiting for: {_named(status, 2)}" if status.waits else ""
+    named = _named(status, 2) if status.waits else _LATER if _only_later(status, elapsed_s) else ""
+    waits = f" · waiting for: {named}" if named else ""
     return f"{_counts(status)} · {_speed(status, elapsed_s)}{waits}"
 
 
@@ -104,7 +107,14 @@ def _time_left(status: RunStatus, rate: float) -> str:
     return f"{_span(max(1.0, status.left / rate))} left" if rate > 0 and status.left else "-"
 
 
-def _waiting(status: RunStatus) -> str:
+def _only_later(status: RunStatus, elapsed_s: float) -> bool:
+    """Whether the rest can only go on at a later time: without the network, a run looks idle and is not."""
+    return bool(status.left and not status.active and not status.waits and elapsed_s > _BEGUN_S)
+
+
+def _waiting(status: RunStatus, elapsed_s: float) -> str:
+    if _only_later(status, elapsed_s):
+        return f"waiting for: {_LATER}"
     if not status.waits:
         return f"{status.active} in progress" if status.active else "waiting" if status.left else "finishing"
     return f"{status.active} in progress; waiting for: {_named(status, 3)}"

@@ -67,7 +67,7 @@ def _read_line(number: int, raw: bytes) -> QueueLine:
     try:
         value = json.loads(raw)
     except (ValueError, RecursionError):
-        return QueueLine(number, problem="not JSON")
+        return QueueLine(number, problem="not JSON; an identifier stands in quotes")
     try:
         if isinstance(value, str):
             return QueueLine(number, *named_work(value, {}))

@@ -36,12 +36,16 @@ class Key:
         return f"Key({self.name!r})"
 
 
+# A place that is not there, or answers something else than a key.
+_NO_KEY = (OSError, ValueError, LookupError, TypeError, RecursionError, http.client.HTTPException)
+
+
 def find_key(environment: Mapping[str, str] | None = None) -> Key | None:
     """The first that is there; None when there is none."""
     said = os.environ if environment is None else environment
     places: tuple[Callable[[Mapping[str, str]], Key | None], ...] = (_variables, _identity, _container, _machine)
     for place in places:
-        with contextlib.suppress(OSError, ValueError, LookupError, http.client.HTTPException):
+        with contextlib.suppress(*_NO_KEY):
             if (key := place(said)) is not None:
                 return key
     return None

@@ -1,0 +1,109 @@
+"""What is said between the service, those who ask it, its workers, and the receivers of its events."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+
+import httpx2
+from graphql import GraphQLError, OperationType
+from tests.fuzz.target import NOW, Target, text
+
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.client.api import OrchestratorClient
+from DocsToKG.Orchestrator.domain.search import MAX_CHARS, MAX_WORDS, parse, pattern
+from DocsToKG.Orchestrator.errors import BadPage, LedgerError
+from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
+from DocsToKG.Orchestrator.events.webhook import Webhook, secret_bytes
+from DocsToKG.Orchestrator.services.history_feed import parse_cursor
+from DocsToKG.Orchestrator.services.paging import position
+from DocsToKG.Orchestrator.web.admission import parsed
+from DocsToKG.Orchestrator.web.envelope import Problem
+from DocsToKG.Orchestrator.web.graph_limits import checked
+
+STATUSES = (200, 202, 400, 401, 404, 409, 422, 429, 503)
+ASKED: tuple[Callable[[OrchestratorClient], object], ...] = (
+    lambda service: service.enqueue({}),
+    lambda service: service.enqueue_many([{}]),
+    lambda service: service.lease("w-1"),
+    lambda service: service.renew(["lease_1_1"]),
+    lambda service: service.complete("lease_1_1", "succeeded"),
+    lambda service: service.complete_and_lease("lease_1_1", "succeeded", "w-1"),
+    lambda service: service.job(1),
+    lambda service: next(service.jobs(), None),
+    lambda service: service.history(1),
+    lambda service: service.report_hosts("w-1", []),
+)
+
+
+def answers_to_a_worker(data: bytes) -> None:
+    """One answer to every call. A worker that meets nonsense has one family of errors to catch."""
+    for status in (200, 409, 503):
+        with OrchestratorClient("http://service.example.org", "t", tries=1) as service:
+            service._calls._client = httpx2.Client(transport=answering(status, data))
+            for ask in ASKED:
+                with contextlib.suppress(LedgerError):
+                    ask(service)
+
+
+def answers_of_a_receiver(data: bytes) -> None:
+    """A delivery succeeded, or failed with a wish that lies ahead."""
+    hook = Webhook("hook", "https://receiver.example.org/", secret=b"x" * 24, clock=ManualClock(NOW))
+    parcel = Parcel("e", "t", "tenant", "k", b"{}")
+    for status in STATUSES:
+        hook._client = httpx2.Client(transport=answering(status, data))
+        wish_s = None
+        try:
+            hook.send(parcel)
+        except DeliveryFailed as failed:
+            wish_s = failed.retry_after_s
+        assert wish_s is None or wish_s >= 0
+    hook.close()
+
+
+def answering(status: int, data: bytes) -> httpx2.MockTransport:
+    wish = data.partition(b"\n")[0].strip(b"\0\r ")[:200]
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        return httpx2.Response(status, headers=[(b"retry-after", wish)], stream=httpx2.ByteStream(data))
+
+    return httpx2.MockTransport(answer)
+
+
+def request_body(data: bytes) -> None:
+    parsed(data, 32)
+
+
+def page_token(data: bytes) -> None:
+    position("jobs", text(data), (int, str))
+
+
+def feed_cursor(data: bytes) -> None:
+    found = parse_cursor(text(data))
+    assert parse_cursor(str(found)).tenant == found.tenant
+
+
+def search_words(data: bytes) -> None:
+    found = parse(text(data))
+    assert len(found.words) <= MAX_WORDS
+    assert all(len(pattern(word)) <= 2 * MAX_CHARS + 80 for word in (*found.words, *found.errors))
+
+
+def graph_question(data: bytes) -> None:
+    checked(text(data), {"n": 7}, OperationType.QUERY)
+
+
+def event_secret(data: bytes) -> None:
+    assert secret_bytes(text(data))
+
+
+TARGETS = {
+    "answers-to-a-worker": Target(answers_to_a_worker, is_json=True),
+    "answers-of-a-receiver": Target(answers_of_a_receiver),
+    "request-body": Target(request_body, (Problem,), is_json=True),
+    "page-token": Target(page_token, (BadPage,)),
+    "feed-cursor": Target(feed_cursor, (BadPage,)),
+    "search-words": Target(search_words),
+    "graph-question": Target(graph_question, (GraphQLError,)),
+    "event-secret": Target(event_secret, (ValueError,)),
+}
