@@ -12,8 +12,13 @@ from typing import Any
 
 import pytest
 import typer.main
+from hypothesis import HealthCheck, settings
 from tests.browsing import opened_browser
 from tests.warm import WarmPrograms
+
+# A busy machine is slow at examples, and at making them; how long a test may take in all is bounded.
+settings.register_profile("any machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 _EXCEPTED = "recorded"  # answers of real services lie beside a checkout or they do not
 
@@ -32,6 +37,17 @@ def commands_built_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("typer.testing._get_command", functools.cache(typer.main.get_command))
         yield
+
+
+@pytest.fixture(scope="session")
+def blank_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new ledger, to be copied: making the tables takes longer than what most tests do with them."""
+    from DocsToKG.core.clock import ManualClock
+    from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+
+    path = tmp_path_factory.mktemp("blank") / "ledger.sqlite"
+    with SqliteLedger(path, clock=ManualClock()):
+        return path
 
 
 @pytest.fixture(scope="session")

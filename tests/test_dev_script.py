@@ -69,6 +69,33 @@ def test_a_warm_start_needs_no_network(checkout: Path) -> None:
     assert done.stdout.strip() == "it installed something"
 
 
+@pytest.mark.parametrize("named", [None, "/var/tmp"])
+def test_scratch_files_of_quick_tests_lie_in_memory_unless_a_place_is_named(checkout: Path, named: str | None) -> None:
+    """And compiled files are kept, whatever the surroundings say."""
+    script = (
+        "import importlib.machinery, importlib.util, os, pathlib\n"
+        "loader = importlib.machinery.SourceFileLoader('dev', 'dev')\n"
+        "dev = importlib.util.module_from_spec(importlib.util.spec_from_loader('dev', loader))\n"
+        "loader.exec_module(dev)\n"
+        "dev.MEMORY, dev.has_room = pathlib.Path('memory').absolute(), lambda folder: True\n"
+        "dev.MEMORY.mkdir()\n"
+        "dev.set_up = lambda lock: None\n"
+        "dev.run = lambda *words: print(os.environ['TMPDIR'], 'PYTHONDONTWRITEBYTECODE' in os.environ) or 0\n"
+        "dev.main(['test-fast'])\n"
+        "print(len(list(dev.MEMORY.iterdir())))\n"
+    )
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    environment.pop("TMPDIR", None)
+    environment |= {} if named is None else {"TMPDIR": named}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment, cwd=checkout, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    place, is_kept_from_compiling, left = done.stdout.split()
+    assert place.startswith(str(checkout / "memory") if named is None else named)
+    assert (is_kept_from_compiling, left) == ("False", "0")
+
+
 def test_an_unknown_word_is_answered_with_the_known_ones(checkout: Path) -> None:
     done = subprocess.run([sys.executable, "dev", "dance"], capture_output=True, text=True, cwd=checkout, timeout=60)
     assert done.returncode == 1
@@ -80,7 +107,7 @@ def test_ctrl_c_gives_the_program_the_time_it_needs(checkout: Path) -> None:
     program = checkout / ".venv" / "bin" / "gentle"
     program.parent.mkdir(parents=True)
     program.write_text(
-        "#!/bin/sh\ntrap 'sleep 1; echo done > ended; exit 130' INT\necho ready\nwhile :; do sleep 0.1; done\n"
+        "#!/bin/sh\ntrap 'sleep 0.3; echo done > ended; exit 130' INT\necho ready\nwhile :; do sleep 0.1; done\n"
     )
     program.chmod(0o755)
     words = [sys.executable, "dev", "run", "gentle"]

@@ -81,6 +81,20 @@ def test_every_command_that_is_shown_is_understood(call: list[str], whole: bool)
             raise
 
 
+def commands_below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+    for word, below in getattr(command, "commands", {}).items():
+        yield from commands_below(f"{name} {word}", below)
+    if not hasattr(command, "commands"):
+        yield name, command
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_help_of_every_command_has_an_example(program: str) -> None:
+    told = {name: command.help or "" for name, command in commands_below(program, PROGRAMS[program])}
+    assert len(told) > 10
+    assert [name for name, words in told.items() if "Example" not in words] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "words", ["content dance", "content pull x --no-such-option", "content queue list --state", "content report x"]

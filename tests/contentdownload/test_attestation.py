@@ -20,14 +20,14 @@ from tests.contentdownload.stored_corpus import Corpus, make_corpus
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.attestation.attesting import Attested, attest
-from DocsToKG.ContentDownload.attestation.checking import Compared, Trust, check
+from DocsToKG.ContentDownload.attestation.checking import Compared, check
 from DocsToKG.ContentDownload.attestation.statement import AttestationBad
 from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.cli.app import content_app
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.signing.errors import NotVerified
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust, write_trust
-from DocsToKG.Orchestrator.signing.keys import PublicKey, Signer, new_signer
+from DocsToKG.Orchestrator.signing.keys import PublicKey, Signer, Trust, new_signer
 
 BODIES = {f"doi:10.1/{n}": b"%PDF-1.4 " + str(n).encode() * 50 for n in range(23)}
 KEY = new_signer("curator", 0.0)

@@ -471,6 +471,7 @@ def test_head_refuses_a_copy_that_is_gone_or_forbidden(desk: Desk, status: int, 
 
 
 @pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.slow
 def test_a_host_that_is_busy_at_head_is_left_alone(desk: Desk, status: int) -> None:
     """RES-21: no GET follows."""
     answering(desk, status)

@@ -125,12 +125,12 @@ def test_waiters_of_one_host_are_served_in_order(gate: SlotGate) -> None:
 
 def test_a_busy_host_does_not_hold_up_another(gate: SlotGate) -> None:
     """Forty works stand before one slow host; a work of another host is through long before them."""
+    ended: list[Ended] = []
     with frontier(gate, threads=2) as pool:
         for n in range(40):
-            pool.submit(visit(f"https://slow.org/{n}", 0.05), cancel=CancelToken(), on_done=lambda end: None)
-        begin = time.monotonic()
+            pool.submit(visit(f"https://slow.org/{n}", 0.05), cancel=CancelToken(), on_done=ended.append)
         pool.run(visit("https://quick.org/1"))
-        assert time.monotonic() - begin < 1.5  # the forty take two seconds at least
+        assert len(ended) < 20
 
 
 def test_waiting_holds_no_thread(gate: SlotGate) -> None:
@@ -140,7 +140,7 @@ def test_waiting_holds_no_thread(gate: SlotGate) -> None:
     with frontier(gate, threads=1) as pool:
         begin = time.monotonic()
         run_all(pool, [sleeper() for _ in range(50)])
-        assert 0.2 <= time.monotonic() - begin < 2.0
+        assert 0.2 <= time.monotonic() - begin < 5.0  # one after the other they take ten
 
 
 def test_a_wait_is_never_shorter_than_asked(gate: SlotGate) -> None:

@@ -80,7 +80,7 @@ def test_threads_that_give_way_wait_together_and_run_by_turns() -> None:
         took_s = time.monotonic() - began
     assert waiting.most > 10
     assert running.most == 1
-    assert took_s < 2.0
+    assert took_s < 3.5  # one after the other they take four
 
 
 def test_a_thread_that_blocks_without_a_word_does_not_stop_the_others() -> None:

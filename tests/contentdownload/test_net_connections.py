@@ -80,6 +80,7 @@ def crowd() -> Iterator[Crowd]:
 
 
 @pytest.mark.parametrize("most", [1, 3])
+@pytest.mark.slow
 def test_twelve_threads_on_twelve_hosts_share_few_connections(crowd: Crowd, tmp_path: Path, most: int) -> None:
     """http.max_connections. Every request is answered, although most of them have to wait."""
     settings = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from tests.contentdownload.test_net_client import PDF, URL, Rig, pdf, rig  # noqa: F401
+from tests.contentdownload.polite_rig import PDF, URL, Rig, given_rig, pdf  # noqa: F401
 from tests.contentdownload.test_storage_away import A, Source, bench
 
 from DocsToKG.ContentDownload.api.ports import Call
@@ -46,7 +46,7 @@ class Wire(httpx2.SyncByteStream):
 
 
 @pytest.fixture
-def store(rig: Rig) -> Leased:  # noqa: F811
+def store(rig: Rig) -> Leased:
     store = Leased()
     rig.limits = Limits(clock=rig.clock, default_host=HostLimit(1), store=store)
     return store
@@ -57,7 +57,7 @@ def half(request: httpx2.Request, meanwhile: Callable[[], None]) -> httpx2.Respo
     return httpx2.Response(200, headers=headers, stream=Wire(request.extensions["cancel"], meanwhile))
 
 
-def test_a_file_that_is_cut_puts_the_work_off(rig: Rig, store: Leased) -> None:  # noqa: F811
+def test_a_file_that_is_cut_puts_the_work_off(rig: Rig, store: Leased) -> None:
     rig.site = lambda request: half(request, store.end_term)
     with pytest.raises(LimitsAway) as cut:
         rig.download(rig.client())
@@ -68,7 +68,7 @@ def test_a_file_that_is_cut_puts_the_work_off(rig: Rig, store: Leased) -> None: 
     assert rig.download(rig.client()) == PDF
 
 
-def test_a_page_that_is_cut_is_asked_for_again_and_uses_up_no_try(rig: Rig, store: Leased) -> None:  # noqa: F811
+def test_a_page_that_is_cut_is_asked_for_again_and_uses_up_no_try(rig: Rig, store: Leased) -> None:
     def site(request: httpx2.Request) -> Any:
         if len(rig.requests) > 3:
             return httpx2.Response(200, json={})
@@ -85,7 +85,7 @@ def test_a_page_that_is_cut_is_asked_for_again_and_uses_up_no_try(rig: Rig, stor
     assert rig.slots_are_free()
 
 
-def test_robots_txt_that_is_cut_is_asked_for_again(rig: Rig, store: Leased) -> None:  # noqa: F811
+def test_robots_txt_that_is_cut_is_asked_for_again(rig: Rig, store: Leased) -> None:
     def site(request: httpx2.Request) -> Any:
         if request.url.path != "/robots.txt":
             return pdf()
@@ -96,7 +96,7 @@ def test_robots_txt_that_is_cut_is_asked_for_again(rig: Rig, store: Leased) -> N
     assert [request.url.path for request in rig.requests] == ["/robots.txt", "/robots.txt", "/article/abcd5678.pdf"]
 
 
-def test_a_work_that_is_called_off_is_not_taken_for_cut(rig: Rig, store: Leased) -> None:  # noqa: F811
+def test_a_work_that_is_called_off_is_not_taken_for_cut(rig: Rig, store: Leased) -> None:
     cancel = CancelToken()
     rig.site = lambda request: half(request, cancel.cancel)
     opened = rig.run(rig.client().open(URL, Role.ARTIFACT, Call("doi:10.1/x", cancel)))
@@ -106,14 +106,14 @@ def test_a_work_that_is_called_off_is_not_taken_for_cut(rig: Rig, store: Leased)
     assert rig.slots_are_free()
 
 
-def test_an_exchange_that_is_over_is_reached_by_no_end_of_a_term(rig: Rig, store: Leased) -> None:  # noqa: F811
+def test_an_exchange_that_is_over_is_reached_by_no_end_of_a_term(rig: Rig, store: Leased) -> None:
     rig.site = lambda request: pdf()
     rig.download(rig.client())
     store.end_term()
     assert not rig.requests[-1].extensions["cancel"].cancelled
 
 
-def test_where_slots_are_never_given_away_nothing_can_cut_but_the_work(rig: Rig) -> None:  # noqa: F811
+def test_where_slots_are_never_given_away_nothing_can_cut_but_the_work(rig: Rig) -> None:
     rig.site = lambda request: pdf()
     call = Call("doi:10.1/x")
     opened = rig.run(rig.client().open(URL, Role.ARTIFACT, call))

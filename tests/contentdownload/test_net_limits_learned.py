@@ -262,6 +262,14 @@ def test_fast_enough_or_always_slow_is_no_reason(latencies_s: tuple[float, float
     assert min(beats) == 0
 
 
+@pytest.mark.parametrize("factor", [1.0, 20.0])
+def test_a_rate_comes_back_as_fast_as_the_world_runs(factor: float) -> None:
+    pulse = Pulse(factor)
+    assert pulse.beat(429, 0.1, 100.0) == 0
+    assert pulse.beat(200, 0.1, 100.0 + 9.9 / factor) == 0
+    assert pulse.beat(200, 0.1, 100.0 + 10.1 / factor) == 1
+
+
 def test_a_long_allowance_is_reduced_too(clock: ManualClock) -> None:
     limits = limits_at(clock, "4/hour")
     overwhelm(limits, clock, times=2)

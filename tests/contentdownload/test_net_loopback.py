@@ -234,6 +234,7 @@ def test_a_deadline_ends_a_stalled_transfer(world: World) -> None:
 
 
 @pytest.mark.parametrize("role", [Role.METADATA, Role.LANDING])
+@pytest.mark.slow
 def test_a_page_that_drips_is_given_up_after_the_sources_timeout_and_tried_again(world: World, role: Role) -> None:
     """NET-16: however busily the server is sending."""
     client = world.client(timeout_s=0.4, retry=RetryPolicy(max_attempts=2, base_s=0.01))
@@ -245,6 +246,7 @@ def test_a_page_that_drips_is_given_up_after_the_sources_timeout_and_tried_again
     assert 0.7 < time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 def test_a_file_that_drips_is_given_the_long_deadline(world: World) -> None:
     client = world.client(timeout_s=0.4, deadline_s=1.0)
     began = time.monotonic()
@@ -262,6 +264,7 @@ def test_the_longest_single_wait_ends_a_silent_transfer(world: World) -> None:
     assert time.monotonic() - began < 5
 
 
+@pytest.mark.slow
 def test_the_server_sees_no_gap_shorter_than_the_interval(world: World) -> None:
     """TEST-11, LIM-14, counted by the server, with more threads than the rate can feed."""
     client = world.client(rate=Rate(4, 1.0))

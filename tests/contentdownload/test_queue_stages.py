@@ -239,6 +239,7 @@ def test_coming_back_to_a_tier_is_no_new_tier_for_those_who_watch(desk: Desk) ->
 # a whole run
 
 
+@pytest.mark.slow
 def test_a_slow_body_shows_fetch_and_a_slow_record_index(tmp_path: Path) -> None:
     """QUE-15: within two seconds; the history has no line for it."""
     web = Web()

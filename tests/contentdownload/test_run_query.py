@@ -125,12 +125,13 @@ with DownloadRun(load_config(settings, environ={})) as run:
 @pytest.mark.parametrize(
     ("moment", "at"),
     [
-        pytest.param("ledger written, list not", 100, marks=pytest.mark.slow),
+        ("ledger written, list not", 100),
         ("half a list written", 100),
-        pytest.param("list written, cursor not", 100, marks=pytest.mark.slow),
-        pytest.param("between two pages", 200, marks=pytest.mark.slow),
+        ("list written, cursor not", 100),
+        ("between two pages", 200),
     ],
 )
+@pytest.mark.slow
 def test_killed_while_listing_the_same_query_goes_on_at_the_cursor(
     config: ContentDownloadConfig,
     whole: list[str],

@@ -62,6 +62,7 @@ def test_a_stopped_run_gives_waiting_works_back(
         assert run.process_artifacts(urls).complete
 
 
+@pytest.mark.slow
 def test_no_lease_is_left_when_stopping_is_interrupted(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -129,6 +130,7 @@ def test_a_ledger_that_was_full_holds_nobody_up_afterwards(
     assert time.monotonic() - began < 60  # a lease is longer
 
 
+@pytest.mark.slow
 def test_works_that_another_process_has_are_named_and_not_waited_for_beyond_patience(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
@@ -198,6 +200,7 @@ def test_a_host_that_says_come_back_in_an_hour_holds_nobody_up(
     assert "may be had from" in (result.rows[0].reason or "")
 
 
+@pytest.mark.slow
 def test_resume_tries_again_what_was_missed_while_the_services_were_away(
     make_config: MakeConfig, tmp_path: Path
 ) -> None:

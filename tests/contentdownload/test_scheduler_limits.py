@@ -73,6 +73,7 @@ def working(tmp_path: Path) -> Callable[..., contextlib.AbstractContextManager[B
     def begin(
         act: Act,
         *,
+        root: Path = tmp_path,
         works: int = 1,
         per_resolver: int = 8,
         per_host: int = 8,
@@ -91,10 +92,8 @@ def working(tmp_path: Path) -> Callable[..., contextlib.AbstractContextManager[B
             default_host=HostLimit(max_concurrent=per_host),
             default_resolver_slots=per_resolver,
         )
-        record = RunTelemetry(
-            tmp_path, run_id="r", config_hash="c", clock=SystemClock(), batch_window_s=record_window_s
-        )
-        with WorkQueue(tmp_path / "q.sqlite", clock=ledger_clock) as queue, record:
+        record = RunTelemetry(root, run_id="r", config_hash="c", clock=SystemClock(), batch_window_s=record_window_s)
+        with WorkQueue(root / "q.sqlite", clock=ledger_clock) as queue, record:
             queue.bulk_import((f"test:{n}", {}, None) for n in range(1, works + 1))
             if paused:
                 queue.ledger.pause()
@@ -108,7 +107,7 @@ def working(tmp_path: Path) -> Callable[..., contextlib.AbstractContextManager[B
             orchestrator = Orchestrator(cfg, queue, pipeline, record, on_outcome=tell)
             orchestrator.start()
             try:
-                yield Bench(tmp_path, queue, gate, orchestrator, told)
+                yield Bench(root, queue, gate, orchestrator, told)
             finally:
                 with contextlib.suppress(Exception):  # what a test expects to be raised, it has asked for by itself
                     orchestrator.stop(grace_s=0.0)
@@ -198,14 +197,17 @@ def streaming(meter: Meter, seconds: float, *, hosts: int, resolvers: int) -> Ac
     [(1, 1, 1, 0.05), (20, 1, 2, 0.1), (20, 20, 8, 0.2)],
     ids=["host-cap", "resolver-cap", "worker-cap"],
 )
-def test_twenty_jobs_never_exceed_a_cap_and_take_no_longer_than_it_costs(working, hosts, resolvers, at_once, seconds):
+def test_twenty_jobs_never_exceed_a_cap_and_take_no_longer_than_it_costs(
+    working, tmp_path, hosts, resolvers, at_once, seconds
+):
     """TEST-02, LIM-06, ORC-04: caps 8 / 2 / 1."""
     rounds = -(-20 // at_once)
     took = []
-    for _ in range(4):  # a busy machine may hold one run up, but not every one
+    for turn in range(10):  # a busy machine may hold one run up, but not every one
         meter, began = Meter(), time.monotonic()
         act = streaming(meter, seconds, hosts=hosts, resolvers=resolvers)
-        with working(act, works=20, max_workers=8, per_resolver=2, per_host=1) as bench:
+        root = tmp_path / str(turn)  # where no work is known yet
+        with working(act, root=root, works=20, max_workers=8, per_resolver=2, per_host=1) as bench:
             bench.orchestrator.wait_until_drained()
             took.append(time.monotonic() - began)
             assert bench.queue.stats()["done"] == 20
@@ -615,6 +617,7 @@ def test_a_paused_queue_is_not_asked_all_the_time(working):
         assert asked["lease"] < 10
 
 
+@pytest.mark.slow
 def test_a_drained_run_has_told_every_outcome(working):
     """Who counts outcomes may read the sum when the run is drained."""
     go = threading.Event()

@@ -39,6 +39,18 @@ print('{"up": "%s"}' % order, flush=True)
 sys.exit(0 if sys.stdin.readline().startswith("stop") else 5)
 """
 
+FAILS = """
+import sys, threading, time
+from DocsToKG.ContentDownload.orchestrator.member import own_input, own_output
+from DocsToKG.ContentDownload.orchestrator.processes import Boss
+boss = Boss(own_input(), own_output())
+boss.order()
+threading.Thread(target=boss.wait_for_stop, daemon=True).start()
+time.sleep(0.2)
+boss.say({"failed": {"kind": "DiskFull", "text": "no room"}})
+sys.exit(1)
+"""
+
 
 def eventually(check: Callable[[], bool]) -> None:
     until = time.monotonic() + LONG_S
@@ -58,6 +70,20 @@ def is_there(pid: int) -> bool:
 def file_urls(server: SandboxServer, count: int) -> list[str]:
     copies = [copy for work in server.truth()["works"] for copy in work["copies"] if copy["kind"] == "repository"]
     return [copy["url"] for copy in copies if copy["good"]][:count]
+
+
+def test_a_process_that_fails_while_it_listens_to_its_boss_ends_in_order() -> None:
+    """FAIL-11: on a full disk the one thing to read is why, and not how Python came down."""
+    with subprocess.Popen(
+        [sys.executable, "-c", FAILS], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"\0\0\0\0")
+        process.stdin.flush()  # and stays open, as that of a boss who lives
+        assert json.loads(process.stdout.read())["failed"]["text"] == "no room"
+        assert (process.wait(LONG_S), process.stderr.read()) == (1, b"")
 
 
 @pytest.fixture

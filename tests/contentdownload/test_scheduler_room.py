@@ -100,6 +100,7 @@ def test_works_that_fill_the_lookahead_and_only_wait_make_room_for_others(tmp_pa
         assert {queue.job(n).attempts for n in range(1, 30)} == {0}
 
 
+@pytest.mark.slow
 def test_where_all_wait_for_the_same_host_jobs_are_not_sent_round_and_round(tmp_path):
     """ORC-03: what was sent away for the same host before is sent away again ever more rarely."""
     pipeline = Visits()

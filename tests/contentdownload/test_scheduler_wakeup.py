@@ -108,6 +108,7 @@ def delays(server: FirstBytes, enqueue: Any) -> list[float]:
     return found
 
 
+@pytest.mark.slow
 def test_an_idle_process_sends_its_first_byte_soon_after_an_enqueue(idle):
     queue, server = idle
 

@@ -68,7 +68,7 @@ def test_a_work_that_was_taken_down_stays_away(pulled: Command, tmp_path: Path) 
     told = json.loads(by_address.stdout)
     assert [row["path"] for row in told["results"]] == [None], told
     assert "your filters" not in told["results"][0]["reason"]
-    assert (told["taken_down"], told["left_out"]) == (1, 0)
+    assert (told["taken_down"], told["left_out"]) == (1, 0), told
     assert not list((tmp_path / "run" / "cas").rglob(first["sha256"][2:]))
     assert (tmp_path / "run" / second["path"]).exists()
     assert pulled("takedown", "undo", first["doc_id"], "--run", "run").returncode == 0

@@ -260,6 +260,7 @@ def test_every_process_of_a_run_sends_its_spans_and_one_trace_spans_them(
     assert {"contentdownload_jobs_completed_total", "contentdownload_attempts_total", "content_queue_depth"} <= told
 
 
+@pytest.mark.slow
 def test_a_collector_that_is_away_costs_nothing_but_its_figures(calm_sandbox, make_config, tmp_path, capfd):
     cfg = make_config(calm_sandbox, tmp_path, telemetry={"otlp_endpoint": "http://127.0.0.1:9"})
     with DownloadRun(cfg) as run:

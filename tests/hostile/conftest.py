@@ -20,6 +20,7 @@ import pytest
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
 from DocsToKG.ContentDownload.api.types import Attempt, Role
+from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
@@ -177,7 +178,7 @@ class EvilServer:
 
 
 class Rig:
-    """The product's network stack over real sockets, impatient, with one slot per host."""
+    """The product's network stack over real sockets, with one slot per host."""
 
     def __init__(self, server: EvilServer, base_path: Path) -> None:
         self.server = server
@@ -200,10 +201,12 @@ class Rig:
         ssl_context: ssl.SSLContext | None = None,
         cached: bool = True,
         retries: int = 0,
-        deadline_s: float = 0.6,
+        patient: bool = True,
+        deadline_s: float | None = None,
         trickle_s: float = 10.0,
     ) -> RateRetryClient:
-        clock = SystemClock()
+        """Who is not `patient` leaves a server that says nothing within a second, which a busy machine may need."""
+        clock, wait_s = SystemClock(), 5.0 if patient else 0.3
         transport = LeanTransport(
             guard=AddressGuard(),
             names=StaticNames({**self.names, "*": [PUBLIC]}),
@@ -212,7 +215,7 @@ class Rig:
         )
         cache = CacheSettings(self._base_path) if cached else None
         stack = build_http_stack(
-            transport, user_agent="DocsToKG/test", timeout_connect_s=0.5, timeout_read_s=0.3, cache=cache
+            transport, user_agent="DocsToKG/test", timeout_connect_s=2 * wait_s, timeout_read_s=wait_s, cache=cache
         )
         self._stacks.append(stack)
         limits = Limits(clock=clock, default_host=HostLimit(1))
@@ -224,12 +227,12 @@ class Rig:
             "clock": clock,
             "random": lambda: 0.5,
         }
-        rules = Robots(**shared, timeout_s=0.5, retry=RetryPolicy(max_attempts=1)) if robots else None
+        rules = Robots(**shared, timeout_s=2 * wait_s, retry=RetryPolicy(max_attempts=1)) if robots else None
         retry = RetryPolicy(max_attempts=1 + retries, base_s=0.01, jitter_s=0.0)
         policy = SourcePolicy(
             "landing",
-            timeout_s=0.6,
-            deadline_s=deadline_s,
+            timeout_s=2 * wait_s,
+            deadline_s=2 * wait_s if deadline_s is None else deadline_s,
             trickle_s=trickle_s,
             retry=retry,
             max_page_bytes=MOST_BYTES,
@@ -253,7 +256,14 @@ class Rig:
 
     def goes_on(self, client: RateRetryClient) -> bool:
         """The next candidate, on the same host with its one slot, is obtained."""
-        return self.download(client, self.play(lambda talk: talk.answer(PDF), path="/next.pdf")) == PDF
+        return self.obtains(client, self.play(lambda talk: talk.answer(PDF), path="/next.pdf"))
+
+    def obtains(self, client: RateRetryClient, url: str) -> bool:
+        """At once, but for a machine that is too busy to answer within what an impatient client waits."""
+        for _ in range(3):
+            with contextlib.suppress(TransientFailure):
+                return self.download(client, url) == PDF
+        return False
 
     def close(self) -> None:
         for stack in self._stacks:

@@ -3,6 +3,7 @@ reason, and the next candidate of the same host is obtained."""
 
 from __future__ import annotations
 
+import functools
 import gzip
 import ssl
 import time
@@ -15,11 +16,13 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 
 pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`
 
+PATIENCE_S = 8.0  # for a busy machine; what is not ended lasts for twenty seconds and more
 OK = b"HTTP/1.1 200 OK\r\n"
 PDF = b"%PDF-1.7\n" + b"x" * 4000 + b"\n%%EOF\n"
 LENGTH = b"Content-Length: %d\r\n\r\n" % len(PDF)
 
 
+@functools.cache
 def bomb(layers: int = 1, megabytes: int = 200) -> bytes:
     """Zeros that unpack to `megabytes`; further layers pack the packed bytes again."""
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)
@@ -29,7 +32,10 @@ def bomb(layers: int = 1, megabytes: int = 200) -> bytes:
     return packed
 
 
-BOMB, NESTED = bomb(), bomb(3)
+@pytest.fixture(scope="module", autouse=True)
+def bombs_packed() -> None:
+    """Before a client waits for them."""
+    bomb(), bomb(3)
 
 
 def drip_head(talk):
@@ -158,8 +164,8 @@ REFUSED = {
         {R.HTTP_STATUS},
     ),
     "status 600": (raw(b"HTTP/1.1 600 What\r\nContent-Length: 0\r\n\r\n"), {R.HTTP_STATUS}),
-    "gzip bomb": (lambda talk: talk.answer(BOMB, b"Content-Encoding: gzip"), {R.TOO_LARGE}),
-    "gzip in gzip in gzip": (lambda talk: talk.answer(NESTED, b"Content-Encoding: gzip, gzip, gzip"), {R.TOO_LARGE}),
+    "gzip bomb": (lambda talk: talk.answer(bomb(), b"Content-Encoding: gzip"), {R.TOO_LARGE}),
+    "gzip in gzip in gzip": (lambda talk: talk.answer(bomb(3), b"Content-Encoding: gzip, gzip, gzip"), {R.TOO_LARGE}),
     "more codings than anybody needs": (
         lambda talk: talk.answer(PDF, b"Content-Encoding: " + b"gzip," * 200),
         {R.DOWNLOAD_ERROR},
@@ -172,11 +178,11 @@ REFUSED = {
 @pytest.mark.parametrize("behaviour", REFUSED)
 def test_a_hostile_answer_costs_one_candidate(rig, behaviour):
     script, reasons = REFUSED[behaviour]
-    client, began = rig.client(), time.monotonic()
+    client, began = rig.client(patient=False), time.monotonic()
     with pytest.raises((CandidateRejected, TransientFailure)) as caught:
         rig.download(client, rig.play(script))
     assert caught.value.reason in reasons
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < PATIENCE_S
     assert rig.goes_on(client)
     assert any(attempt.reason in reasons or attempt.http_status is not None for attempt in rig.attempts)
 
@@ -235,11 +241,11 @@ def test_bytes_swallowed_by_the_decoder_count_on_pages_too(rig):
 
 def test_a_first_byte_that_never_comes_is_not_waited_for_twice(rig):
     """The deadline of the whole exchange bounds all tries of a page together with their waits."""
-    client, began = rig.client(retries=1), time.monotonic()
+    client, began = rig.client(retries=1, patient=False), time.monotonic()
     with pytest.raises(TransientFailure) as caught:
         rig.page(client, rig.play(silence))
     assert caught.value.reason == Reason.TIMEOUT
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
     assert [attempt.status for attempt in rig.attempts] == ["retry", "download-error"]
 
 
@@ -249,7 +255,7 @@ def test_a_trickle_does_not_use_up_the_time_of_the_other_copies(rig):
     with pytest.raises(TransientFailure) as caught:
         rig.download(client, rig.play(drip_body))
     assert caught.value.reason == Reason.TIMEOUT
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
     assert rig.goes_on(client)
 
 
@@ -260,7 +266,7 @@ def test_a_slow_body_that_keeps_coming_is_waited_for(rig):
             talk.pause(0.02)
             talk.send(b"x" * 2000)
 
-    assert len(rig.download(rig.client(deadline_s=60.0, trickle_s=0.1), rig.play(script))) == 40_000
+    assert len(rig.download(rig.client(deadline_s=60.0, trickle_s=0.3), rig.play(script))) == 40_000
 
 
 def test_a_stray_answer_is_not_taken_for_the_next_one(rig, raw):
@@ -325,9 +331,10 @@ def secure(folder, *, cut=False):
     return script
 
 
-def tls_client(rig, server, trusted=None):
+def tls_client(rig, server, trusted=None, **options):
     rig.lead("tls.example", server.port, tls=True)
-    return rig.client(ssl_context=ssl.create_default_context(cafile=str(trusted / "cert.pem") if trusted else None))
+    context = ssl.create_default_context(cafile=str(trusted / "cert.pem") if trusted else None)
+    return rig.client(ssl_context=context, **options)
 
 
 @pytest.mark.parametrize("flaw", ["self-signed", "wrong name", "expired"])
@@ -364,11 +371,11 @@ def test_a_tls_port_that_speaks_no_tls_is_refused(rig, raw, script):
 
 
 def test_a_handshake_that_never_ends_is_bounded(rig, raw):
-    client, began = tls_client(rig, raw(silence)), time.monotonic()
+    client, began = tls_client(rig, raw(silence), patient=False), time.monotonic()
     with pytest.raises(TransientFailure) as caught:
         rig.download(client, "https://tls.example/a.pdf")
     assert caught.value.reason == Reason.TIMEOUT
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < PATIENCE_S
 
 
 # what Retry-After may say

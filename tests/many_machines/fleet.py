@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import signal
 import sqlite3
@@ -20,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 import pytest
@@ -51,6 +52,8 @@ STAGING_MIB = 24
 LEASE_S, BEAT_S = 6, 1
 _PROGRAM = str(Path(sys.executable).parent / "contentdownload")
 _BALLAST = "ballast"
+# How long a word may lie before it is read and passed on, on a machine that is busy with other things.
+_UNREAD_S = 1.0
 
 
 def until(condition: Callable[[], Any], what: str, *, within_s: float = 60.0) -> None:
@@ -147,6 +150,17 @@ class Node:
             process.wait(20)
 
 
+class Untold(NamedTuple):
+    """Pauses that a host told between two moments may have been known to nobody else before `known_at`."""
+
+    since: float
+    until: float
+    known_at: float
+
+    def hides(self, found: Mapping[str, Any]) -> bool:
+        return self.since <= found["told_at_s"] <= self.until and found["at_s"] < self.known_at
+
+
 @dataclass
 class Fleet:
     """The servers, the web and the nodes."""
@@ -160,6 +174,8 @@ class Fleet:
     nodes: list[Node]
     bucket: Bucket
     _kept: LeasedJob = field(init=False)
+    _untold: list[Untold] = field(default_factory=list)
+    _kills: int = 0
 
     def begin(self, dois: list[str]) -> None:
         """Put the first works into the queue, as people do, and start the nodes. They find the queue empty at times,
@@ -269,10 +285,13 @@ class Fleet:
 
     def cut(self, server: str, how: Cut, seconds: float) -> None:
         """Between the first node and one server."""
-        wire = self.nodes[0].wires[server]
+        wire, began = self.nodes[0].wires[server], time.monotonic()
         wire.cut(how)
         time.sleep(seconds)
         wire.mend()
+        if server == "valkey":
+            now = time.monotonic()
+            self._untold.append(Untold(began - _UNREAD_S, now, known_at=now + _UNREAD_S))
 
     def fill_staging(self, seconds: float) -> None:
         for node in self.nodes:
@@ -285,17 +304,23 @@ class Fleet:
         """Its own node starts another."""
         node = self.nodes[number % len(self.nodes)]
         until(lambda: node.kill_a_worker(number) or node.running[-1].poll() is not None, "a worker to kill")
+        now = time.monotonic()
+        self._untold.append(Untold(now - _UNREAD_S, now + 0.05, known_at=math.inf))
+        self._kills += 1
 
     # what is left
 
     def violations(self) -> list[dict[str, Any]]:
         """Impolite requests, as the web counted them; not those that came while the word that asks for a pause lay
-        unread at the client: a machine that is busy with other things reads late, and nobody could know of it."""
+        unread at the client (a machine that is busy with other things reads late), or was known only to a process that
+        was killed, or to a node that could not pass it on: nobody who asked could know of it."""
         wall = time.time() - time.monotonic()
         pauses = [pause for node in self.nodes for pause in _pauses_told(node)]
 
         def nobody_knew(found: dict[str, Any]) -> bool:
             came = found["at_s"] + wall
+            if any(untold.hides(found) for untold in self._untold):
+                return True
             return any(host == found["host"] and sent - 0.1 <= came <= read + 0.1 for host, sent, read in pauses)
 
         return [one for one in self.sandbox.violations() if one["kind"] != "retry-after" or not nobody_knew(one)]
@@ -368,7 +393,8 @@ class Fleet:
         return list(found)
 
     def taken_slots(self) -> dict[str, Any]:
-        """Slots that somebody still has, and nodes that still say they are there."""
+        """Slots that somebody still has, and nodes that still say they are there. One that was killed leaves its slots
+        until somebody wants them, and is known to be gone by then."""
         found: dict[str, Any] = {}
         with redis.Redis.from_url(valkey_url(self.valkey), decode_responses=True) as client:
             for name in client.scan_iter(match="{docstokg:limits}*", count=1000):
@@ -378,6 +404,10 @@ class Fleet:
                     record = json.loads(str(client.get(name)).partition(" ")[2])
                     if record[0]:
                         found[name] = record[0]
+        owners = {owner for held in found.values() if held != "alive" for owner in held}
+        are_gone = not any(name.endswith(f":alive:{owner}") for name in found for owner in owners)
+        if are_gone and len(owners) <= self._kills:
+            return {name: held for name, held in found.items() if held == "alive"}
         return found
 
     def left_files(self) -> list[str]:

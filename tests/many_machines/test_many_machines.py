@@ -7,6 +7,7 @@ nothing doubled, nothing left behind, no host asked sooner than it may be; and n
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import time
@@ -125,7 +126,8 @@ def judge(fleet: Fleet) -> None:
     assert extra <= second, [fleet.story(work["doi"]) for work in truth if extra & set(map(cas_key, work["sha256"]))]
     assert len(extra) <= 5 + len(truth) // 50
     print(f"{len(extra)} second versions, {len(again)} works taken up again")
-    assert fleet.violations() == []
+    violations = fleet.violations()
+    assert violations == [], json.dumps(violations, indent=1)
     assert fleet.leases() == 0
     assert fleet.taken_slots() == {}
     assert fleet.uploads() == []

@@ -28,6 +28,7 @@ def test_equal_seeds_make_equal_works_in_any_order() -> None:
     assert [backwards.work(index) for index in reversed(range(50))][::-1] == expected
 
 
+@pytest.mark.slow
 def test_another_process_makes_the_same_files() -> None:
     code = (
         "from DocsToKG.Sandbox.world import World; from hashlib import sha256; w = World(seed=5, count=3);"
@@ -97,6 +98,7 @@ def test_about_nine_in_ten_works_are_reachable_by_the_first_three_services(seed:
     assert first + 0.01 < anyhow < 0.99, "a few only through other services, a few not at all"
 
 
+@pytest.mark.slow
 def test_without_faults_only_what_is_closed_or_elsewhere_is_out_of_reach() -> None:
     works = _works(World(seed=7, count=1_000, faults=Faults.none()))
     for work in works:

@@ -62,6 +62,7 @@ def test_many_threads_on_many_hosts_each_get_their_own_answer(serve, reach):
     assert len(client._transport._idle) <= 20
 
 
+@pytest.mark.slow
 def test_nothing_stays_open_after_success_failure_and_cancel(serve):
     server = serve(echo)
     before = open_descriptors()

@@ -13,6 +13,7 @@ from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.errors import DeadlineExceeded
 
+PATIENCE_S = 4.0  # for a busy machine; what is not ended lasts for five seconds and more
 URL = "http://papers.example.org/a.pdf"
 SLOW_BODY = b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\nstart"
 
@@ -59,7 +60,7 @@ def test_deadline_ends_the_whole_exchange(serve, reach, prefix, play):
     deadline = time.monotonic() + 0.2
     took, error = seconds(lambda: client.get(URL, extensions={"deadline": deadline}))
     assert isinstance(error, DeadlineExceeded)
-    assert 0.15 < took < 1.0
+    assert 0.15 < took < PATIENCE_S
 
 
 def test_deadline_in_the_past_sends_nothing(serve, reach):
@@ -75,7 +76,7 @@ def test_read_timeout_ends_a_silent_wait_before_the_deadline(serve, reach):
     timeout = httpx2.Timeout(5, read=0.1)
     took, error = seconds(lambda: client.get(URL, timeout=timeout, extensions={"deadline": time.monotonic() + 10}))
     assert type(error) is httpx2.ReadTimeout
-    assert took < 1.0
+    assert took < PATIENCE_S
 
 
 def test_deadline_that_is_kept_disturbs_nothing(answering, reach):
@@ -104,14 +105,14 @@ def test_connecting_ends_with_its_timeout(full_backlog, reach):
     client = reach(connect_to=full_backlog)
     took, error = seconds(lambda: client.get(URL, timeout=httpx2.Timeout(5, connect=0.15)))
     assert type(error) is httpx2.ConnectTimeout
-    assert took < 1.0
+    assert took < PATIENCE_S
 
 
 def test_connecting_ends_with_the_deadline(full_backlog, reach):
     client = reach(connect_to=full_backlog)
     took, error = seconds(lambda: client.get(URL, extensions={"deadline": time.monotonic() + 0.15}))
     assert isinstance(error, DeadlineExceeded)
-    assert took < 1.0
+    assert took < PATIENCE_S
 
 
 def test_sending_ends_with_its_timeout(serve, reach):
@@ -121,12 +122,12 @@ def test_sending_ends_with_its_timeout(serve, reach):
     took, error = seconds(lambda: client.post(URL, content=body, timeout=httpx2.Timeout(5, write=0.1)))
     server.client_left.set()
     assert type(error) is httpx2.WriteTimeout
-    assert took < 2.0
+    assert took < PATIENCE_S
 
 
 def assert_cancel_frees(call):
-    """Within 100 ms of cancelling. A busy machine gets three tries; a reader left blocked needs seconds in each."""
-    for _ in range(3):
+    """Within 100 ms of cancelling. A busy machine gets six tries; a reader left blocked needs seconds in each."""
+    for _ in range(6):
         took, ended = cancel_while_blocked(call)
         assert [type(error) for error in ended] == [Cancelled]
         if took < 0.1:

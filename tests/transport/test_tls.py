@@ -128,7 +128,7 @@ def test_a_reader_blocked_in_tls_is_freed_by_cancel(serve, reach, server_side, t
     start = time.monotonic()
     with pytest.raises(Cancelled):
         reach(server, tls=True, ssl_context=trusting).get(URL, extensions={"cancel": token})
-    assert time.monotonic() - start < 1.0
+    assert time.monotonic() - start < 4.0  # left alone it reads for five seconds
     assert server.client_left.wait(5)
 
 

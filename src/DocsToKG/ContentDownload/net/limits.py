@@ -245,9 +245,15 @@ class Limits:
             if told is not None:
                 self._believe(lane, told, now)
             if self._adaptive.enabled:
-                beat = self._pulses.setdefault(host, Pulse()).beat(status, elapsed_s, now)
+                beat = self._pulse(host).beat(status, elapsed_s, now)
                 if beat < 0 or (beat > 0 and lane.scale < 1.0):
                     self._adapt(lane, beat, now)
+
+    def _pulse(self, host: str) -> Pulse:
+        found = self._pulses.get(host)
+        if found is None:
+            found = self._pulses[host] = Pulse(self._factor)
+        return found
 
     def pause_source(self, name: str, seconds: float, why: str) -> None:
         """This process asks nothing for a source for so long; others are not touched."""

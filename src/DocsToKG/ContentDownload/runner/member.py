@@ -16,7 +16,7 @@ from typing import Any
 from DocsToKG.ContentDownload.api.types import DownloadOutcome
 from DocsToKG.ContentDownload.bootstrap import Parts, open_parts, open_queue
 from DocsToKG.ContentDownload.errors import RecordError, RunError
-from DocsToKG.ContentDownload.orchestrator.member import own_output, serve
+from DocsToKG.ContentDownload.orchestrator.member import own_input, own_output, serve
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.runner.node import reporter_of, worker_id_of
@@ -31,7 +31,7 @@ _COME_BACK_S = 0.5
 
 def main() -> int:
     """The exit code: 0 after a stop, 1 after an error that stops the whole run."""
-    boss = Boss(sys.stdin.buffer, own_output())
+    boss = Boss(own_input(), own_output())
     order: Order = pickle.loads(boss.order())
     try:
         with ExitStack() as stack:

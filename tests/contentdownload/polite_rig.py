@@ -1,0 +1,203 @@
+"""A scripted web around the polite client, and what the tests of it hand to it and answer with."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
+from DocsToKG.ContentDownload.api.types import Attempt, Reason, Role
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
+from DocsToKG.ContentDownload.net.cache import CacheSettings
+from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.pauses import Pauses
+from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
+from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.core.clock import ManualClock
+
+PDF = b"%PDF-1.7\n" + b"x" * 5000 + b"\n%%EOF\n"
+CALL = Call("doi:10.1/x")
+PDF_SHA = hashlib.sha256(PDF).hexdigest()
+URL = "https://cdn.publisher.org/article/abcd5678.pdf"
+
+Answer = httpx2.Response | Exception
+Site = Callable[[httpx2.Request], Answer]
+
+
+class Rig:
+    """One client over a scripted web, a clock moved by the steps themselves, and everything it recorded."""
+
+    def __init__(self, tmp_path: Path) -> None:
+        self.clock = ManualClock()
+        self.attempts: list[Attempt] = []
+        self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
+        self.requests: list[httpx2.Request] = []
+        self.gates: list[Gate] = []
+        self.waits: list[float] = []
+        self.cas: dict[str, bytes] = {}
+        self.site: Site = lambda request: httpx2.Response(404)
+        self.limits = Limits(clock=self.clock, default_host=HostLimit(2))
+        self.stacks: list[HttpStack] = []
+        self.base_path = tmp_path / "cache"
+
+    def attempt(self, attempt: Attempt) -> None:
+        self.attempts.append(attempt)
+
+    def rate_wait(self, key: str, delay_ms: int, *, why: str, **about: str | None) -> None:
+        self.rate_waits.append((key, delay_ms, why, about))
+
+    def client(
+        self,
+        *,
+        cache: bool = False,
+        robots: bool = False,
+        http_hosts: tuple[str, ...] = (),
+        credentials: dict[str, HostCredentials] | None = None,
+        always_revalidate: bool = False,
+        peeking: bool = True,
+        max_redirects: int = 10,
+        timeout_read_s: float = 60.0,
+        pauses: Pauses | None = None,
+        **policy: Any,
+    ) -> RateRetryClient:
+        stack = build_http_stack(
+            httpx2.MockTransport(self._answer),
+            user_agent="DocsToKG/1 (+mailto:me@example.org)",
+            timeout_read_s=timeout_read_s,
+            credentials=credentials,
+            cache=CacheSettings(self.base_path, always_revalidate=always_revalidate) if cache else None,
+            open_cas=lambda sha: io.BytesIO(self.cas[sha]) if sha in self.cas else None,
+        )
+        self.stacks.append(stack)
+        url_policy = UrlPolicy(http_hosts=http_hosts, credentials=credentials)
+        common: dict[str, Any] = {"limits": self.limits, "url_policy": url_policy, "attempts": self}
+        rules = Robots(http=stack.http, clock=self.clock, random=lambda: 0.5, **common) if robots else None
+        return RateRetryClient(
+            "unpaywall",
+            http=stack.http,
+            gate=self.limits,
+            robots=rules,
+            policy=SourcePolicy("unpaywall", **policy),
+            clock=self.clock,
+            random=lambda: 0.5,
+            cache=stack.cache if peeking else None,
+            max_redirects=max_redirects,
+            pauses=pauses,
+            **common,
+        )
+
+    def run(self, steps: Steps[Any]) -> Any:
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                return end.value
+            answer = self._permit(step) if isinstance(step, Gate) else self._sleep(step)
+
+    def download(self, client: RateRetryClient, url: str = URL, *, keep: bool = True, **kwargs: Any) -> bytes:
+        opened = self.run(client.open(url, Role.ARTIFACT, Call("doi:10.1/x"), **kwargs))
+        try:
+            data = b"".join(opened.chunks())
+        finally:
+            opened.close()
+        if keep:
+            self.cas[hashlib.sha256(data).hexdigest()] = data
+            opened.confirm(hashlib.sha256(data).hexdigest())
+        return data
+
+    def fetch(self, client: RateRetryClient, url: str = URL, role: Role = Role.METADATA, **kwargs: Any) -> Any:
+        return self.run(client.fetch(url, role, Call("doi:10.1/x"), **kwargs))
+
+    def tokens(self) -> list[tuple[str, int | None, str | None]]:
+        rows = [(a.status.value, a.http_status, a.reason.value if a.reason else None) for a in self.attempts]
+        self.attempts.clear()
+        return rows
+
+    def slots_are_free(self) -> bool:
+        return all(host.busy == 0 for host in self.limits._hosts.values())
+
+    def _permit(self, gate: Gate) -> Any:
+        self.gates.append(gate)
+        while isinstance(answer := self.limits.ask(gate), NotYet):
+            assert answer.at is not None, f"nobody will free {answer.key}"
+            self.clock.advance(answer.at - self.clock.monotonic())
+        return answer
+
+    def _sleep(self, step: Any) -> None:
+        assert isinstance(step, Wait)
+        self.waits.append(step.until - self.clock.monotonic())
+        self.clock.advance(max(0.0, self.waits[-1]))
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        self.requests.append(request)
+        answer = self.site(request)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@pytest.fixture(name="rig")
+def given_rig(tmp_path: Path) -> Iterator[Rig]:
+    rig = Rig(tmp_path)
+    yield rig
+    for stack in rig.stacks:
+        stack.close()
+
+
+def pdf(**headers: str) -> httpx2.Response:
+    sent = {"content-type": "application/pdf", "content-length": str(len(PDF))} | {
+        name.replace("_", "-"): value for name, value in headers.items()
+    }
+    return httpx2.Response(200, headers=sent, stream=Stream([PDF[:3000], PDF[3000:]]))
+
+
+class Stream(httpx2.SyncByteStream):
+    def __init__(self, blocks: list[bytes], error: Exception | None = None) -> None:
+        self.blocks, self.error, self.closed = blocks, error, False
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self.blocks
+        if self.error is not None:
+            raise self.error
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def in_turn(*answers: Callable[[], Answer]) -> Site:
+    left = list(answers)
+    return lambda request: left.pop(0)()
+
+
+def not_found() -> httpx2.Response:
+    return httpx2.Response(404)
+
+
+def redirect(to: str, status: int = 302, **headers: str) -> httpx2.Response:
+    return httpx2.Response(status, headers={"location": to, "content-length": "0", **headers})
+
+
+class Budget:
+    def __init__(self, attempts: int, seconds: float = 100.0) -> None:
+        self.attempts, self.left = attempts, seconds
+
+    def take_attempt(self, role: str = "artifact") -> None:
+        if self.attempts == 0 or self.left <= 0:
+            raise CandidateRejected(Reason.BUDGET_EXHAUSTED)
+        self.attempts -= 1
+
+    def seconds_left(self) -> float:
+        return self.left
+
+    def spend(self, seconds: float) -> None:
+        self.left -= seconds

@@ -1,0 +1,150 @@
+"""The polite client and bytes: lengths, caps, encodings, portions."""
+
+from __future__ import annotations
+
+import gzip
+
+import httpx2
+import pytest
+from tests.contentdownload.polite_rig import PDF, URL, Rig, Stream, given_rig, in_turn, pdf, redirect  # noqa: F401
+
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.types import Reason, Role
+from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+
+# bodies
+
+
+def test_a_body_shorter_than_announced_is_a_size_mismatch(rig: Rig) -> None:
+    """TEST-08, TEL-02: and it leaves a line of its own."""
+    rig.site = lambda request: pdf(content_length="500000")
+    with pytest.raises(TransientFailure) as caught:
+        rig.download(rig.client())
+    assert caught.value.reason == Reason.SIZE_MISMATCH
+    assert rig.tokens() == [("http-get", 200, None), ("size-mismatch", 200, "size-mismatch")]
+    assert rig.slots_are_free()
+
+
+def test_a_body_cut_by_the_server_is_a_size_mismatch(rig: Rig) -> None:
+    cut = httpx2.RemoteProtocolError("peer closed")
+    rig.site = lambda request: httpx2.Response(200, stream=Stream([PDF[:100]], cut))
+    with pytest.raises(TransientFailure) as caught:
+        rig.download(rig.client())
+    assert caught.value.reason == Reason.SIZE_MISMATCH
+
+
+def test_decoded_bytes_count_against_the_cap(rig: Rig) -> None:
+    """SEC-06: 10 MB of zeros travel as 10 KB."""
+    bomb = gzip.compress(bytes(10_000_000))
+    rig.site = lambda request: httpx2.Response(
+        200,
+        headers={"content-encoding": "gzip"},
+        stream=Stream([bomb[i : i + 1000] for i in range(0, len(bomb), 1000)]),
+    )
+    with pytest.raises(CandidateRejected) as caught:
+        rig.download(rig.client(), max_bytes=100_000)
+    assert caught.value.reason == Reason.TOO_LARGE
+    with pytest.raises(CandidateRejected):
+        rig.fetch(rig.client(max_page_bytes=100_000))
+    assert rig.slots_are_free()
+
+
+def test_an_announced_size_above_the_cap_is_refused_before_a_byte_is_read(rig: Rig) -> None:
+    rig.site = lambda request: pdf(content_length="99999999")
+    with pytest.raises(CandidateRejected) as caught:
+        rig.download(rig.client(), max_bytes=1_000_000)
+    assert caught.value.reason == Reason.TOO_LARGE
+
+
+def test_files_are_asked_for_without_encoding_and_pages_with(rig: Rig) -> None:
+    """NET-14, NET-15"""
+    rig.site = lambda request: pdf()
+    client = rig.client()
+    rig.download(client)
+    rig.fetch(client, role=Role.LANDING)
+    file, page = rig.requests
+    assert (file.headers["accept-encoding"], page.headers["accept-encoding"]) == ("identity", "gzip, deflate")
+    assert file.headers["accept"].startswith("application/pdf")
+    assert page.headers["accept"].startswith("text/html")
+    assert "mailto:me@example.org" in file.headers["user-agent"]
+
+
+def test_a_landing_page_that_is_a_pdf_is_cut_and_named(rig: Rig) -> None:
+    stream = Stream([b"\n" + PDF[:3000], PDF[3000:]])
+    rig.site = lambda request: httpx2.Response(200, headers={"content-type": "text/html"}, stream=stream)
+    page = rig.fetch(rig.client(), role=Role.LANDING)
+    assert (page.is_pdf, page.body) == (True, b"")
+    assert stream.closed
+    assert rig.slots_are_free()
+
+
+def test_a_page_cut_half_way_is_fetched_again(rig: Rig) -> None:
+    rig.site = in_turn(
+        lambda: httpx2.Response(200, stream=Stream([b"{"], httpx2.ReadError("reset"))),
+        lambda: httpx2.Response(200, content=b"{}"),
+    )
+    page = rig.fetch(rig.client())
+    assert page.body == b"{}"
+    assert len(page.hops) == 1
+    assert [token for token, _, _ in rig.tokens()] == ["http-get", "retry", "http-get", "http-200"]
+
+
+def test_not_found_is_an_answer_to_fetch(rig: Rig) -> None:
+    rig.site = lambda request: httpx2.Response(404, content=b"no such work")
+    page = rig.fetch(rig.client())
+    assert (page.status, page.body) == (404, b"no such work")
+    assert rig.tokens() == [("http-get", 404, None)]
+
+
+def test_secrets_in_a_url_are_masked_in_attempts_and_errors(rig: Rig) -> None:
+    """SEC-04"""
+    rig.site = lambda request: httpx2.ConnectError(f"cannot reach {request.url}")
+    with pytest.raises(TransientFailure) as caught:
+        rig.fetch(rig.client(), "https://api.org/w?api_key=s3cret")
+    told = f"{caught.value} {caught.value.url} {caught.value.__cause__} {rig.attempts}"
+    assert "s3cret" not in told
+
+
+def test_links_that_lead_nowhere_are_bad_urls(rig: Rig) -> None:
+    rig.site = lambda request: redirect("mailto:author@a.org")
+    for url in ("ftp://a.org/x", "not a url", "https://a.org/x", "https://a.org/" + "x" * 9000):
+        with pytest.raises(CandidateRejected) as caught:
+            rig.download(rig.client(), url)
+        assert caught.value.reason == Reason.BAD_URL
+
+
+def test_blocking_calls_walk_the_same_steps(rig: Rig) -> None:
+    rig.site = lambda request: pdf()
+    client = rig.client()
+    assert client.get(URL).status == 200
+    assert client.request("head", URL).body == b""
+    with client.stream(URL) as opened:
+        assert b"".join(opened.chunks()) == PDF
+    assert rig.slots_are_free()
+    with pytest.raises(ValueError, match="only GET and HEAD"):
+        client.request("POST", URL)
+
+
+# blocks
+
+
+@pytest.mark.parametrize(("size", "blocks"), [(4096, [100_000]), (200_000, [7_000] * 100), (1 << 20, [30_000] * 3)])
+def test_a_file_is_handed_on_in_portions(rig: Rig, size: int, blocks: list[int]) -> None:
+    """download.chunk_size_bytes: never more at once; small blocks are joined, once the beginning was seen."""
+    body = [bytes([number % 251]) * length for number, length in enumerate(blocks)]
+    rig.site = lambda request: httpx2.Response(200, stream=Stream(list(body)))
+    opened = rig.run(rig.client(chunk_bytes=size).open(URL, Role.ARTIFACT, Call("w")))
+    portions = list(opened.chunks())
+    opened.close()
+    assert b"".join(portions) == b"".join(body)
+    assert max(len(portion) for portion in portions) <= size
+    later = [len(portion) for at, portion in enumerate(portions) if sum(map(len, portions[:at])) >= 65536]
+    assert all(length == size for length in later[:-1])
+
+
+def test_a_body_that_breaks_off_hands_on_no_end(rig: Rig) -> None:
+    rig.site = lambda request: httpx2.Response(200, stream=Stream([b"x" * 70_000] * 3, httpx2.ReadError("reset")))
+    opened = rig.run(rig.client(chunk_bytes=200_000).open(URL, Role.ARTIFACT, Call("w")))
+    with pytest.raises(TransientFailure):
+        list(opened.chunks())
+    opened.close()
