@@ -10,9 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +21,7 @@ from bench.hosts import config, cpu_s
 from bench.nginx import Nginx, host_address
 from bench.origin import Papers
 from bench.programs import environment, find
+from bench.scratch import fresh_folder
 from bench.watched import Seen, watch
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.inputs import coerce_works
@@ -151,21 +150,19 @@ def _left_out(name: str, why: str) -> None:
 
 
 def measure(contender: Contender, papers: Set, nginx: Nginx, home: Path) -> dict[str, Any]:
-    """One run into an empty folder. What it leaves is removed at once, so that the next finds the disk at rest."""
-    folder = home / "out"
-    folder.mkdir()
+    """One run into an empty folder, which is removed when it is over."""
     listed = home / "list"
     listed.write_text("\n".join(addresses(papers, nginx.port)) + "\n")
-    commands = contender.commands(Job(papers, nginx.port, listed, folder))
-    before = nginx.requests()
-    seen = [watch(command, env=environment(command[0])) for command in commands]
+    with fresh_folder() as folder:
+        commands = contender.commands(Job(papers, nginx.port, listed, folder))
+        before = nginx.requests()
+        seen = [watch(command, env=environment(command[0])) for command in commands]
+        if _files(folder, papers) < papers.items:
+            raise RuntimeError(f"{contender.name} has not all the files")
     told = json.loads(seen[-1].output.splitlines()[-1]) if contender.tells else {}
     began = told.get("began") or nginx.first_at(before)
     took_s = told.get("ended", seen[-1].ended) - began
     used_s = told.get("cpu_s") or sum(one.cpu_s for one in seen)
-    if _files(folder, papers) < papers.items:
-        raise RuntimeError(f"{contender.name} has not all the files")
-    shutil.rmtree(folder)
     return {"name": contender.name, "does": contender.does, **_figures(papers, took_s, used_s, seen)}
 
 
@@ -304,8 +301,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sets = [Set("small", given.small, 20_000), Set("large", given.large, 1_200_000)]
     runs, rows = [], []
     for papers in (one for one in sets if one.items):
-        with tempfile.TemporaryDirectory() as folder:
-            runs += rounds(papers, entrants, count=given.rounds, home=Path(folder))
+        with fresh_folder() as folder:
+            runs += rounds(papers, entrants, count=given.rounds, home=folder)
         rows += best([run for run in runs if run["set"] == papers.name])
     aims = judged(rows)
     report("Papers from nginx on loopback, beside other programs", rows, out=given.out, aims=aims, runs=runs)

@@ -14,7 +14,6 @@ import random
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Any
 
 from bench.facts import report, rss_mb
 from bench.origin import Origin
+from bench.scratch import fresh_folder
 from bench.watched import Memory
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
@@ -105,8 +105,8 @@ def measure(
     def ended(work_id: str, outcome: DownloadOutcome) -> None:
         ends.append((time.monotonic(), outcome.ok))
 
-    with tempfile.TemporaryDirectory() as folder, Origin(delay_s=delay_s, size_bytes=size_bytes) as origin:
-        cfg = config(Path(folder), port=origin.port, workers=workers, processes=processes, per_host=per_host)
+    with fresh_folder() as folder, Origin(delay_s=delay_s, size_bytes=size_bytes) as origin:
+        cfg = config(folder, port=origin.port, workers=workers, processes=processes, per_host=per_host)
         with DownloadRun(cfg, on_outcome=ended) as run:
             run.enqueue(coerce_works(works(counts)))
             before_s = cpu_s()

@@ -10,7 +10,6 @@ import argparse
 import json
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any
 from bench.facts import report, rss_mb
 from bench.hosts import config
 from bench.origin import Origin
+from bench.scratch import fresh_folder
 from bench.watched import Memory
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
@@ -62,8 +62,8 @@ def run_part(root: Path, *, port: int, papers: int, workers: int) -> dict[str, A
 
 
 def measure(rows: int, *, papers: int, workers: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, Origin(delay_s=0.01, size_bytes=SIZE_BYTES) as origin:
-        fill(Path(folder) / "state" / "ledger.sqlite", rows)
+    with fresh_folder() as folder, Origin(delay_s=0.01, size_bytes=SIZE_BYTES) as origin:
+        fill(folder / "state" / "ledger.sqlite", rows)
         words = [f"--port={origin.port}", f"--papers={papers}", f"--workers={workers}"]
         command = [sys.executable, "-m", "bench.memory", f"--alone={folder}", *words]
         done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
