@@ -69,7 +69,7 @@ class Wire:
         self._ahead = b""
         self._was_sent = False  # and nothing has come since: the answer needs time
         self._patience: Patience | None = None
-        self._forget: Callable[[], None] = _nothing
+        self._forget: Callable[[], object] = _nothing
         self.peer = ""
         self.ragged = False
         self.reused = False

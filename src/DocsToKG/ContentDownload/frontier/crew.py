@@ -67,8 +67,11 @@ class Crew:
 
     def found_work(self) -> None:
         self._passes += 1
-        if self._watch is None and self._resting:
-            self._give_turn(self._resting.pop())  # it will find nothing for it, and keep watch
+        if self._watch is None:
+            if self._resting:
+                self._give_turn(self._resting.pop())  # it will find nothing for it, and keep watch
+        elif self._is_close and self._running >= self._turns + self._more:
+            return
         self.call()
 
     def call(self) -> None:

@@ -14,6 +14,7 @@ import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self, assert_never
 
 from DocsToKG.ContentDownload.api.steps import (
@@ -31,6 +32,7 @@ from DocsToKG.ContentDownload.api.steps import (
 )
 from DocsToKG.ContentDownload.frontier.arrivals import Arrivals
 from DocsToKG.ContentDownload.frontier.crew import Crew, CrewTurn
+from DocsToKG.ContentDownload.frontier.queues import GateQueues
 from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, RaceState, Row, Task
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
@@ -48,8 +50,6 @@ _ON_OTHERS = "others"
 _ON_WIRE = "wire"
 _LOOK_EVERY_S = 0.0005
 _MOST_ASIDE = 16  # bodies that wait for their proof, in memory, while exchanges go first
-_PACE_WEIGHT = 0.1  # of the newest grant in a key's average
-_UNKNOWN_WAIT_S = 5.0  # nobody has passed that gate while we watched
 
 
 class Frontier:
@@ -71,13 +71,8 @@ class Frontier:
         self._over = threading.Condition(self._lock)  # whoever waits for the last work to end
         self._fresh: deque[Task] = deque()  # not started
         self._ready: deque[Task] = deque()  # may go on at once
-        self._queues: dict[str, deque[Task]] = {}  # parked before a gate, by the key that shuts it
-        self._why: dict[str, str] = {}
-        self._pace: dict[str, tuple[float, float]] = {}  # the last grant of a key, and the average time between two
-        self._askable: deque[str] = deque()  # keys whose first waiter is worth asking for, in turn
-        self._askable_set: set[str] = set()
+        self._queues = GateQueues()  # parked before a gate
         self._timers: list[tuple[float, int, Task | str]] = []
-        self._due: dict[str, float] = {}  # the earliest timer of a key; later ones are stale
         self._sequence = itertools.count()
         self._running: set[Task] = set()
         self._places = threads
@@ -167,33 +162,19 @@ class Frontier:
     def waits(self) -> Counter[str]:
         """What parked works wait for, and how many: for people who look."""
         with self._lock:
-            return Counter({self._why.get(key, key): len(queue) for key, queue in self._queues.items() if queue})
+            return self._queues.waits()
 
     @property
     def is_starved(self) -> bool:
         """A thread has nothing to do, because all that is here waits."""
-        return len(self._running) < self._places and not (self._ready or self._aside or self._askable or self._fresh)
+        has_some = self._ready or self._aside or self._fresh or self._queues.is_any_askable
+        return len(self._running) < self._places and not has_some
 
     def crowds(self, keep: int, may: Callable[[CancelToken], bool]) -> list[Crowded]:
         """The works to part with so that about `keep` stay parked before gates: the last ones of the longest queues,
         if they `may` go."""
         with self._lock:
-            level = _level([len(queue) for queue in self._queues.values()], keep)
-            tails = ((key, list(queue)[level:]) for key, queue in self._queues.items() if len(queue) > level)
-            return [
-                Crowded(
-                    task.root.cancel, host_key(task.gate.url), self._wait_s(key, level + n), self._why.get(key, key)
-                )
-                for key, tasks in tails
-                for n, task in enumerate(tasks)
-                if task.gate is not None and may(task.root.cancel)
-            ]
-
-    def _wait_s(self, key: str, place: int) -> float:
-        """How long the one at `place` in a queue may wait."""
-        now = self._clock.monotonic()
-        shut_s = max(0.0, self._due.get(key, now) - now)
-        return shut_s + (place * self._pace[key][1] if key in self._pace else _UNKNOWN_WAIT_S)
+            return self._queues.crowds(keep, may, self._clock.monotonic())
 
     def stop(self, *, grace_s: float) -> None:
         """Begin nothing more, drop what is parked, let running works finish for `grace_s`, then cut them."""
@@ -249,12 +230,13 @@ class Frontier:
 
     def _next(self, bell: threading.Lock) -> Task | None:
         """The next task for this thread, with its permit where it stood before a gate; None when the pool is over."""
-        self._look_for_arrivals()
+        if len(self._arrivals):
+            self._look_for_arrivals()
         with self._lock:
             while True:
-                self._ring_timers()
-                task = self._pick() if self._crew.may_take_work else None
-                if task is not None:
+                if self._timers:
+                    self._ring_timers()
+                if self._crew.may_take_work and (task := self._pick()) is not None:
                     self._running.add(task)
                     self._crew.found_work()
                     return task
@@ -266,7 +248,7 @@ class Frontier:
     def _look_for_arrivals(self) -> None:
         """A thread that is never idle comes by here between two works."""
         now = time.monotonic()
-        if len(self._arrivals) and now - self._looked_at >= _LOOK_EVERY_S:
+        if now - self._looked_at >= _LOOK_EVERY_S:
             self._looked_at = now
             self._arrivals.look()
 
@@ -277,7 +259,7 @@ class Frontier:
     def _has_work(self) -> bool:
         if self._arrived or self._aside or self._may_prepare:
             return True
-        return self._has_free_place and bool(self._ready or self._askable or self._fresh)
+        return self._has_free_place and bool(self._ready or self._fresh or self._queues.is_any_askable)
 
     @property
     def _has_free_place(self) -> bool:
@@ -299,9 +281,8 @@ class Frontier:
         if self._ready:
             return self._take_place(self._ready.popleft())
         try:
-            while self._askable:
-                task = self._ask_for_first(self._askable.popleft())
-                if task is not None:
+            while (key := self._queues.next_askable()) is not None:
+                if (task := self._ask_for_first(key)) is not None:
                     return task
         finally:
             self._is_asking = False
@@ -342,8 +323,7 @@ class Frontier:
             if isinstance(who, Task):
                 if who.parked_on == _ON_TIME:
                     self._make_ready(who)
-            elif self._due.get(who) == at:
-                del self._due[who]
+            elif self._queues.is_due(who, at):
                 self._mark_askable(who)
 
     def _advance(self, task: Task) -> None:
@@ -356,13 +336,13 @@ class Frontier:
                 step = task.steps.throw(task.error) if task.error is not None else task.steps.send(task.value)
             except StopIteration as stop:
                 if task.row is not None:
-                    self._next_in_row(task, stop.value, None)
+                    task.row.go_on(task, stop.value, None, is_closing=self._closing)
                     continue
                 self._end(task, Ended(value=stop.value, shut_host=task.shut_host))
                 return
             except BaseException as error:
                 if task.row is not None:
-                    self._next_in_row(task, None, error)
+                    task.row.go_on(task, None, error, is_closing=self._closing)
                     continue
                 self._end(task, Ended(error=error))
                 return
@@ -395,7 +375,7 @@ class Frontier:
                     self._begin_race(task, step)
                     return False
                 task.row = Row(task.steps, step, task.row)
-                self._next_in_row(task, None, None)
+                task.row.go_on(task, None, None, is_closing=self._closing)
                 return True
             case _:
                 assert_never(step)
@@ -404,7 +384,8 @@ class Frontier:
         """Its place is free: whoever can use it goes first, unless too many stand aside already."""
         with self._lock:
             self._leave_place(task)
-            if not (self._arrived or self._ready or self._askable or self._fresh) or len(self._aside) >= _MOST_ASIDE:
+            others = self._arrived or self._ready or self._fresh or self._queues.is_any_askable
+            if not others or len(self._aside) >= _MOST_ASIDE:
                 self._crew.call()
                 return True
             self._running.discard(task)
@@ -432,7 +413,7 @@ class Frontier:
     def _pass_gate(self, task: Task, gate: Gate) -> bool:
         key = f"host:{host_key(gate.url)}"
         has_place = task.has_place or self._has_free_place
-        if has_place and not self._queues.get(key):
+        if has_place and key not in self._queues:
             answer = self._ask(gate)
             if not isinstance(answer, NotYet):
                 self._grant(task, answer)
@@ -445,11 +426,10 @@ class Frontier:
         # Where others stand before this gate already, nobody overtakes them.
         if self._park(task, key):
             task.gate = gate
-            self._queues.setdefault(key, deque()).append(task)
+            self._queues.join(key, task, None if has_place else "a free worker")
             if not has_place:
                 task.is_prepared = True
                 self._prepared += 1
-                self._why.setdefault(key, "a free worker")
                 self._mark_askable(key)
         return False
 
@@ -482,48 +462,30 @@ class Frontier:
 
     def _ask_for_first(self, key: str) -> Task | None:
         """Ask on behalf of the first waiter of `key`; the task with its permit, or None when it must wait on."""
-        self._askable_set.discard(key)
-        queue = self._queues.get(key)
-        while queue:
-            task = queue[0]
+        while (task := self._queues.first(key)) is not None:
             assert task.gate is not None
             self._asked_for(task)
             answer = self._ask(task.gate)
-            if isinstance(answer, NotYet) and self._is_too_long(answer):
-                queue.popleft()
+            if not isinstance(answer, NotYet):
+                self._queues.pass_first(key, self._clock.monotonic())
+                self._mark_askable(key)
+                return self._grant(task, answer)
+            if self._is_too_long(answer):
+                self._queues.drop_first(key)
                 self._send_away(task, task.gate, answer)
                 self._make_ready(task)
                 continue
-            if isinstance(answer, NotYet):
-                self._note(answer)
-                if answer.key == key:
-                    return None
-                queue.popleft()
-                task.parked_on = answer.key
-                self._queues.setdefault(answer.key, deque()).append(task)
-                continue
-            queue.popleft()
-            self._count_grant(key)
-            if queue:
-                self._mark_askable(key)
-            else:
-                self._forget_queue(key)
-            return self._grant(task, answer)
-        self._forget_queue(key)
+            self._note(answer)
+            if answer.key == key:
+                return None
+            self._queues.drop_first(key)
+            task.parked_on = answer.key
+            self._queues.join(answer.key, task)
         return None
 
     def _send_away(self, task: Task, gate: Gate, answer: NotYet) -> None:
         task.gate, task.error = None, GateShut(answer.at or 0.0, answer.why)
         task.root.shut_host = host_key(gate.url)
-
-    def _count_grant(self, key: str) -> None:
-        now = self._clock.monotonic()
-        last, average_s = self._pace.get(key, (now, 0.0))
-        self._pace[key] = (now, average_s + _PACE_WEIGHT * (now - last - average_s))
-
-    def _forget_queue(self, key: str) -> None:
-        for known in (self._queues, self._why, self._pace):
-            known.pop(key, None)
 
     def _is_too_long(self, answer: NotYet) -> bool:
         """Standing before a gate holds the work's lease; beyond a minute the work had better come back another time."""
@@ -531,23 +493,18 @@ class Frontier:
 
     def _note(self, answer: NotYet) -> None:
         """Remember when to ask for this key again. Without a time, a freed slot will say so."""
-        self._why[answer.key] = answer.why
-        if answer.at is not None and answer.at < self._due.get(answer.key, float("inf")):
-            self._due[answer.key] = answer.at
+        if self._queues.note(answer) and answer.at is not None:
             self._set_timer(answer.at, answer.key)
 
     def _key_moved(self, key: str) -> None:
         # Without the lock: whoever asks for a permit now will see what has moved, or stands in a queue already.
-        if not self._is_asking and not self._queues.get(key):
+        if not self._is_asking and key not in self._queues:
             return
         with self._lock:
-            if self._queues.get(key):
-                self._mark_askable(key)
+            self._mark_askable(key)
 
     def _mark_askable(self, key: str) -> None:
-        if key not in self._askable_set and self._queues.get(key):
-            self._askable_set.add(key)
-            self._askable.append(key)
+        if self._queues.mark_askable(key):
             self._crew.call()
 
     # parking and waking
@@ -589,7 +546,7 @@ class Frontier:
         self._crew.call()
 
     def _watch(self, task: Task) -> None:
-        task.forget_cancel = task.cancel.on_cancel(lambda: self._wake_cancelled(task))
+        task.forget_cancel = task.cancel.on_cancel(partial(self._wake_cancelled, task))
 
     def _wake_cancelled(self, task: Task) -> None:
         """A parked or unstarted task leaves its queue to meet its cancellation; a running one meets it by itself."""
@@ -601,16 +558,15 @@ class Frontier:
             elif task.parked_on is None or task.parked_on == _ON_OTHERS:
                 return
             elif task.gate is not None:
-                self._queues[task.parked_on].remove(task)
+                self._queues.leave(task.parked_on, task)
                 self._asked_for(task)
                 task.gate = None
             task.error = Cancelled()
             self._make_ready(task)
 
     def _parked(self) -> list[Task]:
-        tasks = [task for queue in self._queues.values() for task in queue]
-        tasks += [who for _, _, who in self._timers if isinstance(who, Task) and who.parked_on == _ON_TIME]
-        return tasks
+        on_time = (who for _, _, who in self._timers if isinstance(who, Task) and who.parked_on == _ON_TIME)
+        return [*self._queues, *on_time]
 
     # races
 
@@ -621,34 +577,14 @@ class Frontier:
         self._watch_all(fed)
 
     def _feed_race(self, state: RaceState) -> list[Task]:
-        """Start branches up to the parallelism; with none left to run, the parent goes on with None."""
-        fed = []
-        over = state.decided or state.called_off or self._closing
-        while state.waiting and len(state.running) < state.parallel and not over:
-            token = CancelToken(parent=state.parent.cancel)
-            branch = Task(state.waiting.popleft()(token), token, lambda ended: None, race=state)
-            state.running.append(branch)
-            fed.append(branch)
+        """Start what may start; with none left to run, the parent goes on."""
+        fed = [] if self._closing else state.start_more()
+        for branch in fed:
             self._make_ready(branch)
-        if not state.running and not state.decided:
-            unfinished = state.called_off or bool(state.waiting)
-            self._decide(state, Ended(error=Cancelled()) if unfinished else Ended(value=None))
+        outcome = state.outcome_of_none()
+        if outcome is not None:
+            self._decide(state, outcome)
         return fed
-
-    def _next_in_row(self, task: Task, value: Any, error: BaseException | None) -> None:
-        """A branch has ended, or none has begun: the next one begins, or the asker goes on with what came of it."""
-        row = task.row
-        assert row is not None
-        if row.token is not None:
-            row.token.close()
-        if value is None and error is None and row.waiting and not self._closing:
-            row.token = CancelToken(parent=task.cancel)
-            task.steps, task.value, task.error = row.waiting.popleft()(row.token), None, None
-            return
-        if value is None and error is None and row.waiting:
-            error = Cancelled()
-        task.steps, task.row = row.asker, row.outer
-        task.value, task.error = value, error
 
     def _watch_all(self, tasks: list[Task]) -> None:
         for task in tasks:
@@ -658,22 +594,16 @@ class Frontier:
         state = branch.race
         assert state is not None
         with self._lock:
-            state.running.remove(branch)
             losers: list[Task] = []
             fed: list[Task] = []
-            if self._is_verdict(ended):
+            if state.take_out(branch, ended):
                 losers = list(state.running)
                 self._decide(state, ended)
             else:
-                state.called_off |= ended.error is not None and not state.decided
                 fed = self._feed_race(state)
         self._watch_all(fed)
         for loser in losers:
             loser.cancel.cancel()
-
-    def _is_verdict(self, ended: Ended) -> bool:
-        """A value wins and a fault stops the race. A branch that was called off says nothing about its rivals."""
-        return ended.value is not None or not (ended.error is None or isinstance(ended.error, Cancelled))
 
     def _decide(self, state: RaceState, ended: Ended) -> None:
         if state.decided:
@@ -718,14 +648,3 @@ class Frontier:
                     return False
                 self._over.wait(left)
         return True
-
-
-def _level(lengths: list[int], keep: int) -> int:
-    """How long each queue may stay so that all together hold about `keep`; short ones leave their share to others."""
-    left = keep
-    for n, length in enumerate(sorted(lengths)):
-        share = max(1, left // (len(lengths) - n))
-        if length > share:
-            return share
-        left -= length
-    return max(lengths, default=0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from DocsToKG.ContentDownload.api.steps import Gate, Race, Steps
-from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.cancel import Cancelled, CancelToken
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,17 @@ class Crowded:
     why: str
 
 
+def _nothing() -> None:
+    """It is not watched yet."""
+
+
 class Task:
     """A generator, what it waits for, and whom to tell when it is over."""
+
+    __slots__ = (
+        *("cancel", "ended", "error", "forget_cancel", "gate", "has_place", "is_prepared", "on_done", "parked_on"),
+        *("race", "row", "shut_host", "started", "steps", "value"),
+    )
 
     def __init__(
         self, steps: Steps[Any], cancel: CancelToken, on_done: Callable[[Ended], None], race: RaceState | None = None
@@ -54,7 +63,7 @@ class Task:
         self.is_prepared = False  # parked before a gate that is asked for it once a place is free
         self.has_place = False  # among the works that may be at work at once
         self.shut_host: str | None = None
-        self.forget_cancel: Callable[[], None] = lambda: None
+        self.forget_cancel: Callable[[], object] = _nothing
         self.row: Row | None = None  # the race it runs by itself, one branch after another
 
     @property
@@ -69,11 +78,26 @@ class Task:
 class Row:
     """A race whose branches run one after another: its parent's thread and place serve them all."""
 
+    __slots__ = ("asker", "outer", "token", "waiting")
+
     def __init__(self, asker: Steps[Any], race: Race, outer: Row | None) -> None:
         self.asker = asker  # the steps that wait for the winner
         self.waiting = deque(race.branches)
         self.token: CancelToken | None = None
         self.outer = outer
+
+    def go_on(self, task: Task, value: Any, error: BaseException | None, *, is_closing: bool) -> None:
+        """A branch has ended, or none has begun: the next one begins, or the asker goes on with what came of it."""
+        if self.token is not None:
+            self.token.close()
+        if value is None and error is None and self.waiting:
+            if not is_closing:
+                self.token = CancelToken(parent=task.cancel)
+                task.steps, task.value, task.error = self.waiting.popleft()(self.token), None, None
+                return
+            error = Cancelled()
+        task.steps, task.row = self.asker, self.outer
+        task.value, task.error = value, error
 
 
 class RaceState:
@@ -86,3 +110,33 @@ class RaceState:
         self.running: list[Task] = []
         self.decided = False
         self.called_off = False  # a branch was cancelled, so that "nobody won" would not be the whole truth
+
+    def start_more(self) -> list[Task]:
+        """Branches that begin now, up to the parallelism."""
+        started = []
+        while self.waiting and len(self.running) < self.parallel and not (self.decided or self.called_off):
+            token = CancelToken(parent=self.parent.cancel)
+            branch = Task(self.waiting.popleft()(token), token, lambda ended: None, race=self)
+            self.running.append(branch)
+            started.append(branch)
+        return started
+
+    def outcome_of_none(self) -> Ended | None:
+        """With no branch left to run, what the parent goes on with; None while the race is on."""
+        if self.running or self.decided:
+            return None
+        unfinished = self.called_off or bool(self.waiting)
+        return Ended(error=Cancelled()) if unfinished else Ended(value=None)
+
+    def take_out(self, branch: Task, ended: Ended) -> bool:
+        """A branch has ended; True when that decides the race."""
+        self.running.remove(branch)
+        if _is_verdict(ended):
+            return True
+        self.called_off |= ended.error is not None and not self.decided
+        return False
+
+
+def _is_verdict(ended: Ended) -> bool:
+    """A value wins and a fault stops the race. A branch that was called off says nothing about its rivals."""
+    return ended.value is not None or not (ended.error is None or isinstance(ended.error, Cancelled))
