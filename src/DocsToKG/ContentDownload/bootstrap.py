@@ -1,12 +1,11 @@
 """Where the parts meet: everything is built from the configuration here, and closed in reverse.
 
-The only room that sees the whole configuration, with `way_out`, which builds the network; everyone else is handed the
-slice or the numbers they use. One store and one record per run.
+The only room that sees the whole configuration, with `way_out`, which builds the network, and `holdings`, which opens
+what is kept; everyone else is handed the slice or the numbers they use. One store and one record per run.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, NullSink
 from DocsToKG.ContentDownload.api.types import DownloadPlan, SourceAttempt, WorkArtifact
-from DocsToKG.ContentDownload.catalog.files import LocalFiles, StoredFiles
 from DocsToKG.ContentDownload.catalog.gates import judge_by
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.filters import Filters
@@ -31,9 +29,18 @@ from DocsToKG.ContentDownload.download_execution import CandidateDownload, Downl
 from DocsToKG.ContentDownload.errors import ConfigError, StorageError, TransientFailure
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
 from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
-from DocsToKG.ContentDownload.net.cache import open_entries
-from DocsToKG.ContentDownload.net.held import CachedAnswers
-from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.holdings import (
+    database_path,
+    new_store,
+    open_answers,
+    open_catalog,
+    open_files,
+    open_queue,
+    open_removal,
+    open_shared,
+    open_store,
+    shared_takedowns,
+)
 from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.storage.local import LocalStore
@@ -41,11 +48,9 @@ from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.ContentDownload.telemetry.traces import Download
 from DocsToKG.ContentDownload.telemetry.watching import Wanted, Watching, open_watch
-from DocsToKG.ContentDownload.upkeep.removal import Removal
 from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
 from DocsToKG.ContentDownload.way_out import (
     Network,
-    cache_settings,
     open_cache,
     open_limits,
     open_network,
@@ -59,6 +64,7 @@ __all__ = [
     "Parts",
     "build_pipeline_from_config",
     "database_path",
+    "open_answers",
     "open_cache",
     "open_catalog",
     "open_files",
@@ -72,13 +78,8 @@ __all__ = [
     "run_from_config",
 ]
 
-_PATIENCE_S = 120.0  # of a run
-_SHORT_PATIENCE_S = 10.0  # of a person
-
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
     from DocsToKG.ContentDownload.runner import RunResult
-    from DocsToKG.ContentDownload.storage.bucket import Bucket
     from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
 
 
@@ -176,7 +177,7 @@ def open_parts(
             watched=watching.watch.download,
             on_source=telemetry.source_attempt,
             already=lambda work: None if work.work_id in refetch else _already(catalog, store, work),
-            takedowns=_shared_takedowns(shared, cfg, clock),
+            takedowns=shared_takedowns(shared, cfg, clock),
             # What is shared, others may have filled a moment later.
             starts_empty=shared is None and not catalog.query("SELECT 1 FROM downloads LIMIT 1").rows,
         )
@@ -188,7 +189,7 @@ def open_parts(
 def open_planning(cfg: ContentDownloadConfig) -> Iterator[tuple[ResolverPipeline, Network]]:
     """A pipeline that only looks, and its way out: nothing is stored and nothing recorded."""
     clock = SystemClock()
-    store = _new_store(cfg)
+    store = new_store(cfg)
     with (
         closing(open_limits(cfg, clock)) as limits,
         open_network(cfg, store=store, attempts=NullSink(), clock=clock, limits=limits) as network,
@@ -305,151 +306,11 @@ def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{what} {count}" for what, count in sorted(counts.items()))
 
 
-def database_path(cfg: ContentDownloadConfig) -> Path:
-    """The catalog. A run cannot do without one; when its sink is off, it is kept out of the user's sight."""
-    root = Path(cfg.telemetry.manifest_path).parent
-    if cfg.catalog.path is not None:
-        return Path(cfg.catalog.path)
-    return root / "manifest.sqlite" if "sqlite" in cfg.telemetry.sinks else root / "state" / "catalog.sqlite"
-
-
-def open_shared(cfg: ContentDownloadConfig, *, patience_s: float = _PATIENCE_S) -> SharedRecord | None:
-    """The record that several machines keep together; None when this machine keeps its own. `patience_s` is how long a
-    server that is away is waited for."""
-    if cfg.catalog.url is None:
-        return None
-    try:
-        from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
-    except ImportError:
-        raise ConfigError(
-            "catalog.backend: 'postgres' needs a package that is not installed; get it with: "
-            "pip install 'docstokg[postgres]'"
-        ) from None
-    return SharedRecord(
-        cfg.catalog.url, schema=cfg.catalog.schema_name, patience_s=patience_s, readers=cfg.catalog.pool_size
-    )
-
-
-def open_catalog(cfg: ContentDownloadConfig, shared: SharedRecord | None = None) -> Catalog:
-    """What is on record, to be read; `shared` is closed by whoever opened it."""
-    ours = shared or open_shared(cfg, patience_s=_SHORT_PATIENCE_S)
-    if ours is None:
-        return Catalog(database_path(cfg))
-    from DocsToKG.ContentDownload.catalog.shared.catalog import SharedCatalog
-
-    return SharedCatalog(ours, owns=shared is None)
-
-
 def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:
     """A backend that is configured and cannot be had stops the run; it is never silently replaced."""
     for key, chosen, available in (("storage.layout", cfg.storage.layout, "policy_path"),):
         if chosen != available:
             raise ConfigError(f"{key}: {chosen!r} is not available in this version; set it to {available!r}")
-
-
-@contextmanager
-def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Iterator[WorkQueue]:
-    queue = WorkQueue(
-        cfg.queue.path,
-        wal_mode=cfg.queue.wal_mode,
-        clock=clock,
-        max_attempts=cfg.orchestrator.max_job_attempts,
-        url=cfg.queue.url,
-        listen_url=cfg.queue.listen_url,
-        history_retention_days=cfg.queue.history_retention_days,
-        orchestrator_url=cfg.queue.orchestrator_url,
-        token_file=cfg.queue.token_file,
-        signal=cfg.queue.signal,
-        signal_url=cfg.queue.signal_address,
-        signal_channel=cfg.queue.signal_channel,
-    )
-    try:
-        yield queue
-    finally:
-        queue.close()
-
-
-def open_store(cfg: ContentDownloadConfig, *, joining: bool = False) -> LocalStore:
-    """Ready to take files; `joining` is for a process of a run that has begun."""
-    store = _new_store(cfg)
-    store.prepare(joining=joining)
-    return store
-
-
-def _new_store(cfg: ContentDownloadConfig) -> LocalStore:
-    folder, knobs = Path(cfg.storage.root_dir), cfg.storage
-    if knobs.backend == "fs":
-        return LocalStore(folder, cas_enabled=knobs.cas_enabled, min_free_bytes=knobs.min_free_bytes)
-    from DocsToKG.ContentDownload.storage.s3 import BucketStore
-
-    return BucketStore(
-        _bucket(cfg),
-        staging=folder,
-        staging_bytes=knobs.staging_bytes // cfg.orchestrator.processes,  # they share the disk
-        largest=2 * cfg.download.max_bytes,  # a file and what was wrapped in it
-        min_free_bytes=knobs.min_free_bytes,
-    )
-
-
-def open_files(cfg: ContentDownloadConfig, *, settled_s: float = 0.0) -> StoredFiles:
-    """The stored files, wherever they are; in a bucket only those that are at least `settled_s` old are listed."""
-    if cfg.storage.backend == "fs":
-        return LocalFiles(Path(cfg.storage.root_dir))
-    from DocsToKG.ContentDownload.upkeep.bucket_files import BucketFiles
-
-    return BucketFiles(_bucket(cfg), settled_s=settled_s)
-
-
-def _bucket(cfg: ContentDownloadConfig) -> Bucket:
-    from DocsToKG.ContentDownload.storage.bucket import Bucket
-
-    return Bucket(cfg.storage.s3_bucket or "", prefix=cfg.storage.s3_prefix)
-
-
-def open_answers(cfg: ContentDownloadConfig) -> CachedAnswers:
-    """What the HTTP cache of these settings still holds, for reading; looking at one must not make one."""
-    cache = cache_settings(cfg)
-    place = {"file": cache.base_path, "sqlite": cache.sqlite_path}.get(cache.backend)
-    is_there = cfg.hishel.enabled and (place is None or place.exists())
-    return CachedAnswers(open_entries(cache, open_cas=lambda sha256: None) if is_there else None)
-
-
-def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedRecord | None = None) -> Removal:
-    """What takes works of this folder down; nothing else may be writing there. A record that is `shared` is closed by
-    whoever opened it."""
-    cache = cache_settings(cfg)
-    place = {"file": cache.base_path, "sqlite": cache.sqlite_path}.get(cache.backend)
-
-    def known_work(doc_id: str) -> WorkArtifact | None:
-        if cfg.queue.url is None and not Path(cfg.queue.path).is_file():
-            return None
-        with open_queue(cfg) as queue:
-            job = queue.ledger.find(doc_id)
-        return None if job is None else WorkArtifact.from_dict(json.loads(job.artifact_json))
-
-    return Removal(
-        Path(cfg.telemetry.manifest_path).parent,
-        database=database_path(cfg),
-        files=open_files(cfg),
-        sinks=(*cfg.telemetry.sinks, "sqlite"),
-        clock=clock,
-        run_id=new_run_id(),
-        known_work=known_work,
-        # Looking at a cache must not make one.
-        open_cache=lambda: (
-            open_entries(cache, open_cas=lambda sha256: None) if place is None or place.exists() else None
-        ),
-        open_catalog=None if shared is None else lambda: open_catalog(cfg, shared),
-        share=_shared_takedowns(shared, cfg, clock),
-    )
-
-
-def _shared_takedowns(shared: SharedRecord | None, cfg: ContentDownloadConfig, clock: Clock) -> SharedTakedowns | None:
-    if shared is None:
-        return None
-    from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
-
-    return SharedTakedowns(shared, clock=clock, node=cfg.queue.node_id)
 
 
 def _pipeline(
