@@ -1,9 +1,10 @@
 """Whose turn is it? Chooses the jobs of a lease so that no host fills it while others wait.
 
 Among due jobs of one priority, those with a known host go round by host, those without by age, and
-each kind gets half of the places that both want. Reads no more than the lease can hold, and about
-one index entry for each host it visits. The place in the round is kept in memory: losing it only
-starts the round anew.
+each kind gets half of the places that both want. Half of the hosts' places are shared out equally, the others go to
+those where most waits: they are done last, and must not begin late. Reads no more than the lease can hold, about one
+index entry for each host it visits, and once in a second up to a thousand to see how much waits there. The place in
+the round is kept in memory: losing it only starts the round anew.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from typing import Any
 from DocsToKG.Orchestrator.ledger import sql_of_type
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
+_MOST_COUNTED = 1000
+_COUNTED_MS = 1000  # how long a count is good for
+
 
 class HostTurns:
     """One process's place in the round over hosts."""
@@ -23,6 +27,8 @@ class HostTurns:
     def __init__(self) -> None:
         self._after = ""
         self._spare_to_hosts = False
+        self._waiting: dict[str, int] = {}  # due jobs by host, less those that were taken since
+        self._counted = (-_COUNTED_MS, 0)  # when, and for which priority
 
     def choose(self, tx: Transaction, limit: int, job_type: str | None, lease: dict[str, Any]) -> list[tuple[Any, ...]]:
         """Up to `limit` due jobs as rows of a leased job, highest priority first; `lease` has what the grant adds."""
@@ -46,20 +52,42 @@ class HostTurns:
         return _alternate(by_host, by_age[: room - len(by_host)])
 
     def _round(self, asked: _Asked, room: int, values: dict[str, Any]) -> list[int]:
-        """Up to `room` jobs, one of each host and then again, from the host after the last one served."""
-        queues = {host: _Queue() for host in self._hosts(asked, room, values)}
-        waiting = list(queues)
+        """Up to `room` jobs of the hosts from the one after the last that was served."""
+        hosts = self._hosts(asked, room, values)
+        if not hosts:
+            return []
+        queues = {host: _Queue() for host in hosts}
+        for host, share in self._shares(asked, hosts, room, values).items():
+            queues[host].read(asked, share, {**values, "host": host})
+        waiting = hosts
         while waiting and (missing := room - sum(len(queue.ids) for queue in queues.values())) > 0:
             share = -(-missing // len(waiting))
             waiting = [host for host in waiting if queues[host].read(asked, share, {**values, "host": host})]
-        turns = [
-            (job_id, host)
-            for one_round in zip_longest(*([(job_id, host) for job_id in queue.ids] for host, queue in queues.items()))
-            for job_id, host in (turn for turn in one_round if turn is not None)
-        ][:room]
-        if queues:
-            self._after = turns[-1][1] if turns else list(queues)[-1]
-        return [job_id for job_id, _ in turns]
+        self._after = hosts[-1]
+        return _spread([queue.ids for queue in queues.values()])[:room]
+
+    def _shares(self, asked: _Asked, hosts: Sequence[str], room: int, values: dict[str, Any]) -> dict[str, int]:
+        """Half of the places in equal parts, at least one each; the others to whom most waits."""
+        equal = max(1, room // 2 // len(hosts))
+        spare = room - equal * len(hosts)
+        if len(hosts) == 1 or spare <= 0:
+            return dict.fromkeys(hosts, -(-room // len(hosts)))
+        waiting = self._count(asked, hosts, values)
+        weights = {host: count * count for host, count in waiting.items()}
+        per_place = max(1, sum(weights.values())) / spare
+        shares = {host: equal + int(weight / per_place) for host, weight in weights.items()}
+        shares[max(weights, key=weights.__getitem__)] += room - sum(shares.values())
+        for host, share in shares.items():
+            self._waiting[host] = max(0, self._waiting[host] - share)
+        return shares
+
+    def _count(self, asked: _Asked, hosts: Sequence[str], values: dict[str, Any]) -> dict[str, int]:
+        at, priority = self._counted
+        is_old = not 0 <= asked.now_ms - at < _COUNTED_MS or priority != values["priority"]
+        if is_old or not all(host in self._waiting for host in hosts):
+            counted = asked.rows("due_at_hosts", {**values, "hosts": json.dumps(hosts), "most": _MOST_COUNTED})
+            self._waiting, self._counted = dict(counted), (asked.now_ms, values["priority"])
+        return {host: self._waiting[host] for host in hosts}
 
     def _hosts(self, asked: _Asked, most: int, values: dict[str, Any]) -> list[str]:
         if most < 1:
@@ -79,6 +107,7 @@ class _Asked:
         self._tx = tx
         self._job_type = job_type
         self._form = sql_of_type.form(tx.ask, job_type)
+        self.now_ms = tx.now_ms
 
     def rows(self, name: str, values: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:
         return self._tx.rows(f"{name}{self._form}", {**(values or {}), "job_type": self._job_type})
@@ -101,6 +130,12 @@ class _Queue:
         found = asked.rows("due_of_host", {**values, "after_id": after, "limit": count})
         self.ids += [row[0] for row in found]
         return len(found) == count
+
+
+def _spread(queues: Sequence[Sequence[int]]) -> list[int]:
+    """All of them in one row, each queue in its order and evenly over the whole of it."""
+    places = [((n + 0.5) / len(queue), at, job_id) for at, queue in enumerate(queues) for n, job_id in enumerate(queue)]
+    return [job_id for _, _, job_id in sorted(places)]
 
 
 def _alternate(first: Sequence[int], second: Sequence[int]) -> list[int]:

@@ -192,6 +192,18 @@ WITH RECURSIVE host (name, place) AS (
 )
 SELECT name FROM host WHERE name IS NOT NULL AND (:upto IS NULL OR name <= :upto);
 
+-- name: due_at_hosts
+-- How many due jobs each of these hosts has, counted no further than it matters.
+SELECT value, (
+  SELECT count(*) FROM (
+    SELECT 1 FROM jobs INDEXED BY jobs_due_by_host
+    WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key = value
+      /* of type */
+    LIMIT :most
+  )
+)
+FROM json_each(:hosts);
+
 -- name: due_of_host
 SELECT id FROM jobs INDEXED BY jobs_due_by_host
 WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key = :host
