@@ -37,6 +37,14 @@ _WORD = re.compile(r"[^\s<>\"'`]+")
 # Text may have been escaped more than once: all backslashes of a run go.
 _JSON_ESCAPE = re.compile(r"(?<!\\)\\++(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNORECASE)
 _PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
+# What no parser would change: a plain name for a host (no number, no port, no coded letters), a path without escapes and
+# without segments that begin with a dot, a query without escapes.
+_PLAIN = re.compile(
+    r"https?://(?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*"
+    r"(?:/(?!\.)[A-Za-z0-9_~!$&()*+,;=:@.-]*)+(?:\?[A-Za-z0-9_~!$&()*+,;=:@./?-]+)?"
+)
+# Nothing of such a text is ever masked: no user, no pairs, nothing after a colon but the host.
+_OPEN = re.compile(r"[^:?#;@]*(?:://[^:?#;@]*)?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -48,6 +56,10 @@ class BadUrl(ValueError):
 @lru_cache(maxsize=256)
 def request_url(url: str) -> str:
     """The form that is sent: canonical host, port, path and percent-encoding, query order kept, no fragment."""
+    return url if _PLAIN.fullmatch(url) else _parsed(url)
+
+
+def _parsed(url: str) -> str:
     parsed = _parse(url)
     search = _percent(parsed.search)
     return f"{parsed.protocol}//{parsed.host}{_percent(parsed.pathname) or '/'}{search if search != '?' else ''}"
@@ -57,6 +69,8 @@ def request_url(url: str) -> str:
 def index_url(url: str) -> str:
     """The form that is compared: as `request_url`, with tracking parameters dropped and the query sorted."""
     place, _, query = request_url(url).partition("?")
+    if not query:
+        return place
     pairs = [pair for pair in query.split("&") if pair]
     kept = sorted(pair for pair in pairs if not _TRACKING.fullmatch(pair.split("=", 1)[0]))
     return f"{place}?{'&'.join(kept)}" if kept else place
@@ -96,6 +110,8 @@ def has_secret(url: str) -> bool:
 
 
 def _masked(url: str) -> str:
+    if _OPEN.fullmatch(url):
+        return url
     shown = _CUT_USER_INFO.sub(r"\1***", _USER_INFO.sub(r"\1", url))
     path = re.match(r"[^?#]*", shown)
     end = path.end() if path else 0

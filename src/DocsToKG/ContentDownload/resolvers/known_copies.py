@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi
@@ -38,8 +37,9 @@ def said_of_copies(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) 
     """The metadata by which the other sources learn what `source` says; the first word about an address holds."""
     told: dict[str, dict[str, str]] = {}
     for address, facts in copies:
-        key = _key(address) if address is not None else None
-        if key is not None and facts != _NOTHING and len(told) < _MOST:
+        if address is None or facts == _NOTHING or len(told) >= _MOST:
+            continue
+        if (key := _key(address)) is not None:
             told.setdefault(key, {name: text for name, text in _fields(facts).items() if text is not None})
     return {f"{_SAID}{source}": told} if told else {}
 
@@ -111,9 +111,9 @@ def _key(address: str) -> str | None:
         return None
     try:
         place = index_url(address).partition("://")[2]
-        host = urlsplit(address).hostname or ""
-    except (BadUrl, ValueError):
+    except BadUrl:
         return None
+    host = place.partition("/")[0].partition(":")[0]
     if host == "doi.org" or host.endswith(".doi.org"):
         return normalize_doi(address) or place
     return place
