@@ -37,7 +37,7 @@ _WORD = re.compile(r"[^\s<>\"'`]+")
 # Text may have been escaped more than once: all backslashes of a run go.
 _JSON_ESCAPE = re.compile(r"(?<!\\)\\++(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNORECASE)
 _PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
-# What no parser would change: a plain name for a host (no number, no port, no coded letters), a path without escapes and
+# What no parser would change: a plain name for a host (no number, port or coded letters), a path without escapes and
 # without segments that begin with a dot, a query without escapes.
 _PLAIN = re.compile(
     r"https?://(?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*"

@@ -10,7 +10,7 @@ source costs one source; a store that takes no files ends the search, since ever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -37,6 +37,7 @@ from DocsToKG.ContentDownload.proof.forms import form_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key
+from DocsToKG.core.values import lean_dataclass
 
 IDENTIFY = "identify"  # stands for a tier where services are asked which paper is meant
 ALTERNATIVES = "alternatives"  # stands for a tier when other forms of the paper are tried
@@ -47,7 +48,7 @@ _LACKS = "missing_"  # how a source begins to say that it could be asked, had it
 _ANSWERED_BEFORE = "answered_before"  # in an earlier try of the same work
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Found:
     """The copy that was proved and stored, and who found it."""
 

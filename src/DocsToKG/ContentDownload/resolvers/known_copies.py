@@ -8,12 +8,13 @@ entry per source. Promises: no exception whatever the metadata hold; what is sai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi
 from DocsToKG.core.urls import BadUrl, has_secret, index_url
+from DocsToKG.core.values import lean_dataclass
 
 _SAID = "copies:"
 _REFUSED = "refused:"
@@ -21,7 +22,7 @@ _MOST = 50
 _ILLEGAL = 451
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class CopyFacts:
     """What a source says of one copy; None: nothing."""
 
