@@ -77,6 +77,14 @@ class Call:
     stages: WorkStages | None = None
     with_limits: WithLimits | None = None
 
+    def within(self, budget: Budget) -> Call:
+        """The same, with another budget."""
+        return Call(self.work_id, self.cancel, budget, self.stages, self.with_limits)
+
+    def called_off_by(self, cancel: CancelToken) -> Call:
+        """The same for a branch that can be cut by itself."""
+        return Call(self.work_id, cancel, self.budget, self.stages, self.with_limits)
+
     def at(self, stage: str, url: str | None = None) -> None:
         """The download of this branch has come to a stage."""
         if self.stages is not None:

@@ -10,7 +10,6 @@ source costs one source; a store that takes no files ends the search, since ever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
@@ -46,6 +45,8 @@ _ARCHIVES = frozenset({"wayback"})  # sources that look up addresses which faile
 _OWN_FAULTS = ("refused", "malformed_answer")
 _LACKS = "missing_"  # how a source begins to say that it could be asked, had it a key or an address
 _ANSWERED_BEFORE = "answered_before"  # in an earlier try of the same work
+
+Tell = Callable[..., None]  # how a source ended: the last words of `FallbackOrchestrator._tell`
 
 
 @lean_dataclass(frozen=True, slots=True)
@@ -105,29 +106,35 @@ class FallbackOrchestrator:
         self, trail: Trail, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
     ) -> Steps[Found | None]:
         """The first proved copy, or None when every tier is exhausted; the trail says what was tried."""
-        yield from metered(self._find_out(trail, call), trail.meter)
+        if self._identify:
+            yield from metered(self._find_out(trail, call), trail.meter)
         trail.refused = self._refuse(trail.work)
         for number, tier in enumerate(self._tiers if trail.refused is None else ()):
             on_tier(tier.name)
             if not _ARCHIVES.isdisjoint(tier.sources):
                 trail.look_back()
             for sources in self._turns(number, trail):
-                found = yield from self._ask(sources, tier.parallel, trail, call)
-                if found is not None:
+                asking = self._ask(sources, tier.parallel, trail, call)
+                if asking is not None and (found := (yield from asking)) is not None:
                     return found
         return (yield from self._try_alternatives(trail, call, on_tier))
 
-    def _ask(self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Steps[Found | None]:
-        """Those who have something to ask by, in a race; one alone needs none."""
-        standing = Standing(self._clock)
+    def _ask(
+        self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call
+    ) -> Steps[Found | None] | None:
+        """Those who have something to ask by, in a race; one alone needs none. None when there is nobody."""
         asked = [(home, name) for home, name in sources if self._can_be_asked(home, name, trail)]
+        if len(asked) > 1:
+            return self._race(asked, parallel, trail, call)
+        for home, name in asked:
+            return self._branch(home, name, trail.place(), None, trail, call, call.cancel)
+        return None
+
+    def _race(self, asked: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Steps[Found | None]:
+        standing = Standing(self._clock)
         branches = [partial(self._branch, home, name, trail.place(), standing, trail, call) for home, name in asked]
         for _, name in asked[:parallel]:  # those who begin together know of each other, whoever is quicker
             standing.enter(name)
-        if len(branches) == 1:
-            return (yield from branches[0](call.cancel))
-        if not branches:
-            return None
         return (yield Race(branches, parallel, call.cancel))  # type: ignore[no-any-return]  # as its kind says
 
     def _can_be_asked(self, tier: str, name: str, trail: Trail) -> bool:
@@ -201,51 +208,71 @@ class FallbackOrchestrator:
 
     def _resolve_or_note(self, tier: str, name: str, trail: Trail, call: Call) -> Steps[ResolverResult | None]:
         """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
-        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
+        began = self._clock.monotonic()
         try:
-            return (yield from self._resolve(name, trail, call))
+            result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], self._shared(name, call))
+            if result.work is not None:
+                trail.learn(result.work)
+            return result
         except (CandidateRejected, TransientFailure) as problem:
             tried = _note_miss(trail, call, name, problem)
             if _is_for_good(problem):
                 trail.settle(name if tier != IDENTIFY else _identifying(name), Answer(failure=tried))
-            tell(_outcome_of(problem), problem.reason, problem)
+            self._tell(tier, name, trail, began, _outcome_of(problem), problem.reason, problem)
         except (Cancelled, RunError):
             raise
         except Exception as error:
             trail.faulted(name, error)
-            tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            self._tell(tier, name, trail, began, SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
         return None
 
+    def _shared(self, name: str, call: Call) -> Call:
+        share_s = self._source_s.get(name)
+        if share_s is None or call.budget is None:
+            return call
+        return call.within(SourceShare(call.budget, seconds=share_s))
+
     def _branch(
-        self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, cancel: CancelToken
+        self, tier: str, name: str, place: int, race: Standing | None, trail: Trail, call: Call, cancel: CancelToken
     ) -> Steps[Found | None]:
-        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
-        own = call if cancel is call.cancel else replace(call, cancel=cancel)
-        steps = self._try_source(tier, name, place, race, trail, own, tell)
-        race.enter(name)
-        found = None
-        try:
-            found = yield from self._guarded(steps, name, trail, tell)
-            return found
-        finally:
-            if found is None:  # a winner stands until the others are told to stop: nobody fetches in between
-                race.leave(name)
+        own = call if cancel is call.cancel else call.called_off_by(cancel)
+        return self._guarded(partial(self._try_source, tier, name, place, race, trail, own), tier, name, trail, race)
 
     def _guarded(
-        self, steps: Steps[Found | None], name: str, trail: Trail, tell: Callable[..., None]
+        self,
+        begin: Callable[[Tell], Steps[Found | None]],
+        tier: str,
+        name: str,
+        trail: Trail,
+        race: Standing | None = None,
     ) -> Steps[Found | None]:
         """A source that trips over what it was sent costs itself, never the run."""
+        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
+        if race is not None:
+            race.enter(name)
+        found = None
         try:
-            return (yield from metered(steps, trail.meter))
+            found = yield from metered(begin(tell), trail.meter)
         except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
             trail.faulted(name, error)
             tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
-            return None
+        finally:
+            # A winner stands until the others are told to stop: nobody fetches in between.
+            if race is not None and found is None:
+                race.leave(name)
+        return found
 
     def _try_source(
-        self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, tell: Callable[..., None]
+        self,
+        tier: str,
+        name: str,
+        place: int,
+        race: Standing | None,
+        trail: Trail,
+        call: Call,
+        tell: Tell,
     ) -> Steps[Found | None]:
         if trail.out_of_budget:
             tell(SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
@@ -274,13 +301,17 @@ class FallbackOrchestrator:
         for name, plan in others:
             if trail.out_of_budget:
                 break
-            tell = partial(self._tell, ALTERNATIVES, name, trail, self._clock.monotonic())
-            tell_miss = partial(self._tell_miss, ResolverResult((plan,)), tell)
-            steps = self._try_plans(ALTERNATIVES, name, [plan], trail, call, tell, tell_miss)
-            found = yield from self._guarded(steps, name, trail, tell)
+            begin = partial(self._try_alternative, name, plan, trail, call)
+            found = yield from self._guarded(begin, ALTERNATIVES, name, trail)
             if found is not None:
                 return found
         return None
+
+    def _try_alternative(
+        self, name: str, plan: DownloadPlan, trail: Trail, call: Call, tell: Tell
+    ) -> Steps[Found | None]:
+        tell_miss = partial(self._tell_miss, ResolverResult((plan,)), tell)
+        return self._try_plans(ALTERNATIVES, name, [plan], trail, call, tell, tell_miss)
 
     def _wanted(self, name: str, plans: Sequence[DownloadPlan], trail: Trail) -> list[DownloadPlan]:
         """The plans in the best form, in order; those in other forms that are taken are set aside."""
@@ -302,7 +333,7 @@ class FallbackOrchestrator:
         plans: Sequence[DownloadPlan],
         trail: Trail,
         call: Call,
-        tell: Callable[..., None],
+        tell: Tell,
         tell_miss: Callable[[CandidateRejected | TransientFailure | None], None],
         race: Standing | None = None,
     ) -> Steps[Found | None]:
@@ -336,18 +367,7 @@ class FallbackOrchestrator:
             reason = Reason.TAKEN_DOWN if why.startswith("taken down") else Reason.FILTERED
             raise CandidateRejected(reason, why, url=plan.url)
 
-    def _resolve(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult]:
-        share_s = self._source_s.get(name)
-        if share_s is not None and call.budget is not None:
-            call = replace(call, budget=SourceShare(call.budget, seconds=share_s))
-        result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], call)
-        if result.work is not None:
-            trail.learn(result.work)
-        return result
-
-    def _tell_miss(
-        self, result: ResolverResult, tell: Callable[..., None], last: CandidateRejected | TransientFailure | None
-    ) -> None:
+    def _tell_miss(self, result: ResolverResult, tell: Tell, last: CandidateRejected | TransientFailure | None) -> None:
         if last is not None:
             tell(_outcome_of(last), last.reason, last, stage="fetch")
         else:
