@@ -47,12 +47,12 @@ def said_of_copies(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) 
 
 def said_of_plans(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
     """The same for the files a source proposes: an archive may have them when their host has not."""
-    return said_of_copies(source, ((plan.url, CopyFacts(plan.version, plan.license, plan.host_type)) for plan in plans))
+    return said_of_copies(source, [(plan.url, CopyFacts(plan.version, plan.license, plan.host_type)) for plan in plans])
 
 
 def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:
     """What was said of the copy at the first of `addresses` that anybody spoke of."""
-    entries = list(_entries(work, _SAID))
+    entries = list(_entries(work, _SAID)) if work.metadata else []
     for key in filter(None, map(_key, addresses if entries else ())):
         for told in entries:
             said = told.get(key)
@@ -64,7 +64,7 @@ def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:
 
 def as_known(plan: DownloadPlan, facts: CopyFacts) -> DownloadPlan:
     """The plan with its gaps filled by what is known of its copy."""
-    if facts == _NOTHING:
+    if facts is _NOTHING or facts == _NOTHING:
         return plan
     return replace(
         plan,
@@ -81,7 +81,7 @@ def is_refusal(reason: str | None, http_status: int | None) -> bool:
 
 def refused_by_owner(source: str, addresses: Iterable[str]) -> dict[str, Any]:
     """The metadata that keep archives from being asked for these addresses."""
-    told = dict.fromkeys(filter(None, map(_key, addresses)), True)
+    told = {key: True for address in addresses if (key := _key(address)) is not None}
     return {f"{_REFUSED}{source}": told} if told else {}
 
 
