@@ -98,7 +98,8 @@ class CandidateDownload:
             if self.rules.head_enabled and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
                 call.at(HEAD_CHECK, plan.url)
                 yield from _holding(probe_candidate(plan, client, call, max_bytes), places, plan, call)
-                _leave(places)
+                if places is not None:
+                    places.close()
             for asks_left in range(_STALE_COPIES, -1, -1):
                 call.at(FETCH, plan.url)
                 asking = client.open(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes)
@@ -111,7 +112,8 @@ class CandidateDownload:
                         raise
             raise AssertionError("the last try returns or raises")
         finally:
-            _leave(places)
+            if places is not None:
+                places.close()
             call.leave()
 
     def _take(
@@ -131,7 +133,8 @@ class CandidateDownload:
                     streamed = yield from streaming(body, temp, form=form_of(plan))
                 finally:
                     body.close()  # the host's slot is free again; proving costs it nothing
-                    _leave(places)
+                    if places is not None:
+                        places.close()
                 yield ExchangeOver()
                 call.at(VERIFY)
                 finishing = finalize_candidate_download(
@@ -292,11 +295,6 @@ def finalize_candidate_download(
         link=stored.link,
         facts=facts.record() | {"doi_seen": doi_in(facts, work), "unwrapped": None if inner is None else "gzip"},
     )
-
-
-def _leave(places: ExitStack | None) -> None:
-    if places is not None:
-        places.close()
 
 
 def _holding(steps: Steps[T], places: ExitStack | None, plan: DownloadPlan, call: Call) -> Steps[T]:

@@ -346,4 +346,4 @@ def _work_meta(work: WorkArtifact) -> dict[str, Any]:
 
 def _licence(said: str | None) -> dict[str, str | None]:
     """The licence by its SPDX name where it has one, and in the words of the source."""
-    return {"license": spdx(said), "license_raw": said}
+    return {"license": spdx(said) if said else None, "license_raw": said}

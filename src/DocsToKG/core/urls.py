@@ -32,7 +32,7 @@ _PATH_PAIR = re.compile(r"(;)([^;=/]+)=([^;/]+)")
 _QUERY_PAIR = re.compile(r"([?&;#])([^?&;#=]+)=([^&;#]+)")
 _INNER_NAME = re.compile(r"[?&;#]([^?&;#=]+)=")
 # Nothing of a word without one of these is ever masked; most words have none.
-_MARKS = ("=", "?", "://")
+_MARKS = re.compile(r"[=?]|://")
 _WORD = re.compile(r"[^\s<>\"'`]+")
 # Text may have been escaped more than once: all backslashes of a run go.
 _JSON_ESCAPE = re.compile(r"(?<!\\)\\++(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNORECASE)
@@ -97,7 +97,7 @@ def join_url(base: str, link: str) -> str:
 def mask_url(url: str) -> str:
     """The URL as it may be written down: user info and tracking parameters dropped, values of keys, addresses and
     signatures become `***`."""
-    return _mask(url)
+    return url if _OPEN.fullmatch(url) else _mask(url)
 
 
 def _mask(url: str) -> str:
@@ -106,12 +106,10 @@ def _mask(url: str) -> str:
 
 def has_secret(url: str) -> bool:
     """Whether `mask_url` hides anything of the URL."""
-    return _masked(url) != url
+    return _OPEN.fullmatch(url) is None and _masked(url) != url
 
 
 def _masked(url: str) -> str:
-    if _OPEN.fullmatch(url):
-        return url
     shown = _CUT_USER_INFO.sub(r"\1***", _USER_INFO.sub(r"\1", url))
     path = re.match(r"[^?#]*", shown)
     end = path.end() if path else 0
@@ -125,12 +123,12 @@ def mask_text(text: str) -> str:
     """
     cut = text[:_LONGEST_TEXT] + ("..." if len(text) > _LONGEST_TEXT else "")
     plain = _JSON_ESCAPE.sub(lambda match: "/" if match[2] else chr(int(match[1], 16)), cut)
-    return _WORD.sub(_mask_word, plain) if any(mark in plain for mark in _MARKS) else plain
+    return _WORD.sub(_mask_word, plain) if _MARKS.search(plain) else plain
 
 
 def _mask_word(match: re.Match[str]) -> str:
     word = match[0]
-    return _mask(word) if any(mark in word for mark in _MARKS) else word
+    return _mask(word) if _MARKS.search(word) else word
 
 
 def _untracked(url: str) -> str:

@@ -14,6 +14,8 @@ from typing import Any
 
 from DocsToKG.core.values import lean_dataclass
 
+_TEXT = (str, type(None))
+
 
 class OutcomeClass(StrEnum):
     SUCCESS = "success"
@@ -152,7 +154,7 @@ class WorkArtifact:
             known[name] = tuple(known.get(name) or ())
         known["metadata"] = {**(known.get("metadata") or {}), **extra}
         for name in ("title", "license", "oa_status"):
-            if not isinstance(known.get(name), str | None):
+            if not isinstance(known.get(name), _TEXT):
                 raise ValueError(f"{name} must be a text")
         return cls(**known)
 

@@ -90,6 +90,7 @@ class FallbackOrchestrator:
         where a paper is. `allow` says why a candidate is not wanted, `refuse` why a work is not; `lacks` whether they
         need to know more of a work than is known."""
         self._tiers = tuple(tiers)
+        self._at_home = tuple([(tier.name, name) for name in tier.sources] for tier in tiers)
         self._resolvers = resolvers
         self._clients = clients
         self._download = download
@@ -175,9 +176,13 @@ class FallbackOrchestrator:
         """Who is asked in a tier, in groups of tier and source: its own sources first, then those up to here that could
         not be asked before and now can. What one source tells (a PMCID, a landing page) is often what another needs."""
         tier = self._tiers[number]
-        for group in _at_home_first(tier, trail.work):
-            yield [(tier.name, name) for name in group]
-        known = [(each.name, name) for each in self._tiers[: number + 1] for name in each.sources]
+        own, home = self._at_home[number], (tier.name, trail.work.work_id.partition(":")[0])
+        if home in own:
+            # Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier.
+            yield [home]
+            own = [source for source in own if source != home]
+        yield own
+        known = [source for sources in self._at_home[: number + 1] for source in sources]
         while not trail.out_of_budget:
             passed = [source for source in known if source[1] not in trail.sources]
             late = [source for source in passed if self._could_be_asked(source[1], trail.work)]
@@ -438,14 +443,6 @@ def _needs_identity(work: WorkArtifact) -> bool:
     """A DOI is enough: the sources of the tiers know the rest. A bare URL is looked at as it is."""
     named = work.pmid or work.pmcid or work.openalex_id or work.arxiv_id
     return work.doi is None and named is not None
-
-
-def _at_home_first(tier: Tier, work: WorkArtifact) -> list[tuple[str, ...]]:
-    """Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier."""
-    home = work.work_id.partition(":")[0]
-    if home not in tier.sources:
-        return [tier.sources]
-    return [(home,), tuple(name for name in tier.sources if name != home)]
 
 
 def _host(url: str | None) -> str | None:
