@@ -47,6 +47,7 @@ _LACKS = "missing_"  # how a source begins to say that it could be asked, had it
 _ANSWERED_BEFORE = "answered_before"  # in an earlier try of the same work
 
 Tell = Callable[..., None]  # how a source ended: the last words of `FallbackOrchestrator._tell`
+Proposed = tuple[ResolverResult, list[DownloadPlan]]  # what a source says, and which of its copies are tried now
 
 
 @lean_dataclass(frozen=True, slots=True)
@@ -241,14 +242,15 @@ class FallbackOrchestrator:
         self, tier: str, name: str, place: int, race: Standing | None, trail: Trail, call: Call, cancel: CancelToken
     ) -> Steps[Found | None]:
         own = call if cancel is call.cancel else call.called_off_by(cancel)
-        return self._guarded(partial(self._try_source, tier, name, place, race, trail, own), tier, name, trail, race)
+        return self._guarded(partial(self._ask_source, tier, name, place, trail, own), tier, name, trail, own, race)
 
     def _guarded(
         self,
-        begin: Callable[[Tell], Steps[Found | None]],
+        ask: Callable[[Tell], Steps[Proposed | None]],
         tier: str,
         name: str,
         trail: Trail,
+        call: Call,
         race: Standing | None = None,
     ) -> Steps[Found | None]:
         """A source that trips over what it was sent costs itself, never the run."""
@@ -257,7 +259,7 @@ class FallbackOrchestrator:
             race.enter(name)
         found = None
         try:
-            found = yield from metered(begin(tell), trail.meter)
+            found = yield from metered(self._try_source(ask(tell), tier, name, trail, call, tell, race), trail.meter)
         except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
@@ -269,16 +271,10 @@ class FallbackOrchestrator:
                 race.leave(name)
         return found
 
-    def _try_source(
-        self,
-        tier: str,
-        name: str,
-        place: int,
-        race: Standing | None,
-        trail: Trail,
-        call: Call,
-        tell: Tell,
-    ) -> Steps[Found | None]:
+    def _ask_source(
+        self, tier: str, name: str, place: int, trail: Trail, call: Call, tell: Tell
+    ) -> Steps[Proposed | None]:
+        """What the source proposes now; None when it is not asked, or failed."""
         if trail.out_of_budget:
             tell(SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
             return None
@@ -295,8 +291,7 @@ class FallbackOrchestrator:
         if note is not None:
             trail.note(name, note)
         trail.settle(name, Answer(result.plans, note))
-        wanted, tell_miss = self._wanted(name, result.plans, trail), partial(self._tell_miss, result, tell)
-        return (yield from self._try_plans(tier, name, wanted, trail, call, tell, tell_miss, race))
+        return result, self._wanted(name, result.plans, trail)
 
     def _try_alternatives(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Steps[Found | None]:
         """What was set aside: the paper in another form is better than none."""
@@ -306,17 +301,10 @@ class FallbackOrchestrator:
         for name, plan in others:
             if trail.out_of_budget:
                 break
-            begin = partial(self._try_alternative, name, plan, trail, call)
-            found = yield from self._guarded(begin, ALTERNATIVES, name, trail)
+            found = yield from self._guarded(partial(_set_aside, plan), ALTERNATIVES, name, trail, call)
             if found is not None:
                 return found
         return None
-
-    def _try_alternative(
-        self, name: str, plan: DownloadPlan, trail: Trail, call: Call, tell: Tell
-    ) -> Steps[Found | None]:
-        tell_miss = partial(self._tell_miss, ResolverResult((plan,)), tell)
-        return self._try_plans(ALTERNATIVES, name, [plan], trail, call, tell, tell_miss)
 
     def _wanted(self, name: str, plans: Sequence[DownloadPlan], trail: Trail) -> list[DownloadPlan]:
         """The plans in the best form, in order; those in other forms that are taken are set aside."""
@@ -331,17 +319,21 @@ class FallbackOrchestrator:
                 trail.leave_out(form)
         return best
 
-    def _try_plans(
+    def _try_source(
         self,
+        asking: Steps[Proposed | None],
         tier: str,
         name: str,
-        plans: Sequence[DownloadPlan],
         trail: Trail,
         call: Call,
         tell: Tell,
-        tell_miss: Callable[[CandidateRejected | TransientFailure | None], None],
-        race: Standing | None = None,
+        race: Standing | None,
     ) -> Steps[Found | None]:
+        """Ask, then try the copies that are proposed."""
+        proposed = yield from asking
+        if proposed is None:
+            return None
+        result, plans = proposed
         last: CandidateRejected | TransientFailure | None = None
         for plan in plans:
             if race is not None:
@@ -363,7 +355,7 @@ class FallbackOrchestrator:
                 return None
             tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
             return Found(plan, copy, tier, name)
-        tell_miss(last)
+        _tell_miss(result, last, tell)
         return None
 
     def _refuse_unwanted(self, plan: DownloadPlan, work: WorkArtifact) -> None:
@@ -371,14 +363,6 @@ class FallbackOrchestrator:
         if why is not None:
             reason = Reason.TAKEN_DOWN if why.startswith("taken down") else Reason.FILTERED
             raise CandidateRejected(reason, why, url=plan.url)
-
-    def _tell_miss(self, result: ResolverResult, tell: Tell, last: CandidateRejected | TransientFailure | None) -> None:
-        if last is not None:
-            tell(_outcome_of(last), last.reason, last, stage="fetch")
-        else:
-            said = result.notes[0] if result.notes else Reason.NO_OPEN_COPY
-            at_fault = not result.plans and said.startswith(_OWN_FAULTS)
-            tell(SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
 
     def _tell(
         self,
@@ -408,6 +392,21 @@ class FallbackOrchestrator:
                 stage=stage,
             )
         )
+
+
+def _set_aside(plan: DownloadPlan, tell: Tell) -> Steps[Proposed | None]:
+    """What was proposed earlier: nobody is asked."""
+    yield from ()
+    return ResolverResult((plan,)), [plan]
+
+
+def _tell_miss(result: ResolverResult, last: CandidateRejected | TransientFailure | None, tell: Tell) -> None:
+    if last is not None:
+        tell(_outcome_of(last), last.reason, last, stage="fetch")
+    else:
+        said = result.notes[0] if result.notes else Reason.NO_OPEN_COPY
+        at_fault = not result.plans and said.startswith(_OWN_FAULTS)
+        tell(SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
 
 
 def _outcome_of(problem: CandidateRejected | TransientFailure) -> SourceOutcome:
