@@ -1,8 +1,9 @@
-"""Clock, cancel, digest and ids."""
+"""Clock, cancel, digest, ids and values."""
 
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock, SystemClock, utc_iso
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.core.ids import new_run_id, new_worker_id
+from DocsToKG.core.values import lean_dataclass
 
 
 def test_a_cancelled_token_runs_each_callback_once() -> None:
@@ -66,3 +68,15 @@ def test_equal_values_have_equal_bytes() -> None:
 def test_ids_are_new_each_time() -> None:
     assert len({new() for new in (new_run_id, new_worker_id) for _ in range(10)}) == 20
     assert new_worker_id().startswith("cdw-")
+
+
+def test_a_lean_value_is_compared_hashed_and_has_no_room_for_more() -> None:
+    @lean_dataclass(frozen=True, slots=True)
+    class Spot:
+        x: int
+        y: int = 0
+
+    assert Spot(1) == replace(Spot(2), x=1)
+    assert {Spot(1), Spot(1, 0)} == {Spot(1)}
+    with pytest.raises(AttributeError):
+        object.__setattr__(Spot(1), "z", 1)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from DocsToKG.core import urls
 from DocsToKG.core.urls import BadUrl, has_secret, host_key, index_url, join_url, mask_text, mask_url, request_url
 
 PARTS = st.text(alphabet="abcXYZ019%/.?&=+~:@#é\\ -_", max_size=30)
@@ -33,6 +34,23 @@ def test_both_forms_are_idempotent(url: str) -> None:
         except BadUrl:
             continue
         assert form(once) == once
+
+
+@given(
+    st.builds(
+        lambda host, rest: f"https://{host}{rest}",
+        st.sampled_from(["a.org", "a--b.c", "x-.y", "a.xn--b", "1.2.3.x", "1.2.3", "a.0x1", "a..b", "a_b.c", "a.b."])
+        | st.text(alphabet="ax0n-.", min_size=1, max_size=12),
+        st.text(alphabet="/abcXYZ01._~!$&()*+,;=:@-?%#'é^", max_size=20).map(lambda rest: f"/{rest}"),
+    )
+)
+@example("https://" + "a" * 300 + ".org/x")
+@example("https://a.org")
+@example("https://a.org/x\n")
+def test_what_is_not_parsed_would_come_out_as_it_is(url: str) -> None:
+    """Most addresses are canonical when they come; the parser must agree on each that is passed by it."""
+    if urls._PLAIN.fullmatch(url):
+        assert urls._parsed(url) == url
 
 
 @pytest.mark.parametrize(

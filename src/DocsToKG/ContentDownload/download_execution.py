@@ -7,7 +7,6 @@ its proof and only by the branch that claimed the work; the cache entry becomes 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -83,15 +82,7 @@ class CandidateDownload:
     ) -> Steps[StoredCopy | None]:
         """Fetch, prove and store one candidate; None when a rival has claimed the work in the meantime."""
         plan = prepare_candidate_download(plan, formats=self.rules.formats)
-        max_bytes = plan.max_bytes_override or self.rules.max_bytes
-        try:
-            if self.rules.head_enabled and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
-                call.at(HEAD_CHECK, plan.url)
-                with ExitStack() as places:
-                    yield from _holding(probe_candidate(plan, client, call, max_bytes), places, plan, call)
-            return (yield from self._fetch(plan, work, client, call, claim, max_bytes))
-        finally:
-            call.leave()
+        return self._fetch(plan, work, client, call, claim, plan.max_bytes_override or self.rules.max_bytes)
 
     def _fetch(
         self,
@@ -102,23 +93,33 @@ class CandidateDownload:
         claim: Callable[[], bool],
         max_bytes: int,
     ) -> Steps[StoredCopy | None]:
-        for asks_left in range(_STALE_COPIES, -1, -1):
-            call.at(FETCH, plan.url)
-            with ExitStack() as places:
+        places = ExitStack() if call.with_limits is not None else None
+        try:
+            if self.rules.head_enabled and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
+                call.at(HEAD_CHECK, plan.url)
+                yield from _holding(probe_candidate(plan, client, call, max_bytes), places, plan, call)
+                if places is not None:
+                    places.close()
+            for asks_left in range(_STALE_COPIES, -1, -1):
+                call.at(FETCH, plan.url)
                 asking = client.open(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes)
-                body = yield from _holding(asking, places, plan, call)
+                body = yield from (asking if places is None else _holding(asking, places, plan, call))
                 try:
                     return (yield from self._take(body, places, plan, work, call, claim, max_bytes))
                 except (CandidateRejected, TransientFailure) as problem:
                     # What we kept is damaged, which says nothing about what the server has.
                     if not (body.from_cache and problem.reason in _DAMAGED and asks_left):
                         raise
-        raise AssertionError("the last try returns or raises")
+            raise AssertionError("the last try returns or raises")
+        finally:
+            if places is not None:
+                places.close()
+            call.leave()
 
     def _take(
         self,
         body: OpenBody,
-        places: ExitStack,
+        places: ExitStack | None,
         plan: DownloadPlan,
         work: WorkArtifact,
         call: Call,
@@ -126,11 +127,14 @@ class CandidateDownload:
         max_bytes: int,
     ) -> Steps[StoredCopy | None]:
         """Read, prove and store the body."""
-        with contextlib.closing(body), self.store.temp() as temp:
+        with self.store.temp() as temp:
             try:
-                streamed = yield from streaming(body, temp, form=form_of(plan))
-                body.close()  # the host's slot is free again; proving costs it nothing
-                places.close()
+                try:
+                    streamed = yield from streaming(body, temp, form=form_of(plan))
+                finally:
+                    body.close()  # the host's slot is free again; proving costs it nothing
+                    if places is not None:
+                        places.close()
                 yield ExchangeOver()
                 call.at(VERIFY)
                 finishing = finalize_candidate_download(
@@ -191,8 +195,7 @@ def prepare_candidate_download(plan: DownloadPlan, *, formats: Sequence[str] | N
         request_url(plan.url)
     except BadUrl as error:
         raise CandidateRejected(Reason.BAD_URL, str(error), url=plan.url) from error
-    form = form_of(plan)
-    if formats is not None and form.name not in formats:
+    if formats is not None and (form := form_of(plan)).name not in formats:
         detail = f"{form.name} is not among the formats asked for ({', '.join(formats)})"
         raise CandidateRejected(Reason.POLICY_TYPE, detail, url=plan.url)
     return plan
@@ -231,16 +234,17 @@ def stream_candidate_payload(body: OpenBody, temp: TempFile, *, form: Form = PDF
 
 def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> Steps[DownloadStreamResult]:
     """Write the body to the temporary file; what is surely no paper is cut off as soon as that shows."""
-    head, chunks = b"", body.chunks()
+    head, chunks, may_be_it = b"", body.chunks(), False
     while True:
         yield from body.arriving()
         if (chunk := next(chunks, None)) is None:
             break
         temp.write(chunk)
-        if len(head) < _SNIFF_BYTES:
+        if not may_be_it and len(head) < _SNIFF_BYTES:
             head += chunk[: _SNIFF_BYTES - len(head)]
-            _refuse_early(head, body, form, ended=False)
-    _refuse_early(head, body, form, ended=True)
+            may_be_it = _refuse_early(head, body, form, ended=False)
+    if not may_be_it:
+        _refuse_early(head, body, form, ended=True)
     return _stream_result(body, temp)
 
 
@@ -263,18 +267,21 @@ def finalize_candidate_download(
     nothing calls it off."""
     came = _came(temp, body)
     inner = _unwrapped(temp, store, max_bytes) if is_gzip(came.file) else None
-    with temp if inner is None else inner as file:
+    try:
         proved = came if inner is None else _came(inner, body)
         _check_digests(plan, came, None if inner is None else proved)
         form = actual_form(form_of(plan), proved.file, formats=formats)
-        if (why := barred(file.sha256, work.work_id)) is not None:
+        if (why := barred(proved.sha256, work.work_id)) is not None:
             raise CandidateRejected(Reason.TAKEN_DOWN, why, url=plan.url)
         facts = prove(form, plan, work, proved, min_pdf_bytes=min_bytes)
         call.cancel.raise_if_cancelled()
         if not claim():
             return None
         call.at(STORE)
-        stored = yield from store.storing(file, human=human_path(work, kind=form.name))
+        stored = yield from store.storing(inner or temp, human=human_path(work, kind=form.name))
+    finally:
+        if inner is not None:
+            inner.discard()
     # The cache would answer with the stored file, under headers that speak of the wrapped one.
     if inner is None:
         body.confirm(stored.sha256)
@@ -290,12 +297,12 @@ def finalize_candidate_download(
     )
 
 
-def _holding(steps: Steps[T], places: ExitStack, plan: DownloadPlan, call: Call) -> Steps[T]:
+def _holding(steps: Steps[T], places: ExitStack | None, plan: DownloadPlan, call: Call) -> Steps[T]:
     """The same steps; while they run, `places` holds those that the caller wants taken, and at the end it keeps them.
 
     None is held while the steps wait before a gate: whoever blocks for a place waits for a thread that is at work.
     """
-    if call.with_limits is None:
+    if places is None or call.with_limits is None:
         return (yield from steps)
     answer: Any = None
     error: BaseException | None = None
@@ -351,26 +358,31 @@ def _source(temp: TempFile) -> Source:
     return temp.path if data is None else data
 
 
-def _refuse_early(head: bytes, body: OpenBody, form: Form, *, ended: bool) -> None:
-    """Some pages are told apart by how long they are, so they are judged once enough of them has come."""
+def _refuse_early(head: bytes, body: OpenBody, form: Form, *, ended: bool) -> bool:
+    """Whether more of the body would change nothing. Some pages are told apart by how long they are, so they are judged
+    once enough of them has come."""
     if not ended and len(head) < _HEADER_BYTES:
-        return
+        return False
     kind = foreign_kind(head)
     if kind is not None:
         raise CandidateRejected(Reason.UNEXPECTED_CT, kind, url=body.url, http_status=body.status)
     # Markup before a PDF's header may be junk before a whole file; the proof decides.
-    if form is HTML or has_pdf_header(head) or not (ended or len(head) >= _SNIFF_BYTES):
-        return
+    if form is HTML or has_pdf_header(head):
+        return True
+    if not (ended or len(head) >= _SNIFF_BYTES):
+        return False
     said = body.headers.get("content-type") if form is PDF else None
     reason = classify_body(head, content_type=said, url=body.url, status=body.status, headers=body.headers)
     if reason is not None:
         raise CandidateRejected(reason, "the answer is a page, not a file", url=body.url, http_status=body.status)
+    return True
 
 
 def _request_headers(plan: DownloadPlan) -> dict[str, str] | None:
-    accept = form_of(plan).accept
     headers = {"Referer": _referer(plan)} if plan.referer else {}
-    return (headers | ({"Accept": accept} if accept else {})) or None
+    if accept := form_of(plan).accept:
+        headers["Accept"] = accept
+    return headers or None
 
 
 def _referer(plan: DownloadPlan) -> str:

@@ -36,6 +36,7 @@ from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.turns import giving_way
 from DocsToKG.core.urls import host_key, index_url, mask_url
+from DocsToKG.core.values import lean_dataclass
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ _LOOKS_AT_THE_STORE, _LONGEST_LOOK_S = 6, 5.0
 _UNWANTED = frozenset({Reason.ROBOTS, Reason.FILTERED, Reason.TAKEN_DOWN})
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class JobContext:
     """What the caller brings to one work: how to call it off, and who wants to know its stage."""
 
@@ -130,33 +131,36 @@ class ResolverPipeline:
 
     def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
         """The whole walk of one work as steps."""
-        for _ in range(_LOOKS_AT_THE_STORE):
-            if (hold := self._held_up()) is None:
-                break
+        looks_left = _LOOKS_AT_THE_STORE
+        while (hold := self._held_up()) is not None and looks_left:
+            looks_left -= 1
             yield Wait(self._clock.monotonic() + min(hold.seconds, _LONGEST_LOOK_S), f"the store: {hold.why}")
         try:
-            return (yield from self._obtain(artifact, ctx))
+            if hold is not None:
+                raise StorageAway(Reason.BACKOFF, hold.why, retry_after_s=hold.seconds)
+            if (known := self._known_end(artifact, ctx)) is not None:
+                return known
+            began = self._clock.monotonic()
+            trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id))
+            stages = _told_to(ctx)
+            found = yield from self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
+            ctx.cancel.raise_if_cancelled()
+            return self._outcome(trail, found, self._clock.monotonic() - began)
         except PutOff as away:
             return _put_off(artifact, away)
 
-    def _obtain(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        if (hold := self._held_up()) is not None:
-            raise StorageAway(Reason.BACKOFF, hold.why, retry_after_s=hold.seconds)
+    def _known_end(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome | None:
+        """How the work ends that is there already, or not wanted; None when it is to be searched."""
         held = None if ctx.is_first and self._starts_empty else self._already(artifact)
         if held is not None:
             return _already_there(artifact, held)
         why_not = self._refuse(artifact)
-        if why_not is not None:
-            return _left_out(artifact, why_not)
-        began = self._clock.monotonic()
-        trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id))
-        stages = _told_to(ctx)
-        found = yield from self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
-        ctx.cancel.raise_if_cancelled()
-        elapsed_s = self._clock.monotonic() - began
+        return _left_out(artifact, why_not) if why_not is not None else None
+
+    def _outcome(self, trail: Trail, found: Found | None, elapsed_s: float) -> DownloadOutcome:
         self._remember(trail, is_over=found is not None or trail.refused is not None or not trail.transient)
         if found is not None:
-            return self._unchanged(artifact, trail, found, elapsed_s) or _success(trail, found, elapsed_s)
+            return self._unchanged(trail, found, elapsed_s) or _success(trail, found, elapsed_s)
         if trail.refused is not None:
             return _left_out(trail.work, trail.refused)
         return _failure(trail, elapsed_s, now=self._clock.now())
@@ -179,12 +183,12 @@ class ResolverPipeline:
         value: T = self._own_frontier().run(steps, cancel=cancel)
         return value
 
-    def _unchanged(
-        self, artifact: WorkArtifact, trail: Trail, found: Found, elapsed_s: float
-    ) -> DownloadOutcome | None:
+    def _unchanged(self, trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome | None:
         """A skip when the cache gave the very file that is on record for this work (CACHE-20, CACHE-21)."""
         stream = found.copy.stream
-        held = self._already(artifact) if stream.from_cache and found.copy.duplicate else None
+        if not (stream.from_cache and found.copy.duplicate):
+            return None
+        held = self._already(trail.work)
         if held is None or held.sha256 != found.copy.sha256:
             return None
         meta = _found_meta(trail, found, elapsed_s) | {"dedupe": "adopted"}
@@ -342,4 +346,4 @@ def _work_meta(work: WorkArtifact) -> dict[str, Any]:
 
 def _licence(said: str | None) -> dict[str, str | None]:
     """The licence by its SPDX name where it has one, and in the words of the source."""
-    return {"license": spdx(said), "license_raw": said}
+    return {"license": spdx(said) if said else None, "license_raw": said}

@@ -32,11 +32,19 @@ _PATH_PAIR = re.compile(r"(;)([^;=/]+)=([^;/]+)")
 _QUERY_PAIR = re.compile(r"([?&;#])([^?&;#=]+)=([^&;#]+)")
 _INNER_NAME = re.compile(r"[?&;#]([^?&;#=]+)=")
 # Nothing of a word without one of these is ever masked; most words have none.
-_MARKS = ("=", "?", "://")
+_MARKS = re.compile(r"[=?]|://")
 _WORD = re.compile(r"[^\s<>\"'`]+")
 # Text may have been escaped more than once: all backslashes of a run go.
 _JSON_ESCAPE = re.compile(r"(?<!\\)\\++(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNORECASE)
 _PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
+# What no parser would change: a plain name for a host (no number, port or coded letters), a path without escapes and
+# without segments that begin with a dot, a query without escapes.
+_PLAIN = re.compile(
+    r"https?://(?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*"
+    r"(?:/(?!\.)[A-Za-z0-9_~!$&()*+,;=:@.-]*)+(?:\?[A-Za-z0-9_~!$&()*+,;=:@./?-]+)?"
+)
+# Nothing of such a text is ever masked: no user, no pairs, nothing after a colon but the host.
+_OPEN = re.compile(r"[^:?#;@]*(?:://[^:?#;@]*)?")
 _UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
 
@@ -48,6 +56,10 @@ class BadUrl(ValueError):
 @lru_cache(maxsize=256)
 def request_url(url: str) -> str:
     """The form that is sent: canonical host, port, path and percent-encoding, query order kept, no fragment."""
+    return url if _PLAIN.fullmatch(url) else _parsed(url)
+
+
+def _parsed(url: str) -> str:
     parsed = _parse(url)
     search = _percent(parsed.search)
     return f"{parsed.protocol}//{parsed.host}{_percent(parsed.pathname) or '/'}{search if search != '?' else ''}"
@@ -57,6 +69,8 @@ def request_url(url: str) -> str:
 def index_url(url: str) -> str:
     """The form that is compared: as `request_url`, with tracking parameters dropped and the query sorted."""
     place, _, query = request_url(url).partition("?")
+    if not query:
+        return place
     pairs = [pair for pair in query.split("&") if pair]
     kept = sorted(pair for pair in pairs if not _TRACKING.fullmatch(pair.split("=", 1)[0]))
     return f"{place}?{'&'.join(kept)}" if kept else place
@@ -83,7 +97,7 @@ def join_url(base: str, link: str) -> str:
 def mask_url(url: str) -> str:
     """The URL as it may be written down: user info and tracking parameters dropped, values of keys, addresses and
     signatures become `***`."""
-    return _mask(url)
+    return url if _OPEN.fullmatch(url) else _mask(url)
 
 
 def _mask(url: str) -> str:
@@ -92,7 +106,7 @@ def _mask(url: str) -> str:
 
 def has_secret(url: str) -> bool:
     """Whether `mask_url` hides anything of the URL."""
-    return _masked(url) != url
+    return _OPEN.fullmatch(url) is None and _masked(url) != url
 
 
 def _masked(url: str) -> str:
@@ -109,12 +123,12 @@ def mask_text(text: str) -> str:
     """
     cut = text[:_LONGEST_TEXT] + ("..." if len(text) > _LONGEST_TEXT else "")
     plain = _JSON_ESCAPE.sub(lambda match: "/" if match[2] else chr(int(match[1], 16)), cut)
-    return _WORD.sub(_mask_word, plain) if any(mark in plain for mark in _MARKS) else plain
+    return _WORD.sub(_mask_word, plain) if _MARKS.search(plain) else plain
 
 
 def _mask_word(match: re.Match[str]) -> str:
     word = match[0]
-    return _mask(word) if any(mark in word for mark in _MARKS) else word
+    return _mask(word) if _MARKS.search(word) else word
 
 
 def _untracked(url: str) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol, TypedDict, Unpack
 
 from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
 from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.values import lean_dataclass
 
 
 class Whose(TypedDict, total=False):
@@ -65,7 +66,7 @@ class Limiter(Protocol):
 WithLimits = Callable[[str, str], AbstractContextManager[None]]
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Call:
     """What every request of one work carries: whose it is, how to call it off, how long it may take, who wants to know
     where it is, and the places that the caller wants taken while bytes flow."""
@@ -75,6 +76,14 @@ class Call:
     budget: Budget | None = None
     stages: WorkStages | None = None
     with_limits: WithLimits | None = None
+
+    def within(self, budget: Budget) -> Call:
+        """The same, with another budget."""
+        return Call(self.work_id, self.cancel, budget, self.stages, self.with_limits)
+
+    def called_off_by(self, cancel: CancelToken) -> Call:
+        """The same for a branch that can be cut by itself."""
+        return Call(self.work_id, cancel, self.budget, self.stages, self.with_limits)
 
     def at(self, stage: str, url: str | None = None) -> None:
         """The download of this branch has come to a stage."""
@@ -98,7 +107,7 @@ class Budget(Protocol):
     def spend(self, seconds: float) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Page:
     """A small answer held in memory: an API's JSON or XML, or a landing page. Header names are lower case.
 

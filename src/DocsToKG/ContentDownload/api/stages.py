@@ -17,6 +17,7 @@ VERIFY: Final = "verify"
 STORE: Final = "store"
 INDEX: Final = "index"
 
+_Where = tuple[str, str | None]  # a stage, and the address of the file it is for
 _FURTHER = {HEAD_CHECK: 1, FETCH: 2, VERIFY: 3, STORE: 4, INDEX: 5}
 
 
@@ -32,14 +33,14 @@ class WorkStages:
     def __init__(self, tell: Callable[[str, str | None], None]) -> None:
         self._tell = tell
         self._lock = threading.Lock()
-        self._tier = SCHEDULED
-        self._told: tuple[str, str | None] = (SCHEDULED, None)
-        self._branches: dict[object, tuple[str, str | None]] = {}
+        self._tier: _Where = (SCHEDULED, None)
+        self._told: _Where = self._tier
+        self._branches: dict[object, _Where] = {}
 
     def tier(self, name: str) -> None:
         """The sources of this tier are asked from now on."""
         with self._lock:
-            self._tier = resolving(name)
+            self._tier = (resolving(name), None)
             self._show()
 
     def at(self, branch: object, stage: str, url: str | None = None) -> None:
@@ -56,11 +57,12 @@ class WorkStages:
                 self._show()
 
     def _show(self) -> None:
-        where = max(self._branches.values(), key=_how_far, default=(self._tier, None))
+        places = self._branches.values()
+        where = max(places, key=_how_far) if len(places) > 1 else next(iter(places), self._tier)
         if where != self._told:
             self._told = where
             self._tell(*where)
 
 
-def _how_far(where: tuple[str, str | None]) -> int:
+def _how_far(where: _Where) -> int:
     return _FURTHER[where[0]]

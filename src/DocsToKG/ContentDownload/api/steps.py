@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.values import lean_dataclass
 
 T = TypeVar("T")
 
@@ -26,7 +27,7 @@ class Gate:
     role: str
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Wait:
     """Go on at monotonic time `until`. Resumes with None."""
 
@@ -34,7 +35,7 @@ class Wait:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Race:
     """Run the branches, at most `parallel` at once, in order. The first to return something other than None wins:
     rivals are cancelled, and the race resumes with the winner's value at once. None when no branch won.
@@ -47,7 +48,7 @@ class Race:
     cancel: CancelToken
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Until:
     """Go on when something else is done, which `start` sets going: it is given what to call then, once, from any
     thread. Resumes with None. What was set going is not called off, so neither is the wait for it.
@@ -57,7 +58,7 @@ class Until:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Arrival:
     """Go on when something has come on the connection `fileno`, or at the machine's monotonic time `until`; resumes
     with False in the latter case. The exchange goes on meanwhile, so the work keeps its place. Who reads may still have
@@ -68,7 +69,7 @@ class Arrival:
     until: float
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class ExchangeOver:
     """Go on at once: the exchange is over, its permit released, and what follows asks nobody. Another may begin."""
 
@@ -87,7 +88,7 @@ class Permit(Protocol):
         """Give the rate tokens back: the cache answered and nothing was sent."""
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class NotYet:
     """The gate is shut. Ask again at monotonic time `at`, or, when that is None, once `key` has a free slot.
 

@@ -7,10 +7,14 @@ metrics and users' scripts rest on them. Does no I/O.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
+
+from DocsToKG.core.values import lean_dataclass
+
+_TEXT = (str, type(None))
 
 
 class OutcomeClass(StrEnum):
@@ -116,7 +120,7 @@ class SourceOutcome(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class WorkArtifact:
     """One work to obtain: every identifier and link known of it. `work_id` carries its scheme (`doi:...`)."""
 
@@ -150,7 +154,7 @@ class WorkArtifact:
             known[name] = tuple(known.get(name) or ())
         known["metadata"] = {**(known.get("metadata") or {}), **extra}
         for name in ("title", "license", "oa_status"):
-            if not isinstance(known.get(name), str | None):
+            if not isinstance(known.get(name), _TEXT):
                 raise ValueError(f"{name} must be a text")
         return cls(**known)
 
@@ -169,7 +173,7 @@ class WorkArtifact:
         return replace(self, **gaps)
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class DownloadPlan:
     """One candidate file: where it may be, who said so, and what is known to check it against."""
 
@@ -190,7 +194,7 @@ class DownloadPlan:
     is_guess: bool = False  # built by a rule from the identifier; nobody said that it exists
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class ResolverResult:
     """What a source proposes. `work` is the work as the source knows it; `notes` say why there is nothing."""
 
@@ -199,7 +203,7 @@ class ResolverResult:
     work: WorkArtifact | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Hop:
     """One exchange on the way to a body."""
 
@@ -207,7 +211,7 @@ class Hop:
     status: int
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class DownloadStreamResult:
     """A body that came whole, before its proof. `path_tmp` is None while it is held in memory, `md5` while nobody
     has asked for it."""
@@ -227,7 +231,7 @@ class DownloadStreamResult:
     revalidated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class StoredCopy:
     """A proved file in its place, with what the proof saw."""
 
@@ -241,7 +245,7 @@ class StoredCopy:
     facts: Mapping[str, Any] = field(default_factory=dict)  # pages, encrypted, doi_seen, ...
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class DownloadOutcome:
     """How a work ended. Only a success has a path; `meta` holds the fields of the manifest line."""
 
@@ -258,7 +262,7 @@ class DownloadOutcome:
             raise ValueError("only a success has a path")
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Attempt:
     """One line of the attempts record: every network or cache decision leaves one. URLs come masked."""
 
@@ -282,7 +286,7 @@ class Attempt:
     retry_after_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class SourceAttempt:
     """One source tried for a work: a row of `fallback_attempts`."""
 

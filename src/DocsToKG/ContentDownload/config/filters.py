@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field, field_validator
@@ -92,6 +92,10 @@ class Filters:
     years: tuple[int | None, int | None] | None = None
     retracted: str = "include"
     keeps_unknown: bool = False
+    _judges: tuple[Callable[[WorkArtifact], str | None], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_judges", tuple(self._work_judges()))
 
     @classmethod
     def of(cls, config: FiltersConfig) -> Filters:
@@ -111,7 +115,10 @@ class Filters:
 
     def refuses_work(self, work: WorkArtifact) -> str | None:
         """Why the work is not wanted, on what is known of it so far."""
-        return next(filter(None, (judge(work) for judge in self._work_judges())), None)
+        for judge in self._judges:
+            if (why := judge(work)) is not None:
+                return why
+        return None
 
     def refuses_told(self, licences: Collection[str]) -> str | None:
         """Why a work is not wanted of whose copies these licences are told; None where none is told, as another source
@@ -122,6 +129,8 @@ class Filters:
 
     def refuses_plan(self, plan: DownloadPlan, work: WorkArtifact) -> str | None:
         """Why this copy is not wanted."""
+        if not (self._judges or self.licences or self.versions):
+            return None
         return self.refuses_work(work) or next(self._against(plan, work), None)
 
     def _against(self, plan: DownloadPlan, work: WorkArtifact) -> Iterator[str]:

@@ -9,15 +9,15 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.values import lean_dataclass
 
 _IDS = ("doi", "arxiv_id", "pmcid", "pmid", "openalex_id")
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Tried:
     """One candidate and why it was not the one."""
 
@@ -32,7 +32,7 @@ class Tried:
     is_copy: bool = True  # False: the source itself could not be asked
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Answer:
     """What a source said for good: the copies it named, what else it said, or why it could not be asked."""
 
@@ -41,7 +41,7 @@ class Answer:
     failure: Tried | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Past:
     """What a search leaves for the next one of the same work."""
 

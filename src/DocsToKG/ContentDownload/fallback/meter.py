@@ -24,18 +24,14 @@ class WaitMeter:
         self._branches = 0
         self._gated = 0
         self._since: float | None = None
-        self._waited_s = 0.0
-
-    @property
-    def waited_s(self) -> float:
-        return self._waited_s
+        self.waited_s = 0.0
 
     def change(self, *, branches: int = 0, gated: int = 0) -> None:
         """A branch begins or ends, or arrives at or leaves a gate."""
         with self._lock:
             now = self._clock.monotonic()
             if self._since is not None:
-                self._waited_s += now - self._since
+                self.waited_s += now - self._since
             self._branches += branches
             self._gated += gated
             self._since = now if self._branches and self._gated == self._branches else None

@@ -10,7 +10,6 @@ source costs one source; a store that takes no files ends the search, since ever
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Protocol
 
@@ -37,6 +36,7 @@ from DocsToKG.ContentDownload.proof.forms import form_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key
+from DocsToKG.core.values import lean_dataclass
 
 IDENTIFY = "identify"  # stands for a tier where services are asked which paper is meant
 ALTERNATIVES = "alternatives"  # stands for a tier when other forms of the paper are tried
@@ -46,8 +46,11 @@ _OWN_FAULTS = ("refused", "malformed_answer")
 _LACKS = "missing_"  # how a source begins to say that it could be asked, had it a key or an address
 _ANSWERED_BEFORE = "answered_before"  # in an earlier try of the same work
 
+Tell = Callable[..., None]  # how a source ended: the last words of `FallbackOrchestrator._tell`
+Proposed = tuple[ResolverResult, list[DownloadPlan]]  # what a source says, and which of its copies are tried now
 
-@dataclass(frozen=True, slots=True)
+
+@lean_dataclass(frozen=True, slots=True)
 class Found:
     """The copy that was proved and stored, and who found it."""
 
@@ -88,6 +91,7 @@ class FallbackOrchestrator:
         where a paper is. `allow` says why a candidate is not wanted, `refuse` why a work is not; `lacks` whether they
         need to know more of a work than is known."""
         self._tiers = tuple(tiers)
+        self._at_home = tuple([(tier.name, name) for name in tier.sources] for tier in tiers)
         self._resolvers = resolvers
         self._clients = clients
         self._download = download
@@ -104,29 +108,35 @@ class FallbackOrchestrator:
         self, trail: Trail, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
     ) -> Steps[Found | None]:
         """The first proved copy, or None when every tier is exhausted; the trail says what was tried."""
-        yield from metered(self._find_out(trail, call), trail.meter)
+        if self._identify:
+            yield from metered(self._find_out(trail, call), trail.meter)
         trail.refused = self._refuse(trail.work)
         for number, tier in enumerate(self._tiers if trail.refused is None else ()):
             on_tier(tier.name)
             if not _ARCHIVES.isdisjoint(tier.sources):
                 trail.look_back()
             for sources in self._turns(number, trail):
-                found = yield from self._ask(sources, tier.parallel, trail, call)
-                if found is not None:
+                asking = self._ask(sources, tier.parallel, trail, call)
+                if asking is not None and (found := (yield from asking)) is not None:
                     return found
         return (yield from self._try_alternatives(trail, call, on_tier))
 
-    def _ask(self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Steps[Found | None]:
-        """Those who have something to ask by, in a race; one alone needs none."""
-        standing = Standing(self._clock)
+    def _ask(
+        self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call
+    ) -> Steps[Found | None] | None:
+        """Those who have something to ask by, in a race; one alone needs none. None when there is nobody."""
         asked = [(home, name) for home, name in sources if self._can_be_asked(home, name, trail)]
+        if len(asked) > 1:
+            return self._race(asked, parallel, trail, call)
+        for home, name in asked:
+            return self._branch(home, name, trail.place(), None, trail, call, call.cancel)
+        return None
+
+    def _race(self, asked: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Steps[Found | None]:
+        standing = Standing(self._clock)
         branches = [partial(self._branch, home, name, trail.place(), standing, trail, call) for home, name in asked]
         for _, name in asked[:parallel]:  # those who begin together know of each other, whoever is quicker
             standing.enter(name)
-        if len(branches) == 1:
-            return (yield from branches[0](call.cancel))
-        if not branches:
-            return None
         return (yield Race(branches, parallel, call.cancel))  # type: ignore[no-any-return]  # as its kind says
 
     def _can_be_asked(self, tier: str, name: str, trail: Trail) -> bool:
@@ -167,9 +177,13 @@ class FallbackOrchestrator:
         """Who is asked in a tier, in groups of tier and source: its own sources first, then those up to here that could
         not be asked before and now can. What one source tells (a PMCID, a landing page) is often what another needs."""
         tier = self._tiers[number]
-        for group in _at_home_first(tier, trail.work):
-            yield [(tier.name, name) for name in group]
-        known = [(each.name, name) for each in self._tiers[: number + 1] for name in each.sources]
+        own, home = self._at_home[number], (tier.name, trail.work.work_id.partition(":")[0])
+        if home in own:
+            # Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier.
+            yield [home]
+            own = [source for source in own if source != home]
+        yield own
+        known = [source for sources in self._at_home[: number + 1] for source in sources]
         while not trail.out_of_budget:
             passed = [source for source in known if source[1] not in trail.sources]
             late = [source for source in passed if self._could_be_asked(source[1], trail.work)]
@@ -200,52 +214,67 @@ class FallbackOrchestrator:
 
     def _resolve_or_note(self, tier: str, name: str, trail: Trail, call: Call) -> Steps[ResolverResult | None]:
         """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
-        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
+        began = self._clock.monotonic()
         try:
-            return (yield from self._resolve(name, trail, call))
+            result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], self._shared(name, call))
+            if result.work is not None:
+                trail.learn(result.work)
+            return result
         except (CandidateRejected, TransientFailure) as problem:
             tried = _note_miss(trail, call, name, problem)
             if _is_for_good(problem):
                 trail.settle(name if tier != IDENTIFY else _identifying(name), Answer(failure=tried))
-            tell(_outcome_of(problem), problem.reason, problem)
+            self._tell(tier, name, trail, began, _outcome_of(problem), problem.reason, problem)
         except (Cancelled, RunError):
             raise
         except Exception as error:
             trail.faulted(name, error)
-            tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            self._tell(tier, name, trail, began, SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
         return None
 
+    def _shared(self, name: str, call: Call) -> Call:
+        share_s = self._source_s.get(name)
+        if share_s is None or call.budget is None:
+            return call
+        return call.within(SourceShare(call.budget, seconds=share_s))
+
     def _branch(
-        self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, cancel: CancelToken
+        self, tier: str, name: str, place: int, race: Standing | None, trail: Trail, call: Call, cancel: CancelToken
     ) -> Steps[Found | None]:
-        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
-        own = call if cancel is call.cancel else replace(call, cancel=cancel)
-        steps = self._try_source(tier, name, place, race, trail, own, tell)
-        race.enter(name)
-        found = None
-        try:
-            found = yield from self._guarded(steps, name, trail, tell)
-            return found
-        finally:
-            if found is None:  # a winner stands until the others are told to stop: nobody fetches in between
-                race.leave(name)
+        own = call if cancel is call.cancel else call.called_off_by(cancel)
+        return self._guarded(partial(self._ask_source, tier, name, place, trail, own), tier, name, trail, own, race)
 
     def _guarded(
-        self, steps: Steps[Found | None], name: str, trail: Trail, tell: Callable[..., None]
+        self,
+        ask: Callable[[Tell], Steps[Proposed | None]],
+        tier: str,
+        name: str,
+        trail: Trail,
+        call: Call,
+        race: Standing | None = None,
     ) -> Steps[Found | None]:
         """A source that trips over what it was sent costs itself, never the run."""
+        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
+        if race is not None:
+            race.enter(name)
+        found = None
         try:
-            return (yield from metered(steps, trail.meter))
+            found = yield from metered(self._try_source(ask(tell), tier, name, trail, call, tell, race), trail.meter)
         except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
             trail.faulted(name, error)
             tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
-            return None
+        finally:
+            # A winner stands until the others are told to stop: nobody fetches in between.
+            if race is not None and found is None:
+                race.leave(name)
+        return found
 
-    def _try_source(
-        self, tier: str, name: str, place: int, race: Standing, trail: Trail, call: Call, tell: Callable[..., None]
-    ) -> Steps[Found | None]:
+    def _ask_source(
+        self, tier: str, name: str, place: int, trail: Trail, call: Call, tell: Tell
+    ) -> Steps[Proposed | None]:
+        """What the source proposes now; None when it is not asked, or failed."""
         if trail.out_of_budget:
             tell(SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
             return None
@@ -262,8 +291,7 @@ class FallbackOrchestrator:
         if note is not None:
             trail.note(name, note)
         trail.settle(name, Answer(result.plans, note))
-        wanted, tell_miss = self._wanted(name, result.plans, trail), partial(self._tell_miss, result, tell)
-        return (yield from self._try_plans(tier, name, wanted, trail, call, tell, tell_miss, race))
+        return result, self._wanted(name, result.plans, trail)
 
     def _try_alternatives(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Steps[Found | None]:
         """What was set aside: the paper in another form is better than none."""
@@ -273,10 +301,7 @@ class FallbackOrchestrator:
         for name, plan in others:
             if trail.out_of_budget:
                 break
-            tell = partial(self._tell, ALTERNATIVES, name, trail, self._clock.monotonic())
-            tell_miss = partial(self._tell_miss, ResolverResult((plan,)), tell)
-            steps = self._try_plans(ALTERNATIVES, name, [plan], trail, call, tell, tell_miss)
-            found = yield from self._guarded(steps, name, trail, tell)
+            found = yield from self._guarded(partial(_set_aside, plan), ALTERNATIVES, name, trail, call)
             if found is not None:
                 return found
         return None
@@ -294,17 +319,21 @@ class FallbackOrchestrator:
                 trail.leave_out(form)
         return best
 
-    def _try_plans(
+    def _try_source(
         self,
+        asking: Steps[Proposed | None],
         tier: str,
         name: str,
-        plans: Sequence[DownloadPlan],
         trail: Trail,
         call: Call,
-        tell: Callable[..., None],
-        tell_miss: Callable[[CandidateRejected | TransientFailure | None], None],
-        race: Standing | None = None,
+        tell: Tell,
+        race: Standing | None,
     ) -> Steps[Found | None]:
+        """Ask, then try the copies that are proposed."""
+        proposed = yield from asking
+        if proposed is None:
+            return None
+        result, plans = proposed
         last: CandidateRejected | TransientFailure | None = None
         for plan in plans:
             if race is not None:
@@ -326,7 +355,7 @@ class FallbackOrchestrator:
                 return None
             tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
             return Found(plan, copy, tier, name)
-        tell_miss(last)
+        _tell_miss(result, last, tell)
         return None
 
     def _refuse_unwanted(self, plan: DownloadPlan, work: WorkArtifact) -> None:
@@ -334,25 +363,6 @@ class FallbackOrchestrator:
         if why is not None:
             reason = Reason.TAKEN_DOWN if why.startswith("taken down") else Reason.FILTERED
             raise CandidateRejected(reason, why, url=plan.url)
-
-    def _resolve(self, name: str, trail: Trail, call: Call) -> Steps[ResolverResult]:
-        share_s = self._source_s.get(name)
-        if share_s is not None and call.budget is not None:
-            call = replace(call, budget=SourceShare(call.budget, seconds=share_s))
-        result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], call)
-        if result.work is not None:
-            trail.learn(result.work)
-        return result
-
-    def _tell_miss(
-        self, result: ResolverResult, tell: Callable[..., None], last: CandidateRejected | TransientFailure | None
-    ) -> None:
-        if last is not None:
-            tell(_outcome_of(last), last.reason, last, stage="fetch")
-        else:
-            said = result.notes[0] if result.notes else Reason.NO_OPEN_COPY
-            at_fault = not result.plans and said.startswith(_OWN_FAULTS)
-            tell(SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
 
     def _tell(
         self,
@@ -382,6 +392,21 @@ class FallbackOrchestrator:
                 stage=stage,
             )
         )
+
+
+def _set_aside(plan: DownloadPlan, tell: Tell) -> Steps[Proposed | None]:
+    """What was proposed earlier: nobody is asked."""
+    yield from ()
+    return ResolverResult((plan,)), [plan]
+
+
+def _tell_miss(result: ResolverResult, last: CandidateRejected | TransientFailure | None, tell: Tell) -> None:
+    if last is not None:
+        tell(_outcome_of(last), last.reason, last, stage="fetch")
+    else:
+        said = result.notes[0] if result.notes else Reason.NO_OPEN_COPY
+        at_fault = not result.plans and said.startswith(_OWN_FAULTS)
+        tell(SourceOutcome.ERROR if at_fault else SourceOutcome.NO_PDF, said)
 
 
 def _outcome_of(problem: CandidateRejected | TransientFailure) -> SourceOutcome:
@@ -417,14 +442,6 @@ def _needs_identity(work: WorkArtifact) -> bool:
     """A DOI is enough: the sources of the tiers know the rest. A bare URL is looked at as it is."""
     named = work.pmid or work.pmcid or work.openalex_id or work.arxiv_id
     return work.doi is None and named is not None
-
-
-def _at_home_first(tier: Tier, work: WorkArtifact) -> list[tuple[str, ...]]:
-    """Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier."""
-    home = work.work_id.partition(":")[0]
-    if home not in tier.sources:
-        return [tier.sources]
-    return [(home,), tuple(name for name in tier.sources if name != home)]
 
 
 def _host(url: str | None) -> str | None:

@@ -14,6 +14,8 @@ def in_turn(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
     Copies of unknown version keep their place: the source had its reasons.
     """
     given = list(plans)
+    if len(given) < 2:
+        return given
     evidence, guesses = [plan for plan in given if not plan.is_guess], [plan for plan in given if plan.is_guess]
     return [*_best_version_first(evidence), *_best_version_first(guesses)]
 

@@ -66,7 +66,8 @@ class SharedDownload:
         while not self._take(key):
             yield Wait(self._clock.monotonic() + _LOOK_AGAIN_S, "another work is fetching the same file")
         try:
-            copy = yield from self._download(plan, work, self._served(key, plan, client), call, claim)
+            asked = self._served(key, plan, client) if key in self._fetched else client
+            copy = yield from self._download(plan, work, asked, call, claim)
         except TransientFailure:
             # Other bytes may come another time: the next one asks the network.
             self._forget(key)
@@ -81,8 +82,6 @@ class SharedDownload:
                 self._in_flight.discard(key)
 
     def _served(self, key: str, plan: DownloadPlan, client: Client) -> Client:
-        if key not in self._fetched:
-            return client
         return StoredClient(
             client,
             lambda: self._fetched.get(key),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -52,6 +51,7 @@ class Trail:
         self._open: set[str] = set()  # keys of copies that may be had another time
         self._answers: dict[str, Answer] = {}
         self._work = work.learn(past.work) if past else work
+        self.work = self._work  # as far as it is known; once archives are asked, with the addresses that failed
         self._looked_back: tuple[str, ...] = ()
         self._barred: dict[str, Any] = {}
         self._claimed = False
@@ -67,17 +67,8 @@ class Trail:
         self.refused: str | None = None  # why the user does not want this work
         self.tried: list[Tried] = list(past.rejected if past else ())
         self._tried_before = len(self.tried)
-        self.unasked: Counter[str] = Counter()  # copies in forms that nobody asked for
+        self.unasked: dict[str, int] = {}  # copies in forms that nobody asked for
         self.notes: list[tuple[str, str]] = []  # what a source said when it had nothing to propose
-
-    @property
-    def work(self) -> WorkArtifact:
-        """As far as it is known; once archives are asked, with the addresses that failed."""
-        if not self._looked_back and not self._barred:
-            return self._work
-        known = [url for url in self._work.pdf_urls if url not in self._looked_back]
-        metadata = {**self._work.metadata, **self._barred}
-        return replace(self._work, pdf_urls=(*known, *self._looked_back), metadata=metadata)
 
     @property
     def transient(self) -> bool:
@@ -104,6 +95,7 @@ class Trail:
     def learn(self, work: WorkArtifact) -> None:
         with self._lock:
             self._work = self._work.learn(work)
+            self._show_work()
 
     @property
     def sources(self) -> list[str]:
@@ -121,6 +113,8 @@ class Trail:
 
     def in_order(self) -> list[Tried]:
         """What was tried, source by source in their order: how a race happened to go does not show."""
+        if len(self.tried) < 2:
+            return list(self.tried)
         place = {name: place for place, name in sorted(self._asked)}
         return sorted(self.tried, key=lambda tried: place.get(tried.source, -1))
 
@@ -152,7 +146,7 @@ class Trail:
     def leave_out(self, form: str) -> None:
         """A copy in a form that was not asked for."""
         with self._lock:
-            self.unasked[form] += 1
+            self.unasked[form] = self.unasked.get(form, 0) + 1
 
     def look_back(self) -> None:
         """Let archives know the addresses that failed, evidence first, guesses last; and those that are not theirs to
@@ -160,6 +154,15 @@ class Trail:
         with self._lock:
             self._looked_back = tuple(sorted(self._failed, key=self._failed.__getitem__))
             self._barred = refused_by_owner("trail", self._refused)
+            self._show_work()
+
+    def _show_work(self) -> None:
+        if not self._looked_back and not self._barred:
+            self.work = self._work
+            return
+        known = [url for url in self._work.pdf_urls if url not in self._looked_back]
+        metadata = {**self._work.metadata, **self._barred}
+        self.work = replace(self._work, pdf_urls=(*known, *self._looked_back), metadata=metadata)
 
     def claim(self) -> bool:
         """True for the one branch that may store its file; a rival that proved its copy a moment later drops it."""
@@ -233,8 +236,10 @@ class Trail:
 
         Once this try has found out more of the work than the earlier ones, the source may have more to say.
         """
-        answer = self._past.answers.get(asked) if self._past is not None else None
-        if self._past is None or answer is None or not known_of(self.work) <= self._past.known:
+        if self._past is None:
+            return None
+        answer = self._past.answers.get(asked)
+        if answer is None or not known_of(self.work) <= self._past.known:
             return None
         self.ask_source(source, place)
         if answer.note is not None:

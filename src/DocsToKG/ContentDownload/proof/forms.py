@@ -7,6 +7,7 @@ Promises: the bytes decide, a header never does.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 
@@ -53,7 +54,12 @@ _HTML_MIMES = ("text/html", "application/xhtml+xml")
 
 def form_of(plan: DownloadPlan) -> Form:
     """The form that the plan promises. Sources say little about types, so what is not XML or HTML is taken for PDF."""
-    mime = (plan.expected_mime or "").partition(";")[0].strip().lower()
+    return _form_of_type(plan.expected_mime or "")
+
+
+@lru_cache(maxsize=64)  # plans are asked often, and sources say few types
+def _form_of_type(text: str) -> Form:
+    mime = text.partition(";")[0].strip().lower()
     if mime in _XML_MIMES:
         return XML
     return HTML if mime in _HTML_MIMES else PDF

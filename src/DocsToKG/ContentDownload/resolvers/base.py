@@ -51,4 +51,5 @@ def in_order(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
     def rank(plan: DownloadPlan) -> tuple[bool, bool, int]:
         return plan.expected_mime != "application/pdf", plan.is_guess, version_rank(plan.version)
 
-    return sorted(plans, key=rank)
+    given = list(plans)
+    return sorted(given, key=rank) if len(given) > 1 else given

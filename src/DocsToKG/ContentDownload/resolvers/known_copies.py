@@ -8,13 +8,13 @@ entry per source. Promises: no exception whatever the metadata hold; what is sai
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
-from urllib.parse import urlsplit
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi
 from DocsToKG.core.urls import BadUrl, has_secret, index_url
+from DocsToKG.core.values import lean_dataclass
 
 _SAID = "copies:"
 _REFUSED = "refused:"
@@ -22,7 +22,7 @@ _MOST = 50
 _ILLEGAL = 451
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class CopyFacts:
     """What a source says of one copy; None: nothing."""
 
@@ -38,20 +38,21 @@ def said_of_copies(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) 
     """The metadata by which the other sources learn what `source` says; the first word about an address holds."""
     told: dict[str, dict[str, str]] = {}
     for address, facts in copies:
-        key = _key(address) if address is not None else None
-        if key is not None and facts != _NOTHING and len(told) < _MOST:
+        if address is None or facts == _NOTHING or len(told) >= _MOST:
+            continue
+        if (key := _key(address)) is not None:
             told.setdefault(key, {name: text for name, text in _fields(facts).items() if text is not None})
     return {f"{_SAID}{source}": told} if told else {}
 
 
 def said_of_plans(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
     """The same for the files a source proposes: an archive may have them when their host has not."""
-    return said_of_copies(source, ((plan.url, CopyFacts(plan.version, plan.license, plan.host_type)) for plan in plans))
+    return said_of_copies(source, [(plan.url, CopyFacts(plan.version, plan.license, plan.host_type)) for plan in plans])
 
 
 def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:
     """What was said of the copy at the first of `addresses` that anybody spoke of."""
-    entries = list(_entries(work, _SAID))
+    entries = list(_entries(work, _SAID)) if work.metadata else []
     for key in filter(None, map(_key, addresses if entries else ())):
         for told in entries:
             said = told.get(key)
@@ -63,7 +64,7 @@ def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:
 
 def as_known(plan: DownloadPlan, facts: CopyFacts) -> DownloadPlan:
     """The plan with its gaps filled by what is known of its copy."""
-    if facts == _NOTHING:
+    if facts is _NOTHING or facts == _NOTHING:
         return plan
     return replace(
         plan,
@@ -80,7 +81,7 @@ def is_refusal(reason: str | None, http_status: int | None) -> bool:
 
 def refused_by_owner(source: str, addresses: Iterable[str]) -> dict[str, Any]:
     """The metadata that keep archives from being asked for these addresses."""
-    told = dict.fromkeys(filter(None, map(_key, addresses)), True)
+    told = {key: True for address in addresses if (key := _key(address)) is not None}
     return {f"{_REFUSED}{source}": told} if told else {}
 
 
@@ -111,9 +112,9 @@ def _key(address: str) -> str | None:
         return None
     try:
         place = index_url(address).partition("://")[2]
-        host = urlsplit(address).hostname or ""
-    except (BadUrl, ValueError):
+    except BadUrl:
         return None
+    host = place.partition("/")[0].partition(":")[0]
     if host == "doi.org" or host.endswith(".doi.org"):
         return normalize_doi(address) or place
     return place

@@ -6,8 +6,6 @@ of their own are left to it. One page's failure does not spoil the others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
@@ -39,7 +37,7 @@ class LandingResolver:
         walk = Walk(
             work=work, source=self.name, client=client, call=call, pages_left=self._max_pages, rules=self._rules
         )
-        plans = list(self.known_files(work))
+        plans = self.known_files(work)
         notes: list[str] = []
         learned: WorkArtifact | None = None
         away: TransientFailure | None = None
@@ -64,18 +62,20 @@ class LandingResolver:
         notes = list(dict.fromkeys(notes))
         return walk.tell(ResolverResult(unique_plans(in_order(plans)), tuple(notes), learned))
 
-    def known_files(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
+    def known_files(self, work: WorkArtifact) -> list[DownloadPlan]:
         """The files that the addresses of the work tell without a visit."""
+        plans = []
         for url in work.pdf_urls:
             if (address := file_address(url)) is not None:
                 plan = DownloadPlan(url=address, resolver_name=self.name, evidence="given")
-                yield as_known(plan, known_of(work, url, address))
+                plans.append(as_known(plan, known_of(work, url, address)))
         for url in work.landing_urls:
             if (known := known_file(url, self._rules)) is not None:
                 plan = DownloadPlan(
                     url=known.url, resolver_name=self.name, host_type=known.host_type, evidence=known.evidence
                 )
-                yield as_known(plan, known_of(work, url, known.url))
+                plans.append(as_known(plan, known_of(work, url, known.url)))
+        return plans
 
 
 def _pages(work: WorkArtifact) -> list[str]:

@@ -76,7 +76,9 @@ class Walk:
 
     def tell(self, result: ResolverResult) -> ResolverResult:
         """`result`, with what the sources after this one need to know of the copies met here."""
-        told = said_of_plans(self.source, result.plans) | refused_by_owner(self.source, self.refused)
+        told = said_of_plans(self.source, result.plans)
+        if self.refused:
+            told |= refused_by_owner(self.source, self.refused)
         if not told:
             return result
         learned = WorkArtifact(self.work.work_id, metadata=told)

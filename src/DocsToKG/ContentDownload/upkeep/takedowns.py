@@ -120,7 +120,7 @@ class Takedowns:
 
     def _learn_at_times(self) -> None:
         """One thread looks now and then; the others go by what is known."""
-        if self._share is None or time.monotonic() < self._looked_at + LEARN_EVERY_S:
+        if time.monotonic() < self._looked_at + LEARN_EVERY_S:
             return
         if self._looking.acquire(blocking=False):
             try:
@@ -132,7 +132,8 @@ class Takedowns:
 
     def refuses(self, work: WorkArtifact) -> str | None:
         """Why the work may not be had; None when it may."""
-        self._learn_at_times()
+        if self._share is not None:
+            self._learn_at_times()
         if not self._by_id:
             return None
         found = next((self._by_id[name] for name in names_of(work) if name in self._by_id), None)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage, scripts_of, words_of
 from DocsToKG.ContentDownload.resolvers.site_rules.css_selectors import Selector
+from DocsToKG.core.urls import BadUrl, host_key
 
 PDF = "application/pdf"
 _MOST_LINKS = 6
@@ -39,8 +39,7 @@ class Where:
     url: re.Pattern[str] | None = None
 
     def holds(self, url: str) -> bool:
-        host = f".{host_of(url)}"
-        if self.hosts and not any(host.endswith(f".{known}") for known in self.hosts):
+        if self.hosts and not f".{host_of(url)}".endswith(tuple(f".{known}" for known in self.hosts)):
             return False
         return self.url is None or self.url.search(url) is not None
 
@@ -153,7 +152,7 @@ class SiteRules:
     def unwrapped(self, url: str) -> str:
         """The address of the file that a viewer shows; the same one when no rule speaks."""
         for rule in self.files:
-            if rule.shows == "file":
+            if rule.shows == "file" and rule.pattern.search(url):  # seldom, and soon seen
                 url = rule.rewrite(url) or url
         return url
 
@@ -180,11 +179,10 @@ class SiteRules:
         )
 
 
-@lru_cache(maxsize=64)  # every rule asks for the same one
 def host_of(url: str) -> str:
     try:
-        return (urlsplit(url).hostname or "").lower()
-    except ValueError:
+        return host_key(url).partition(":")[0]
+    except BadUrl:
         return ""
 
 
