@@ -64,11 +64,11 @@ class Dialer:
         self._ssl_context = ssl_context
         self._ssl_lock = threading.Lock()
         self._max_header_bytes = max_header_bytes
-        self._known_route = lru_cache(maxsize=1024)(self._route)
+        self._route_to = lru_cache(maxsize=1024)(lambda place: self._route(place.url))
 
     def route(self, url: httpx2.URL) -> Route:
         """The way to the place of `url`, found once for each."""
-        return self._known_route(url.place.url) if isinstance(url, KnownUrl) else self._route(url)
+        return self._route_to(url.place) if isinstance(url, KnownUrl) else self._route(url)
 
     def _route(self, url: httpx2.URL) -> Route:
         scheme, host = url.scheme, url.raw_host.decode("ascii").lower()

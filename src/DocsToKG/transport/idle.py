@@ -68,15 +68,13 @@ class IdleWires:
         """The longest idle go: when they have expired, and while too many wait or are open."""
         dropped: list[Wire] = []
         born_before = self._clock.monotonic() - self._expiry_s
+        room = self._max_total if self._max_open is None else min(self._max_total, self._max_open - self._in_use)
         while self._by_age:
             wire, (_, since) = next(iter(self._by_age.items()))
-            if since > born_before and len(self._by_age) <= self._room():
+            if since > born_before and len(self._by_age) <= room:
                 break
             dropped.append(self._forget(wire))
         return dropped
-
-    def _room(self) -> int:
-        return self._max_total if self._max_open is None else min(self._max_total, self._max_open - self._in_use)
 
     def _vacate(self) -> None:
         with self._lock:
