@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,7 +26,7 @@ def heads(tmp_path: Path) -> Iterator[GroupedHeads]:
 
 
 def entry(number: int, key: str = KEY, stored_at: float = 1.0) -> Entry:
-    return Entry(key, uuid.UUID(int=number), b"head %d" % number, stored_at)
+    return Entry(key, f"{number:032x}", b"head %d" % number, stored_at)
 
 
 def seen(heads: GroupedHeads | FileBackend, key: str = KEY) -> list[bytes]:
@@ -37,7 +36,7 @@ def seen(heads: GroupedHeads | FileBackend, key: str = KEY) -> list[bytes]:
 def test_looking_makes_no_file(heads: GroupedHeads, tmp_path: Path) -> None:
     assert (seen(heads), list(heads.walk()), heads.clear()) == ([], [], 0)
     heads.sweep(0, now=1.0, ttl_s=1.0)
-    heads.delete(KEY, [uuid.UUID(int=1)])
+    heads.delete(KEY, [f"{1:032x}"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,7 +58,7 @@ def test_the_first_is_written_at_once_and_the_next_ones_are_seen_here_at_once(
 def test_what_is_replaced_is_gone_although_it_waits(heads: GroupedHeads) -> None:
     heads.put(entry(1), replaced=())
     heads.put(entry(2), replaced=())
-    heads.put(entry(3), replaced=[uuid.UUID(int=1), uuid.UUID(int=2)])
+    heads.put(entry(3), replaced=[f"{1:032x}", f"{2:032x}"])
     assert seen(heads) == [b"head 3"]
     heads.write()
     assert seen(heads) == [b"head 3"]
@@ -68,7 +67,7 @@ def test_what_is_replaced_is_gone_although_it_waits(heads: GroupedHeads) -> None
 def test_what_is_deleted_while_it_waits_never_comes_back(heads: GroupedHeads) -> None:
     heads.put(entry(1), replaced=())
     heads.put(entry(2), replaced=())
-    heads.delete(KEY, [uuid.UUID(int=1), uuid.UUID(int=2)])
+    heads.delete(KEY, [f"{1:032x}", f"{2:032x}"])
     assert seen(heads) == []
     heads.write()
     assert list(heads.walk()) == []
@@ -76,7 +75,7 @@ def test_what_is_deleted_while_it_waits_never_comes_back(heads: GroupedHeads) ->
 
 def test_a_new_head_takes_the_old_ones_place(heads: GroupedHeads) -> None:
     heads.put(entry(1), replaced=())
-    assert heads.rewrite(Entry(KEY, uuid.UUID(int=1), b"new", 1.0))
+    assert heads.rewrite(Entry(KEY, f"{1:032x}", b"new", 1.0))
     assert seen(heads) == [b"new"]
     assert not heads.rewrite(entry(9))
 
@@ -129,8 +128,8 @@ def test_many_threads_lose_nothing(tmp_path: Path) -> None:
 def test_entries_of_an_earlier_version_without_a_body_are_still_found(tmp_path: Path) -> None:
     folder = tmp_path / "entries" / KEY[:2] / KEY[2:]
     folder.mkdir(parents=True)
-    old = uuid.UUID(int=7)
-    (folder / f"{old.hex}.json").write_bytes(b"old head")
+    old = f"{7:032x}"
+    (folder / f"{old}.json").write_bytes(b"old head")
     backend = FileBackend(tmp_path)
     assert backend.heads(KEY) == [(old, b"old head")]
     backend.put(entry(8), None, replaced=[old])
@@ -144,8 +143,8 @@ def test_what_was_replaced_stays_gone_when_its_successor_is_deleted(heads: Group
     heads.put(entry(1), replaced=())
     if is_written:
         heads.write()
-    heads.put(entry(2), replaced=[uuid.UUID(int=1)])
-    heads.delete(KEY, [uuid.UUID(int=2)])
+    heads.put(entry(2), replaced=[f"{1:032x}"])
+    heads.delete(KEY, [f"{2:032x}"])
     assert seen(heads) == []
     heads.write()
     assert seen(heads) == []
@@ -153,6 +152,6 @@ def test_what_was_replaced_stays_gone_when_its_successor_is_deleted(heads: Group
 
 def test_what_was_replaced_stays_gone_when_its_successor_is_rewritten(heads: GroupedHeads) -> None:
     heads.put(entry(1), replaced=())
-    heads.put(entry(2), replaced=[uuid.UUID(int=1)])
+    heads.put(entry(2), replaced=[f"{1:032x}"])
     assert heads.rewrite(entry(2))
     assert seen(heads) == [b"head 2"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import uuid
 from pathlib import Path
 from unittest import mock
 
@@ -41,7 +40,7 @@ def queue_lines(data: bytes) -> None:
 def cache_entry(data: bytes) -> None:
     """What the store of entries counts as a miss, and nothing else."""
     with contextlib.suppress(ValueError, TypeError, RecursionError):
-        StoredAnswer.from_json(data, uuid.UUID(int=1))
+        StoredAnswer.from_json(data, "1" * 32)
 
 
 def takedowns(path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from DocsToKG.transport.fields import Fields
+from DocsToKG.transport.messages import LightRequest, LightResponse
 from DocsToKG.transport.places import url_of
 
 NAMES = st.sampled_from(["Host", "host", "Link", "LINK", "X-Any", "Cache-Control"])
@@ -69,3 +70,52 @@ def test_what_is_no_address_is_refused_alike():
             except httpx2.InvalidURL:
                 results.append("refused")
         assert results[0] == results[1]
+
+
+@given(st.dictionaries(st.sampled_from(["Host", "host", "Accept", "X-Any"]), st.sampled_from(["a", "b, c", ""])))
+def test_what_is_sent_and_what_came_are_httpx2s_fields(named):
+    theirs = httpx2.Headers(named)
+    for ours in (Fields.sent(named), Fields.received(theirs.raw)):
+        assert (ours.raw, ours.multi_items(), list(ours.items())) == (
+            theirs.raw,
+            theirs.multi_items(),
+            list(theirs.items()),
+        )
+        assert ours.get_list("host") == theirs.get_list("host")
+        assert ours == theirs
+
+
+def test_changing_what_is_sent_changes_no_other_request():
+    first = Fields.sent({"Host": "a.test"})
+    first["cookie"] = "mine"
+    assert "cookie" not in Fields.sent({"Host": "a.test"})
+
+
+def test_a_name_that_cannot_be_sent_is_refused_as_httpx2_does():
+    with pytest.raises(UnicodeEncodeError):
+        Fields.sent({"x-any": "é"})
+
+
+def test_light_messages_have_all_that_httpx2s_have():
+    url, stream = url_of("https://host.test/a"), httpx2.ByteStream(b"")
+    asked = httpx2.Request("GET", url, headers={"Host": "host.test"}, stream=stream)
+    light = LightRequest("GET", url, Fields.sent({"Host": "host.test"}), {})
+    assert vars(light).keys() == vars(asked).keys()
+    assert (light.method, light.url, light.headers, light.extensions) == (
+        asked.method,
+        asked.url,
+        asked.headers,
+        asked.extensions,
+    )
+    answered = httpx2.Response(200, headers=[(b"a", b"b")], stream=stream)
+    heard = LightResponse(200, Fields.received([(b"a", b"b")]), stream, {})
+    assert vars(heard) == vars(answered)
+
+
+def test_an_address_put_together_can_be_changed_and_compared():
+    ours, theirs = url_of("http://host.test:80/a/b"), httpx2.URL("http://host.test:80/a/b")
+    assert hash(ours) == hash(theirs)
+    assert repr(ours) == repr(theirs).replace("URL", "KnownUrl", 1)
+    assert ours.copy_with(path="/c") == theirs.copy_with(path="/c")
+    assert ours.join("../d") == theirs.join("../d")
+    assert httpx2.Request("GET", ours).url == theirs

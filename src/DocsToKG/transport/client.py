@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from http.cookiejar import CookieJar
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import httpx2
 
@@ -70,17 +70,25 @@ class SentRequest(Protocol):
     def close(self) -> None: ...
 
 
+Begin: TypeAlias = Callable[[httpx2.Request], SentRequest | None]
+
+
+def begin_of(transport: httpx2.BaseTransport) -> Begin | None:
+    """Sends a request and leaves its answer for later. None where the transport does exchanges in one."""
+    begin: Begin | None = getattr(transport, "begin", None)
+    return begin
+
+
 def begin_on(transport: httpx2.BaseTransport, request: httpx2.Request) -> SentRequest | None:
-    """Send the request and leave its answer for later. None where the transport does exchanges in one."""
-    begin: Callable[[httpx2.Request], SentRequest | None] | None = getattr(transport, "begin", None)
+    """`begin_of`, for one request."""
+    begin = begin_of(transport)
     return None if begin is None else begin(request)
 
 
-def sender_of(client: httpx2.Client) -> Callable[[httpx2.Request], SentRequest | None]:
+def sender_of(client: httpx2.Client) -> Begin:
     """The first half of an exchange; answers None for those that are done in one."""
-    if isinstance(client, _PlainClient):
-        return partial(begin_on, client._transport)
-    return lambda request: None
+    begin = begin_of(client._transport) if isinstance(client, _PlainClient) else None
+    return begin or (lambda request: None)
 
 
 class _PlainClient(httpx2.Client):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 import httpx2
 
@@ -21,6 +22,7 @@ from DocsToKG.transport.hosts import host_and_port
 from DocsToKG.transport.names import NameResolver
 from DocsToKG.transport.outgoing import encode_lines
 from DocsToKG.transport.patience import Patience
+from DocsToKG.transport.places import KnownUrl
 from DocsToKG.transport.proxy import Proxies, Proxy
 from DocsToKG.transport.wire import Wire
 
@@ -28,8 +30,7 @@ _MAX_ADDRESSES = 4
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(NamedTuple):
     """Where a request goes. Equal routes may share connections."""
 
     scheme: str
@@ -63,8 +64,13 @@ class Dialer:
         self._ssl_context = ssl_context
         self._ssl_lock = threading.Lock()
         self._max_header_bytes = max_header_bytes
+        self._route_to = lru_cache(maxsize=1024)(lambda place: self._route(place.url))
 
     def route(self, url: httpx2.URL) -> Route:
+        """The way to the place of `url`, found once for each."""
+        return self._route_to(url.place) if isinstance(url, KnownUrl) else self._route(url)
+
+    def _route(self, url: httpx2.URL) -> Route:
         scheme, host = url.scheme, url.raw_host.decode("ascii").lower()
         if scheme not in _DEFAULT_PORTS or not host:
             raise httpx2.UnsupportedProtocol("only http and https URLs with a host can be requested")
@@ -103,7 +109,7 @@ class Dialer:
         fields = [(b"Host", target)]
         if proxy.authorization is not None:
             fields.append((b"Proxy-Authorization", proxy.authorization))
-        wire.send(encode_lines(b"CONNECT %s HTTP/1.1" % target, fields))
+        wire.send(encode_lines(b"CONNECT %s HTTP/1.1" % target, tuple(fields)))
         block = wire.receive_head(self._max_header_bytes)
         if not block:
             raise httpx2.ProxyError("the proxy closed the connection without an answer")

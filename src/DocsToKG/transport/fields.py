@@ -6,9 +6,13 @@ question; here they are read once, until one is changed. Names, values and their
 
 from __future__ import annotations
 
+from collections.abc import ItemsView, Sequence
+from functools import lru_cache
 from typing import Any
 
 import httpx2
+
+_Field = tuple[bytes, bytes, bytes]  # a name, the same in lower case, a value: httpx2's form
 
 
 class Fields(httpx2.Headers):
@@ -16,14 +20,42 @@ class Fields(httpx2.Headers):
 
     _index: dict[str, str] | None = None
 
+    @classmethod
+    def sent(cls, named: dict[str, str]) -> Fields:
+        """What a request says: one host is told the same again and again."""
+        return cls._with(list(_encoded(tuple(named.items()))))
+
+    @classmethod
+    def received(cls, pairs: Sequence[tuple[bytes, bytes]]) -> Fields:
+        """What an answer says, name by name as it came."""
+        return cls._with([(name, name.lower(), value) for name, value in pairs])
+
+    @classmethod
+    def _with(cls, fields: list[_Field]) -> Fields:
+        made = cls.__new__(cls)
+        made._list = fields
+        made._encoding = None
+        return made
+
     def __getitem__(self, key: str) -> str:
-        return self._by_name()[key.lower()]
+        return (self._index or self._by_name())[key.lower()]
 
     def get(self, key: str, default: Any = None) -> Any:
-        return self._by_name().get(key.lower(), default)
+        return (self._index or self._by_name()).get(key.lower(), default)
 
     def __contains__(self, key: Any) -> bool:
-        return key.lower() in self._by_name()
+        return key.lower() in (self._index or self._by_name())
+
+    def items(self) -> ItemsView[str, str]:
+        return dict(self._index or self._by_name()).items()
+
+    def multi_items(self) -> list[tuple[str, str]]:
+        index = self._index or self._by_name()
+        # Names that come once each are what the index holds.
+        return list(index.items()) if len(index) == len(self._list) else super().multi_items()
+
+    def get_list(self, key: str, split_commas: bool = False) -> list[str]:
+        return super().get_list(key, split_commas) if key in self else []
 
     def __setitem__(self, key: str, value: str) -> None:
         super().__setitem__(key, value)
@@ -39,11 +71,23 @@ class Fields(httpx2.Headers):
         self._index = None
 
     def _by_name(self) -> dict[str, str]:
-        if self._index is None:
-            index: dict[str, str] = {}
-            encoding = self.encoding
-            for raw_name, raw_value in self.raw:
-                name, value = raw_name.lower().decode(encoding), raw_value.decode(encoding)
-                index[name] = f"{index[name]}, {value}" if name in index else value
-            self._index = index
-        return self._index
+        try:
+            index = self._read(self._encoding or "ascii")
+        except UnicodeDecodeError:
+            index = self._read(self.encoding)
+        else:
+            self._encoding = self._encoding or "ascii"
+        self._index = index
+        return index
+
+    def _read(self, encoding: str) -> dict[str, str]:
+        index: dict[str, str] = {}
+        for _, raw_name, raw_value in self._list:
+            name, value = raw_name.decode(encoding), raw_value.decode(encoding)
+            index[name] = f"{index[name]}, {value}" if name in index else value
+        return index
+
+
+@lru_cache(maxsize=256)
+def _encoded(named: tuple[tuple[str, str], ...]) -> tuple[_Field, ...]:
+    return tuple(httpx2.Headers(named)._list)

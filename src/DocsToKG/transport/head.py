@@ -7,7 +7,7 @@ colon) and strict where two readings would differ (lengths that disagree, unknow
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import httpx2
 
@@ -18,13 +18,13 @@ MAX_FIELDS = 200
 _STATUS_LINE = re.compile(rb"(HTTP/1\.[01])[ \t]+([1-9][0-9]{2})(?:[ \t](.*))?")
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
-_STRAY = re.compile(rb"[\r\0]")
+_STRAY = re.compile(rb"\r(?!\n)|\0")
+_FOLD = re.compile(rb"\n[ \t]")
 
 Fields = list[tuple[bytes, bytes]]
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """`length` counts the body's bytes; None with `chunked` unset means that the end of the connection ends it."""
 
     version: bytes
@@ -38,34 +38,40 @@ class Head:
 
 def parse_head(block: bytes, method: str) -> Head:
     """Read the head of an answer to `method`. `block` ends with the empty line."""
-    lines = _unfold(block)
+    lines = _lines(block.rstrip(b"\r\n"))
     match = _STATUS_LINE.fullmatch(lines[0])
     if match is None:
         raise httpx2.RemoteProtocolError("the answer does not begin with an HTTP/1 status line")
-    fields = [_field(line) for line in lines[1:]]
     version, status = match[1], int(match[2])
-    lengths, codings, options = _framing_items(fields)
-    length = _length(lengths)
-    chunked = _is_chunked(codings)
+    lengths: list[bytes] = []
+    codings: list[bytes] = []
+    options: list[bytes] = []
+    fields = _read_fields(lines, {b"content-length": lengths, b"transfer-encoding": codings, b"connection": options})
+    length = _length(lengths) if lengths else None
+    chunked = bool(codings) and _is_chunked(codings)
     if chunked or len(lengths) > 1:
         fields = _with_length(fields, None if chunked else length)
     if method == "HEAD" or status in (204, 304) or status < 200:
         length, chunked = 0, False
     framed = chunked or length is not None
     doubtful = bool(codings) and (bool(lengths) or version != b"HTTP/1.1")
-    keep_alive = framed and not doubtful and _keeps_alive(version, options)
+    stays = b"close" not in options and (version == b"HTTP/1.1" or b"keep-alive" in options)
+    keep_alive = framed and not doubtful and stays
     return Head(version, status, match[3] or b"", fields, None if chunked else length, chunked, keep_alive)
 
 
-def _unfold(block: bytes) -> list[bytes]:
-    raw_lines = block.rstrip(b"\r\n").split(b"\n")
-    if len(raw_lines) > MAX_FIELDS + 1:
+def _lines(text: bytes) -> list[bytes]:
+    if text.count(b"\n") > MAX_FIELDS:
         raise HeadersTooLarge(f"the answer has more than {MAX_FIELDS} header lines")
+    if _STRAY.search(text):
+        raise httpx2.RemoteProtocolError("the answer's headers hold a stray CR or NUL")
+    lines = text.replace(b"\r\n", b"\n").split(b"\n")
+    return lines if _FOLD.search(text) is None else _unfolded(lines)
+
+
+def _unfolded(folded: list[bytes]) -> list[bytes]:
     lines: list[bytes] = []
-    for raw in raw_lines:
-        line = raw.removesuffix(b"\r")
-        if _STRAY.search(line):
-            raise httpx2.RemoteProtocolError("the answer's headers hold a stray CR or NUL")
+    for line in folded:
         if line[:1] in (b" ", b"\t") and len(lines) > 1:
             lines[-1] += b" " + line.strip(b" \t")
         else:
@@ -73,26 +79,21 @@ def _unfold(block: bytes) -> list[bytes]:
     return lines
 
 
-def _field(line: bytes) -> tuple[bytes, bytes]:
-    name, colon, value = line.partition(b":")
-    name = name.rstrip(b" \t")
-    if not colon or _TOKEN.fullmatch(name) is None:
-        raise httpx2.RemoteProtocolError("the answer has a malformed header line")
-    return name, value.strip(b" \t")
+def _read_fields(lines: list[bytes], framing: dict[bytes, list[bytes]]) -> Fields:
+    """The fields below the status line. The items of those that `framing` names are put there."""
+    fields: Fields = []
+    for line in lines[1:]:
+        name, colon, value = line.partition(b":")
+        name, value = name.rstrip(b" \t"), value.strip(b" \t")
+        if not colon or _TOKEN.fullmatch(name) is None:
+            raise httpx2.RemoteProtocolError("the answer has a malformed header line")
+        fields.append((name, value))
+        if (items := framing.get(name.lower())) is not None:
+            items += [item.strip(b" \t").lower() for item in value.split(b",")]
+    return fields
 
 
-def _framing_items(fields: Fields) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """The list items of Content-Length, Transfer-Encoding and Connection, in one pass over the fields."""
-    found: dict[bytes, list[bytes]] = {b"content-length": [], b"transfer-encoding": [], b"connection": []}
-    for name, value in fields:
-        if (items := found.get(name.lower())) is not None:
-            items.extend(item.strip(b" \t").lower() for item in value.split(b","))
-    return found[b"content-length"], found[b"transfer-encoding"], found[b"connection"]
-
-
-def _length(given: list[bytes]) -> int | None:
-    if not given:
-        return None
+def _length(given: list[bytes]) -> int:
     if len(set(given)) > 1:
         raise httpx2.RemoteProtocolError("the answer announces two different lengths")
     if _LENGTH.fullmatch(given[0]) is None:
@@ -112,9 +113,3 @@ def _with_length(fields: Fields, length: int | None) -> Fields:
     should believe what was overruled, or read a repeated length as a list."""
     others = [(name, value) for name, value in fields if name.lower() != b"content-length"]
     return others if length is None else [*others, (b"Content-Length", b"%d" % length)]
-
-
-def _keeps_alive(version: bytes, options: list[bytes]) -> bool:
-    if b"close" in options:
-        return False
-    return version == b"HTTP/1.1" or b"keep-alive" in options

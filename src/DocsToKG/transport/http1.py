@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
-from itertools import chain
 
 import httpx2
 
@@ -23,6 +22,7 @@ from DocsToKG.transport.fields import Fields
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.head import Head, parse_head
 from DocsToKG.transport.idle import IdleWires, Place
+from DocsToKG.transport.messages import LightResponse
 from DocsToKG.transport.names import NameResolver
 from DocsToKG.transport.outgoing import body_blocks, encode_head, may_be_sent_again
 from DocsToKG.transport.patience import Patience
@@ -31,15 +31,6 @@ from DocsToKG.transport.wire import Awaited, Wire
 
 _MAX_INTERIM_ANSWERS = 8
 _MAX_DRAIN_BYTES = 64 * 1024
-
-
-def _nobody() -> None:
-    """Nobody wants to know when the request was sent."""
-
-
-def _at_once() -> float:
-    """Nobody spaces the requests."""
-    return 0.0
 
 
 class LeanTransport(httpx2.BaseTransport):
@@ -83,14 +74,21 @@ class LeanTransport(httpx2.BaseTransport):
         return self.begin(request).response()
 
     def begin(self, request: httpx2.Request) -> Sent:
-        """Send the request. Its answer is for whoever asks for it, once something has come or at once."""
+        """Send the request, on a kept connection or, where there is none or it had died, on a fresh one. Its answer is
+        for whoever asks for it, once something has come or at once."""
         patience = Patience.of(request, self._clock)
         patience.check()
         route = self._dialer.route(request.url)
-        wire = self._idle.take(route)
-        place = self._idle.occupy()
+        wire, place = self._idle.take(route)
         try:
-            return self._set_out(wire, route, request, patience, place)
+            if wire is not None:
+                wire.begin(patience)
+                try:
+                    return self._sent(wire, route, request, patience, place)
+                except ConnectionWentStale:
+                    if not may_be_sent_again(request):
+                        raise
+            return self._sent(self._dialer.dial(route, patience), route, request, patience, place)
         except BaseException:
             place.give_back()
             raise
@@ -98,19 +96,6 @@ class LeanTransport(httpx2.BaseTransport):
     def close(self) -> None:
         """Close the idle connections. Exchanges under way end by themselves and keep nothing."""
         self._idle.close()
-
-    def _set_out(
-        self, wire: Wire | None, route: Route, request: httpx2.Request, patience: Patience, place: Place
-    ) -> Sent:
-        """On the kept connection `wire`, or, where there is none or it had died, on a fresh one."""
-        if wire is not None:
-            wire.begin(patience)
-            try:
-                return self._sent(wire, route, request, patience, place)
-            except ConnectionWentStale:
-                if not may_be_sent_again(request):
-                    raise
-        return self._sent(self._dialer.dial(route, patience), route, request, patience, place)
 
     def _sent(self, wire: Wire, route: Route, request: httpx2.Request, patience: Patience, place: Place) -> Sent:
         try:
@@ -120,37 +105,34 @@ class LeanTransport(httpx2.BaseTransport):
             raise
         return Sent(self, wire, route, request, patience, place)
 
-    def _answer(self, sent: Sent) -> httpx2.Response:
-        try:
-            return self._heard(sent)
-        except ConnectionWentStale:
-            if not may_be_sent_again(sent.request):
-                raise
+    def _sent_again(self, sent: Sent) -> Sent:
         fresh = self._dialer.dial(sent.route, sent.patience)
-        return self._heard(self._sent(fresh, sent.route, sent.request, sent.patience, sent.place))
+        return self._sent(fresh, sent.route, sent.request, sent.patience, sent.place)
 
     def _heard(self, sent: Sent) -> httpx2.Response:
         wire, request = sent.wire, sent.request
         try:
             head = self._receive_head(wire, request.method)
             keep = head.keep_alive and "close" not in request.headers.get("connection", "").lower()
-            stream = AnswerStream(wire, body_of(head, wire), self._idle if keep else None, sent.route, sent.place)
+            stream = AnswerStream(wire, body_of(head, wire), sent.place, keep=keep)
         except BaseException:
             wire.close()
             raise
-        return _response(head, stream, wire)
+        about = {"http_version": head.version, "reason_phrase": head.reason, "peer": wire.peer}
+        return LightResponse(head.status, Fields.received(head.fields), stream, about)
 
     def _send(self, wire: Wire, route: Route, request: httpx2.Request) -> None:
-        blocks = chain([_head_bytes(route, request)], body_blocks(request))
+        asked, blocks = request.extensions, body_blocks(request)
         # Head and a small body leave in one packet.
-        first = next(blocks) + next(blocks, b"")
+        first = _head_bytes(route, request) + next(blocks, b"")
         try:
             # Connecting may have taken so long that others have gone ahead; whoever spaces requests says so here.
-            while (delay_s := request.extensions.get("goes_out", _at_once)()) > 0:
+            while "goes_out" in asked and (delay_s := asked["goes_out"]()) > 0:
                 wire.rest(delay_s)
             wire.send(first)
             # Whoever spaces requests counts from here: connecting may have taken its time.
-            request.extensions.get("sent", _nobody)()
+            if "sent" in asked:
+                asked["sent"]()
             for block in blocks:
                 wire.send(block)
         except httpx2.WriteError as error:
@@ -161,10 +143,10 @@ class LeanTransport(httpx2.BaseTransport):
     def _receive_head(self, wire: Wire, method: str) -> Head:
         for _ in range(_MAX_INTERIM_ANSWERS + 1):
             head = parse_head(self._receive_block(wire), method)
-            if head.status == 101:
-                raise httpx2.RemoteProtocolError("the server switched to a protocol we did not ask for")
             if head.status >= 200:
                 return head
+            if head.status == 101:
+                raise httpx2.RemoteProtocolError("the server switched to a protocol we did not ask for")
         raise httpx2.RemoteProtocolError("the server sent interim answers without end")
 
     def _receive_block(self, wire: Wire) -> bytes:
@@ -209,7 +191,12 @@ class Sent:
     def response(self) -> httpx2.Response:
         """The answer with its body unread."""
         try:
-            return self._transport._answer(self)
+            try:
+                return self._transport._heard(self)
+            except ConnectionWentStale:
+                if not may_be_sent_again(self.request):
+                    raise
+            return self._transport._heard(self._transport._sent_again(self))
         except BaseException:
             self.place.give_back()
             raise
@@ -223,33 +210,31 @@ class Sent:
 class AnswerStream(httpx2.SyncByteStream):
     """The body as httpx2 reads it. Gives the connection back with the last byte, closes it on any trouble."""
 
-    def __init__(self, wire: Wire, body: Body, idle: IdleWires | None, route: Route, place: Place) -> None:
+    def __init__(self, wire: Wire, body: Body, place: Place, *, keep: bool) -> None:
         self._wire = wire
         self._body = body
-        self._idle = idle
-        self._route = route
         self._place = place
+        self._keep = keep
         self._settled = False
         if body.finished:
             self._settle()
 
     def __iter__(self) -> Iterator[bytes]:
-        while block := self._next():
-            yield block
+        return self
 
     def awaited(self) -> Awaited | None:
         """What to wait for before the next block; None when it is there, or none will come."""
         return None if self._settled or self._wire.has_more() else self._wire.awaited()
 
     def close(self) -> None:
-        if not self._settled and self._idle is not None:
+        if not self._settled and self._keep:
             self._drain()
         if not self._settled:
             self._end()
 
-    def _next(self) -> bytes:
+    def __next__(self) -> bytes:
         if self._settled:
-            return b""
+            raise StopIteration
         try:
             block = self._body.read()
         except BaseException:
@@ -257,6 +242,8 @@ class AnswerStream(httpx2.SyncByteStream):
             raise
         if self._body.finished:
             self._settle()
+        if not block:
+            raise StopIteration
         return block
 
     def _drain(self) -> None:
@@ -265,18 +252,17 @@ class AnswerStream(httpx2.SyncByteStream):
         received = 0
         try:
             while not self._settled and received <= _MAX_DRAIN_BYTES:
-                received += len(self._next())
+                received += len(next(self, b""))
         except (httpx2.TransportError, Cancelled):
             return
 
     def _settle(self) -> None:
-        if self._idle is None or self._wire.has_bytes_ahead or self._wire.ragged:
+        if not self._keep or self._wire.has_bytes_ahead or self._wire.ragged:
             self._end()
             return
         self._settled = True
         self._wire.finish()
-        self._place.give_back()
-        self._idle.put(self._route, self._wire)
+        self._place.keep(self._wire)
 
     def _end(self) -> None:
         self._settled = True
@@ -290,10 +276,3 @@ def _head_bytes(route: Route, request: httpx2.Request) -> bytes:
     authority = request.url.netloc
     extra = [(b"Proxy-Authorization", route.proxy.authorization)] if route.proxy.authorization is not None else []
     return encode_head(request, b"http://" + authority + request.url.raw_path, extra)
-
-
-def _response(head: Head, stream: httpx2.SyncByteStream, wire: Wire) -> httpx2.Response:
-    extensions = {"http_version": head.version, "reason_phrase": head.reason, "peer": wire.peer}
-    response = httpx2.Response(head.status, stream=stream, extensions=extensions)
-    response.headers = Fields(head.fields)
-    return response

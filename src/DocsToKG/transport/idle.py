@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 
 from DocsToKG.core.clock import Clock
 from DocsToKG.transport.wire import Wire
@@ -31,34 +31,21 @@ class IdleWires:
         self._by_host: dict[Hashable, list[Wire]] = {}
         self._closed = False
 
-    def take(self, key: Hashable) -> Wire | None:
-        """A connection that is still good, or None."""
-        while True:
-            with self._lock:
-                dropped = self._drop_expired()
-                wire = self._pop(key)
-            _close_all(dropped)
-            if wire is None or not wire.is_stale():
-                return wire
-            wire.close()
-
-    def occupy(self) -> Place:
-        """One more connection is in use; where that makes too many, the longest idle one is closed."""
+    def take(self, key: Hashable) -> tuple[Wire | None, Place]:
+        """A connection that is still good, or None, and a place for the one that is now used more; where that makes too
+        many, the longest idle one is closed."""
         with self._lock:
+            dropped = self._drop_old()
+            wire = self._pop(key)
             self._in_use += 1
-            dropped = self._drop_beyond_open()
+            if wire is None:
+                dropped += self._drop_old()
         _close_all(dropped)
-        return Place(self._vacate)
-
-    def put(self, key: Hashable, wire: Wire) -> None:
-        with self._lock:
-            if self._closed:
-                dropped = [wire]
-            else:
-                self._by_age[wire] = (key, self._clock.monotonic())
-                self._by_host.setdefault(key, []).append(wire)
-                dropped = self._drop_expired() + self._drop_surplus(key)
-        _close_all(dropped)
+        while wire is not None and wire.is_stale():
+            wire.close()
+            with self._lock:
+                wire = self._pop(key)
+        return wire, Place(self, key)
 
     def close(self) -> None:
         """Close what waits, and whatever is put from now on."""
@@ -75,39 +62,37 @@ class IdleWires:
 
     def _pop(self, key: Hashable) -> Wire | None:
         waiting = self._by_host.get(key)
-        if not waiting:
-            return None
-        wire = waiting[-1]
-        self._forget(wire)
-        return wire
+        return self._forget(waiting[-1]) if waiting else None
 
-    def _drop_expired(self) -> list[Wire]:
-        born_before = self._clock.monotonic() - self._expiry_s
+    def _drop_old(self) -> list[Wire]:
+        """The longest idle go: when they have expired, and while too many wait or are open."""
         dropped: list[Wire] = []
+        born_before = self._clock.monotonic() - self._expiry_s
+        room = self._max_total if self._max_open is None else min(self._max_total, self._max_open - self._in_use)
         while self._by_age:
             wire, (_, since) = next(iter(self._by_age.items()))
-            if since > born_before:
+            if since > born_before and len(self._by_age) <= room:
                 break
             dropped.append(self._forget(wire))
-        return dropped
-
-    def _drop_surplus(self, key: Hashable) -> list[Wire]:
-        dropped: list[Wire] = []
-        while len(self._by_host.get(key, ())) > self._max_per_host:
-            dropped.append(self._forget(self._by_host[key][0]))
-        while len(self._by_age) > self._max_total:
-            dropped.append(self._forget(next(iter(self._by_age))))
-        return dropped + self._drop_beyond_open()
-
-    def _drop_beyond_open(self) -> list[Wire]:
-        dropped: list[Wire] = []
-        while self._max_open is not None and self._by_age and self._in_use + len(self._by_age) > self._max_open:
-            dropped.append(self._forget(next(iter(self._by_age))))
         return dropped
 
     def _vacate(self) -> None:
         with self._lock:
             self._in_use -= 1
+
+    def _put(self, key: Hashable, wire: Wire) -> None:
+        """As `_vacate`, and the connection waits for the next who wants it."""
+        with self._lock:
+            self._in_use -= 1
+            if self._closed:
+                dropped = [wire]
+            else:
+                self._by_age[wire] = (key, self._clock.monotonic())
+                waiting = self._by_host.setdefault(key, [])
+                waiting.append(wire)
+                surplus = [self._forget(waiting[0])] if len(waiting) > self._max_per_host else []
+                dropped = surplus + self._drop_old()
+        _close_all(dropped)
 
     def _forget(self, wire: Wire) -> Wire:
         key, _ = self._by_age.pop(wire)
@@ -119,17 +104,24 @@ class IdleWires:
 
 
 class Place:
-    """One connection in use, until `give_back`; safe to call twice."""
+    """One connection in use, until `keep` or `give_back`; what comes after that does nothing."""
 
-    __slots__ = ("_vacate",)
+    __slots__ = ("_idle", "_key")
 
-    def __init__(self, vacate: Callable[[], None]) -> None:
-        self._vacate: Callable[[], None] | None = vacate
+    def __init__(self, idle: IdleWires, key: Hashable) -> None:
+        self._idle: IdleWires | None = idle
+        self._key = key
+
+    def keep(self, wire: Wire) -> None:
+        """Its exchange is over; it may serve another."""
+        idle, self._idle = self._idle, None
+        if idle is not None:
+            idle._put(self._key, wire)
 
     def give_back(self) -> None:
-        vacate, self._vacate = self._vacate, None
-        if vacate is not None:
-            vacate()
+        idle, self._idle = self._idle, None
+        if idle is not None:
+            idle._vacate()
 
 
 def _close_all(wires: list[Wire]) -> None:

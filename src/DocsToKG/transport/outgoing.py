@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 import httpx2
+
+from DocsToKG.transport.messages import NO_BODY
 
 _TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _BAD_VALUE = re.compile(rb"[\r\n\0]")
@@ -25,16 +28,20 @@ def may_be_sent_again(request: httpx2.Request) -> bool:
 def encode_head(request: httpx2.Request, target: bytes, extra: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
     """Request line and header fields, with the empty line. `extra` are fields for a proxy."""
     method = request.method.encode("ascii", "replace")
-    fields = request.headers.raw
     if _TOKEN.fullmatch(method) is None or not target or _BAD_TARGET.search(target):
         raise httpx2.LocalProtocolError("the method or the path of the request cannot be sent")
-    if not any(name.lower() == b"host" for name, _ in fields):
+    if "host" not in request.headers:
         raise httpx2.LocalProtocolError("the request has no Host header")
-    return encode_lines(b"%s %s HTTP/1.1" % (method, target), [*fields, *extra])
+    return encode_lines(b"%s %s HTTP/1.1" % (method, target), (*request.headers.raw, *extra))
 
 
-def encode_lines(first: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
-    lines = [first]
+def encode_lines(first: bytes, fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    return first + _fields_block(fields)
+
+
+@lru_cache(maxsize=256)  # one host is told the same again and again
+def _fields_block(fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    lines = [b""]
     for name, value in fields:
         if _TOKEN.fullmatch(name) is None or _BAD_VALUE.search(value):
             raise httpx2.LocalProtocolError(f"the request header {name[:60]!r} cannot be sent")
@@ -45,10 +52,13 @@ def encode_lines(first: bytes, fields: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 def body_blocks(request: httpx2.Request) -> Iterator[bytes]:
     """The request's body, framed as its headers announce."""
+    headers = request.headers
+    if request.stream is NO_BODY and "content-length" not in headers and "transfer-encoding" not in headers:
+        return iter(())
     blocks = (block for block in _stream(request) if block)
-    if "chunked" in request.headers.get("transfer-encoding", "").lower():
+    if "chunked" in headers.get("transfer-encoding", "").lower():
         return _chunked(blocks)
-    length = request.headers.get("content-length", "0")
+    length = headers.get("content-length", "0")
     if not (length.isascii() and length.isdigit()):
         raise httpx2.LocalProtocolError("the request's Content-Length is not a number")
     return _counted(blocks, int(length))

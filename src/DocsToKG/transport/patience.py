@@ -34,18 +34,16 @@ class Patience:
     def of(cls, request: httpx2.Request, clock: Clock) -> Patience:
         asked: dict[str, Any] = request.extensions
         timeouts = asked.get("timeout") or {}
-        return cls(
-            clock,
-            connect_s=timeouts.get("connect"),
-            read_s=timeouts.get("read"),
-            write_s=timeouts.get("write"),
-            deadline=asked.get("deadline"),
-            cancel=asked.get("cancel"),
-        )
+        connect_s, read_s, write_s = timeouts.get("connect"), timeouts.get("read"), timeouts.get("write")
+        return cls(clock, connect_s, read_s, write_s, asked.get("deadline"), asked.get("cancel"))
 
     def wait(self, limit_s: float | None) -> float | None:
         """Seconds the next wait may take, above zero. Raises when the exchange is called off or out of time."""
         self.check()
+        return self.longest(limit_s)
+
+    def longest(self, limit_s: float | None) -> float | None:
+        """`limit_s`, or what is left until the deadline if that is less."""
         if self.deadline is None:
             return limit_s
         left = max(self.deadline - self.clock.monotonic(), 1e-6)

@@ -19,12 +19,45 @@ def url_of(text: str) -> httpx2.URL:
     plain = _PLAIN.fullmatch(text)
     if plain is None or "/." in text:
         return httpx2.URL(text)
-    place = _place(plain[1])
-    url = httpx2.URL(place)
-    url._uri_reference = place._uri_reference._replace(path=plain[2])
-    return url
+    return KnownUrl(_place(plain[1]), plain[2])
+
+
+class Place:
+    """One host's part of an address: as text, without the path, and read."""
+
+    __slots__ = ("netloc", "origin", "url")
+
+    def __init__(self, origin: str) -> None:
+        self.url = httpx2.URL(f"{origin}/")
+        self.origin = str(self.url)[:-1]
+        self.netloc = self.url.netloc
+
+
+class KnownUrl(httpx2.URL):
+    """A path at a place that was read before. The two are put together for those who ask for more than is here."""
+
+    def __init__(self, place: Place, path: str) -> None:
+        self.place = place
+        self._path = path
+
+    @property
+    def netloc(self) -> bytes:
+        return self.place.netloc
+
+    @property
+    def raw_path(self) -> bytes:
+        return self._path.encode("ascii")
+
+    def __str__(self) -> str:
+        return self.place.origin + self._path
+
+    def __getattr__(self, name: str) -> object:
+        if name != "_uri_reference":
+            raise AttributeError(name)
+        self._uri_reference = self.place.url._uri_reference._replace(path=self._path)
+        return self._uri_reference
 
 
 @lru_cache(maxsize=1024)
-def _place(origin: str) -> httpx2.URL:
-    return httpx2.URL(f"{origin}/")
+def _place(origin: str) -> Place:
+    return Place(origin)

@@ -157,7 +157,6 @@ class Wire:
         rest = memoryview(data)
         try:
             while rest:
-                patience.check()
                 try:
                     rest = rest[self._sock.send(rest) :]
                 except (BlockingIOError, ssl.SSLWantWriteError):
@@ -227,8 +226,9 @@ class Wire:
 
     def awaited(self) -> Awaited:
         """What comes next, for those who wait for many connections at once."""
+        # Nothing is checked here: a deadline that is over is no wait, and a socket that was shut down is ready.
         patience = self._used_by()
-        wait_s = patience.wait(patience.read_s)
+        wait_s = patience.longest(patience.read_s)
         until = math.inf if wait_s is None else time.monotonic() + wait_s
         self._was_sent = False
         return Awaited(self._sock.fileno(), until, self.stop_waiting)
@@ -237,7 +237,17 @@ class Wire:
         patience = self._used_by()
         patience.check()
         try:
-            block = self._recv(size, patience)
+            if self._was_sent:
+                self._was_sent = False
+                self._await(select.POLLIN, patience.wait(patience.read_s))
+            block = None
+            while block is None:
+                try:
+                    block = self._sock.recv(size)
+                except (BlockingIOError, ssl.SSLWantReadError):
+                    self._await(select.POLLIN, patience.wait(patience.read_s))
+                except ssl.SSLWantWriteError:
+                    self._await(select.POLLOUT, patience.wait(patience.read_s))
         except ssl.SSLEOFError:
             self.ragged, block = True, b""
         except TimeoutError:
@@ -249,18 +259,6 @@ class Wire:
         else:
             patience.check()
         return block
-
-    def _recv(self, size: int, patience: Patience) -> bytes:
-        if self._was_sent:
-            self._was_sent = False
-            self._await(select.POLLIN, patience.wait(patience.read_s))
-        while True:
-            try:
-                return self._sock.recv(size)
-            except (BlockingIOError, ssl.SSLWantReadError):
-                self._await(select.POLLIN, patience.wait(patience.read_s))
-            except ssl.SSLWantWriteError:
-                self._await(select.POLLOUT, patience.wait(patience.read_s))
 
     def _await(self, event: int, wait_s: float | None) -> None:
         """Until the socket is ready; raises TimeoutError. Shutting it down in another thread ends the wait."""

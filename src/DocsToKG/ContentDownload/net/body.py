@@ -15,9 +15,10 @@ from DocsToKG.ContentDownload.api.types import Hop, Reason
 from DocsToKG.ContentDownload.api.walls import says_challenge
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError
 from DocsToKG.ContentDownload.net.breakers import Watched
-from DocsToKG.ContentDownload.net.cache import FORGET, PENDING, PendingEntry
+from DocsToKG.ContentDownload.net.cache import FORGET, PENDING
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, WIRE_ERRORS_OR_CUT, Retryable, cut_off, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
+from DocsToKG.ContentDownload.net.offers import PendingEntry
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_url

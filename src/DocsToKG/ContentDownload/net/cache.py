@@ -11,18 +11,18 @@ import contextlib
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import httpx2
 from hishel import BaseStorage, CacheMiss, CacheOptions, Entry, Headers, Request, Response, StoreAndUse
 from hishel.httpx2 import CacheTransport
 
 from DocsToKG.ContentDownload.net.entries import STILL_NOTHING_S, EntryStore, HeaderLists, StoredAnswer
-from DocsToKG.ContentDownload.net.pending import PendingBody
+from DocsToKG.ContentDownload.net.offers import PendingEntry, offer, stored_answer, varying
 from DocsToKG.ContentDownload.net.rewording import (
     ABOUT_WORK,
     FORBID,
@@ -42,7 +42,7 @@ from DocsToKG.transport.client import SentRequest
 ARTIFACT, UNCACHED = "artifact", "uncached"
 PENDING = "pending_entry"
 FORGET = "forget_entry"
-NOTHING_AT = "nothing_stored_at"
+NOTHING = "nothing_stored"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,57 +71,12 @@ class CacheSettings:
     s3_prefix: str = "hishel-cache/"
 
 
-class PendingEntry:
-    """An answer that could be stored. It is visible to nobody until it is confirmed."""
+class Nothing(NamedTuple):
+    """Under `key`, for `url`, nothing was stored at this monotonic time."""
 
-    def __init__(
-        self,
-        entries: EntryStore,
-        key: str,
-        answer: StoredAnswer,
-        body: PendingBody | None,
-        nothing_at: float = float("-inf"),
-    ) -> None:
-        self._entries = entries
-        self._key = key
-        self._answer = answer
-        self._body = body
-        self._nothing_at = nothing_at  # when nothing was stored under the key
-        self._done = False
-
-    @property
-    def holds_body(self) -> bool:
-        return self._body is not None
-
-    def confirm(self, sha256: str | None = None) -> None:
-        """Publish: an artifact under the digest of its proved file, anything else with the body just read whole."""
-        if self._done:
-            return
-        self._done = True
-        if self._body is not None:
-            self._publish_body(self._body)
-        elif sha256:
-            answer = _as_cas_answer(self._answer, sha256)
-            self._entries.publish(self._key, answer, None, nothing_at=self._nothing_at)
-
-    def discard(self) -> None:
-        """Forget it. Safe to call after `confirm`."""
-        if not self._done and self._body is not None:
-            self._body.discard()
-        self._done = True
-
-    def withdraw(self) -> None:
-        """Forget it, even when it has been published."""
-        published = self._done
-        self.discard()
-        if published:
-            self._entries.remove(self._key, self._answer.id)
-
-    def _publish_body(self, body: PendingBody) -> None:
-        if body.complete:
-            answer = replace(self._answer, sha256=body.sha256, size=body.size)
-            self._entries.publish(self._key, answer, body, nothing_at=self._nothing_at)
-        body.discard()
+    key: str
+    url: str
+    at: float
 
 
 class ExchangeView(BaseStorage):
@@ -140,10 +95,9 @@ class ExchangeView(BaseStorage):
         self._takes_guessed = takes_guessed
         self._artifact = artifact
         self._sent = request.headers if request is not None else httpx2.Headers()
-        self._keys: dict[uuid.UUID, str] = {}
+        self._keys: dict[str, str] = {}  # by the id of an entry
         self._opened: list[BinaryIO] = []
         self._forbidden = False
-        self.nothing_at = float("-inf")  # when nothing was stored for this exchange
         self.pending: PendingEntry | None = None
 
     def forbid(self) -> None:
@@ -154,43 +108,24 @@ class ExchangeView(BaseStorage):
         self, request: Request, response: Response, key: str, *, ttl: float | None = None, tti: float | None = None
     ) -> Entry:
         headers = _lists(response.headers)
-        answer = self._answer(request.url, request.method, response.status_code, headers, key)
-        entry = Entry(id=answer.id, request=request, response=response)
-        stream = self.keep(answer, key, response.stream)
-        return entry if stream is None else replace(entry, response=replace(response, stream=stream))
-
-    def offer(
-        self, url: str, method: str, status: int, headers: HeaderLists, key: str, stream: Any
-    ) -> Iterator[bytes] | None:
-        """An answer that may be kept; what `keep` says of it."""
-        return self.keep(self._answer(url, method, status, headers, key), key, stream)
-
-    def keep(self, answer: StoredAnswer, key: str, stream: Any) -> Iterator[bytes] | None:
-        """Have the answer pending. The body to be read in place of `stream`, where a copy of it is kept."""
-        body = None
-        if self._forbidden:
-            return None
-        if not (self._artifact and answer.status == 200):
-            body = self._entries.new_body()
-            if body is None:
-                return None
-        self.pending = PendingEntry(self._entries, key, answer, body, self.nothing_at)
-        return None if body is None else body.tee(iter(stream or ()))
-
-    def _answer(self, url: str, method: str, status: int, headers: HeaderLists, key: str) -> StoredAnswer:
-        varying = _varying(headers.get("vary", ()), self._sent, key)
-        return StoredAnswer(url=url, method=method, varying=varying, status=status, headers=headers)
+        answer = stored_answer(request.url, request.method, response.status_code, headers, self._sent, key)
+        in_cas = self._artifact and answer.status == 200
+        if not self._forbidden:
+            self.pending = offer(self._entries, key, lambda: answer, in_cas=in_cas)
+        copied = self.pending.copying(response.stream) if self.pending is not None else None
+        kept = response if copied is None else replace(response, stream=copied)
+        return Entry(id=uuid.UUID(answer.id), request=request, response=kept)
 
     def get_entries(self, key: str) -> list[Entry]:
         return [entry for answer in self._entries.find(key) if (entry := self._entry(key, answer)) is not None]
 
     def update_headers(self, id: uuid.UUID, headers: Headers) -> None:
-        if id in self._keys:
-            self._entries.refresh(self._keys[id], id, _lists(headers))
+        if id.hex in self._keys:
+            self._entries.refresh(self._keys[id.hex], id.hex, _lists(headers))
 
     def remove_entry(self, id: uuid.UUID) -> None:
-        if id in self._keys:
-            self._entries.remove(self._keys[id], id)
+        if id.hex in self._keys:
+            self._entries.remove(self._keys[id.hex], id.hex)
 
     def forget(self) -> None:
         """Drop the entries that this exchange was shown: what they hold is of no use to anyone."""
@@ -202,7 +137,7 @@ class ExchangeView(BaseStorage):
             file.close()
 
     def _entry(self, key: str, answer: StoredAnswer) -> Entry | None:
-        if answer.varying != _varying(answer.headers.get("vary", []), self._sent, key):
+        if answer.varying != varying(answer.headers.get("vary", []), self._sent, key):
             return None
         if not self._takes_guessed and any(GUESSED in line for line in answer.headers.get("cache-control", ())):
             return None
@@ -214,7 +149,7 @@ class ExchangeView(BaseStorage):
         stream = self._entries.read_body(key, answer, opened)
         # The variant was chosen here, where only digests are known; hishel is shown headers that fit.
         request = Request(method=answer.method, url=answer.url, headers=Headers(dict(self._sent)))
-        return Entry(answer.id, request, Response(answer.status, Headers(answer.headers), stream))
+        return Entry(uuid.UUID(answer.id), request, Response(answer.status, Headers(answer.headers), stream))
 
 
 class CachedTransport(httpx2.BaseTransport):
@@ -261,23 +196,24 @@ class CachedTransport(httpx2.BaseTransport):
             stored = self.peek(request)
             return stored or _flagged(httpx2.Response(504), from_cache=False, revalidated=False)
         if self._passes_by(request):
-            return _flagged(self._below.handle_request(request), from_cache=False, revalidated=False)
-        key, url = _key_and_url(request)
-        if self._may_ask_plainly and (self._was_nothing(request) or not self._entries.find(key)):
-            return self._plainly(request, key, url)
-        return self._through(request, key, url)
+            return self._past(request, self._below.ask(request))
+        nothing = self._nothing(request) if self._may_ask_plainly else None
+        if nothing is None:
+            return self._through(request, *_key_and_url(request))
+        # Where nothing is stored, hishel is asked one thing: whether the answer may be.
+        return self._kept(request, nothing, self._clock.monotonic(), self._below.ask(request))
 
     def peek(self, request: httpx2.Request) -> httpx2.Response | None:
         """The stored answer, if it may be used without asking the origin. Sends nothing."""
         if self._passes_by(request):
             return None
-        key, url = _key_and_url(request)
-        if not self._entries.find(key):
-            request.extensions[NOTHING_AT] = self._clock.monotonic()
+        nothing = self._look(request)
+        if nothing is not None:
+            request.extensions[NOTHING] = nothing
             return None
         request.extensions[PEEK] = True
         try:
-            response = self._through(request, key, url)
+            response = self._through(request, *_key_and_url(request))
             response.request = request
             return response
         except WouldSend:
@@ -289,69 +225,72 @@ class CachedTransport(httpx2.BaseTransport):
         self._hishel.close()
         self._entries.close()
 
-    def _was_nothing(self, request: httpx2.Request) -> bool:
-        """Nothing was stored a moment ago, when this request was looked up already."""
-        nothing_at: float = request.extensions.get(NOTHING_AT, float("-inf"))
-        return self._clock.monotonic() - nothing_at < STILL_NOTHING_S
+    def _nothing(self, request: httpx2.Request) -> Nothing | None:
+        """As `_look`, where a moment ago is soon enough."""
+        found: Nothing | None = request.extensions.get(NOTHING)
+        if found is not None and self._clock.monotonic() - found.at < STILL_NOTHING_S:
+            return found
+        return self._look(request)
+
+    def _look(self, request: httpx2.Request) -> Nothing | None:
+        """Where nothing is stored for the request; None when something is."""
+        key, url = _key_and_url(request)
+        return None if self._entries.find(key) else Nothing(key, url, self._clock.monotonic())
 
     def _passes_by(self, request: httpx2.Request) -> bool:
         method_out = request.method not in self._settings.cacheable_methods
         unwanted = bool(request.extensions.get(UNCACHED)) or _wishes(request, "no-store")
         return method_out or "range" in request.headers or unwanted
 
-    def _plainly(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
-        """Where nothing is stored, hishel is asked one thing: whether the answer may be."""
-        view = self._empty_view(request)
-        request.extensions[FORBID] = view.forbid
-        return self._kept(request, view, key, url, self._below.handle_request(request))
-
     def begin(self, request: httpx2.Request) -> SentRequest | None:
         """As `handle_request`, in two halves; None where more than one question may have to be asked."""
         if _wishes(request, "only-if-cached"):
             return None
-        if self._passes_by(request):
+        # What was looked up does not pass by.
+        if NOTHING not in request.extensions and self._passes_by(request):
             sent = self._below.begin(request)
-            flagged = partial(_flagged, from_cache=False, revalidated=False)
-            return None if sent is None else Completed(sent, flagged)
-        key, url = _key_and_url(request)
-        if not (self._may_ask_plainly and (self._was_nothing(request) or not self._entries.find(key))):
+            return None if sent is None else Completed(sent, partial(self._past, request))
+        nothing = self._nothing(request) if self._may_ask_plainly else None
+        sent = self._below.begin(request) if nothing is not None else None
+        if sent is None or nothing is None:
             return None
-        view = self._empty_view(request)
-        request.extensions[FORBID] = view.forbid  # replaced where the exchange is then done in one
-        sent = self._below.begin(request)
-        return None if sent is None else Completed(sent, partial(self._kept, request, view, key, url))
+        return Completed(sent, partial(self._kept, request, nothing, self._clock.monotonic()))
 
-    def _empty_view(self, request: httpx2.Request) -> ExchangeView:
-        view = ExchangeView(self._entries, artifact=bool(request.extensions.get(ARTIFACT)), request=request)
-        view.nothing_at = self._clock.monotonic()
-        return view
+    def _past(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
+        """An answer that the cache has nothing to do with."""
+        self._below.reword(request, response)
+        return _flagged(response, from_cache=False, revalidated=False)
 
     def _kept(
-        self, request: httpx2.Request, view: ExchangeView, key: str, url: str, response: httpx2.Response
+        self, request: httpx2.Request, nothing: Nothing, nothing_at: float, response: httpx2.Response
     ) -> httpx2.Response:
         """The answer to a plain question, pending where it may be kept."""
-        del request.extensions[FORBID]
-        response.headers.pop("transfer-encoding", None)
+        may_be_kept = self._below.reword(request, response)
+        if "transfer-encoding" in response.headers:
+            del response.headers["transfer-encoding"]
         if response.is_stream_consumed:
             response = _unread(response)
         try:
-            self._keep_if_allowed(request, response, view, key, url)
+            pending = self._offered(request, nothing, nothing_at, response) if may_be_kept else None
         except BaseException:
             response.close()
             raise
-        response.extensions[PENDING] = view.pending
-        response.extensions[FORGET] = view.forget
+        response.extensions[PENDING] = pending
         return _flagged(response, from_cache=False, revalidated=False)
 
-    def _keep_if_allowed(
-        self, request: httpx2.Request, response: httpx2.Response, view: ExchangeView, key: str, url: str
-    ) -> None:
+    def _offered(
+        self, request: httpx2.Request, nothing: Nothing, nothing_at: float, response: httpx2.Response
+    ) -> PendingEntry | None:
         headers, status, method = response.headers, response.status_code, request.method
         is_authorized = "authorization" in request.headers
-        if self._is_storable(method, status, headers.get("cache-control"), "expires" in headers, is_authorized):
-            copied = view.offer(mask_url(url), method, status, _header_lists(headers), key, response.stream)
-            if copied is not None:
-                response.stream = _KeptStream(copied, response.stream)
+        if not self._is_storable(method, status, headers.get("cache-control"), "expires" in headers, is_authorized):
+            return None
+        in_cas = status == 200 and bool(request.extensions.get(ARTIFACT))
+        tell = partial(_told, request, nothing, status, headers)
+        pending = offer(self._entries, nothing.key, tell, in_cas=in_cas, nothing_at=nothing_at)
+        if pending is not None and (copied := pending.copying(response.stream)) is not None:
+            response.stream = _KeptStream(copied, response.stream)
+        return pending
 
     def _judge(self, method: str, status: int, control: str | None, expires: bool, authorized: bool) -> bool:
         """hishel's word on whether an answer may be kept (RFC 9111 section 3), by all that it looks at there."""
@@ -473,7 +412,7 @@ def _flagged(response: httpx2.Response, *, from_cache: bool, revalidated: bool) 
 
 def _key_and_url(request: httpx2.Request) -> tuple[str, str]:
     url = index_url(str(request.url))
-    return entry_key(url), url
+    return hashlib.sha256(url.encode()).hexdigest(), url
 
 
 def entry_key(url: str) -> str:
@@ -497,27 +436,14 @@ def _header_lists(headers: httpx2.Headers) -> HeaderLists:
     return lists
 
 
+def _told(request: httpx2.Request, nothing: Nothing, status: int, headers: httpx2.Headers) -> StoredAnswer:
+    lists, url = _header_lists(headers), mask_url(nothing.url)
+    return stored_answer(url, request.method, status, lists, request.headers, nothing.key)
+
+
 def _wishes(request: httpx2.Request, word: str) -> bool:
     wishes = request.headers.get("cache-control")
     return wishes is not None and word in (each.strip() for each in wishes.lower().split(","))
-
-
-def _varying(vary: Iterable[str], sent: httpx2.Headers, key: str) -> HeaderLists:
-    """The request headers that an answer depends on, as digests: they may hold an address or a key."""
-    names = {name.strip().lower() for line in vary for name in line.split(",")} - {"", "*"}
-    return {name: [_digest(key, name, *sent.get_list(name))] for name in sorted(names)}
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-
-
-def _as_cas_answer(answer: StoredAnswer, sha256: str) -> StoredAnswer:
-    headers = dict(answer.headers)
-    if headers.pop("content-encoding", None):
-        # The CAS holds the decoded bytes, which the announced length does not count.
-        headers.pop("content-length", None)
-    return replace(answer, headers=headers, sha256=sha256, in_cas=True)
 
 
 def _lists(headers: Headers) -> HeaderLists:

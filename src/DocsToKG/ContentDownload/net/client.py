@@ -56,6 +56,7 @@ from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 from DocsToKG.transport.client import exchange_of, sender_of
 from DocsToKG.transport.errors import DeadlineExceeded
 from DocsToKG.transport.fields import Fields
+from DocsToKG.transport.messages import LightRequest
 from DocsToKG.transport.places import url_of
 
 __all__ = ["RateRetryClient", "SourcePolicy"]
@@ -65,7 +66,6 @@ T = TypeVar("T")
 _NOT_NOW = frozenset({408, 425, 429})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEAD_BYTES = 1024
-_NO_BODY = httpx2.ByteStream(b"")
 # What an https attempt on an http link may fail with while plain http would work.
 _NO_HTTPS = frozenset({Reason.TLS_ERROR, Reason.CONN_ERROR, Reason.TIMEOUT})
 # Answers to HEAD that may only mean that the server does not like HEAD.
@@ -325,9 +325,9 @@ class RateRetryClient:
         if journey.role is Role.METADATA:
             extensions[ABOUT_WORK] = journey.call.work_id
         try:
-            request = httpx2.Request(journey.method, url_of(url), stream=_NO_BODY, extensions=extensions)
-            host = {} if "host" in journey.headers else {"Host": request.url.netloc.decode("ascii")}
-            request.headers = Fields(host | journey.headers)
+            place = url_of(url)
+            host = {} if "host" in journey.headers else {"Host": place.netloc.decode("ascii")}
+            request = LightRequest(journey.method, place, Fields.sent(host | journey.headers), extensions)
         except WIRE_ERRORS as error:
             raise fault_of(error).failure(url, describe(error)) from None
         if journey.cookies is not None:

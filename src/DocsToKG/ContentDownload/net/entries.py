@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 import threading
-import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from io import BytesIO
-from typing import BinaryIO, TypeAlias, TypeVar
+from typing import BinaryIO, ParamSpec, TypeAlias, TypeVar
 
 from DocsToKG.ContentDownload.net.pending import PendingBody
 from DocsToKG.ContentDownload.net.stores.base import SHARDS, Backend, Entry
@@ -27,8 +28,11 @@ log = logging.getLogger(__name__)
 
 HeaderLists: TypeAlias = dict[str, list[str]]
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _BLOCK = 256 * 1024
+_NO_ID = "0" * 32
+_as_json = json.JSONEncoder().encode
 _LARGEST_HEAD = 256 * 1024
 _MOST_VARIANTS = 4
 _SAY_EVERY_S = 60.0
@@ -44,7 +48,11 @@ class EntryDamaged(OSError):
     """The stored body is not what was stored. The entry is gone now; asking again is a miss."""
 
 
-@dataclass(frozen=True, slots=True)
+def new_id() -> str:
+    return os.urandom(16).hex()
+
+
+@dataclass(slots=True)
 class StoredAnswer:
     """One stored answer without its body. `varying` holds digests of the request headers its Vary names."""
 
@@ -57,15 +65,24 @@ class StoredAnswer:
     sha256: str = ""
     size: int | None = None
     in_cas: bool = False
-    id: uuid.UUID = field(default_factory=uuid.uuid4)
+    id: str = field(default_factory=new_id)
 
-    def to_json(self) -> bytes:
-        fields = {name: getattr(self, name) for name in self.__slots__ if name != "id"}
-        fields["headers"] = {name: values for name, values in self.headers.items() if _may_be_written(name, values)}
-        return json.dumps(fields).encode()
+    def to_json(self, stored_at: float) -> bytes:
+        written = {
+            "url": self.url,
+            "method": self.method,
+            "varying": self.varying,
+            "status": self.status,
+            "headers": {name: values for name, values in self.headers.items() if _may_be_written(name, tuple(values))},
+            "stored_at": stored_at,
+            "sha256": self.sha256,
+            "size": self.size,
+            "in_cas": self.in_cas,
+        }
+        return _as_json(written).encode()
 
     @classmethod
-    def from_json(cls, raw: bytes, entry_id: uuid.UUID) -> StoredAnswer:
+    def from_json(cls, raw: bytes, entry_id: str) -> StoredAnswer:
         answer = cls(**json.loads(raw), id=entry_id)
         whole = isinstance(answer.stored_at, float) and isinstance(answer.url, str) and isinstance(answer.status, int)
         if not (whole and isinstance(answer.headers, dict) and isinstance(answer.varying, dict)):
@@ -99,8 +116,10 @@ class EntryStore:
 
     def find(self, key: str) -> list[StoredAnswer]:
         """The visible, unexpired entries under `key`."""
-        nothing: list[tuple[uuid.UUID, bytes]] = []
-        heads = self._try("find", lambda: self._backend.heads(key), nothing)
+        nothing: list[tuple[str, bytes]] = []
+        heads = self._try("find", nothing, self._backend.heads, key)
+        if not heads:
+            return []
         answers = (self._answer(entry_id, head) for entry_id, head in heads)
         return [answer for answer in answers if answer is not None and not self._is_old(answer)]
 
@@ -109,7 +128,7 @@ class EntryStore:
         if answer.in_cas:
             opened = self._open_cas(answer.sha256)
         else:
-            opened = self._try("read", lambda: self._backend.body(key, answer.id), None)
+            opened = self._try("read", None, self._backend.body, key, answer.id)
         if opened is not None and not _is_the_body(opened, answer):
             opened.close()
             opened = None
@@ -130,40 +149,40 @@ class EntryStore:
 
     def new_body(self) -> PendingBody | None:
         """A place for a body whose entry is not visible yet; None when there is no room."""
-        return self._try("write", self._backend.new_body, None)
+        return self._try("write", None, self._backend.new_body)
 
     def publish(
         self, key: str, answer: StoredAnswer, body: PendingBody | None, *, nothing_at: float = float("-inf")
     ) -> None:
         """Make an entry visible, instead of those it replaces. `nothing_at`: when there was none under `key`."""
-        answer = replace(answer, stored_at=self._clock.now())
-        head = answer.to_json()
+        stored_at = self._clock.now()
+        head = answer.to_json(stored_at)
         if len(head) > _LARGEST_HEAD:
             return
         # Two who ask for the same at the same time leave two entries, until the next one replaces both.
         is_first = self._clock.monotonic() - nothing_at < STILL_NOTHING_S
         replaced = [] if is_first else self._replaced_by(answer, key)
-        entry = Entry(key, answer.id, head, answer.stored_at)
-        self._try("write", lambda: self._backend.put(entry, body, replaced=replaced), None)
+        entry = Entry(key, answer.id, head, stored_at)
+        self._try("write", None, self._backend.put, entry, body, replaced=replaced)
         self._sweep_a_shard()
 
-    def refresh(self, key: str, entry_id: uuid.UUID, headers: HeaderLists) -> None:
+    def refresh(self, key: str, entry_id: str, headers: HeaderLists) -> None:
         """The origin said the entry is still good, under these headers."""
         answer = next((found for found in self.find(key) if found.id == entry_id), None)
         if answer is None:
             return
-        refreshed = replace(answer, headers=headers).to_json()
+        refreshed = replace(answer, headers=headers).to_json(answer.stored_at)
         if len(refreshed) <= _LARGEST_HEAD:
             entry = Entry(key, entry_id, refreshed, answer.stored_at)
-            self._try("write", lambda: self._backend.rewrite(entry), None)
+            self._try("write", None, self._backend.rewrite, entry)
 
-    def remove(self, key: str, entry_id: uuid.UUID) -> None:
-        self._try("remove", lambda: self._backend.delete(key, [entry_id]), None)
+    def remove(self, key: str, entry_id: str) -> None:
+        self._try("remove", None, self._backend.delete, key, [entry_id])
 
     def walk(self) -> Iterator[StoredAnswer | None]:
         """Every entry, also those too old to be served; None for one that cannot be read. Raises `StoreFailed`."""
         for head in self._backend.walk():
-            yield self._answer(uuid.UUID(int=0), head)
+            yield self._answer(_NO_ID, head)
 
     def clear(self) -> int:
         """Drop every entry; how many there were. Raises `StoreFailed`."""
@@ -175,16 +194,16 @@ class EntryStore:
     def _is_old(self, answer: StoredAnswer) -> bool:
         return self._clock.now() >= answer.stored_at + self._ttl_s
 
-    def _replaced_by(self, answer: StoredAnswer, key: str) -> list[uuid.UUID]:
+    def _replaced_by(self, answer: StoredAnswer, key: str) -> list[str]:
         known = sorted(self.find(key), key=lambda other: other.stored_at, reverse=True)
         same = [old.id for old in known if (old.method, old.varying) == (answer.method, answer.varying)]
         return same + [old.id for old in known if old.id not in same][_MOST_VARIANTS - 1 :]
 
-    def _answer(self, entry_id: uuid.UUID, head: bytes) -> StoredAnswer | None:
+    def _answer(self, entry_id: str, head: bytes) -> StoredAnswer | None:
         try:
             return StoredAnswer.from_json(head, entry_id)
         except (ValueError, TypeError, RecursionError):
-            log.warning("a cache entry cannot be read and counts as a miss: %s", entry_id.hex)
+            log.warning("a cache entry cannot be read and counts as a miss: %s", entry_id)
             return None
 
     def _sweep_a_shard(self) -> None:
@@ -194,13 +213,13 @@ class EntryStore:
                 return
             self._next_check = now + self._shard_every_s
             shard, self._next_shard = self._next_shard, (self._next_shard + 1) % SHARDS
-        self._try("sweep", lambda: self._backend.sweep(shard, now=self._clock.now(), ttl_s=self._ttl_s), None)
+        self._try("sweep", None, self._backend.sweep, shard, now=self._clock.now(), ttl_s=self._ttl_s)
 
-    def _try(self, what: str, deed: Callable[[], T], otherwise: T) -> T:
+    def _try(self, what: str, otherwise: T, deed: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._clock.monotonic() < self._rests_until:
             return otherwise
         try:
-            return deed()
+            return deed(*args, **kwargs)
         except (OSError, ValueError) as error:  # what others wrote there may be anything
             self._trouble(what, error)
             return otherwise
@@ -221,7 +240,8 @@ class EntryStore:
             )
 
 
-def _may_be_written(name: str, values: list[str]) -> bool:
+@lru_cache(maxsize=1024)  # most answers of a host say the same
+def _may_be_written(name: str, values: tuple[str, ...]) -> bool:
     """Whether no secret is in a header. Servers echo the URL they were asked for, key and all, in many of them."""
     if name in _ALWAYS_WRITTEN:
         return True

@@ -6,15 +6,16 @@ redirects and links that carry a signature. Does not know hishel itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import httpx2
 
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_text, mask_url
-from DocsToKG.transport.client import SentRequest, begin_on
+from DocsToKG.transport.client import SentRequest, begin_of
 
 # Keys of a request's extensions between the two shims.
 WIRE_URL, PEEK, FORBID = "wire_url", "peek", "forbid_storing"
@@ -22,8 +23,8 @@ WIRE_URL, PEEK, FORBID = "wire_url", "peek", "forbid_storing"
 ABOUT_WORK = "about_work"
 # Our own word in an answer's Cache-Control: its lifetime is ours, since its server says nothing.
 GUESSED = "docstokg-guessed"
-_FRESHNESS = ("max-age", "s-maxage", "no-cache", "no-store")
-_SAYINGS = ("cache-control", "expires", "pragma", "etag", "last-modified", "set-cookie")
+_FRESHNESS = re.compile("max-age|s-maxage|no-cache|no-store", re.IGNORECASE)
+_SAYINGS = frozenset({"cache-control", "expires", "pragma", "etag", "last-modified", "set-cookie"})
 
 
 class WouldSend(Exception):
@@ -37,6 +38,7 @@ class BelowCache(httpx2.BaseTransport):
         self, next_transport: httpx2.BaseTransport, *, allow_heuristics: bool, clock: Clock, index_ttl_s: float = 0.0
     ) -> None:
         self._next = next_transport
+        self._begin = begin_of(next_transport)
         self._allow_heuristics = allow_heuristics
         self._index_ttl_s = int(index_ttl_s)
         self._clock = clock
@@ -44,21 +46,21 @@ class BelowCache(httpx2.BaseTransport):
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.extensions.get(PEEK):
             raise WouldSend
-        response = self._next.handle_request(self._real(request) if WIRE_URL in request.extensions else request)
-        self._reword(request, response)
+        response = self.ask(self._real(request) if WIRE_URL in request.extensions else request)
+        if not self.reword(request, response):
+            request.extensions.get(FORBID, lambda: None)()
         return response
 
+    def ask(self, request: httpx2.Request) -> httpx2.Response:
+        """The answer as it came."""
+        return self._next.handle_request(request)
+
     def begin(self, request: httpx2.Request) -> SentRequest | None:
-        """As `handle_request`, in two halves; None where the transport below does not do it so."""
-        sent = begin_on(self._next, request)
-        return None if sent is None else Completed(sent, partial(self._reworded, request))
+        """As `ask`, in two halves; None where the transport below does not do it so."""
+        return None if self._begin is None else self._begin(request)
 
     def close(self) -> None:
         self._next.close()
-
-    def _reworded(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
-        self._reword(request, response)
-        return response
 
     def _real(self, request: httpx2.Request) -> httpx2.Request:
         url = request.extensions.get(WIRE_URL, request.url)
@@ -68,18 +70,22 @@ class BelowCache(httpx2.BaseTransport):
             request.method, url, headers=request.headers, stream=request.stream, extensions=extensions
         )
 
-    def _reword(self, request: httpx2.Request, response: httpx2.Response) -> None:
+    def reword(self, request: httpx2.Request, response: httpx2.Response) -> bool:
+        """Word the answer so that hishel keeps what we want kept. False when it must not be kept in any case."""
         headers = response.headers
-        if not _is_date(headers.get("date")):
+        said = dict(headers.items())
+        if not _is_date(said.get("date")):
             # Without a Date hishel believes the answer to be new for ever (RFC 9110 section 6.6.1).
             headers["date"] = formatdate(self._clock.now(), usegmt=True)
-        if response.status_code >= 400 or _must_not_be_kept(request, response):
+        if response.status_code >= 400 or _must_not_be_kept(request, said):
             headers["cache-control"] = "no-store"
-            request.extensions.get(FORBID, lambda: None)()
-        elif self._index_ttl_s and ABOUT_WORK in request.extensions and _says_nothing(request, response):
+            return False
+        control = said.get("cache-control", "")
+        if self._index_ttl_s and ABOUT_WORK in request.extensions and _says_nothing(request, response, said):
             headers["cache-control"] = f"max-age={self._index_ttl_s}, {GUESSED}"
-        elif not self._allow_heuristics and not _is_explicit(headers):
-            headers["cache-control"] = ", ".join(filter(None, (headers.get("cache-control"), "no-cache")))
+        elif not self._allow_heuristics and "expires" not in said and not _FRESHNESS.search(control):
+            headers["cache-control"] = f"{control}, no-cache" if control else "no-cache"
+        return True
 
 
 class Completed:
@@ -97,22 +103,17 @@ class Completed:
         return self._complete(self._sent.response())
 
 
-def _is_explicit(headers: httpx2.Headers) -> bool:
-    control = headers.get("cache-control", "").lower()
-    return "expires" in headers or any(word in control for word in _FRESHNESS)
-
-
-def _says_nothing(request: httpx2.Request, response: httpx2.Response) -> bool:
+def _says_nothing(request: httpx2.Request, response: httpx2.Response, said: dict[str, str]) -> bool:
     """Whether an answer tells neither how long it holds nor how to ask whether it still does, and is for anybody."""
-    silent = not any(name in response.headers for name in _SAYINGS)
+    silent = _SAYINGS.isdisjoint(said)
     return silent and response.status_code == 200 and "authorization" not in request.headers
 
 
-def _must_not_be_kept(request: httpx2.Request, response: httpx2.Response) -> bool:
+def _must_not_be_kept(request: httpx2.Request, said: dict[str, str]) -> bool:
     """A signed link is a secret of use only whole; what depends on a cookie, or on anything, is for one alone."""
-    location, links = response.headers.get("location", ""), response.headers.get("link", "")
+    location, links = said.get("location", ""), said.get("link", "")
     signed = (location and mask_url(location) != location) or (links and mask_text(links) != links)
-    vary = response.headers.get("vary", "").lower()
+    vary = said.get("vary", "").lower()
     # `*` means that no other request may be given this answer, whatever its headers (RFC 9110 section 12.5.5).
     return bool(signed) or "*" in vary or ("cookie" in vary and "cookie" in request.headers)
 

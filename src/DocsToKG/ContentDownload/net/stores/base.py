@@ -1,12 +1,11 @@
 """What every place for cache entries can do; entries are opaque bytes to it.
 
-Knows keys (64 hex digits), entry ids, head bytes and bodies. Does not know HTTP, freshness or what a head says.
+Knows keys (64 hex digits), entry ids (32), head bytes and bodies. Does not know HTTP, freshness or what a head says.
 Promises of every backend: an entry is visible whole or not at all, and each failure is a `StoreFailed`.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import BinaryIO, Protocol
@@ -25,7 +24,7 @@ class Entry:
     """A head to be kept, with what a backend must know to keep it."""
 
     key: str
-    id: uuid.UUID
+    id: str
     head: bytes
     stored_at: float
 
@@ -41,18 +40,18 @@ class Backend(Protocol):
     def new_body(self) -> PendingBody | None:
         """Where a body waits until its entry is confirmed; None when there is no room."""
 
-    def heads(self, key: str) -> list[tuple[uuid.UUID, bytes]]: ...
+    def heads(self, key: str) -> list[tuple[str, bytes]]: ...
 
-    def body(self, key: str, entry_id: uuid.UUID) -> BinaryIO | None:
+    def body(self, key: str, entry_id: str) -> BinaryIO | None:
         """The stored body at its start; None when there is none."""
 
-    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[uuid.UUID]) -> None:
+    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[str]) -> None:
         """Make an entry visible instead of those it replaces."""
 
     def rewrite(self, entry: Entry) -> None:
         """Give an entry that is still there a new head."""
 
-    def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None: ...
+    def delete(self, key: str, entry_ids: Iterable[str]) -> None: ...
 
     def sweep(self, shard: int, *, now: float, ttl_s: float) -> None:
         """Drop what is older than `ttl_s` in one of `SHARDS` parts, and what crashes left there."""

@@ -39,23 +39,28 @@ class FileBackend:
     def new_body(self) -> PendingBody | None:
         return self._pending.new_body()
 
-    def heads(self, key: str) -> list[tuple[uuid.UUID, bytes]]:
-        # Most keys have no folder, so it is asked for as cheaply as can be.
-        folder = f"{self._root}/{key[:2]}/{key[2:]}"
-        found = ((name, _read(f"{folder}/{name}")) for name in _names(folder, ".json"))
-        return [(_id(name), head) for name, head in found if head is not None] + self._bodiless.heads(key)
+    def heads(self, key: str) -> list[tuple[str, bytes]]:
+        bodiless, folder = self._bodiless.heads(key), f"{self._root}/{key[:2]}/{key[2:]}"
+        # Most keys have no folder, which is seen at the least cost by asking nothing else.
+        try:
+            names = sorted(os.listdir(folder))
+        except OSError:
+            return bodiless
+        found = ((name, _read(f"{folder}/{name}")) for name in names if name.endswith(".json"))
+        return [(_id(name), head) for name, head in found if head is not None] + bodiless
 
-    def body(self, key: str, entry_id: uuid.UUID) -> BinaryIO | None:
+    def body(self, key: str, entry_id: str) -> BinaryIO | None:
         try:
             return self._body_path(key, entry_id).open("rb")
         except FileNotFoundError:
             return None
 
-    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[uuid.UUID]) -> None:
+    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[str]) -> None:
         replaced = tuple(replaced)
         if body is None:
             self._bodiless.put(entry, replaced=replaced)
-            self._unlink(entry.key, replaced)
+            if replaced:
+                self._unlink(entry.key, replaced)
             return
         self._folder(entry.key).mkdir(parents=True, exist_ok=True)
         body.move_to(self._body_path(entry.key, entry.id))
@@ -66,12 +71,12 @@ class FileBackend:
         if not self._bodiless.rewrite(entry) and self._head_path(entry.key, entry.id).exists():
             self._write(entry)
 
-    def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+    def delete(self, key: str, entry_ids: Iterable[str]) -> None:
         entry_ids = tuple(entry_ids)
         self._bodiless.delete(key, entry_ids)
         self._unlink(key, entry_ids)
 
-    def _unlink(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+    def _unlink(self, key: str, entry_ids: Iterable[str]) -> None:
         for entry_id in entry_ids:
             for path in (self._head_path(key, entry_id), self._body_path(key, entry_id)):
                 path.unlink(missing_ok=True)
@@ -127,11 +132,11 @@ class FileBackend:
     def _folder(self, key: str) -> Path:
         return self._entries / key[:2] / key[2:]
 
-    def _head_path(self, key: str, entry_id: uuid.UUID) -> Path:
-        return self._folder(key) / f"{entry_id.hex}.json"
+    def _head_path(self, key: str, entry_id: str) -> Path:
+        return self._folder(key) / f"{entry_id}.json"
 
-    def _body_path(self, key: str, entry_id: uuid.UUID) -> Path:
-        return self._folder(key) / f"{entry_id.hex}.body"
+    def _body_path(self, key: str, entry_id: str) -> Path:
+        return self._folder(key) / f"{entry_id}.body"
 
 
 def _read(path: Path | str) -> bytes | None:
@@ -149,11 +154,11 @@ def _is_alive(path: Path, since: float) -> bool:
         return False
 
 
-def _id(name: str) -> uuid.UUID:
+def _id(name: str) -> str:
     try:
-        return uuid.UUID(name.partition(".")[0])
+        return uuid.UUID(name.partition(".")[0]).hex
     except ValueError:
-        return uuid.UUID(int=0)
+        return uuid.UUID(int=0).hex
 
 
 def _names(folder: Path | str, suffix: str) -> list[str]:

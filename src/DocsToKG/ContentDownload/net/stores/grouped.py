@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import uuid
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -31,36 +30,40 @@ class GroupedHeads:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._rows: SqliteBackend | None = None
-        self._waiting: dict[uuid.UUID, Put] = {}
+        self._waiting: dict[str, dict[str, Put]] = {}  # by key and id
         self._written_at = float("-inf")
-        self._timer: threading.Timer | None = None
-        self._closed = False
+        self._writer: threading.Thread | None = None
+        self._due = threading.Event()  # something waits
+        self._closing = threading.Event()
 
-    def heads(self, key: str) -> list[tuple[uuid.UUID, bytes]]:
+    def heads(self, key: str) -> list[tuple[str, bytes]]:
         with self._lock:
-            waiting = {entry.id: entry.head for entry, _ in self._waiting.values() if entry.key == key}
-            gone = {entry_id for entry, replaced in self._waiting.values() if entry.key == key for entry_id in replaced}
-        rows = self._open(make=False)
-        written = dict(rows.heads(key)) if rows is not None else {}
-        return [(entry_id, head) for entry_id, head in (written | waiting).items() if entry_id not in gone]
+            puts = list(self._waiting.get(key, {}).values())
+        rows = self._rows or self._open(make=False)
+        written = rows.heads(key) if rows is not None else []
+        if not puts:
+            return written
+        gone = {entry_id for _, replaced in puts for entry_id in replaced}
+        seen = dict(written) | {entry.id: entry.head for entry, _ in puts}
+        return [(entry_id, head) for entry_id, head in seen.items() if entry_id not in gone]
 
-    def put(self, entry: Entry, *, replaced: Iterable[uuid.UUID]) -> None:
+    def put(self, entry: Entry, *, replaced: Iterable[str]) -> None:
         with self._lock:
-            self._waiting[entry.id] = (entry, (*self._replaced_by(entry.id), *replaced))
+            of_key = self._waiting.setdefault(entry.key, {})
+            of_key[entry.id] = (entry, (*self._replaced_by(entry.key, entry.id), *replaced))
             is_alone = self._clock.monotonic() - self._written_at >= _SOON_S
-            is_due = is_alone or len(self._waiting) >= _TOGETHER or self._closed
-            if not is_due and self._timer is None:
-                self._timer = threading.Timer(_SOON_S, self._write_late)
-                self._timer.daemon = True
-                self._timer.start()
-        if is_due:
+            is_full = len(self._waiting) >= _TOGETHER
+            if not (is_alone or is_full or self._due.is_set()):
+                self._due.set()
+                self._have_writer()
+        if is_alone or is_full or self._closing.is_set():
             self.write()
 
     def write(self) -> None:
         """Everything that waits is in the file afterwards; what cannot be written is lost, and raises `StoreFailed`."""
         with self._writing:
             with self._lock:
-                puts = list(self._waiting.values())
+                puts = [put for of_key in self._waiting.values() for put in of_key.values()]
                 self._written_at = self._clock.monotonic()
             try:
                 if puts and (rows := self._open(make=True)) is not None:
@@ -69,8 +72,8 @@ class GroupedHeads:
                 with self._lock:
                     for put in puts:
                         # One that was put anew in the meantime waits for the next time.
-                        if self._waiting.get(put[0].id) is put:
-                            del self._waiting[put[0].id]
+                        if self._waiting.get(put[0].key, {}).get(put[0].id) is put:
+                            self._no_longer_waits(put[0].key, put[0].id)
 
     def rewrite(self, entry: Entry) -> bool:
         """False when the entry is not here."""
@@ -80,14 +83,14 @@ class GroupedHeads:
         self.write()
         return True
 
-    def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+    def delete(self, key: str, entry_ids: Iterable[str]) -> None:
         gone = list(entry_ids)
         with self._writing:
             with self._lock:
                 for entry_id in gone:
                     # Those that it replaces are hidden so far, and would come back with it gone.
-                    gone += self._replaced_by(entry_id)
-                    self._waiting.pop(entry_id, None)
+                    gone += self._replaced_by(key, entry_id)
+                    self._no_longer_waits(key, entry_id)
             rows = self._open(make=False) if gone else None
             if rows is not None:
                 rows.delete(key, gone)
@@ -107,10 +110,8 @@ class GroupedHeads:
         return rows.clear() if rows is not None else 0
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            if self._timer is not None:
-                self._timer.cancel()
+        self._closing.set()
+        self._due.set()
         with contextlib.suppress(StoreFailed):  # what is not there is asked for again
             self.write()
         with self._writing, self._lock:
@@ -118,18 +119,31 @@ class GroupedHeads:
         if rows is not None:
             rows.close()
 
-    def _replaced_by(self, entry_id: uuid.UUID) -> tuple[uuid.UUID, ...]:
+    def _replaced_by(self, key: str, entry_id: str) -> tuple[str, ...]:
         """Of an entry that waits: what goes when it is written."""
-        waiting = self._waiting.get(entry_id)
+        waiting = self._waiting.get(key, {}).get(entry_id)
         return tuple(waiting[1]) if waiting is not None else ()
 
+    def _no_longer_waits(self, key: str, entry_id: str) -> None:
+        of_key = self._waiting.get(key, {})
+        of_key.pop(entry_id, None)
+        if not of_key:
+            self._waiting.pop(key, None)
+
+    def _have_writer(self) -> None:
+        """One thread for all that waits, since starting one costs more than a row does."""
+        if self._writer is None:
+            self._writer = threading.Thread(target=self._write_late, name="cache-heads", daemon=True)
+            self._writer.start()
+
     def _write_late(self) -> None:
-        with self._lock:
-            self._timer = None
-            if self._closed:
+        while not self._closing.is_set():
+            self._due.wait()
+            if self._closing.wait(_SOON_S):
                 return
-        with contextlib.suppress(StoreFailed):  # the next one that is put says so
-            self.write()
+            self._due.clear()
+            with contextlib.suppress(StoreFailed):  # the next one that is put says so
+                self.write()
 
     def _open(self, *, make: bool) -> SqliteBackend | None:
         rows = self._rows

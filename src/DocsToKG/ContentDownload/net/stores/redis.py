@@ -66,30 +66,30 @@ class RedisBackend:
     def new_body(self) -> PendingBody | None:
         return PendingBody.spooled(largest=_LARGEST_BODY)
 
-    def heads(self, key: str) -> list[tuple[uuid.UUID, bytes]]:
+    def heads(self, key: str) -> list[tuple[str, bytes]]:
         with _failing():
             found: dict[bytes, bytes] = self._redis.hgetall(self._heads(key))
-        return [(uuid.UUID(name.decode()), head) for name, head in sorted(found.items())]
+        return [(uuid.UUID(name.decode()).hex, head) for name, head in sorted(found.items())]
 
-    def body(self, key: str, entry_id: uuid.UUID) -> BinaryIO | None:
+    def body(self, key: str, entry_id: str) -> BinaryIO | None:
         with _failing():
             found: bytes | None = self._redis.get(self._body(key, entry_id))
         return None if found is None else io.BytesIO(found)
 
-    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[uuid.UUID]) -> None:
+    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[str]) -> None:
         with _failing(), self._redis.pipeline(transaction=True) as change:
             self._drop(change, entry.key, replaced)
             if body is not None:
                 change.set(self._body(entry.key, entry.id), body.content(), px=self._ttl_ms)
-            change.hset(self._heads(entry.key), entry.id.hex, entry.head)
+            change.hset(self._heads(entry.key), entry.id, entry.head)
             change.pexpire(self._heads(entry.key), self._ttl_ms)
             change.execute()
 
     def rewrite(self, entry: Entry) -> None:
         with _failing():
-            self._redis.eval(_REWRITE, 1, self._heads(entry.key), entry.id.hex, entry.head)
+            self._redis.eval(_REWRITE, 1, self._heads(entry.key), entry.id, entry.head)
 
-    def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+    def delete(self, key: str, entry_ids: Iterable[str]) -> None:
         with _failing(), self._redis.pipeline(transaction=True) as change:
             self._drop(change, key, entry_ids)
             change.execute()
@@ -113,17 +113,17 @@ class RedisBackend:
     def close(self) -> None:
         self._redis.close()
 
-    def _drop(self, change: Any, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+    def _drop(self, change: Any, key: str, entry_ids: Iterable[str]) -> None:
         for entry_id in entry_ids:
-            change.hdel(self._heads(key), entry_id.hex)
+            change.hdel(self._heads(key), entry_id)
             change.unlink(self._body(key, entry_id))
 
     # The braces keep what belongs together on one node of a cluster.
     def _heads(self, key: str) -> str:
         return f"{self._prefix}{{{key}}}:heads"
 
-    def _body(self, key: str, entry_id: uuid.UUID) -> str:
-        return f"{self._prefix}{{{key}}}:{entry_id.hex}"
+    def _body(self, key: str, entry_id: str) -> str:
+        return f"{self._prefix}{{{key}}}:{entry_id}"
 
 
 @contextlib.contextmanager

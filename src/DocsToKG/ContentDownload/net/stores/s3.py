@@ -64,18 +64,18 @@ class S3Backend:
     def new_body(self) -> PendingBody | None:
         return PendingBody.spooled(largest=_LARGEST_BODY)
 
-    def heads(self, key: str) -> list[tuple[uuid.UUID, bytes]]:
+    def heads(self, key: str) -> list[tuple[str, bytes]]:
         found = []
         for path in sorted(self._paths(_folder(key))):
             if path.endswith(".json") and (head := self._read(path, _LARGEST_HEAD)) is not None:
                 found.append((_id(path), head))
         return found
 
-    def body(self, key: str, entry_id: uuid.UUID) -> BinaryIO | None:
+    def body(self, key: str, entry_id: str) -> BinaryIO | None:
         content = self._read(_body(key, entry_id), _LARGEST_BODY)
         return None if content is None else io.BytesIO(content)
 
-    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[uuid.UUID]) -> None:
+    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[str]) -> None:
         with _failing():
             if body is not None:
                 obstore.put(self._store, _body(entry.key, entry.id), body.content(), use_multipart=False)
@@ -87,7 +87,7 @@ class S3Backend:
             obstore.head(self._store, _head(entry.key, entry.id))
             obstore.put(self._store, _head(entry.key, entry.id), entry.head, use_multipart=False)
 
-    def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+    def delete(self, key: str, entry_ids: Iterable[str]) -> None:
         for entry_id in entry_ids:
             self._delete([_head(key, entry_id), _body(key, entry_id)])
 
@@ -163,16 +163,16 @@ def _folder(key: str) -> str:
     return f"entries/{key[:2]}/{key}"
 
 
-def _head(key: str, entry_id: uuid.UUID) -> str:
-    return f"{_folder(key)}/{entry_id.hex}.json"
+def _head(key: str, entry_id: str) -> str:
+    return f"{_folder(key)}/{entry_id}.json"
 
 
-def _body(key: str, entry_id: uuid.UUID) -> str:
-    return f"{_folder(key)}/{entry_id.hex}.body"
+def _body(key: str, entry_id: str) -> str:
+    return f"{_folder(key)}/{entry_id}.body"
 
 
-def _id(path: str) -> uuid.UUID:
+def _id(path: str) -> str:
     try:
-        return uuid.UUID(path.rpartition("/")[2].removesuffix(".json"))
+        return uuid.UUID(path.rpartition("/")[2].removesuffix(".json")).hex
     except ValueError:
-        return uuid.UUID(int=0)
+        return uuid.UUID(int=0).hex

@@ -20,10 +20,11 @@ from DocsToKG.ContentDownload.net.pending import PendingBody
 from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
 from DocsToKG.Orchestrator.ledger.disk import network_disk
 
-Put: TypeAlias = tuple[Entry, Sequence[uuid.UUID]]  # an entry without a body, and those it replaces
+Put: TypeAlias = tuple[Entry, Sequence[str]]  # an entry without a body, and those it replaces
 
 _LARGEST_BODY = 16 * 1024 * 1024
 _SWEPT_AT_ONCE = 500
+_HEADS = "SELECT id, head FROM entries WHERE key = ? ORDER BY id"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
   key TEXT NOT NULL, id TEXT NOT NULL, stored_at REAL NOT NULL, head BLOB NOT NULL, PRIMARY KEY (key, id)
@@ -59,28 +60,31 @@ class SqliteBackend:
     def new_body(self) -> PendingBody | None:
         return PendingBody.spooled(largest=_LARGEST_BODY)
 
-    def heads(self, key: str) -> list[tuple[uuid.UUID, bytes]]:
-        with self._using() as connection:
-            rows = connection.execute("SELECT id, head FROM entries WHERE key = ? ORDER BY id", (key,)).fetchall()
-        return [(uuid.UUID(entry_id), bytes(head)) for entry_id, head in rows]
+    def heads(self, key: str) -> list[tuple[str, bytes]]:
+        try:
+            with self._lock:
+                rows = self._connection.execute(_HEADS, (key,)).fetchall()
+        except sqlite3.Error as error:
+            raise StoreFailed(type(error).__name__) from None
+        return [(uuid.UUID(entry_id).hex, bytes(head)) for entry_id, head in rows]
 
-    def body(self, key: str, entry_id: uuid.UUID) -> BinaryIO | None:
+    def body(self, key: str, entry_id: str) -> BinaryIO | None:
         with self._using() as connection:
-            row = connection.execute("SELECT body FROM bodies WHERE id = ?", (entry_id.hex,)).fetchone()
+            row = connection.execute("SELECT body FROM bodies WHERE id = ?", (entry_id,)).fetchone()
         return None if row is None else io.BytesIO(row[0])
 
-    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[uuid.UUID]) -> None:
-        row = (entry.key, entry.id.hex, entry.stored_at, entry.head)
+    def put(self, entry: Entry, body: PendingBody | None, *, replaced: Iterable[str]) -> None:
+        row = (entry.key, entry.id, entry.stored_at, entry.head)
         with self._changing() as connection:
             _delete(connection, entry.key, replaced)
             connection.execute("INSERT OR REPLACE INTO entries (key, id, stored_at, head) VALUES (?, ?, ?, ?)", row)
             if body is not None:
-                connection.execute("INSERT INTO bodies (id, body) VALUES (?, ?)", (entry.id.hex, body.content()))
+                connection.execute("INSERT INTO bodies (id, body) VALUES (?, ?)", (entry.id, body.content()))
 
     def put_all(self, puts: Sequence[Put]) -> None:
         """Entries without a body, and what each replaces, together."""
-        rows = [(entry.key, entry.id.hex, entry.stored_at, entry.head) for entry, _ in puts]
-        gone = [(entry.key, entry_id.hex) for entry, replaced in puts for entry_id in replaced]
+        rows = [(entry.key, entry.id, entry.stored_at, entry.head) for entry, _ in puts]
+        gone = [(entry.key, entry_id) for entry, replaced in puts for entry_id in replaced]
         with self._changing() as connection:
             connection.executemany(
                 "INSERT OR REPLACE INTO entries (key, id, stored_at, head) VALUES (?, ?, ?, ?)", rows
@@ -91,10 +95,10 @@ class SqliteBackend:
     def rewrite(self, entry: Entry) -> None:
         with self._changing() as connection:
             connection.execute(
-                "UPDATE entries SET head = ? WHERE key = ? AND id = ?", (entry.head, entry.key, entry.id.hex)
+                "UPDATE entries SET head = ? WHERE key = ? AND id = ?", (entry.head, entry.key, entry.id)
             )
 
-    def delete(self, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
+    def delete(self, key: str, entry_ids: Iterable[str]) -> None:
         with self._changing() as connection:
             _delete(connection, key, entry_ids)
 
@@ -154,8 +158,8 @@ class SqliteBackend:
                 raise
 
 
-def _delete(connection: sqlite3.Connection, key: str, entry_ids: Iterable[uuid.UUID]) -> None:
-    rows = [(key, entry_id.hex) for entry_id in entry_ids]
+def _delete(connection: sqlite3.Connection, key: str, entry_ids: Iterable[str]) -> None:
+    rows = [(key, entry_id) for entry_id in entry_ids]
     connection.executemany("DELETE FROM entries WHERE key = ? AND id = ?", rows)
 
 
