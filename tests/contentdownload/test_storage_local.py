@@ -15,6 +15,7 @@ import pytest
 
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, StorageError
 from DocsToKG.ContentDownload.storage import flushing
+from DocsToKG.ContentDownload.storage.cas import cas_path
 from DocsToKG.ContentDownload.storage.disk import hard_link
 from DocsToKG.ContentDownload.storage.local import LocalStore, Stored, TempFile, _Order
 
@@ -95,10 +96,9 @@ def test_a_body_that_starts_over_is_counted_anew(store):
 def test_a_stored_file_has_two_names_and_one_body(store):
     """STO-01, STO-04."""
     stored = put(store, b"paper")
-    assert stored == Stored(sha(b"paper"), 5, store.root / "cas/sha256" / sha(b"paper")[:2] / sha(b"paper")[2:],
-                            store.root / NAME, False, "hardlink")  # fmt: skip
+    assert stored == Stored(sha(b"paper"), 5, store.root / NAME, False, "hardlink")
     assert stored.path.read_bytes() == b"paper"
-    assert os.path.samefile(stored.path, stored.cas_path)
+    assert os.path.samefile(stored.path, store.root / "cas/sha256" / sha(b"paper")[:2] / sha(b"paper")[2:])
     assert stored.path.stat().st_mode & 0o777 == 0o444
     assert temps(store) == []
 
@@ -106,10 +106,10 @@ def test_a_stored_file_has_two_names_and_one_body(store):
 def test_the_same_bytes_twice_are_one_object(store):
     """STO-03."""
     first = put(store, b"paper", "PDF/a.pdf")
-    inode = first.cas_path.stat().st_ino
+    inode = cas_path(store.root, first.sha256).stat().st_ino
     second = put(store, b"paper", "PDF/b.pdf")
     assert (first.duplicate, second.duplicate) == (False, True)
-    assert second.cas_path.stat().st_ino == inode, "the object that was there stays"
+    assert cas_path(store.root, second.sha256).stat().st_ino == inode, "the object that was there stays"
     assert os.path.samefile(first.path, second.path)
 
 
@@ -141,8 +141,8 @@ def test_a_users_own_file_or_link_under_the_name_is_left_alone(store):
 def test_an_object_that_lost_bytes_is_healed(store):
     """A disk that lost power may keep a name and lose its bytes; the next download repairs it."""
     stored = put(store, b"paper")
-    stored.cas_path.unlink()
-    stored.cas_path.write_bytes(b"")
+    cas_path(store.root, stored.sha256).unlink()
+    cas_path(store.root, stored.sha256).write_bytes(b"")
     assert not store.verify(stored.sha256)
     again = put(store, b"paper", "PDF/b.pdf")
     assert not again.duplicate
@@ -160,7 +160,7 @@ def test_a_name_outside_the_root_stores_nothing(store):
 def test_an_object_is_adopted_without_moving_bytes(store):
     stored = put(store, b"paper", "PDF/a.pdf")
     adopted = store.adopt(stored.sha256, "PDF/b.pdf")
-    assert adopted == Stored(stored.sha256, 5, stored.cas_path, store.root / "PDF/b.pdf", True, "hardlink")
+    assert adopted == Stored(stored.sha256, 5, store.root / "PDF/b.pdf", True, "hardlink")
     assert os.path.samefile(adopted.path, stored.path)
     assert store.adopt(sha(b"unknown"), "PDF/c.pdf") is None
     assert not (store.root / "PDF/c.pdf").exists()
@@ -173,8 +173,8 @@ def test_an_object_is_read_and_verified(store):
     assert store.verify(stored.sha256)
     assert store.open(sha(b"unknown")) is None
     assert not store.verify(sha(b"unknown"))
-    stored.cas_path.chmod(0o644)
-    stored.cas_path.write_bytes(b"PAPER")
+    cas_path(store.root, stored.sha256).chmod(0o644)
+    cas_path(store.root, stored.sha256).write_bytes(b"PAPER")
     assert not store.verify(stored.sha256)
 
 
@@ -183,7 +183,7 @@ def test_without_a_content_store_the_readable_name_is_the_file(tmp_path):
     store = LocalStore(tmp_path, cas_enabled=False, min_free_bytes=0)
     store.prepare()
     stored = put(store, b"paper")
-    assert (stored.cas_path, stored.link, stored.duplicate) == (None, "none", False)
+    assert (stored.link, stored.duplicate) == ("none", False)
     assert stored.path.read_bytes() == b"paper"
     assert stored.path.stat().st_nlink == 1
     assert put(store, b"paper").duplicate

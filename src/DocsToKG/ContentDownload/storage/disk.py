@@ -26,7 +26,7 @@ _NO_FOLDER = 0
 
 
 class DiskErrors(contextlib.AbstractContextManager[None]):
-    """The disk's refusals in the words of this package. `path` is named where the system names none."""
+    """`refusal` around several calls. What is done for every file catches OSError by itself, which costs nothing."""
 
     __slots__ = ("_path",)
 
@@ -37,11 +37,15 @@ class DiskErrors(contextlib.AbstractContextManager[None]):
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if not isinstance(error, OSError):
-            return
-        if error.errno in _NO_ROOM:
-            raise DiskFull(f"{self._path}: no space left; make room and start again, nothing stored is lost") from error
-        raise StorageError(f"{error.filename or self._path}: {error.strerror or error}") from error
+        if isinstance(error, OSError):
+            raise refusal(error, self._path) from error
+
+
+def refusal(error: OSError, path: str | os.PathLike[str]) -> StorageError:
+    """The disk's refusal in the words of this package. `path` is named where the system names none."""
+    if error.errno in _NO_ROOM:
+        return DiskFull(f"{path}: no space left; make room and start again, nothing stored is lost")
+    return StorageError(f"{error.filename or path}: {error.strerror or error}")
 
 
 def open_unnamed(folder: str) -> int | None:

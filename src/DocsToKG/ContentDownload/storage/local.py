@@ -26,7 +26,7 @@ from uuid import uuid4
 from DocsToKG.ContentDownload.api.steps import Steps, Until
 from DocsToKG.ContentDownload.errors import DiskFull, StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
-from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, open_unnamed, sync_folder
+from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, open_unnamed, refusal, sync_folder
 from DocsToKG.ContentDownload.storage.flushing import Flushing
 from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.storage.paths import inside, is_plain, numbered
@@ -49,7 +49,6 @@ class Stored:
 
     sha256: str
     size: int
-    cas_path: Path | None
     path: Path
     duplicate: bool
     link: Link
@@ -136,7 +135,7 @@ class LocalStore:
 
     def temp(self, suffix: str = ".part") -> TempFile:
         """A place for new bytes: in memory first, then on the store's own disk."""
-        return TempFile(lambda: self._open_temp(suffix), where=self._temp_dir, in_memory=self._in_memory)
+        return TempFile(partial(self._open_temp, suffix), where=self._temp_dir, in_memory=self._in_memory)
 
     def store(self, temp: TempFile, *, human: str) -> Stored:
         """Give the temp file's bytes their digest's place and their readable name, durably. Consumes `temp`."""
@@ -153,9 +152,8 @@ class LocalStore:
         began = time.monotonic()
         # Written here and only flushed in the round: each call to the disk lets go of the interpreter, and a thread
         # that makes many of them beside a busy one waits for it each time.
-        with DiskErrors(self.root):
-            self._place(human)
-            temp.seal(fsync=False)
+        self._place(human)
+        temp.seal(fsync=False)
         order = _Order(temp, human, is_sealed=True)
         yield Until(partial(self._rounds.begin, order), "the disk")
         return self._result(order, began)
@@ -176,7 +174,7 @@ class LocalStore:
             new: dict[str, None] = {}
             path, _, link = self._name(str(cas), sha256, human, new)
             self._sync(new)
-            return Stored(sha256, cas.stat().st_size, cas, Path(path), True, link)
+            return Stored(sha256, cas.stat().st_size, Path(path), True, link)
 
     def has(self, sha256: str) -> bool:
         return self._cas_enabled and cas_path(self.root, sha256).is_file()
@@ -241,10 +239,10 @@ class LocalStore:
         all_at_once = self._fsync and self._flushing.is_for_all(len(orders))
         each_fsync = self._fsync and not all_at_once
         try:
-            self._for_each(orders, lambda order: self._seal(order, fsync=each_fsync))
+            self._for_each(orders, partial(self._seal, fsync=each_fsync))
             if all_at_once:
                 self._flush(orders)
-            self._for_each(orders, lambda order: self._give_names(order, new))
+            self._for_each(orders, partial(self._give_names, new=new))
             if all_at_once:
                 self._flush(orders)
             else:
@@ -261,8 +259,10 @@ class LocalStore:
         for order in orders:
             if order.error is None:
                 try:
-                    with DiskErrors(self.root):
-                        step(order)
+                    step(order)
+                except OSError as error:
+                    order.error = refusal(error, self.root)
+                    order.error.__cause__ = error
                 except Exception as error:
                     order.error = error
 
@@ -296,18 +296,18 @@ class LocalStore:
         temp, sha256 = order.temp, order.temp.sha256
         if not self._cas_enabled:
             path, present, _ = self._name(temp.source, sha256, order.human, new, temp=temp)
-            order.stored = Stored(sha256, temp.size, None, Path(path), present, "none")
+            order.stored = Stored(sha256, temp.size, Path(path), present, "none")
             return
         cas = f"{self._at}/{cas_key(sha256)}"
         duplicate = self._into_cas(temp, cas, new)
         path, _, link = self._name(cas, sha256, order.human, new)
-        order.stored = Stored(sha256, temp.size, Path(cas), Path(path), duplicate, link)
+        order.stored = Stored(sha256, temp.size, Path(path), duplicate, link)
 
     def _into_cas(self, temp: TempFile, cas: str, new: dict[str, None]) -> bool:
         """True when the object was there before. A kept object is never touched."""
-        present = False
         try:
             self._link_new(temp.source, cas, new)
+            return False
         except OSError as error:
             if error.errno not in NO_LINK | {errno.EEXIST}:
                 raise
@@ -316,18 +316,15 @@ class LocalStore:
             if not present:
                 # Replacing is safe here and only here: the same name is the same bytes.
                 self._replace(temp, cas)
-        # Also for an object that was there: it may be a rival's of a moment ago, its name not yet on the disk.
-        new[os.path.dirname(cas)] = None
-        return present
+            return present
 
     def _name(
         self, source: str, sha256: str, human: str, new: dict[str, None], *, temp: TempFile | None = None
     ) -> tuple[str, bool, Link]:
         """The readable name for `source`: (path, was it there already, how). Other bytes are never overwritten.
-        `temp`: the source itself, which may go."""
+        `human` has its place; `temp`: the source itself, which may go."""
         for number in range(1, _SIBLINGS):
-            path = self._place(human if number == 1 else numbered(human, number))
-            new[os.path.dirname(path)] = None
+            path = f"{self._at}/{human}" if number == 1 else self._place(numbered(human, number))
             try:
                 return path, False, self._publish(source, path, new, temp)
             except FileExistsError:
@@ -352,9 +349,12 @@ class LocalStore:
         return link
 
     def _link_new(self, source: str, path: str, new: dict[str, None]) -> None:
-        folder = os.path.dirname(path)
+        folder = path.rpartition("/")[0]
+        # Also for a name that is there: it may be a rival's of a moment ago, and not yet on the disk.
+        new[folder] = None
         try:
-            self._make_folder(folder, new)
+            if folder not in self._made:
+                self._make_folder(folder, new)
             self._link(source, path)
         except FileNotFoundError:
             # Somebody has removed a folder that was there.
@@ -398,24 +398,22 @@ class LocalStore:
         """The absolute path of a readable name. Whether its folder leads out of the root is looked at once."""
         folder, _, name = relative.rpartition("/")
         if folder not in self._proved or not is_plain(name):
-            inside(self.root, relative)
+            with DiskErrors(self.root):
+                inside(self.root, relative)
             self._proved.add(folder)
         return f"{self._at}/{relative}"
 
     def _open_temp(self, suffix: str = ".part") -> tuple[int, str | None]:
         if self._unnamed:
-            fd = self._open_unnamed()
+            try:
+                fd = open_unnamed(self._temp_dir)
+            except FileNotFoundError:
+                os.makedirs(self._temp_dir, exist_ok=True)
+                fd = open_unnamed(self._temp_dir)
             if fd is not None:
                 return fd, None
             self._unnamed = False
         return self._open_named(suffix)
-
-    def _open_unnamed(self) -> int | None:
-        try:
-            return open_unnamed(self._temp_dir)
-        except FileNotFoundError:
-            os.makedirs(self._temp_dir, exist_ok=True)
-            return open_unnamed(self._temp_dir)
 
     def _open_named(self, suffix: str = ".part") -> tuple[int, str]:
         """A new locked file. A sweeper may meet it in the instant before it is locked, and take it."""

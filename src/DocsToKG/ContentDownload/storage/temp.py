@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from DocsToKG.ContentDownload.storage.disk import DiskErrors, place_of
+from DocsToKG.ContentDownload.storage.disk import DiskErrors, place_of, refusal
 
 Link = Literal["hardlink", "reflink", "copy", "none"]
 
@@ -116,10 +116,12 @@ class TempFile:
     def seal(self, *, fsync: bool) -> None:
         """Read-only from here on, and on the disk before any name points at it."""
         self._to_disk()
-        with DiskErrors(self._where):
+        try:
             os.fchmod(self._fd, 0o444)
             if fsync:
                 os.fsync(self._fd)
+        except OSError as error:
+            raise refusal(error, self._where) from error
 
     def copy_from(self, source: str) -> Link:
         """The bytes of `source`, shared on disks that can share; this file must be empty."""
@@ -169,15 +171,19 @@ class TempFile:
             self._sha256, self._hashed = hashlib.sha256(), self.size
             for piece in pieces:
                 self._sha256.update(piece)
-        with DiskErrors(self._where):
-            self.opened_at = time.monotonic()
+        self.opened_at = time.monotonic()
+        try:
             self._fd, self._name = self._open_file()
+        except OSError as error:
+            raise refusal(error, self._where) from error
         self._pieces = []
         for piece in pieces:
             self._write_out(piece)
 
     def _write_out(self, data: bytes) -> None:
-        with DiskErrors(self._where):
+        try:
             written = os.write(self._fd, data)
             while written < len(data):
                 written += os.write(self._fd, memoryview(data)[written:])
+        except OSError as error:
+            raise refusal(error, self._where) from error
