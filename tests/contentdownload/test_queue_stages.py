@@ -27,9 +27,10 @@ from DocsToKG.ContentDownload.orchestrator.workers import JobRetry, Worker
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline, WorkLimits
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
+from DocsToKG.ContentDownload.telemetry.spans import NullWatch
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import ManualClock, SystemClock
-from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob, Progress
+from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob, Progress, Told
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 DOI, TITLE = "10.5555/nets.2020.5", "On the shape of very deep networks"
@@ -140,6 +141,16 @@ def test_a_work_is_where_the_furthest_of_its_downloads_is() -> None:
 # many jobs
 
 
+class Tiers(NullWatch):
+    """Keeps the stages that it is told."""
+
+    def __init__(self, tiers: list[str]) -> None:
+        self._tiers = tiers
+
+    def on_stage(self, job: LeasedJob, stage: str) -> None:
+        self._tiers.append(stage)
+
+
 class Desk:
     """A worker on a real ledger, whose jobs are moved by hand."""
 
@@ -148,18 +159,23 @@ class Desk:
         self.queue = queue
         self.words: list[Progress] = []
         self.tiers: list[str] = []
-        ledger, submit = queue.ledger, queue.ledger.submit_progress
+        ledger, tell = queue.ledger, queue.ledger.tell_progress
 
-        def submit_progress(progress: Progress) -> Any:
+        def tell_progress(progress: Progress, told: Told) -> None:
             self.words.append(progress)
-            return submit(progress)
+            tell(progress, told)
 
-        ledger.submit_progress = submit_progress  # type: ignore[method-assign]
+        ledger.tell_progress = tell_progress  # type: ignore[method-assign]
         pipeline: Any = self
         self.worker = Worker(
-            "w", ledger=ledger, pipeline=pipeline, telemetry=record, retry=JobRetry(), monotonic=self.clock.monotonic
+            "w",
+            ledger=ledger,
+            pipeline=pipeline,
+            telemetry=record,
+            retry=JobRetry(),
+            monotonic=self.clock.monotonic,
+            watch=Tiers(self.tiers),
         )
-        self.worker._watch.on_stage = lambda job, stage: self.tiers.append(stage)  # type: ignore[method-assign]
 
     def begin(self, name: str = "doi:10.1/x", **more: Any) -> tuple[LeasedJob, JobContext]:
         self.queue.ledger.enqueue_many([NewJob(name, {}, **more)])
@@ -185,11 +201,11 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def test_a_job_that_passes_its_stages_quickly_costs_one_word(desk: Desk) -> None:
     job, ctx = desk.begin()
     assert desk.stage(job) == "scheduled"
-    ctx.on_stage("resolve:direct_oa")
+    ctx.on_stage("resolve:direct_oa", None)
     ctx.on_begin()
     assert desk.stage(job) == "resolve:direct_oa"
     for stage in ("fetch", "verify", "store"):
-        ctx.on_stage(stage)
+        ctx.on_stage(stage, None)
         desk.later(0.2)
     assert [word.stage for word in desk.words] == ["resolve:direct_oa"]
     desk.later(1.0)
@@ -203,9 +219,8 @@ def test_where_a_job_only_waits_the_ledger_is_told_of_the_host_it_did_not_know(d
     known, known_ctx = desk.begin("doi:10.1/b", host_key="pub.org")
     unknown, unknown_ctx = desk.begin("doi:10.1/c")
     for one in (ctx, known_ctx):
-        one.on_address("https://PUB.org:443/a.pdf")
-        one.on_stage("fetch")
-    unknown_ctx.on_stage("resolve:direct_oa")
+        one.on_stage("fetch", "https://PUB.org:443/a.pdf")
+    unknown_ctx.on_stage("resolve:direct_oa", None)
     desk.later(1.0)
     assert [(word.job_id, word.stage, word.begun, word.host_key) for word in desk.words] == [
         (parked.job_id, "fetch", False, "pub.org")
@@ -217,14 +232,14 @@ def test_where_a_job_only_waits_the_ledger_is_told_of_the_host_it_did_not_know(d
 
 def test_a_job_has_one_word_under_way(desk: Desk) -> None:
     """However slow the ledger answers."""
-    answers: list[Callable[[], None]] = []
-    desk.worker._stages._submit = lambda progress, then: (desk.words.append(progress), answers.append(then))  # type: ignore[func-returns-value, assignment]
+    answers: list[Told] = []
+    desk.worker._stages.submit = lambda progress, told: (desk.words.append(progress), answers.append(told))  # type: ignore[func-returns-value, assignment]
     _, ctx = desk.begin()
     ctx.on_begin()
-    ctx.on_stage("fetch")
+    ctx.on_stage("fetch", None)
     desk.later(5.0)
     assert len(desk.words) == 1
-    answers.pop()()
+    answers.pop()(None)
     desk.later(1.0)
     assert [word.stage for word in desk.words] == ["scheduled", "fetch"]
 
@@ -232,7 +247,7 @@ def test_a_job_has_one_word_under_way(desk: Desk) -> None:
 def test_coming_back_to_a_tier_is_no_new_tier_for_those_who_watch(desk: Desk) -> None:
     _, ctx = desk.begin()
     for stage in ("resolve:one", "fetch", "resolve:one", "fetch", "resolve:two"):
-        ctx.on_stage(stage)
+        ctx.on_stage(stage, None)
     assert desk.tiers == ["resolve:one", "resolve:two"]
 
 
@@ -262,8 +277,8 @@ def test_a_slow_body_shows_fetch_and_a_slow_record_index(tmp_path: Path) -> None
 
             eventually(shows("fetch"), within_s=2.0)
             assert queue.ledger.job(1).started_at is not None
-            finish, told = record.finish, threading.Event()
-            record.finish = lambda *words, **more: told.wait(LONG_S) and finish(*words, **more)  # type: ignore[method-assign, func-returns-value, assignment]
+            finish, told = record.finish_together, threading.Event()
+            record.finish_together = lambda *words: told.wait(LONG_S) and finish(*words)  # type: ignore[method-assign, func-returns-value, assignment]
             web.go.set()
             eventually(shows("index"), within_s=3.0)
             told.set()
@@ -349,7 +364,7 @@ def test_sources_that_race_tell_their_stages_and_keep_to_the_caps(tmp_path: Path
     web.go.set()
     pipeline = pipeline_on(web, tmp_path, rivals=3, host_limiter=host)
     work = WorkArtifact(f"doi:{DOI}", doi=DOI, title=TITLE)
-    assert pipeline.process(work, JobContext(on_stage=seen.append)).ok
+    assert pipeline.process(work, JobContext(on_stage=lambda stage, url: seen.append(stage))).ok
     pipeline.close()
     assert web.most == 1
     assert events[:2] == ["+host pub.org", "-host pub.org"]

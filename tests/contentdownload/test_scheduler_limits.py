@@ -41,7 +41,7 @@ class StandIn:
         self._act = act
 
     def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        ctx.on_stage("resolve:test")
+        ctx.on_stage("resolve:test", None)
         ctx.on_begin()
         return (yield from self._act(artifact, ctx))
 

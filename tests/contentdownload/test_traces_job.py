@@ -196,7 +196,7 @@ def test_a_job_that_is_run_while_the_caller_waits_has_its_spans(provider, tmp_pa
 
     class Pipeline:
         def process(self, artifact: Any, ctx: Any) -> DownloadOutcome:
-            ctx.on_stage("resolve:direct_oa")
+            ctx.on_stage("resolve:direct_oa", None)
             return DownloadOutcome(True, "success", "x.pdf", "ok", {"sha256": "a" * 64, "tier": "direct_oa"})
 
     record = RunTelemetry(tmp_path, run_id="r", config_hash="c", clock=SystemClock())

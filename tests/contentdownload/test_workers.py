@@ -135,7 +135,11 @@ def test_the_first_exchange_marks_the_job_as_begun(bench: Bench) -> None:
     seen: list[tuple[str | None, bool]] = []
 
     def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
-        for step in (lambda: ctx.on_stage("resolve:one"), ctx.on_begin, lambda: ctx.on_stage("resolve:two")):
+        for step in (
+            lambda: ctx.on_stage("resolve:one", None),
+            ctx.on_begin,
+            lambda: ctx.on_stage("resolve:two", None),
+        ):
             step()
             job = bench.settled()
             seen.append((job.stage, job.started_at is not None))

@@ -50,8 +50,7 @@ class JobContext:
     """What the caller brings to one work: how to call it off, and who wants to know its stage."""
 
     cancel: CancelToken = field(default_factory=CancelToken)
-    on_stage: Callable[[str], None] = lambda stage: None
-    on_address: Callable[[str | None], None] = lambda url: None  # told before a stage: the file's address it is for
+    on_stage: Callable[[str, str | None], None] = lambda stage, url: None  # with the file's address that it is for
     on_begin: Callable[[], None] = lambda: None  # told once, when the first exchange with the network is over
     is_first: bool = False  # nobody has worked on it before, so nobody has stored a file without saying so
 
@@ -142,7 +141,7 @@ class ResolverPipeline:
                 return known
             began = self._clock.monotonic()
             trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id))
-            stages = _told_to(ctx)
+            stages = WorkStages(ctx.on_stage)
             found = yield from self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
             ctx.cancel.raise_if_cancelled()
             return self._outcome(trail, found, self._clock.monotonic() - began)
@@ -221,14 +220,6 @@ class ResolverPipeline:
                 self._frontier = Frontier(gate=self._gate, clock=self._clock, threads=self._threads, name="pipeline")
                 self._frontier.start()
             return self._frontier
-
-
-def _told_to(ctx: JobContext) -> WorkStages:
-    def tell(stage: str, url: str | None) -> None:
-        ctx.on_address(url)
-        ctx.on_stage(stage)
-
-    return WorkStages(tell)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import RunError
@@ -273,14 +274,14 @@ class Orchestrator:
         with self._lock:
             self._held[job.lease_id] = ours
         self._watch.on_job_start(job)
-        steps = self._worker.steps(job, ours.token, on_begin=lambda: setattr(ours, "begun", True))
-        self._frontier.submit(steps, cancel=ours.token, on_done=lambda ended: self._end(ours, ended))
+        steps = self._worker.steps(job, ours.token, on_begin=partial(setattr, ours, "begun", True))
+        self._frontier.submit(steps, cancel=ours.token, on_done=partial(self._end, ours))
 
     def _end(self, ours: _Held, ended: Ended) -> None:
         if isinstance(ended.error, RunError):
             self._fail(ended.error)
         try:
-            self._worker.close_job(ours.job, ended, lambda: self._let_go(ours.job), crowded=ours.crowded)
+            self._worker.close_job(ours.job, ended, partial(self._let_go, ours.job), crowded=ours.crowded)
         except Exception as error:
             self._fail(error)
 

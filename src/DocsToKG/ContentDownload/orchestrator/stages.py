@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 from DocsToKG.ContentDownload.api.stages import SCHEDULED
 from DocsToKG.core.urls import BadUrl, host_key
-from DocsToKG.Orchestrator.ledger.base import LeasedJob, Progress
+from DocsToKG.Orchestrator.ledger.base import LeasedJob, Progress, Told
 
-# Hands a word to the ledger; the function given is called when the ledger has answered.
-Submit = Callable[[Progress, Callable[[], None]], None]
+# Hands a word to the ledger; the function given is called with what was refused, or None, when the ledger has answered.
+Submit = Callable[[Progress, Told], None]
 
 _LASTING_S = 0.8
 _MOST_AT_ONCE = 1000  # words in one go; more may wait a second longer
@@ -23,93 +23,112 @@ _MOST_AT_ONCE = 1000  # words in one go; more may wait a second longer
 class Place:
     """One job's stage. Its worker moves it; whoever writes stages down reads it."""
 
-    __slots__ = ("_at_once", "_begun", "_busy", "_clock", "_submit", "_tier", "_told", "_url", "job", "since", "stage")
+    __slots__ = ("_at_once", "_begun", "_busy", "_on_begin", "_on_tier", "_stages", "_tier", "_told", "at", "job")
 
-    def __init__(self, job: LeasedJob, submit: Submit, clock: Callable[[], float], *, at_once: bool) -> None:
+    def __init__(
+        self,
+        job: LeasedJob,
+        stages: JobStages,
+        *,
+        at_once: bool,
+        on_begin: Callable[[], object] | None,
+        on_tier: Callable[[str], None] | None,
+    ) -> None:
         self.job = job
-        self.stage = SCHEDULED
-        self.since = clock()
-        self._url: str | None = None
+        self.at: tuple[str, str | None, float] = (SCHEDULED, None, stages.monotonic())  # stage, address, since when
         self._told: tuple[str, str | None] = (SCHEDULED, None)
         self._tier = ""
         self._begun = False
         self._busy = False
         self._at_once = at_once
-        self._submit = submit
-        self._clock = clock
+        self._on_begin = on_begin
+        self._on_tier = on_tier
+        self._stages = stages
 
-    def is_new_tier(self, stage: str) -> bool:
-        """Whether the job has come to a stage for the first time, and not back to its tier after a download."""
-        if not stage.startswith("resolve:") or stage == self._tier:
-            return False
-        self._tier = stage
-        return True
-
-    def heads_for(self, url: str | None) -> None:
-        self._url = url
-
-    def come_to(self, stage: str) -> None:
-        self.stage, self.since = stage, self._clock()
+    def come_to(self, stage: str, url: str | None = None) -> None:
+        self.at = (stage, url, self._stages.monotonic())
+        if self._on_tier is not None and stage != self._tier and stage.startswith("resolve:"):
+            self._tier = stage  # to come back to it after a download is no news
+            self._on_tier(stage)
         if self._at_once and self._begun:
             self._say(stage, None)
 
     def begin(self) -> None:
         """The job has met the network."""
+        if self._on_begin is not None:
+            self._on_begin()
         self._begun = True
-        self._say(self.stage, None)
+        self._say(self.at[0], None)
 
     @property
     def has_news(self) -> bool:
         """Whether the ledger should know more than it does. A job that only waits for its first request is where the
         ledger thinks it is, unless it is known for which host it waits."""
-        if self._busy or self._told == (self.stage, self._url):
+        stage, url, _ = self.at
+        if self._busy or self._told == (stage, url):
             return False
-        return self._begun or (self._url is not None and self.job.host_key is None)
+        return self._begun or (url is not None and self.job.host_key is None)
 
     def tell(self) -> None:
-        self._say(self.stage, self._url)
+        stage, url, _ = self.at
+        self._say(stage, url)
 
     def _say(self, stage: str, url: str | None) -> None:
         self._told, self._busy = (stage, url), True
-        names = (self.job.job_id, self.job.fence, self.job.lease_id)
-        self._submit(Progress(*names, stage, self._begun, _host(url)), self._answered)
+        job = self.job
+        host = _host(url) if url else None
+        word = Progress(job.job_id, job.fence, job.lease_id, stage, self._begun, host)
+        self._stages.submit(word, self._answered)
 
-    def _answered(self) -> None:
+    def _answered(self, refused: BaseException | None) -> None:
         self._busy = False
+        if refused is not None:
+            self._stages.on_refused(refused)
 
 
 class JobStages:
-    """The places of all jobs that a worker holds."""
+    """The places of all jobs that a worker holds; `on_refused` is told what the ledger says against a word."""
 
-    def __init__(self, *, submit: Submit, monotonic: Callable[[], float]) -> None:
-        self._submit = submit
-        self._monotonic = monotonic
+    def __init__(
+        self, *, submit: Submit, monotonic: Callable[[], float], on_refused: Callable[[BaseException], None]
+    ) -> None:
+        self.submit = submit
+        self.monotonic = monotonic
+        self.on_refused = on_refused
         self._places: dict[str, Place] = {}
 
-    def enter(self, job: LeasedJob, *, at_once: bool = False) -> Place:
+    def enter(
+        self,
+        job: LeasedJob,
+        *,
+        at_once: bool = False,
+        on_begin: Callable[[], object] | None = None,
+        on_tier: Callable[[str], None] | None = None,
+    ) -> Place:
         """A job begins; with `at_once` each of its stages is written as it comes."""
-        place = self._places[job.lease_id] = Place(job, self._submit, self._monotonic, at_once=at_once)
+        place = self._places[job.lease_id] = Place(job, self, at_once=at_once, on_begin=on_begin, on_tier=on_tier)
         return place
 
     def come_to(self, job: LeasedJob, stage: str) -> None:
+        """A stage after the downloads, for the file that was the last."""
         place = self._places.get(job.lease_id)
         if place is not None:
-            place.come_to(stage)
+            place.come_to(stage, place.at[1])
 
     def leave(self, job: LeasedJob) -> None:
         self._places.pop(job.lease_id, None)
 
     def write(self) -> None:
         """Write the stages that have lasted, those that have lasted longest first."""
-        lasting = self._monotonic() - _LASTING_S
-        news = [place for place in list(self._places.values()) if place.since <= lasting and place.has_news]
-        news.sort(key=lambda place: place.since)
+        lasting = self.monotonic() - _LASTING_S
+        news = [place for place in list(self._places.values()) if place.at[2] <= lasting and place.has_news]
+        news.sort(key=lambda place: place.at[2])
         for place in news[:_MOST_AT_ONCE]:
             place.tell()
 
 
-def _host(url: str | None) -> str | None:
+def _host(url: str) -> str | None:
     try:
-        return host_key(url) if url else None
+        return host_key(url)
     except BadUrl:
         return None

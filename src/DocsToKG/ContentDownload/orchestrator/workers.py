@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from DocsToKG.ContentDownload.api.stages import INDEX
@@ -25,7 +26,7 @@ from DocsToKG.ContentDownload.orchestrator.stages import JobStages
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
-from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, tell_end
+from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, end_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.urls import mask_text
 from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S, job_backoff_s
@@ -49,6 +50,12 @@ class JobRetry:
 
 # Told once per work, when its outcome is final and safe on disk.
 OnOutcome = Callable[[str, DownloadOutcome], None]
+Then = Callable[[], object]
+Order = Finish | Fail | Release
+# A job whose end is on record: its outcome, the host that was shut to it, what follows, and when it was handed over.
+Recorded = tuple[LeasedJob, DownloadOutcome, str | None, Then, float]
+# An order that is with the ledger: whose, what came of the work if that is known, and what follows the answer.
+Ordered = tuple[LeasedJob, Order, DownloadOutcome | None, Then]
 
 
 class Worker:
@@ -80,21 +87,17 @@ class Worker:
         self._pressure = pressure or Pressure()
         self._monotonic = monotonic
         self._watch = watch or NullWatch()
+        self._is_watched = type(self._watch) is not NullWatch
         self._works: dict[str, WorkArtifact] = {}  # by the leases under which they are worked on
-        self._stages = JobStages(
-            submit=lambda progress, then: ledger.submit_progress(progress).add_done_callback(
-                lambda done: self._settle(done, then)
-            ),
-            monotonic=monotonic,
-        )
+        self._stages = JobStages(submit=ledger.tell_progress, monotonic=monotonic, on_refused=self._blame)
 
-    def steps(
-        self, job: LeasedJob, cancel: CancelToken, on_begin: Callable[[], None] = lambda: None
-    ) -> Steps[DownloadOutcome]:
+    def steps(self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None) -> Steps[DownloadOutcome]:
         """The job's work. `on_begin` is told when it has met the network."""
-        work = self._works[job.lease_id] = _artifact(job)
-        steps = self._pipeline.steps(work, self._context(job, cancel, on_begin))
-        return (yield from self._watch.steps(job, steps))
+        try:
+            work = self._works[job.lease_id] = _artifact(job)
+        except Exception as error:
+            return _broken(error)
+        return self._watch.steps(job, self._pipeline.steps(work, self._context(job, cancel, on_begin)))
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
         """The whole job while the caller waits. None when the job itself failed; what stops the run is raised, after
@@ -115,41 +118,16 @@ class Worker:
         self._stages.write()
 
     def _context(
-        self,
-        job: LeasedJob,
-        cancel: CancelToken,
-        told: Callable[[], None] = lambda: None,
-        *,
-        at_once: bool = False,
+        self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None, *, at_once: bool = False
     ) -> JobContext:
         """A job counts as begun once it has met the network: one that only stood before a gate when its process died
         is no suspect."""
-        place = self._stages.enter(job, at_once=at_once)
-
-        def on_stage(name: str) -> None:
-            if place.is_new_tier(name):
-                self._watch.on_stage(job, name)
-            place.come_to(name)
-
-        def on_begin() -> None:
-            told()
-            place.begin()
-
-        return JobContext(
-            cancel,
-            on_stage=on_stage,
-            on_address=place.heads_for,
-            on_begin=on_begin,
-            is_first=job.fence == 1,
-        )
+        on_tier = partial(self._watch.on_stage, job) if self._is_watched else None
+        place = self._stages.enter(job, at_once=at_once, on_begin=on_begin, on_tier=on_tier)
+        return JobContext(cancel, on_stage=place.come_to, on_begin=place.begin, is_first=job.fence == 1)
 
     def close_job(
-        self,
-        job: LeasedJob,
-        ended: Ended,
-        then: Callable[[], None] = lambda: None,
-        *,
-        crowded: Crowded | None = None,
+        self, job: LeasedJob, ended: Ended, then: Then = lambda: None, *, crowded: Crowded | None = None
     ) -> None:
         """Record how the job ended, then tell the ledger; `then` follows when the ledger has answered. A job that was
         called off because it was `crowded` out goes back with its host and the time it would have waited."""
@@ -159,12 +137,11 @@ class Worker:
         elif isinstance(error, Cancelled | RunError):
             self._stages.leave(job)
             release = _given_back(job, error, crowded)
-            answer = tell_end(self._watch, job, release, self._ledger.submit_release(release))
-            answer.add_done_callback(lambda done: self._settle(done, then))
+            self._order((job, release, None, then), self._ledger.submit_release, release)
         else:
             self._record(job, work, Ended(value=_fault(error)), then)
 
-    def _record(self, job: LeasedJob, work: WorkArtifact | None, ended: Ended, then: Callable[[], None]) -> None:
+    def _record(self, job: LeasedJob, work: WorkArtifact | None, ended: Ended, then: Then) -> None:
         outcome: DownloadOutcome = ended.value
         record = ManifestRecord.of(
             work or _readable(job),
@@ -174,50 +151,68 @@ class Worker:
             worker_id=self.worker_id,
             path=self._relative_path(outcome.path),
         )
-        began = self._monotonic()
+        recorded: Recorded = (job, outcome, ended.shut_host, then, self._monotonic())
         self._stages.come_to(job, INDEX)
+        self._telemetry.finish_together(record, self._acknowledge, recorded)
 
-        def recorded() -> None:
-            self._pressure.took("the record", self._monotonic() - began)
-            self._acknowledge(job, outcome, ended.shut_host, then)
+    def _acknowledge(self, recorded: Sequence[Recorded]) -> None:
+        """The record is committed; now the ledger may know, of all that are over with one word."""
+        now, over = self._monotonic(), []
+        for job, outcome, shut_host, then, handed_over in recorded:
+            self._pressure.took("the record", now - handed_over)
+            self._stages.leave(job)
+            if outcome.classification == OutcomeClass.ERROR and outcome.meta.get("retryable"):
+                self._send_back(job, outcome, shut_host, then)
+            else:
+                over.append((job, _finish(job, outcome), outcome, then))
+        if over:
+            self._tell_completing(over)
+            done = self._ledger.submit_finishes([finish for _, finish, _, _ in over])
+            done.add_done_callback(partial(self._all_answered, over))
 
-        self._telemetry.finish(record, then=recorded)
-
-    def _acknowledge(
-        self, job: LeasedJob, outcome: DownloadOutcome, shut_host: str | None, then: Callable[[], None]
-    ) -> None:
-        """The record is committed; now the ledger may know."""
-        self._stages.leave(job)
-        retryable = outcome.classification == OutcomeClass.ERROR and outcome.meta.get("retryable")
-        if retryable and outcome.meta.get("only_waited"):
+    def _send_back(self, job: LeasedJob, outcome: DownloadOutcome, shut_host: str | None, then: Then) -> None:
+        if outcome.meta.get("only_waited"):
             # Our own gates sent it away before anything was asked: that is no try of the paper.
             release = self._come_back(job, outcome, shut_host)
-            future: Any = tell_end(self._watch, job, release, self._ledger.submit_release(release))
-        elif retryable:
-            fail = self._fail(job, outcome)
-            future = tell_end(self._watch, job, fail, self._ledger.submit_fail(fail))
+            self._order((job, release, outcome, then), self._ledger.submit_release, release)
         else:
-            finish = _finish(job, outcome)
-            future = tell_end(self._watch, job, finish, self._ledger.submit_finish(finish))
+            fail = self._fail(job, outcome)
+            self._order((job, fail, outcome, then), self._ledger.submit_fail, fail)
 
-        def acknowledged() -> None:
+    def _order(self, ordered: Ordered, submit: Callable[[Any], Future[JobState]], order: Order) -> None:
+        self._tell_completing([ordered])
+        submit(order).add_done_callback(lambda done: self._answered(ordered, done.exception() or done.result()))
+
+    def _tell_completing(self, orders: Sequence[Ordered]) -> None:
+        if self._is_watched:
+            for job, order, _, _ in orders:
+                self._watch.on_completing(job, recorded=not isinstance(order, Release))
+
+    def _all_answered(self, orders: Sequence[Ordered], done: Future[Sequence[Any]]) -> None:
+        error = done.exception()
+        for ordered, answer in zip(orders, done.result() if error is None else [error] * len(orders), strict=True):
+            self._answered(ordered, answer)
+
+    def _answered(self, ordered: Ordered, answer: Any) -> None:
+        """A ledger write is over. A lost lease is no fault: the job is another's, and that one's word counts."""
+        job, order, outcome, then = ordered
+        is_refused = isinstance(answer, Exception)
+        try:
             try:
-                if future.exception() is None and future.result() != JobState.QUEUED:
+                if self._is_watched:
+                    self._watch.on_job_end(job, *end_of(order, answer))
+                if outcome is not None and not is_refused and answer != JobState.QUEUED:
                     self._on_outcome(job.artifact_id, outcome)
             finally:
                 then()
-
-        future.add_done_callback(lambda done: self._settle(done, acknowledged))
-
-    def _settle(self, done: Future[Any], then: Callable[[], None]) -> None:
-        """A ledger write is over. A lost lease is no fault: the job is another's, and that one's word counts."""
-        error = done.exception()
-        try:
-            then()
         except Exception as raised:
-            error = raised
-        if error is not None and not isinstance(error, LeaseLost):
-            self._on_fault(error)
+            self._on_fault(raised)
+        if is_refused:
+            self._blame(answer)
+
+    def _blame(self, refused: BaseException) -> None:
+        if not isinstance(refused, LeaseLost):
+            self._on_fault(refused)
 
     def _come_back(self, job: LeasedJob, outcome: DownloadOutcome, host: str | None) -> Release:
         delay_s = min(max(1.0, float(outcome.meta.get("retry_after_s") or self._retry.backoff_s)), RELEASE_CAP_S)
@@ -238,8 +233,21 @@ class Worker:
         )
 
 
+_decode = json.JSONDecoder().raw_decode
+
+
 def _artifact(job: LeasedJob) -> WorkArtifact:
-    return WorkArtifact.from_dict({"work_id": job.artifact_id, **json.loads(job.artifact_json)})
+    text = job.artifact_json
+    told, end = _decode(text)
+    if end != len(text):
+        raise ValueError("more than one value")
+    return WorkArtifact.from_dict({"work_id": job.artifact_id, **told})
+
+
+def _broken(error: Exception) -> Steps[DownloadOutcome]:
+    """The steps of a job that cannot be begun: its fault shows where it would be worked on."""
+    raise error
+    yield
 
 
 def _readable(job: LeasedJob) -> WorkArtifact:
@@ -258,9 +266,15 @@ def _given_back(job: LeasedJob, error: BaseException, crowded: Crowded | None) -
     return Release(job.job_id, job.fence, job.lease_id, delay_s, crowded.host, f"makes room: {crowded.why}")
 
 
+_STATES: Mapping[str, JobState] = {
+    OutcomeClass.SUCCESS: JobState.DONE,
+    OutcomeClass.SKIP: JobState.SKIPPED,
+    OutcomeClass.ERROR: JobState.ERROR,
+}
+
+
 def _finish(job: LeasedJob, outcome: DownloadOutcome) -> Finish:
-    states = {OutcomeClass.SUCCESS: JobState.DONE, OutcomeClass.SKIP: JobState.SKIPPED}
-    state = states.get(OutcomeClass(outcome.classification), JobState.ERROR)
+    state = _STATES[outcome.classification]
     # A paper that is nowhere to be had is an answer; only a fault of ours tells against downloads as such.
     answer = state is JobState.ERROR and outcome.reason != Reason.WORKER_EXCEPTION
     return Finish(
@@ -295,5 +309,6 @@ _KEPT = (
 
 def _result(outcome: DownloadOutcome) -> dict[str, Any]:
     """The short outcome that stays with the job."""
-    kept = {key: outcome.meta[key] for key in _KEPT if outcome.meta.get(key)}
+    meta = outcome.meta
+    kept = {key: meta[key] for key in _KEPT if meta.get(key)}
     return {"outcome": outcome.classification, "reason": outcome.reason, "path": outcome.path, **kept}

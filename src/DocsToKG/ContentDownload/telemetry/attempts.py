@@ -11,7 +11,15 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt
-from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines, storable, storable_int, storable_url
+from DocsToKG.ContentDownload.telemetry.text import (
+    are_plain,
+    are_storable_ints,
+    csv_line,
+    csv_lines,
+    storable,
+    storable_int,
+    storable_url,
+)
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.core.urls import BadUrl, host_key
 
@@ -58,38 +66,55 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
 }
 
 # A retry stands for an exchange that failed; a cache hit follows an `http-get` that sent nothing.
-_SENT = frozenset(
-    {AttemptStatus.HTTP_HEAD, AttemptStatus.HTTP_GET, AttemptStatus.ROBOTS_FETCH, AttemptStatus.RETRY},
+SENT = frozenset(
+    map(str, (AttemptStatus.HTTP_HEAD, AttemptStatus.HTTP_GET, AttemptStatus.ROBOTS_FETCH, AttemptStatus.RETRY))
 )
+# What a line adds to the number of requests sent, by its status.
+_REQUESTS = {**dict.fromkeys(SENT, 1), str(AttemptStatus.CACHE_HIT): -1}
+_STATUS, _HTTP_STATUS = COLUMNS.index("status"), COLUMNS.index("http_status")
+_TYPE_CAP = 200
+Texts = tuple[str | None, ...]
+Numbers = tuple[int | None, ...]
 
 
-def requests_of(attempt: Attempt) -> int:
-    """What this line adds to the number of requests sent."""
-    return int(attempt.status in _SENT) - int(attempt.status == AttemptStatus.CACHE_HIT)
+def requests_in(rows: Sequence[Sequence[Any]]) -> int:
+    """How many requests these rows tell of."""
+    return sum([_REQUESTS.get(row[_STATUS], 0) for row in rows])
 
 
-def is_429(attempt: Attempt) -> bool:
-    return attempt.http_status == 429 and attempt.status in _SENT
+def refusals_in(rows: Sequence[Sequence[Any]]) -> int:
+    """How many answers 429 these rows tell of."""
+    return sum([row[_HTTP_STATUS] == 429 and row[_STATUS] in SENT for row in rows])
 
 
 def attempt_row(attempt: Attempt, run_id: str) -> tuple[Any, ...]:
     """Values in the order of `COLUMNS`."""
+    url, reason, role = attempt.url, attempt.reason and str(attempt.reason), attempt.role and str(attempt.role)
+    host = attempt.host or _host_of(url)
+    texts: Texts = (attempt.resolver, attempt.content_type, reason, attempt.work_id, host, role)
+    if not are_plain(texts):
+        texts = tuple(map(storable, texts))
+    resolver, content_type, reason, work_id, host, role = texts
+    numbers: Numbers = (attempt.http_status, attempt.elapsed_ms, attempt.bytes_written, attempt.content_length_hdr)
+    if not are_storable_ints(numbers):
+        numbers = tuple(map(storable_int, numbers))
+    http_status, elapsed_ms, bytes_written, content_length = numbers
     return (
         utc_iso(attempt.ts),
         run_id,
-        storable(attempt.resolver),
-        storable_url(attempt.url),
+        resolver,
+        storable_url(url),
         str(attempt.verb),
         str(attempt.status),
-        storable_int(attempt.http_status),
-        storable(attempt.content_type, 200),
-        storable_int(attempt.elapsed_ms),
-        storable_int(attempt.bytes_written),
-        storable_int(attempt.content_length_hdr),
-        storable(attempt.reason),
-        storable(attempt.work_id),
-        storable(attempt.host or _host_of(attempt.url)),
-        storable(attempt.role),
+        http_status,
+        content_type and content_type[:_TYPE_CAP],
+        elapsed_ms,
+        bytes_written,
+        content_length,
+        reason,
+        work_id,
+        host,
+        role,
         int(attempt.from_cache),
         int(attempt.revalidated),
         None if attempt.retry_after_s is None else float(attempt.retry_after_s),
@@ -108,19 +133,13 @@ def row_of_line(line: Mapping[str, Any]) -> tuple[Any, ...] | None:
 
 def source_row(tried: SourceAttempt, run_id: str) -> tuple[Any, ...]:
     """Values in the order of `SOURCE_COLUMNS`."""
-    return (
-        utc_iso(tried.ts),
-        run_id,
-        storable(tried.work_id),
-        storable(tried.tier),
-        storable(tried.source),
-        str(tried.outcome),
-        storable(tried.reason),
-        storable(tried.host),
-        storable_int(tried.http_status),
-        storable_int(tried.elapsed_ms),
-        storable(tried.stage),
-    )
+    reason = None if tried.reason is None else str(tried.reason)
+    texts: Texts = (tried.work_id, tried.tier, tried.source, reason, tried.host, tried.stage)
+    if not are_plain(texts):
+        texts = tuple(map(storable, texts))
+    work_id, tier, source, reason, host, stage = texts
+    outcome, http_status, elapsed_ms = str(tried.outcome), storable_int(tried.http_status), tried.elapsed_ms
+    return (utc_iso(tried.ts), run_id, work_id, tier, source, outcome, reason, host, http_status, elapsed_ms, stage)
 
 
 def attempts_csv(rows: Sequence[Sequence[Any]]) -> bytes:
@@ -128,13 +147,12 @@ def attempts_csv(rows: Sequence[Sequence[Any]]) -> bytes:
 
 
 def attempts_json(rows: Iterable[Sequence[Any]]) -> bytes:
-    return b"".join(map(_attempt_json, rows))
-
-
-def _attempt_json(values: Sequence[Any]) -> bytes:
-    line = dict(zip(COLUMNS, values, strict=True))
-    line["from_cache"], line["revalidated"] = bool(line["from_cache"]), bool(line["revalidated"])
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+    lines = []
+    for values in rows:
+        line = dict(zip(COLUMNS, values, strict=True))
+        line["from_cache"], line["revalidated"] = bool(line["from_cache"]), bool(line["revalidated"])
+        lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+    return b"".join(lines)
 
 
 def _host_of(url: str) -> str | None:

@@ -11,7 +11,7 @@ from typing import Any
 from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, OutcomeClass, Reason, Verb
 from DocsToKG.ContentDownload.telemetry import metrics
-from DocsToKG.ContentDownload.telemetry.attempts import requests_of
+from DocsToKG.ContentDownload.telemetry.attempts import SENT
 from DocsToKG.ContentDownload.telemetry.labels import NONE
 from DocsToKG.ContentDownload.telemetry.metrics import Meters
 
@@ -27,7 +27,7 @@ def count_attempt(meters: Meters, attempt: Attempt) -> None:
         meters.add(metrics.RETRIES, resolver=resolver, reason=reason)
     if attempt.verb is Verb.STREAM and attempt.bytes_written:
         meters.add(metrics.BYTES, attempt.bytes_written, resolver=resolver)
-    if requests_of(attempt) > 0:
+    if attempt.status in SENT:
         _count_exchange(meters, attempt, resolver, verb)
 
 

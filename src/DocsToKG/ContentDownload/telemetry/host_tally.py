@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Attempt, DownloadOutcome
-from DocsToKG.ContentDownload.telemetry.attempts import requests_of
+from DocsToKG.ContentDownload.telemetry.attempts import SENT
 
 _MOST = 400
 _MOST_CHANGES = 200
@@ -58,7 +58,7 @@ class HostTally:
 
     def attempt(self, attempt: Attempt) -> None:
         self._sink.attempt(attempt)
-        sent, size = requests_of(attempt) > 0, attempt.bytes_written or 0
+        sent, size = attempt.status in SENT, attempt.bytes_written or 0
         if not (sent or size) or (attempt.from_cache and not attempt.revalidated):
             return
         status = attempt.http_status
@@ -67,9 +67,12 @@ class HostTally:
             counts.bytes += size
             if sent:
                 counts.requests += 1
-                counts.refused += status == 429
-                counts.failed += status is None or status >= 500
-                counts.answered += status is not None and status < 500 and status != 429
+                if status is None or status >= 500:
+                    counts.failed += 1
+                elif status == 429:
+                    counts.refused += 1
+                else:
+                    counts.answered += 1
                 counts.last_status = status if status is not None else counts.last_status
 
     def rate_wait(self, key: str, delay_ms: int, *, why: str, **about: Any) -> None:
@@ -111,5 +114,8 @@ class HostTally:
             self._changes.extendleft(reversed(changes[-(_MOST_CHANGES - len(self._changes)) :]))
 
     def _of(self, source: str, host: str) -> HostCounts:
-        place = (source, host if len(self._counts) < _MOST or (source, host) in self._counts else "")
-        return self._counts.setdefault(place, HostCounts())
+        counts = self._counts.get((source, host))
+        if counts is None:
+            place = (source, host if len(self._counts) < _MOST else "")
+            counts = self._counts.setdefault(place, HostCounts())
+        return counts

@@ -7,9 +7,9 @@ URLs are masked before they are stored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import orjson
@@ -17,13 +17,21 @@ import orjson
 from DocsToKG.ContentDownload.api.licences import spdx
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Hop, OutcomeClass, WorkArtifact
 from DocsToKG.ContentDownload.telemetry.inserting import Insert
-from DocsToKG.ContentDownload.telemetry.text import PLAIN_CHARS, storable, storable_int, storable_json, storable_url
+from DocsToKG.ContentDownload.telemetry.text import (
+    are_plain,
+    are_storable_ints,
+    storable,
+    storable_int,
+    storable_json,
+    storable_url,
+)
 
 STATUS: Mapping[str, str] = {OutcomeClass.SUCCESS: "ok", OutcomeClass.SKIP: "skipped", OutcomeClass.ERROR: "error"}
 TAKEDOWN_STAGE = "takedown"  # of a line after which no earlier success of its work counts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Not frozen, because one is made for every work and making a frozen one of so many fields takes many times as long.
+@dataclass(slots=True, kw_only=True)
 class ManifestRecord:
     """One line of `manifest.jsonl`. A success names its file and digest.
 
@@ -76,9 +84,10 @@ class ManifestRecord:
     explanation: str | None = None  # of a miss, in one sentence
 
     def __post_init__(self) -> None:
-        if self.outcome not in STATUS:
+        status = STATUS.get(self.outcome)
+        if status is None:
             raise ValueError(f"{self.outcome!r} is not an outcome; use one of {', '.join(STATUS)}")
-        if self.status == "ok" and not (self.sha256 and self.path):
+        if status == "ok" and not (self.sha256 and self.path):
             raise ValueError(f"{self.doc_id}: a success needs the path and the sha256 of its file")
 
     @property
@@ -87,7 +96,11 @@ class ManifestRecord:
 
     @classmethod
     def of(cls, work: WorkArtifact, outcome: DownloadOutcome, **known: Any) -> ManifestRecord:
-        """The line of `work` as it ended; fields come from `known`, then the outcome's meta, then the work."""
+        """The line of `work` as it ended; fields come from `known`, then the outcome's meta, then the work.
+
+        An unknown value leaves what the work says, except that a file's licence is its own or none.
+        """
+        reason = outcome.reason
         told = {
             "title": work.title,
             "year": work.publication_year,
@@ -95,13 +108,18 @@ class ManifestRecord:
             "license_raw": work.license,
             "is_retracted": work.is_retracted,
             "oa_status": work.oa_status,
-            **{key: value for key, value in outcome.meta.items() if key in FIELDS and _says(key, value)},
+            **{
+                key: value
+                for key, value in outcome.meta.items()
+                if key in FIELDS and (value is not None or key in _THE_FILES_OWN)
+            },
             "doc_id": work.work_id,
-            "outcome": outcome.classification,
-            "reason": outcome.reason,
+            "outcome": str(outcome.classification),
+            "reason": None if reason is None else str(reason),
             "path": outcome.path,
+            **known,
         }
-        return cls(**{**told, **known})
+        return cls(**told)
 
     @classmethod
     def from_dict(cls, line: Mapping[str, Any]) -> ManifestRecord:
@@ -111,11 +129,7 @@ class ManifestRecord:
         return replace(cls(**known), hops=hops)
 
 
-def _says(key: str, value: Any) -> bool:
-    """An unknown value leaves what the work says, except that a file's licence is its own or none."""
-    return value is not None or key in ("license", "license_raw")
-
-
+_THE_FILES_OWN = ("license", "license_raw")
 FIELDS = frozenset(field.name for field in fields(ManifestRecord))
 
 
@@ -138,7 +152,8 @@ def _candidates(record: ManifestRecord) -> str:
 
 
 def _chain(record: ManifestRecord) -> str:
-    return storable_json(storable(name) for name in record.fallback_chain)
+    chain = record.fallback_chain
+    return storable_json(chain if are_plain(chain) else map(storable, chain))
 
 
 # Column by column, in the order of the table and of the line: what the value is.
@@ -195,6 +210,7 @@ AT = {name: place for place, name in enumerate(COLUMNS)}
 _FLAGS = ("cache_hit", "is_guess")
 _all_of = attrgetter(*COLUMNS)
 _PLACES = {kind: tuple(AT[name] for name in COLUMNS if _KINDS[name] == kind) for kind in set(_KINDS.values())}
+_texts_of, _ints_of = itemgetter(*_PLACES["text"]), itemgetter(*_PLACES["int"])
 _JSON = ((AT["fallback_chain"], _chain), (AT["hops"], _hops), (AT["candidates"], _candidates))
 
 _ONCE = "ON CONFLICT (doc_id, lease_id) WHERE lease_id IS NOT NULL DO NOTHING"
@@ -218,18 +234,18 @@ ON CONFLICT (doc_id, sha256) DO UPDATE
 def manifest_values(record: ManifestRecord) -> list[Any]:
     """The record as the database holds it, in the order of `COLUMNS`."""
     values: list[Any] = list(_all_of(record))
-    for place in _PLACES["text"]:
-        # Most are absent or plain and short: looking here is cheaper than asking.
-        value = values[place]
-        if value is not None and not (type(value) is str and len(value) <= PLAIN_CHARS and value.isascii()):
-            values[place] = storable(value)
-    for place in _PLACES["int"]:
-        values[place] = storable_int(values[place])
+    if not are_plain(_texts_of(values)):
+        for place in _PLACES["text"]:
+            values[place] = storable(values[place])
+    if not are_storable_ints(_ints_of(values)):
+        for place in _PLACES["int"]:
+            values[place] = storable_int(values[place])
     for place in _PLACES["url"]:
         values[place] = storable_url(values[place])
-    for place in (*_PLACES["flag"], *_PLACES["real"]):
-        if values[place] is not None:
-            values[place] = _NUMBER[place](values[place])
+    for place in _PLACES["flag"]:
+        values[place] = None if values[place] is None else int(values[place])
+    for place in _PLACES["real"]:
+        values[place] = None if values[place] is None else float(values[place])
     for place, text_of in _JSON:
         values[place] = text_of(record) if values[place] else "[]"
     if record.bytes is None:
@@ -237,23 +253,16 @@ def manifest_values(record: ManifestRecord) -> list[Any]:
     return values
 
 
-_NUMBER: dict[int, Callable[[Any], Any]] = {
-    **dict.fromkeys(_PLACES["flag"], int),
-    **dict.fromkeys(_PLACES["real"], float),
-}
-
-
 def manifest_lines(rows: Iterable[Sequence[Any]]) -> bytes:
     """The JSONL lines of stored rows, values in the order of `COLUMNS`."""
-    return b"".join(map(_manifest_line, rows))
-
-
-def _manifest_line(values: Sequence[Any]) -> bytes:
-    line = dict(zip(COLUMNS, values, strict=True))
-    for name in JSON_COLUMNS:
-        line[name] = orjson.Fragment(line[name] or "[]")
-    for name in _FLAGS:
-        line[name] = bool(line[name])
-    if line["is_retracted"] is not None:
-        line["is_retracted"] = bool(line["is_retracted"])
-    return orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
+    lines = []
+    for values in rows:
+        line = dict(zip(COLUMNS, values, strict=True))
+        for name in JSON_COLUMNS:
+            line[name] = orjson.Fragment(line[name] or "[]")
+        for name in _FLAGS:
+            line[name] = bool(line[name])
+        if line["is_retracted"] is not None:
+            line["is_retracted"] = bool(line["is_retracted"])
+        lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
+    return b"".join(lines)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
 from DocsToKG.ContentDownload.catalog.gates import gates
 from DocsToKG.ContentDownload.errors import RecordDamaged, RunError
 from DocsToKG.ContentDownload.telemetry import attempts
-from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake
+from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake, Item, Together
 from DocsToKG.ContentDownload.telemetry.closing import (
     Judge,
     begin_run,
@@ -187,31 +187,23 @@ class RunTelemetry:
 
     def attempt(self, attempt: Attempt) -> None:
         """One network or cache decision."""
-        row = attempts.attempt_row(attempt, self.run_id)
-        requests, too_many = attempts.requests_of(attempt), attempts.is_429(attempt)
-
-        def place(batch: Batch) -> None:
-            batch.rows["http_events"].append(row)
-            batch.requests += requests
-            batch.http_429 += too_many
-
-        self._intake.put(place)
+        self._intake.put("http_events", attempts.attempt_row(attempt, self.run_id))
 
     def source_attempt(self, tried: SourceAttempt) -> None:
         """One source of a tier was tried for a work."""
-        self._put_row("fallback_attempts", attempts.source_row(tried, self.run_id))
+        self._intake.put("fallback_attempts", attempts.source_row(tried, self.run_id))
 
     def rate_wait(self, key: str, delay_ms: int, *, why: str, **whose: Unpack[Whose]) -> None:
         """A work waited for one of our own limits (`host:...` or `resolver:...`)."""
         words = (storable(whose.get("work_id")), storable(whose.get("resolver")), storable(whose.get("role")))
-        self._put_row(
+        self._intake.put(
             "rate_events", (self._now(), self.run_id, storable(key), storable(why), storable_int(delay_ms), *words)
         )
 
     def breaker_transition(self, key: str, old_state: str, new_state: str, **change: Unpack[Change]) -> None:
         """A circuit breaker changed its state."""
         states = (storable(key), storable(old_state), storable(new_state), storable(change.get("reason")))
-        self._put_row("breaker_transitions", (self._now(), self.run_id, *states, change.get("reset_timeout_s")))
+        self._intake.put("breaker_transitions", (self._now(), self.run_id, *states, change.get("reset_timeout_s")))
 
     def finish(self, record: ManifestRecord, *, then: Callable[[], None] | None = None) -> None:
         """A processing attempt of a work ended. `then` runs in the writer's thread, after the commit.
@@ -219,14 +211,21 @@ class RunTelemetry:
         A record whose lease is known already adds nothing, and its `then` still runs: the acknowledgement may have
         been lost on the way.
         """
+        self._intake.finish(self._values(record), None if then is None else _call_each, then)
+
+    def finish_together(self, record: ManifestRecord, together: Together[Item], item: Item) -> None:
+        """The same for many works: after each commit `together` runs once, with the items of all that it was for."""
+        self._intake.finish(self._values(record), together, item)
+
+    def _values(self, record: ManifestRecord) -> list[Any]:
         values = manifest_values(record)
         for place, known in self._known:
             values[place] = values[place] or known
-        self._intake.put(lambda batch: batch.finished.append((values, then)))
+        return values
 
     def verified(self, sha256: str, intact: bool) -> None:
         """A stored file was hashed again; one that is not intact counts as corruption until it is obtained anew."""
-        self._intake.put(lambda batch: batch.verified.append((sha256, intact)))
+        self._intake.place(lambda batch: batch.verified.append((sha256, intact)))
 
     def note(self, text: str) -> None:
         """One more sentence for the summary."""
@@ -239,7 +238,7 @@ class RunTelemetry:
 
     def follow(self) -> None:
         """As host: let the text files catch up with what guests have written."""
-        self._intake.put(lambda batch: None)
+        self._intake.place(lambda batch: None)
 
     def counts(self) -> Counts:
         """Where the run stands, as of the last commit. Cheap, from any thread."""
@@ -378,8 +377,17 @@ class RunTelemetry:
         if self._shipper is not None:
             self._shipper.send_runs()
 
-    def _put_row(self, table: str, row: tuple[Any, ...]) -> None:
-        self._intake.put(lambda batch: batch.rows[table].append(row))
-
     def _now(self) -> str:
         return utc_iso(self._clock.now())
+
+
+def _call_each(callbacks: Iterable[Callable[[], None]]) -> None:
+    """Every one, also after one has failed: what they speak of is committed."""
+    failures: list[Exception] = []
+    for then in callbacks:
+        try:
+            then()
+        except Exception as error:
+            failures.append(error)
+    if failures:
+        raise failures[0]

@@ -10,6 +10,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,7 +38,7 @@ LAST_COLUMNS = (
     "version",
     "created_at",
 )
-_LAST_PLACES = tuple(AT[name] for name in LAST_COLUMNS)
+_last_of = itemgetter(*(AT[name] for name in LAST_COLUMNS))
 _INDEX_COLUMNS = (
     "doc_id",
     "url",
@@ -95,7 +96,8 @@ class LastLines:
 
     def append(self, rows: Iterable[Sequence[Any]]) -> None:
         """Add the successes among rows that are committed, values in the order of the table's columns."""
-        self._write([[row[place] for place in _LAST_PLACES] for row in rows if row[AT["status"]] == "ok"])
+        status = AT["status"]
+        self._write([_last_of(row) for row in rows if row[status] == "ok"])
 
     def follow(self) -> None:
         """Add the successes that the table has more, whoever committed them."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from enum import StrEnum
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -363,21 +362,15 @@ def view_of(
     )
 
 
-def tell_end(watch: JobWatch, job: LeasedJob, order: Finish | Fail | Release, answer: Future[Any]) -> Future[Any]:
-    """Tell the watch how the job ended as soon as the ledger has answered to `order`; gives the answer back."""
-    watch.on_completing(job, recorded=not isinstance(order, Release))
-    answer.add_done_callback(lambda done: watch.on_job_end(job, *_end_of(order, done)))
-    return answer
-
-
-def _end_of(order: Finish | Fail | Release, done: Future[Any]) -> tuple[JobEnd, str | None]:
-    if done.exception() is not None:
-        return JobEnd.LOST, str(done.exception())
+def end_of(order: Finish | Fail | Release, answer: Any) -> tuple[JobEnd, str | None]:
+    """How a job ended by what the ledger has answered to `order`; an exception is a refusal."""
+    if isinstance(answer, Exception):
+        return JobEnd.LOST, str(answer)
     match order:
         case Release():
             return JobEnd.RELEASED, order.why
         case Fail():
-            return (JobEnd.RETRIED if done.result() == JobState.QUEUED else JobEnd.ERROR), order.last_error
+            return (JobEnd.RETRIED if answer == JobState.QUEUED else JobEnd.ERROR), order.last_error
         case Finish():
             ended = {JobState.DONE: JobEnd.DONE, JobState.SKIPPED: JobEnd.SKIPPED}
             return ended.get(order.state, JobEnd.ERROR), order.last_error

@@ -17,10 +17,11 @@ import orjson
 from DocsToKG.core.urls import mask_url
 
 _TEXT_CAP = 2_000
-PLAIN_CHARS = _TEXT_CAP  # a text that is no longer, and ASCII, is storable as it is
 _URL_CAP = 8_192
 _ITEMS_CAP = 100
 _INT_LIMIT = 2**63
+_TEXT_OR_NONE = frozenset({str, type(None)})
+_WHOLE_OR_NONE = frozenset({int, type(None)})
 # JSON leaves these as they are, and readers that split lines generously would tear a line at them.
 _LINE_ENDS = str.maketrans("\u0085\u2028\u2029", "   ")
 
@@ -35,17 +36,35 @@ def storable(text: str | None, cap: int = _TEXT_CAP) -> str | None:
     return plain.encode("utf-8", "replace").decode("utf-8").translate(_LINE_ENDS)
 
 
+def are_plain(texts: Sequence[str | None]) -> bool:
+    """Whether all of them are storable as they are: one look at all is cheaper than one at each, and most pass it."""
+    if not _TEXT_OR_NONE.issuperset(map(type, texts)):
+        return False
+    together = "".join(filter(None, texts))
+    return len(together) <= _TEXT_CAP and together.isascii()
+
+
 def storable_url(url: str | None) -> str | None:
     """The URL as it may be written down: secrets masked, bounded."""
     if url is None:
         return None
     bounded = url[: 8 * _URL_CAP]
-    return storable(mask_url(bounded) if "?" in bounded or "@" in bounded else bounded, _URL_CAP)
+    if "?" in bounded or "@" in bounded:
+        return storable(mask_url(bounded), _URL_CAP)
+    return bounded if len(bounded) <= _URL_CAP and bounded.isascii() else storable(bounded, _URL_CAP)
 
 
 def storable_int(number: int | None) -> int | None:
     """The number when 64 bits hold it; a server may claim any length, and what cannot be stored is unknown."""
     return int(number) if number is not None and -_INT_LIMIT <= number < _INT_LIMIT else None
+
+
+def are_storable_ints(numbers: Sequence[int | None]) -> bool:
+    """Whether `storable_int` would leave all of them as they are."""
+    if not _WHOLE_OR_NONE.issuperset(map(type, numbers)):
+        return False
+    known = list(filter(None, numbers))
+    return not known or (min(known) >= -_INT_LIMIT and max(known) < _INT_LIMIT)
 
 
 def storable_json(items: Iterable[Any]) -> str:

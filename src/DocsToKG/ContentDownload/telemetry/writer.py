@@ -90,7 +90,7 @@ class RecordWriter:
         """The same without telling."""
         begun = time.perf_counter()
         # A file that is acknowledged must survive a power cut; other rows may lose their last moments.
-        self._sync_fully(any(values[_STATUS] == "ok" for values, _ in batch.finished))
+        self._sync_fully("ok" in [values[_STATUS] for values in batch.finished])
         with transaction(self._db):
             lines = self._insert_finished(batch)
             self._insert_rows(batch)
@@ -137,7 +137,7 @@ class RecordWriter:
 
     def _insert_finished(self, batch: Batch) -> Sequence[Sequence[Any]]:
         """Add manifest and download rows; returns those that were not there yet."""
-        rows = [values for values, _ in batch.finished]
+        rows = batch.finished
         if not rows:
             return rows
         # Never earlier than the line before, so that lines stand in time order also when the clock steps back.
@@ -188,7 +188,7 @@ class RecordWriter:
             self._failed.discard(line[_DOC_ID])
             done, skipped = done + (not held), skipped + held
             size += (line[_BYTES] or 0) if not held else 0
-        now = self.counts
+        now, events = self.counts, batch.rows.get("http_events", ())
         # Replaced as a whole: a reader in another thread sees one moment, without a lock.
         self.counts = replace(
             now,
@@ -196,8 +196,8 @@ class RecordWriter:
             skipped=now.skipped + skipped,
             failed=len(self._failed),
             bytes=now.bytes + size,
-            requests=now.requests + batch.requests,
-            http_429=now.http_429 + batch.http_429,
+            requests=now.requests + attempts.requests_in(events),
+            http_429=now.http_429 + attempts.refusals_in(events),
         )
 
 
@@ -207,12 +207,11 @@ def _time_of(stamp: Any) -> str:
 
 
 def tell(batch: Batch) -> None:
-    """Run every callback, also after one has failed: what they speak of is committed."""
+    """Call all who wait, also after one has failed: what they are told is committed."""
     failures: list[Exception] = []
-    for _, then in batch.finished:
+    for together, items in batch.afterwards.items():
         try:
-            if then is not None:
-                then()
+            together(items)
         except Exception as error:
             failures.append(error)
     if failures:

@@ -30,6 +30,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     NewJob,
     Progress,
     Release,
+    Told,
     ToldJob,
 )
 from DocsToKG.Orchestrator.services.source_hosts import BreakerStep, HostWord, Orders
@@ -212,7 +213,10 @@ class RemoteLedger:
         return self._pool.submit(self.finish, finish)
 
     def submit_finishes(self, finishes: Sequence[Finish]) -> Future[list[FinishResult | LeaseLost]]:
-        return self._pool.submit(lambda: [self._finished(finish) for finish in finishes])
+        """Each is a request of its own, and they go side by side; whoever gathers them comes after them in the queue,
+        so that they are under way by then."""
+        ends = [self._pool.submit(self._finished, finish) for finish in finishes]
+        return self._pool.submit(lambda: [end.result() for end in ends])
 
     def submit_fail(self, fail: Fail) -> Future[JobState]:
         return self._pool.submit(self.fail, fail)
@@ -222,6 +226,9 @@ class RemoteLedger:
 
     def submit_progress(self, progress: Progress) -> Future[None]:
         return self._pool.submit(self._client.progress, progress.lease_id, progress.stage)
+
+    def tell_progress(self, progress: Progress, told: Told) -> None:
+        self.submit_progress(progress).add_done_callback(lambda done: told(done.exception()))
 
     def release_worker(self, worker_id: str) -> int:
         """Give back what this process leased for the worker; how many jobs that were."""

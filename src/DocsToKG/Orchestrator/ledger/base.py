@@ -23,10 +23,12 @@ DEFAULT_JOB_TYPE = "content.download"
 
 __all__ = [
     "DEFAULT_JOB_TYPE", "DEFAULT_TENANT", "Enqueued", "Fail", "Finish", "FinishResult", "HistoryRow", "JobFilter",
-    "JobRecord", "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Why",
+    "JobRecord", "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Told", "Why",
 ]  # fmt: skip
 
 FinishResult = Literal["applied", "already"]
+# Hears once that a change is committed: what was refused, or None. It waits for nothing and raises nothing.
+Told = Callable[[BaseException | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,7 @@ class Release:
     count_attempt: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
+class Progress(NamedTuple):
     """Where the running job is. The first one of a lease that has `begun` marks the job as started.
 
     `host_key` is the host that the job asks there; without one the ledger keeps what it knows.
@@ -296,6 +297,10 @@ class Ledger(Protocol):
     def submit_release(self, release: Release) -> Future[JobState]: ...
 
     def submit_progress(self, progress: Progress) -> Future[None]: ...
+
+    def tell_progress(self, progress: Progress, told: Told) -> None:
+        """The same without a future, for those who say a word of every job and wait for none."""
+        ...
 
     def release_worker(self, worker_id: str) -> int: ...
 

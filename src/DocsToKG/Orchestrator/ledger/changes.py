@@ -162,17 +162,17 @@ def release(tx: Transaction, order: Release, delay_ms: int) -> JobState:
 def progress_many(tx: Transaction, orders: Sequence[Progress]) -> list[LeaseLost | None]:
     """The last word of each lease is written; a lost lease is an answer and spoils none of the others."""
     words: dict[tuple[int, int, str], tuple[str, bool, str | None]] = {}
-    for order in orders:
-        name = (order.job_id, order.fence, order.lease_id)
-        _, begun, host = words.get(name, ("", False, None))
-        words[name] = (order.stage[:64], begun or order.begun, host_name(order.host_key) or host)
+    for job_id, fence, lease_id, stage, begun, host in orders:
+        name = (job_id, fence, lease_id)
+        _, was_begun, known = words.get(name, ("", False, None))
+        asked = None if host is None else host_name(host)
+        words[name] = (stage[:64], was_begun or begun, asked or known)
     # Nearly all say no more than that the job has begun, and write no more than that.
     now = (tx.now_ms,)
     short = [(*name, word[0]) for name, word in words.items() if word[1:] == (True, None)]
     full = [(*name, *word) for name, word in words.items() if word[1:] != (True, None)]
     held = {*tx.write_rows("progress_all", short, now), *tx.write_rows("progress_hosts", full, now)}
-    names = ((order.job_id, order.fence, order.lease_id) for order in orders)
-    return [None if name in held else LeaseLost(name[0], name[1]) for name in names]
+    return [None if order[:3] in held else LeaseLost(order.job_id, order.fence) for order in orders]
 
 
 def cancel(tx: Transaction, job_id: int, reason: str, actor: str, ticket: str | None) -> bool:

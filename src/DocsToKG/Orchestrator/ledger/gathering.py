@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerClosed, LedgerError
+from DocsToKG.Orchestrator.ledger.base import Told
 
 _MAX_BATCH = 512
 _LIVELY_LINGERS = 4
@@ -25,10 +26,11 @@ _LIVELY_LINGERS = 4
 
 @dataclass(slots=True)
 class Change:
-    """One change and who waits for it. A patient one may wait for company."""
+    """One change and who waits for it, or is only told of it. A patient one may wait for company."""
 
     patient: bool
-    future: Future[Any] = field(default_factory=Future, kw_only=True)
+    future: Future[Any] | None = field(default_factory=Future, kw_only=True)
+    told: Told | None = field(default=None, kw_only=True)
 
 
 class Refused(NamedTuple):
@@ -80,11 +82,12 @@ class Gathering(ABC, Generic[C]):
         """Have a change made, and wait for the commit."""
         if threading.current_thread() is self._thread or self._turn_of == threading.get_ident():
             raise LedgerError("a callback of the ledger cannot wait for the ledger; submit the change instead")
-        if not self._made_here(change):
+        assert change.future is not None
+        if not self._made_here(change, change.future):
             self._put(change)
         return change.future.result()
 
-    def _made_here(self, change: C) -> bool:
+    def _made_here(self, change: C, future: Future[Any]) -> bool:
         if not self._direct or threading.current_thread() is threading.main_thread():
             return False
         with self._lock:
@@ -93,7 +96,7 @@ class Gathering(ABC, Generic[C]):
                 return False
         self._turn_of = threading.get_ident()
         try:
-            change.future.set_running_or_notify_cancel()
+            future.set_running_or_notify_cancel()
             self._commit([change])
             if self._closed and self._thread is None:
                 self._end()  # closed by a callback
@@ -102,7 +105,13 @@ class Gathering(ABC, Generic[C]):
             self._turn.release()
         return True
 
-    def _put(self, change: C) -> Future[Any]:
+    def _promised(self, change: C) -> Future[Any]:
+        """Have a change made with the next ones, and give what its answer will be in."""
+        assert change.future is not None
+        self._put(change)
+        return change.future
+
+    def _put(self, change: C) -> None:
         """Have a change made with the next ones."""
         with self._lock:
             self._refuse_when_closed()
@@ -113,7 +122,6 @@ class Gathering(ABC, Generic[C]):
             self._queue.put(change)
             if not change.patient:
                 self._hurry.set()
-        return change.future
 
     def _put_again(self, change: C) -> None:
         """Something is left to do after a commit. Called by whoever commits; nothing once the end is near."""
@@ -183,7 +191,7 @@ class Gathering(ABC, Generic[C]):
     def _take(self, change: C | None, batch: list[C]) -> None:
         if change is None:
             self._stopping = True
-        elif change.future.set_running_or_notify_cancel():
+        elif change.future is None or change.future.set_running_or_notify_cancel():
             batch.append(change)
         else:
             with self._lock:
@@ -193,7 +201,12 @@ class Gathering(ABC, Generic[C]):
 def settle(batch: Sequence[Change], answers: Sequence[Any]) -> None:
     """Hand over the answers."""
     for change, answer in zip(batch, answers, strict=True):
-        if isinstance(answer, Refused):
-            change.future.set_exception(answer.error)
+        refused = answer.error if type(answer) is Refused else None
+        if change.told is not None:
+            change.told(refused)
+        if change.future is None:
+            continue
+        if refused is not None:
+            change.future.set_exception(refused)
         else:
             change.future.set_result(answer)

@@ -37,6 +37,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     NewJob,
     Progress,
     Release,
+    Told,
 )
 from DocsToKG.Orchestrator.ledger.choosing import ANY, condition
 from DocsToKG.Orchestrator.ledger.control import ControlTx
@@ -205,6 +206,11 @@ class SqliteLedger:
         """Say where a running job is. Wait for the first of a lease before work that could end the process."""
         checks.host_name(progress.host_key)  # refused here, where it spoils no other's word
         return self._writer.join(changes.progress_many, progress, patient=True, early=True)
+
+    def tell_progress(self, progress: Progress, told: Told) -> None:
+        if progress.host_key is not None:
+            checks.host_name(progress.host_key)
+        self._writer.join_and_tell(changes.progress_many, progress, told)
 
     def finish(self, finish: Finish) -> FinishResult:
         answer: FinishResult = self._writer.join_now(changes.finish_many, checks.checked_end(finish))

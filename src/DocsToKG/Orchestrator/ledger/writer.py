@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger import control, governed_sqlite
+from DocsToKG.Orchestrator.ledger.base import Told
 from DocsToKG.Orchestrator.ledger.dependencies import follow
 from DocsToKG.Orchestrator.ledger.gathering import Change, Gathering, Refused, settle
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
@@ -77,11 +78,15 @@ class GroupWriter(Gathering[_Change]):
 
     def submit(self, make: Callable[[Transaction], T], *, durable: bool = False, patient: bool = False) -> Future[T]:
         """Have `make` run in the next transaction. `make` may run more than once, but is committed at most once."""
-        return self._put(_Change(patient, make, durable))
+        return self._promised(_Change(patient, make, durable))
 
     def join(self, together: Together[Item], item: Item, *, patient: bool, early: bool = False) -> Future[Any]:
         """Have `together` make this change along with others of its kind that are there by then."""
-        return self._put(_Change(patient, None, False, together, item, early))
+        return self._promised(_Change(patient, None, False, together, item, early))
+
+    def join_and_tell(self, together: Together[Item], item: Item, told: Told) -> None:
+        """As `join`, patiently and early, for one who is only told."""
+        self._put(_Change(True, None, False, together, item, True, future=None, told=told))
 
     def join_now(self, together: Together[Item], item: Item) -> Any:
         """As `join`, and wait for the commit."""

@@ -37,6 +37,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     NewJob,
     Progress,
     Release,
+    Told,
 )
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.governed import Governor
@@ -202,6 +203,9 @@ class PostgresLedger:
     def submit_progress(self, progress: Progress) -> Future[None]:
         """Say where a running job is. Wait for the first of a lease before work that could end the process."""
         return _single(self._writer.settle([progressing(progress)]))
+
+    def tell_progress(self, progress: Progress, told: Told) -> None:
+        self.submit_progress(progress).add_done_callback(lambda done: told(done.exception()))
 
     def finish(self, finish: Finish) -> FinishResult:
         answer: FinishResult = only(self._writer.wait_for([ending(checks.checked_end(finish))]))

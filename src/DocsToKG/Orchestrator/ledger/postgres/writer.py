@@ -81,7 +81,7 @@ class GroupWriter(Gathering[_Change]):
 
     def settle(self, orders: Sequence[Order], *, patient: bool = True) -> Future[Any]:
         """Have orders written in the next transaction; a list with an answer for each."""
-        return self._put(_Change(patient, orders=orders))
+        return self._promised(_Change(patient, orders=orders))
 
     def lease(self, request: LeaseRequest) -> list[LeasedJob]:
         return list(self._wait(_Change(False, request=request)))
