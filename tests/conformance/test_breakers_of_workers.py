@@ -92,8 +92,7 @@ def test_what_a_run_finds_failing_is_seen_and_forced_by_the_api(ledger: Any, clo
     reporter = Reporter(LedgerDesk(ledger), "w", tally=tally, limits=limits, breakers=breakers, doing=dict)
     reporter.report()
     for _ in range(2):
-        with breakers.enter("https://pdf.example.org/a", "unpaywall") as watched:
-            watched.answered(503)
+        breakers.enter("https://pdf.example.org/a", "unpaywall").answered(503)
         url, sent = "https://pdf.example.org/a", AttemptStatus.HTTP_GET
         tally.attempt(Attempt(clock.now(), "unpaywall", url, Verb.GET, sent, 503, host="pdf.example.org"))
     reporter.report()
@@ -114,11 +113,9 @@ def test_what_opens_and_closes_between_two_words_is_written_down(ledger: Any, cl
     reporter.report()
     began = clock.now()
     for _ in range(2):
-        with breakers.enter("https://pdf.example.org/a") as watched:
-            watched.answered(503)
+        breakers.enter("https://pdf.example.org/a").answered(503)
     clock.advance(0.5)
-    with breakers.enter("https://pdf.example.org/a") as watched:
-        watched.answered(200)
+    breakers.enter("https://pdf.example.org/a").answered(200)
     clock.advance(0.5)
     desk.is_away = True
     reporter.report()

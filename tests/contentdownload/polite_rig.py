@@ -124,7 +124,7 @@ class Rig:
         return rows
 
     def slots_are_free(self) -> bool:
-        return all(host.busy == 0 for host in self.limits._hosts.values())
+        return all(host.busy == 0 for host in self.limits._ways.hosts.values())
 
     def _permit(self, gate: Gate) -> Any:
         self.gates.append(gate)

@@ -32,7 +32,7 @@ def test_retry_after_is_waited_for_in_full_and_holds_the_host(rig: Rig, form: st
     assert rig.download(rig.client()) == PDF
     assert rig.clock.monotonic() - began >= 30
     assert rig.tokens() == [("retry", 429, "retry-after"), ("http-get", 200, None), ("http-200", 200, None)]
-    assert rig.limits._hosts["cdn.publisher.org"].hold_until == pytest.approx(began + 30)
+    assert rig.limits._ways.hosts["cdn.publisher.org"].hold_until == pytest.approx(began + 30)
 
 
 def test_a_host_that_asks_for_a_second_gets_it_and_one_line_says_so(rig: Rig) -> None:

@@ -15,8 +15,9 @@ from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.steps import Gate, Wait
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.connections import Connections, connection
+from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import ManualClock, SystemClock
@@ -116,14 +117,14 @@ def test_who_finds_no_connection_free_holds_nothing_while_it_waits() -> None:
     clock = ManualClock()
     limits = Limits(clock=clock, default_host=HostLimit(1, {"*": (Rate(1, 100.0),)}))
     connections = Connections(1)
-    gate = Gate("https://a.org/x", "unpaywall", Role.METADATA)
-    steps = connection(gate, clock, Call("w"), attempts=NullSink(), connections=connections)
+    about = ("https://a.org/x", "unpaywall", Role.METADATA)
+    steps = admission(*about, clock=clock, call=Call("w"), attempts=NullSink(), connections=connections)
     asked = next(steps)
     assert isinstance(asked, Gate)
     assert connections.take()  # another was quicker
     waits = steps.send(limits.ask(asked))
     assert isinstance(waits, Wait)
-    assert limits._hosts["a.org"].busy == 0
+    assert limits._ways.hosts["a.org"].busy == 0
     connections.give_back()
     clock.advance(waits.until - clock.monotonic())
     again = next(steps)

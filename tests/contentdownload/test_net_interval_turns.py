@@ -16,11 +16,12 @@ import httpx2
 import pytest
 
 from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Steps, Wait
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.frontier.task import Ended
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
+from DocsToKG.ContentDownload.net.connections import Connections
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import CancelToken
@@ -62,8 +63,8 @@ def server() -> Iterator[SandboxServer]:
 def asked(transport: LeanTransport, number: int) -> Steps[int]:
     """One request the way the client sends it, on a connection of its own."""
     url, clock, call = f"http://export.arxiv.org/abs/2104.{number:05d}", SystemClock(), Call("w")
-    permit = yield from admission(Gate(url, "arxiv", Role.METADATA), clock, call, attempts=Silent())  # type: ignore[arg-type]
-    assert isinstance(permit, HostPermit)
+    about, sink = (url, "arxiv", Role.METADATA), Silent()
+    permit = yield from admission(*about, clock=clock, call=call, attempts=sink, connections=Connections())  # type: ignore[arg-type]
     try:
         headers = {"User-Agent": "tests (mailto:tests@sandbox.invalid)", "Connection": "close"}
         request = httpx2.Request("GET", url, headers=headers, extensions={"sent": permit.is_sent})

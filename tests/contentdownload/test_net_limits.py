@@ -243,7 +243,7 @@ def test_a_gate_remembers_which_rules_it_stood_for_and_how_long(clock: ManualClo
     clock.advance(50)
     first.release()
     granted(limits.ask(timed))
-    assert list(timed.delays) == [("resolver:unpaywall", "rate", 4.0), ("host:a.org", "hold", 30.0)]
+    assert timed.delays.seconds == {("resolver:unpaywall", "rate"): 4.0, ("host:a.org", "hold"): 30.0}
 
 
 @pytest.mark.slow

@@ -119,12 +119,16 @@ class Breaker:
         self._rate_when_opened = 0.0
         self._passed = 0
         self._tests: dict[int, float] = {}  # number of a running test -> when it began, oldest first
+        # The answer to everyone while it is closed and no sample is a failure; whatever may change it forgets it.
+        self._calm: CheckResult | None = None
 
     def check(self) -> CheckResult:
         """May a request go out now? A yes in the half-open state takes one of the places for tests."""
+        if (calm := self._calm) is not None:
+            return calm
         with self._lock:
             result = self.look()
-            if not result.allowed:
+            if not result.allowed or result.ticket is not None:
                 return result
             self._numbers += 1
             if self._testing:
@@ -134,18 +138,25 @@ class Breaker:
 
     def look(self) -> CheckResult:
         """What `check` would say, without taking a place."""
+        if (calm := self._calm) is not None:
+            return calm
         with self._lock:
             now = self._tick()
-            wait_s = self._wait_s(now)
+            wait_s, rate = self._wait_s(now), self._failure_rate(now)
             tested = self._reopenings > 0 and not self._forced
-            return CheckResult(wait_s == 0.0, self._state, self._failure_rate(now), wait_s, tested=tested)
+            if self._state is BreakerState.CLOSED and not rate and not tested:
+                # Only tests are told apart by their numbers.
+                self._calm = CheckResult(True, self._state, rate, 0.0, Ticket(self._period, 0))
+                return self._calm
+            return CheckResult(wait_s == 0.0, self._state, rate, wait_s, tested=tested)
 
     def record_success(self, *, ticket: Ticket | None = None) -> None:
         with self._lock:
             now = self._tick()
             if self._state is BreakerState.CLOSED and self._is_current(ticket):
                 self._window.add(now, failed=False)
-                self._open_if_failing(now)
+                if self._calm is None:
+                    self._open_if_failing(now)
             elif self._testing and self._finish_test(ticket):
                 self._passed += 1
                 if self._passed >= self._settings.test_count:
@@ -158,6 +169,7 @@ class Breaker:
             self._note_retry_after(now, retry_after_s)
             if self._state is BreakerState.CLOSED and self._is_current(ticket):
                 self._window.add(now, failed=True)
+                self._calm = None
                 self._open_if_failing(now)
             elif self._testing and self._finish_test(ticket):
                 self._reopenings += 1
@@ -224,6 +236,7 @@ class Breaker:
             raise ValueError(f"not a snapshot of a breaker: {error!r}") from None
         with self._lock:
             self._forget()
+            self._calm = None
             self._period += 1
             self._state, self._forced = state, forced
             self._reopenings = min(max(0, reopenings), _MOST_DOUBLINGS)
@@ -317,6 +330,7 @@ class Breaker:
 
     def _change(self, new: BreakerState, why: str, reset_s: float | None = None) -> None:
         old, self._state = self._state, new
+        self._calm = None
         self._period += 1
         self._passed = 0
         self._tests = {}

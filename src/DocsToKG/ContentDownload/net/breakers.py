@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from types import TracebackType
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Reason
@@ -92,6 +91,9 @@ class Breakers:
 
     def get(self, key: str) -> Breaker:
         """The breaker of `host:<host>` or `resolver:<name>`; made on first use."""
+        return self._breakers.get(key) or self._made(key)
+
+    def _made(self, key: str) -> Breaker:
         with self._lock:
             breaker = self._breakers.get(key)
             if breaker is None:
@@ -108,8 +110,10 @@ class Breakers:
         return [status for status in found if state is None or status.state is state]
 
     def _of(self, url: str, resolver: str | None) -> list[Breaker]:
-        keys = [f"host:{host_key(url)}", *([f"resolver:{resolver}"] if resolver is not None else [])]
-        return [self.get(key) for key in keys]
+        found = [self.get(f"host:{host_key(url)}")]
+        if resolver is not None:
+            found.append(self.get(f"resolver:{resolver}"))
+        return found
 
     def _make_room(self) -> None:
         if len(self._breakers) < self._most_keys:
@@ -146,24 +150,14 @@ class _Failure(threading.local):
 
 
 class Watched:
-    """One exchange under the eyes of its breakers; they learn how it ended at the end of the block at the latest."""
+    """One exchange under the eyes of its breakers, who are to learn how it ended, each once."""
 
-    def __init__(
-        self, entered: list[tuple[Breaker, Ticket]], *, trial: bool = False, failing: _Failure | None = None
-    ) -> None:
+    __slots__ = ("_entered", "_failing", "_trial")
+
+    def __init__(self, entered: Sequence[tuple[Breaker, Ticket]], *, trial: bool, failing: _Failure) -> None:
         self._entered = entered
         self._trial = trial
-        self._failing = failing or _Failure()
-
-    def __enter__(self) -> Watched:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, CandidateRejected | TransientFailure) and not isinstance(error, OutOfTime):
-            self.unanswered(error.reason)
-        self.says_nothing()
+        self._failing = failing
 
     def answered(self, status: int, *, retry_after_s: float | None = None) -> None:
         """An answer came. A page that is not there is the answer of a server in good health."""
@@ -183,13 +177,16 @@ class Watched:
         else:
             self.says_nothing()
 
+    def raised(self, error: BaseException) -> None:
+        """It ended with `error`, ours or the server's."""
+        if isinstance(error, CandidateRejected | TransientFailure) and not isinstance(error, OutOfTime):
+            self.unanswered(error.reason)
+        else:
+            self.says_nothing()
+
     def broke_off(self) -> None:
         """An answer began and its body stalled or ended short."""
         self._fail(None)
-
-    def hand_on(self) -> Watched:
-        """The exchange is not over with this block; whoever reads the body will say how it ended."""
-        return Watched(self._settle(), failing=self._failing)
 
     def says_nothing(self) -> None:
         """Nothing was sent, or we broke it off ourselves."""
@@ -203,13 +200,17 @@ class Watched:
         finally:
             self._failing.is_told, self._failing.opened = False, None
 
-    def _settle(self) -> list[tuple[Breaker, Ticket]]:
+    def _settle(self) -> Sequence[tuple[Breaker, Ticket]]:
         """The breakers that have not heard yet; each hears once."""
-        entered, self._entered = self._entered, []
+        entered, self._entered = self._entered, ()
         return entered
 
 
-def _give_back(entered: list[tuple[Breaker, Ticket]]) -> None:
+# Of an exchange that nobody watches.
+UNWATCHED = Watched((), trial=False, failing=_Failure())
+
+
+def _give_back(entered: Sequence[tuple[Breaker, Ticket]]) -> None:
     for breaker, ticket in entered:
         breaker.record_nothing(ticket)
 

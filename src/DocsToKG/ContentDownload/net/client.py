@@ -17,14 +17,14 @@ from typing import Any, TypeVar
 import httpx2
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Page
-from DocsToKG.ContentDownload.api.steps import Arrival, Gate, Gatekeeper, Permit, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Arrival, Gatekeeper, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Hop, Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.body import StreamedBody
-from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
+from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
-from DocsToKG.ContentDownload.net.connections import ConnectionPermit, Connections, connection
+from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.faults import (
     WIRE_ERRORS,
     WIRE_ERRORS_OR_CUT,
@@ -38,8 +38,9 @@ from DocsToKG.ContentDownload.net.faults import (
 from DocsToKG.ContentDownload.net.guards import is_bot_check
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.journey import Journey, Moved
-from DocsToKG.ContentDownload.net.limits import Limits
+from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
+from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.net.policy import (
     Admitted,
     SourcePolicy,
@@ -50,7 +51,7 @@ from DocsToKG.ContentDownload.net.policy import (
 from DocsToKG.ContentDownload.net.refusals import Refusals
 from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
-from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 from DocsToKG.transport.client import exchange_of, sender_of
@@ -115,10 +116,15 @@ class RateRetryClient:
         self._connections = connections or Connections()
         self._pauses = pauses or Pauses()
         self._refusals = refusals or Refusals()
+        self._headers = {role: role_headers(role, self._agent, policy.headers) for role in Role}
+        # The longest single waits: what the source's policy says; for a connection the shared client's, if shorter.
+        wait_s = policy.wait_s or policy.timeout_s
+        connect_s = min(wait_s, http.timeout.connect or math.inf)
+        self._timeouts = {"read": wait_s, "write": wait_s, "pool": wait_s, "connect": connect_s}
 
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         journey = self._journey(Verb.GET, url, role, call, headers)
-        return (yield from self._travel(journey, lambda opened: self._read_page(journey, opened)))
+        return self._travel(journey, lambda opened: self._read_page(journey, opened))
 
     def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         """Status and headers only; never from the cache. Who does not answer HEAD is asked for a few bytes instead."""
@@ -141,7 +147,7 @@ class RateRetryClient:
     ) -> Steps[StreamedBody]:
         journey = self._journey(Verb.GET, url, role, call, headers)
         journey.artifact = True
-        return (yield from self._travel(journey, lambda opened: self._hand_over(opened, max_bytes)))
+        return self._travel(journey, lambda opened: self._hand_over(opened, max_bytes))
 
     def interval_s(self, url: str) -> float:
         """The least seconds between two requests for files to the host of `url`, as far as it is known."""
@@ -171,8 +177,9 @@ class RateRetryClient:
             yield opened
 
     def _journey(self, verb: Verb, url: str, role: Role, call: Call, headers: Mapping[str, str] | None) -> Journey:
-        extra = {**self._policy.headers, **(headers or {})}
-        return Journey(verb, url, role, call, role_headers(role, self._agent, extra))
+        if not headers:
+            return Journey(verb, url, role, call, self._headers[role])
+        return Journey(verb, url, role, call, role_headers(role, self._agent, {**self._policy.headers, **headers}))
 
     def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> Steps[T]:
         while True:
@@ -203,11 +210,17 @@ class RateRetryClient:
         return admitted
 
     def _hop(self, journey: Journey, admitted: Admitted, finish: Callable[[StreamedBody], T]) -> Steps[T]:
+        if not admitted.was_http:
+            return self._tries(journey, admitted.url, finish, self._policy.retry.max_attempts)
+        return self._upgraded_hop(journey, admitted, finish)
+
+    def _upgraded_hop(self, journey: Journey, admitted: Admitted, finish: Callable[[StreamedBody], T]) -> Steps[T]:
+        """An http link is asked as https first."""
         try:
             tries = self._policy.retry.max_attempts if admitted.fallback is None else 1
             return (yield from self._tries(journey, admitted.url, finish, tries))
         except (CandidateRejected, TransientFailure) as failure:
-            if failure.reason not in _NO_HTTPS or not admitted.was_http:
+            if failure.reason not in _NO_HTTPS:
                 raise
             if admitted.fallback is None and failure.reason != Reason.TIMEOUT:
                 detail = f"https failed ({failure.reason}) and plain http is not allowed for this host"
@@ -259,7 +272,8 @@ class RateRetryClient:
             self._journal.failed(about, failure.reason, elapsed_s=failure.elapsed_s)
 
     def _exchange(self, journey: Journey, url: str) -> Steps[StreamedBody]:
-        journey.call.cancel.raise_if_cancelled()
+        call = journey.call
+        call.cancel.raise_if_cancelled()
         request = self._request(journey, url)
         held = self._peek(journey, request, url)
         if held is not None:
@@ -267,18 +281,28 @@ class RateRetryClient:
         self._refusals.look(url)
         if self._breakers is not None:
             self._breakers.look(url, self._asked_index(journey))
-        yield from self._obey_robots(journey, url)
-        gate = Gate(url, self.name, journey.role)
-        permit = yield from connection(
-            gate, self._clock, journey.call, attempts=self._attempts, connections=self._connections
+        if self._robots is not None and self._heeds_robots(journey, url, self._robots):
+            verdict = self._robots.look(url) or (yield from self._robots.check(url, call))
+            if not verdict.allowed:
+                raise self._disallowed(journey, url, verdict)
+        permit = yield from admission(
+            url,
+            self.name,
+            journey.role,
+            clock=self._clock,
+            call=call,
+            attempts=self._attempts,
+            connections=self._connections,
         )
+        watched = UNWATCHED
         try:
-            with self._watched(journey, url, permit) as watched:
-                self._take_attempt(journey, permit)
-                opened = yield from self._send(journey, request, url, permit)
-                self._tell_breakers(watched, opened)
+            watched = self._watched(journey, url, permit)
+            self._take_attempt(journey, permit)
+            opened = yield from self._send(journey, request, url, permit)
+            self._tell_breakers(watched, opened)
             return opened
-        except BaseException:
+        except BaseException as error:
+            watched.raised(error)
             permit.release()
             raise
 
@@ -290,7 +314,7 @@ class RateRetryClient:
         try:
             self._refusals.look(url)
             if self._breakers is None:
-                return Watched([])
+                return UNWATCHED
             return self._breakers.enter(url, self._asked_index(journey), trial=upgraded)
         except (CandidateRejected, TransientFailure):
             permit.refund()
@@ -306,7 +330,7 @@ class RateRetryClient:
             watched.says_nothing()
         elif opened.status < 400 or opened.is_replay:
             # The head alone proves little: many a broken server sends it and then stalls.
-            opened.watched = watched.hand_on()
+            opened.watched = watched
         else:
             watched.answered(opened.status, retry_after_s=self._asked_s(opened))
 
@@ -321,7 +345,7 @@ class RateRetryClient:
             raise
 
     def _request(self, journey: Journey, url: str) -> httpx2.Request:
-        extensions = {"timeout": self._timeouts(), "cancel": journey.call.cancel, ARTIFACT: journey.artifact}
+        extensions = {"timeout": self._timeouts, "cancel": journey.call.cancel, ARTIFACT: journey.artifact}
         if journey.role is Role.METADATA:
             extensions[ABOUT_WORK] = journey.call.work_id
         try:
@@ -333,12 +357,6 @@ class RateRetryClient:
         if journey.cookies is not None:
             journey.cookies.set_cookie_header(request)
         return request
-
-    def _timeouts(self) -> dict[str, float]:
-        """The longest single waits: what the source's policy says; for a connection the shared client's, if shorter."""
-        wait_s = self._policy.wait_s or self._policy.timeout_s
-        connect_s = self._http.timeout.connect or math.inf
-        return {"read": wait_s, "write": wait_s, "pool": wait_s, "connect": min(wait_s, connect_s)}
 
     def _allowed_s(self, journey: Journey) -> float:
         """For one exchange from the first byte to the last. Only a file may be so large that it needs long."""
@@ -352,21 +370,19 @@ class RateRetryClient:
             return None
         return self._opened(journey, response, url, permit=None, began=began)
 
-    def _obey_robots(self, journey: Journey, url: str) -> Steps[None]:
+    def _heeds_robots(self, journey: Journey, url: str, robots: Robots) -> bool:
         # An API is published for programs and may opt out; the files and pages it names lie on other people's hosts.
-        if self._robots is None:
-            return
-        if journey.role is Role.METADATA and not self._policy.obey_robots:
-            self._robots.excuse(url)
-            return
-        verdict = yield from self._robots.check(url, journey.call)
-        if verdict.allowed:
-            return
+        if journey.role is not Role.METADATA or self._policy.obey_robots:
+            return True
+        robots.excuse(url)
+        return False
+
+    def _disallowed(self, journey: Journey, url: str, verdict: RobotsVerdict) -> ContentDownloadError:
         self._journal.disallowed(journey.about(url))
         if verdict.transient_s is None:
-            raise CandidateRejected(Reason.ROBOTS, "robots.txt disallows it", url=mask_url(url))
+            return CandidateRejected(Reason.ROBOTS, "robots.txt disallows it", url=mask_url(url))
         # Where robots.txt cannot be reached, nothing else can; the cause says more than the rule.
-        raise TransientFailure(
+        return TransientFailure(
             verdict.cause or Reason.ROBOTS,
             f"robots.txt: {verdict.state}",
             url=mask_url(url),
@@ -389,9 +405,7 @@ class RateRetryClient:
         response.request = request
         return response
 
-    def _send(
-        self, journey: Journey, request: httpx2.Request, url: str, permit: ConnectionPermit
-    ) -> Steps[StreamedBody]:
+    def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: HostPermit) -> Steps[StreamedBody]:
         call, began = journey.call, self._clock.monotonic()
         allowed_s, left_s = self._allowed_s(journey), call.budget.seconds_left() if call.budget else math.inf
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.

@@ -5,7 +5,6 @@ Waiting for a free slot is not counted: that is our own crowd, not somebody's li
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from DocsToKG.ContentDownload.api.steps import Gate
@@ -17,30 +16,26 @@ HOLD, INTERVAL, RATE = "hold", "interval", "rate"
 class Delays:
     """What one request was held up by, from its first asking to its grant."""
 
-    __slots__ = ("_rule", "_seconds", "_since", "_until")
+    __slots__ = ("_since", "_until", "rule", "seconds")
 
     def __init__(self) -> None:
-        self._rule: tuple[str, str] | None = None
+        self.rule: tuple[str, str] | None = None  # what it was sent away for and has not come back from
+        self.seconds: dict[tuple[str, str], float] = {}  # by key (`host:...` or `resolver:...`) and rule
         self._since = 0.0
         self._until = 0.0
-        self._seconds: dict[tuple[str, str], float] = {}
-
-    def __iter__(self) -> Iterator[tuple[str, str, float]]:
-        """Key (`host:...` or `resolver:...`), rule and seconds."""
-        return ((key, rule, seconds) for (key, rule), seconds in self._seconds.items())
 
     def refused(self, key: str, rule: str, *, since: float, until: float) -> None:
         """Sent away at `since`, with the advice to come back at `until`."""
-        self._rule, self._since, self._until = (key, rule), since, until
+        self.rule, self._since, self._until = (key, rule), since, until
 
     def asked_again(self, now: float) -> None:
         """Back before the gate. Coming later than advised is not the rule's doing."""
-        if self._rule is not None:
-            self.add(*self._rule, min(now, self._until) - self._since)
-            self._rule = None
+        if self.rule is not None:
+            self.add(*self.rule, min(now, self._until) - self._since)
+            self.rule = None
 
     def add(self, key: str, rule: str, seconds: float) -> None:
-        self._seconds[key, rule] = self._seconds.get((key, rule), 0.0) + seconds
+        self.seconds[key, rule] = self.seconds.get((key, rule), 0.0) + seconds
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from DocsToKG.ContentDownload.net.delays import HOLD
+from DocsToKG.ContentDownload.net.learned import Announced, Pulse
 from DocsToKG.ContentDownload.net.pace import BucketSpec, Memory, Pace, Spacing, Taken, pace_of
 from DocsToKG.core.bucket import Rate
 
@@ -22,6 +23,8 @@ _WISH_S = 0.2
 # Who takes longer than this to connect is not waited for.
 CONNECTING_S = 5.0
 _WORTH_S = 0.02
+# How soon to look again whether another's request is on the wire.
+_SENDING_S = 0.005
 # A shorter distance than this is lost in the time that sending takes.
 _FELT_S = 0.001
 _ENCODER = json.JSONEncoder(separators=(",", ":"))  # kept, because making one takes as long as using it
@@ -114,17 +117,29 @@ class Lane:
         self.shut: Rule | None = None
         self.hold_until = -math.inf
         self.pause_why = ""  # an operator's word, which holds in this process
-        self.crawl_delay_s = 0.0
         self.scale = 1.0
         self.room = self.slots
         self.is_told = False  # the host has announced a rate of its own
+        self.announced: tuple[Announced | None, float] = (None, 0.0)  # what it announced last, and when
+        self.pulse: Pulse | None = None
         # Kept a second time, over the moments of sending instead of granting.
         self.sent: dict[str, Memory] = {}
         self._on_their_way: list[float] = []  # started, and not yet on the wire
         self._rates = rates
         self._burst = burst
         self._factor = factor
-        self._paces: dict[str, list[Pace]] = {}
+        self._crawl_delay_s = 0.0
+        self._paces: dict[str, list[Pace]] = {}  # the configured ones, by role
+        self._felt: dict[str, list[Pace]] = {}  # those over the moments of sending, by role
+
+    @property
+    def crawl_delay_s(self) -> float:
+        return self._crawl_delay_s
+
+    @crawl_delay_s.setter
+    def crawl_delay_s(self, seconds: float) -> None:
+        if seconds != self._crawl_delay_s:
+            self._crawl_delay_s, self._felt = seconds, {}
 
     def rules(self, kept: Kept, role: str, now: float) -> Iterator[Rule]:
         why = self.pause_why or kept.hold_why
@@ -186,11 +201,12 @@ class Lane:
 
     def is_paced(self, role: str) -> bool:
         """Does it matter when a request is sent?"""
-        return self.is_told or any(_is_felt(pace) for pace in self._sending(role))
+        return self.is_told or bool(self._felt[role] if role in self._felt else self._sending(role))
 
     def interval_s(self, role: str) -> float:
         """The distance kept between two requests, as far as it is an even one; 0.0 when there is none."""
-        evenly = (pace for pace in self._sending(role) if isinstance(pace, Spacing))
+        paces = [*self._crawling(), *self._configured(role)]
+        evenly = (pace for pace in paces if isinstance(pace, Spacing))
         return max((pace.interval_s / self._scale_of(pace) for pace in evenly), default=0.0)
 
     def set_crawl_delay(self, kept: Kept, seconds: float) -> None:
@@ -199,25 +215,26 @@ class Lane:
         kept.paces[_CRAWL] = [last + seconds] if seconds > 0 and last > -math.inf else []
 
     def sending_delay_s(self, role: str, now: float) -> float:
-        """Seconds until one more may be sent by this process."""
-        ready = [now, self.hold_until]
-        for pace in self._sending(role):
-            ready.append(pace.ready_at(self.sent.setdefault(pace.name, []), now, self._scale_of(pace)))
-        return max(ready) - now
+        """Seconds until one more may be sent by this process; 0.0 when it may go now."""
+        ready, paces = max(now, self.hold_until), self._sending(role)
+        if paces and self._on_their_way and self._must_wait_for_others(paces, now):
+            return _SENDING_S
+        for pace in paces:
+            ready = max(ready, pace.ready_at(self.sent.setdefault(pace.name, []), now, self._scale_of(pace)))
+        return ready - now
 
-    def sending(self, role: str, now: float) -> list[tuple[Pace, Taken]]:
+    def _must_wait_for_others(self, paces: list[Pace], now: float) -> bool:
+        """Until a request is on the wire, nobody knows from when to keep distance."""
+        self._on_their_way = [at for at in self._on_their_way if now - at < CONNECTING_S]
+        return bool(self._on_their_way) and any(_is_strict(pace) for pace in paces)
+
+    def set_out(self, role: str, now: float) -> list[tuple[Pace, Taken]]:
+        """One more is on its way to the wire; what that counts for."""
+        self._on_their_way.append(now)
         return [
             (pace, pace.take(self.sent.setdefault(pace.name, []), now, self._scale_of(pace)))
             for pace in self._sending(role)
         ]
-
-    def is_sending(self, role: str, now: float) -> bool:
-        """Must one wait until another's request is on the wire? Only then is it known from when to keep distance."""
-        self._on_their_way = [at for at in self._on_their_way if now - at < CONNECTING_S]
-        return bool(self._on_their_way) and any(_is_strict(pace) for pace in self._sending(role))
-
-    def set_out(self, now: float) -> None:
-        self._on_their_way.append(now)
 
     def arrive(self, started_at: float) -> None:
         if started_at in self._on_their_way:
@@ -239,8 +256,14 @@ class Lane:
             pace.give_back(self.sent.setdefault(pace.name, []), what, now)
 
     def _sending(self, role: str) -> list[Pace]:
-        crawl: list[Pace] = [Spacing(self.crawl_delay_s, name=_CRAWL)] if self.crawl_delay_s > 0 else []
-        return crawl + self._configured(role)
+        """What the moments of sending are kept apart by; none where that would not be felt."""
+        found = self._felt.get(role)
+        if found is None:
+            found = self._felt[role] = [*self._crawling(), *filter(_is_felt, self._configured(role))]
+        return found
+
+    def _crawling(self) -> list[Pace]:
+        return [Spacing(self._crawl_delay_s, name=_CRAWL)] if self._crawl_delay_s > 0 else []
 
     def _scale_of(self, pace: Pace) -> float:
         return 1.0 if pace.name == _CRAWL else self.scale

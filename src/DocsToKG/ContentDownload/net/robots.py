@@ -16,21 +16,21 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
-from urllib.parse import urlsplit
 
 import httpx2
 from protego import Protego
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
-from DocsToKG.ContentDownload.api.steps import Gate, Permit, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import ContentDownloadError, LimitsAway, TransientFailure
-from DocsToKG.ContentDownload.net.breakers import Breakers, Watched
+from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import UNCACHED
-from DocsToKG.ContentDownload.net.connections import Connections, connection
+from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS_OR_CUT, asked_pause_s, cut_off, describe, fault_of
 from DocsToKG.ContentDownload.net.limits import Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
+from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
 from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.core.backoff import RetryPolicy
@@ -70,20 +70,17 @@ class RobotsVerdict:
     cause: Reason | None = None
 
 
+_EXEMPT = RobotsVerdict(True, None, "exempt")
+
+
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What is known of one origin until `expires` (monotonic)."""
+    """What is known of one origin until `expires` (monotonic): `verdict` on whatever `parsed` does not forbid."""
 
-    state: State
+    verdict: RobotsVerdict
     expires: float
     parsed: Protego | None = None
-    crawl_delay_s: float | None = None
-    cause: Reason | None = None
     size_bytes: int = 0
-
-    @property
-    def readable(self) -> bool:
-        return self.state not in ("timeout", "unreachable")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,33 +175,41 @@ class Robots:
 
     def check(self, url: str, call: Call) -> Steps[RobotsVerdict]:
         """What the origin of `url` says about it; fetches its rules when they are not known."""
-        parts, host = urlsplit(url), host_key(url)
-        if f"{host}{parts.path or '/'}".startswith(self._exempt):
-            self.excuse(url)
-            return RobotsVerdict(True, None, "exempt")
-        origin = f"{parts.scheme}://{host}"
-        rules = yield from self._rules_of(origin, call)
-        verdict = self._verdict(rules, url)
-        self._tell(origin, verdict.state)
+        verdict = self.look(url)
+        if verdict is None:
+            verdict = self._judged(url, _origin(url), (yield from self._rules_of(_origin(url), call)))
         return verdict
+
+    def look(self, url: str) -> RobotsVerdict | None:
+        """What `check` would say, as far as it is known."""
+        origin = _origin(url)
+        if self._exempt and url.partition("://")[2].partition("?")[0].startswith(self._exempt):
+            self._tell(origin, _EXEMPT.state)
+            return _EXEMPT
+        rules = self._known.get(origin)
+        if rules is None or self._clock.monotonic() >= rules.expires:
+            return None
+        return self._judged(url, origin, rules)
 
     def excuse(self, url: str) -> None:
         """Note that `url` is asked for without a look at the rules, because it is published for programs."""
-        self._tell(f"{urlsplit(url).scheme}://{host_key(url)}", "exempt")
+        self._tell(_origin(url), _EXEMPT.state)
 
     def _tell(self, origin: str, state: State) -> None:
         with self._lock:
             self.decisions[state] += 1
         level = logging.DEBUG if state in ("allowed", "exempt") else logging.INFO
-        log.log(level, "robots.txt of %s: %s", origin, state)
+        if log.isEnabledFor(level):
+            log.log(level, "robots.txt of %s: %s", origin, state)
 
-    def _verdict(self, rules: _Rules, url: str) -> RobotsVerdict:
-        if not rules.readable:
-            left_s = max(0.0, rules.expires - self._clock.monotonic())
-            return RobotsVerdict(False, None, rules.state, transient_s=left_s, cause=rules.cause)
-        if rules.parsed is not None and not rules.parsed.can_fetch(url, self._product):
-            return RobotsVerdict(False, rules.crawl_delay_s, "blocked")
-        return RobotsVerdict(True, rules.crawl_delay_s, rules.state)
+    def _judged(self, url: str, origin: str, rules: _Rules) -> RobotsVerdict:
+        verdict = rules.verdict
+        if verdict.transient_s is not None:
+            verdict = replace(verdict, transient_s=max(0.0, rules.expires - self._clock.monotonic()))
+        elif rules.parsed is not None and not rules.parsed.can_fetch(url, self._product):
+            verdict = RobotsVerdict(False, verdict.crawl_delay_s, "blocked")
+        self._tell(origin, verdict.state)
+        return verdict
 
     def _rules_of(self, origin: str, call: Call) -> Steps[_Rules]:
         pause_s = 0.05
@@ -232,8 +237,8 @@ class Robots:
             # Also when the asker was called off: the next one in line takes over.
             with self._lock:
                 self._fetching.discard(origin)
-        if rules.crawl_delay_s:
-            self._limits.set_crawl_delay(host_key(origin), rules.crawl_delay_s)
+        if rules.verdict.crawl_delay_s:
+            self._limits.set_crawl_delay(host_key(origin), rules.verdict.crawl_delay_s)
         return rules
 
     def _learn_together(self, origin: str, call: Call, shelf: Shelf) -> Steps[_Rules]:
@@ -267,17 +272,18 @@ class Robots:
         now = self._clock.monotonic()
         if answer.status is None or answer.status == 429 or answer.status >= 500:
             denied_s = min(self._keep_s, max(self._deny_s, answer.retry_after_s or 0.0))
-            return _Rules(answer.state, now + denied_s, cause=answer.cause)
+            verdict = RobotsVerdict(False, None, answer.state, transient_s=denied_s, cause=answer.cause)
+            return _Rules(verdict, now + denied_s)
         if answer.status != 200:
-            return _Rules("allowed", now + self._keep_s)
+            return _Rules(RobotsVerdict(True, None, "allowed"), now + self._keep_s)
         try:
             parsed = Protego.parse(_text_of(answer.body))
             delay_s = parsed.crawl_delay(self._product)
         except Exception:
             log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
-            return _Rules("parse error", now + self._keep_s)
-        delay_s = self._capped(origin, delay_s)
-        return _Rules("allowed", now + self._keep_s, parsed, delay_s, size_bytes=_held_bytes(answer.body))
+            return _Rules(RobotsVerdict(True, None, "parse error"), now + self._keep_s)
+        verdict = RobotsVerdict(True, self._capped(origin, delay_s), "allowed")
+        return _Rules(verdict, now + self._keep_s, parsed, _held_bytes(answer.body))
 
     def _capped(self, origin: str, delay_s: float | None) -> float | None:
         if delay_s is not None and delay_s > self._crawl_delay_cap_s:
@@ -313,13 +319,24 @@ class Robots:
     def _ask_once(self, url: str, call: Call) -> Steps[_Answer]:
         if self._breakers is not None:
             self._breakers.look(url)
-        gate = Gate(url, SOURCE, Role.METADATA)
-        permit = yield from connection(gate, self._clock, call, attempts=self._attempts, connections=self._connections)
+        permit = yield from admission(
+            url,
+            SOURCE,
+            Role.METADATA,
+            clock=self._clock,
+            call=call,
+            attempts=self._attempts,
+            connections=self._connections,
+        )
         began = self._clock.monotonic()
         try:
-            with self._watched(url, permit) as watched:
+            watched = self._watched(url, permit)
+            try:
                 answer, content_type = self._exchange(url, call, permit.cut_with(call.cancel))
-                self._tell_breakers(watched, answer)
+            except BaseException as error:
+                watched.raised(error)
+                raise
+            self._tell_breakers(watched, answer)
         finally:
             permit.release()
         elapsed_s = self._clock.monotonic() - began
@@ -337,7 +354,7 @@ class Robots:
 
     def _watched(self, url: str, permit: Permit) -> Watched:
         try:
-            return Watched([]) if self._breakers is None else self._breakers.enter(url)
+            return UNWATCHED if self._breakers is None else self._breakers.enter(url)
         except TransientFailure:
             permit.refund()
             raise
@@ -406,6 +423,11 @@ class Robots:
             role=Role.METADATA,
             retry_after_s=answer.retry_after_s,
         )
+
+
+def _origin(url: str) -> str:
+    """Where its robots.txt lies."""
+    return f"{url.partition(':')[0]}://{host_key(url)}"
 
 
 def _held_bytes(body: bytes) -> int:

@@ -16,9 +16,9 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from DocsToKG.ContentDownload.net.lanes import Kept
 from DocsToKG.ContentDownload.net.signals import Signals
@@ -31,7 +31,8 @@ from DocsToKG.Orchestrator.services.presence import Presence
 
 T = TypeVar("T")
 Change = Callable[[list[Kept]], tuple[T, bool]]
-Owed = tuple[tuple[str, ...], Change[None], float]  # the last: since when it may be taken back
+Keys = tuple[str, ...]
+Owed = tuple[Keys, Change[None]]
 
 _VERSION = 1
 _SCHEMA = """
@@ -147,10 +148,12 @@ class SharedStore:
         self._db: sqlite3.Connection | None = None
         self._inode = 0
         self._mine: dict[str, int] = {}
-        self._owed: list[Owed] = []
+        self._owed: list[Owed] = []  # what could not be written when it should
+        self._spare: dict[Keys, list[tuple[Change[None], float]]] = {}  # what may be taken back, and since when
         self._alive_at: dict[str, float] = {}
         self._signals: Signals | None = None
-        self._seen: dict[tuple[str, ...], tuple[int, ...]] = {}  # the signals of these keys when they were last read
+        # How the signals of these keys are read, and what they were when the record was.
+        self._seen: dict[Keys, tuple[Callable[[], object], object]] = {}
         self._away_since: float | None = None
         self._alone = False
         self._shut_until = self._looked_at = self._noted_at = self._counted_at = float("-inf")
@@ -186,27 +189,30 @@ class SharedStore:
 
     def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
         with self._lock:
-            if soon and (self._closed or self._may_wait(tuple(keys))):
-                self._owed.append((tuple(keys), change, self._clock.monotonic()))
-                self._try_later(_SOON_S if self._is_alone() else _SOON_SHARED_S)
+            named = tuple(keys)
+            if soon and (self._closed or self._may_wait(named)):
+                self._spare.setdefault(named, []).append((change, self._clock.monotonic()))
+                if self._timer is None:
+                    self._try_later(_SOON_S if self._is_alone() else _SOON_SHARED_S)
                 return
             try:
-                self._change(keys, change, looks=False)
+                self._change(named, change, looks=False)
             except StoreAway:
-                self._owed.append((tuple(keys), change, _NEVER))
+                self._owed.append((named, change))
                 self._try_later()
 
     def take_back(self, keys: Sequence[str]) -> bool:
         with self._lock:
-            # Every now and then the record is to be seen all the same: it may be gone, or a newcomer may be there.
-            now, wanted = self._clock.monotonic(), tuple(keys)
-            if now < self._shut_until or now - self._looked_at >= _LOOK_S or not self._may_wait(wanted):
+            named = tuple(keys)
+            spare = self._spare.get(named)
+            if not spare:
                 return False
-            for at in range(len(self._owed) - 1, -1, -1):
-                if self._owed[at][2] > _NEVER and self._owed[at][0] == wanted:
-                    del self._owed[at]
-                    return True
-            return False
+            # Every now and then the record is to be seen all the same: it may be gone, or a newcomer may be there.
+            now = self._clock.monotonic()
+            if now < self._shut_until or now - self._looked_at >= _LOOK_S or not self._may_wait(named):
+                return False
+            spare.pop()
+            return True
 
     def is_gone(self, owner: str) -> bool:
         now = self._clock.monotonic()
@@ -250,70 +256,79 @@ class SharedStore:
         return None, True
 
     def _transact(self, keys: Sequence[str], change: Change[T], now: float, *, looks: bool) -> T:
-        db = self._same_file(now)
-        mine = dict(self._mine)
+        db, named = self._same_file(now), tuple(keys)
+        # What may be taken back waits on where it is about other keys: slots there, which our own next requests may
+        # take up.
+        goes = [named] if named and not self._closed else list(self._spare)
+        due = [*self._owed, *((key, given_up) for key in goes for given_up, _ in self._spare.get(key, ()))]
         db.execute("BEGIN IMMEDIATE")
         try:
-            owed, left = self._due(tuple(keys))
-            for owed_keys, owed_change, _ in owed:
-                self._apply(db, owed_keys, owed_change, now)
-            result, _ = self._apply(db, keys, change, now)
+            answer, running = self._apply(db, [*due, (named, change)], now)
             if looks:
-                self._note_seen(tuple(keys))
+                self._note_seen(named)
             self._note_time(db, now)
             db.execute("COMMIT")
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 db.execute("ROLLBACK")
-            self._mine = mine
             raise
-        self._owed = left
+        for ours, number in running.items():
+            self._count_mine(ours, number)
+        self._owed = []
+        for key in goes:
+            self._spare.pop(key, None)
         self._away_since = None
+        result: T = answer
         return result
 
-    def _due(self, keys: tuple[str, ...]) -> tuple[list[Owed], list[Owed]]:
-        """What is written along with a change of `keys`, and what may wait on: slots at other hosts, which our own next
-        requests there may take up."""
-        due: list[Owed] = []
-        left: list[Owed] = []
-        for owed in self._owed:
-            may_wait = owed[2] > _NEVER and owed[0] != keys and keys and not self._closed
-            (left if may_wait else due).append(owed)
-        return due, left
+    def _apply(
+        self, db: sqlite3.Connection, changes: Sequence[tuple[Keys, Change[Any]]], now: float
+    ) -> tuple[Any, dict[str, int]]:
+        """Read what `changes` are about, make them one after the other, write what they changed. Gives what the last
+        one says, and how many exchanges of ours run now at the keys that were changed."""
+        kept = self._read(db, dict.fromkeys(key for keys, _ in changes for key in keys))
+        before = {key: record.demands() for key, record in kept.items()}
+        touched: dict[str, None] = {}
+        result = None
+        for keys, change in changes:
+            result, is_changed = change([kept[key] for key in keys])
+            if is_changed:
+                touched.update(dict.fromkeys(keys))
+        self._raise_signals([key for key in touched if kept[key].demands() != before[key]])
+        db.executemany(
+            "INSERT INTO lanes (key, kept, touched) VALUES (?1, ?2, ?3)"
+            " ON CONFLICT (key) DO UPDATE SET kept = ?2, touched = ?3",
+            [(self._space + key, kept[key].encode(), max(now, kept[key].hold_until)) for key in touched],
+        )
+        return result, {key: kept[key].busy.get(self.owner, 0) for key in touched}
 
-    def _apply(self, db: sqlite3.Connection, keys: Sequence[str], change: Change[T], now: float) -> tuple[T, bool]:
-        names = [self._space + key for key in keys]
-        records = _read(db, names)
-        before = [kept.demands() for kept in records]
-        result, changed = change(records)
-        if changed:
-            self._raise_signals(keys, before, records)
-            db.executemany(
-                "INSERT INTO lanes (key, kept, touched) VALUES (?1, ?2, ?3)"
-                " ON CONFLICT (key) DO UPDATE SET kept = ?2, touched = ?3",
-                [(n, kept.encode(), max(now, kept.hold_until)) for n, kept in zip(names, records, strict=True)],
-            )
-            for key, kept in zip(keys, records, strict=True):
-                self._count_mine(key, kept.busy.get(self.owner, 0))
-        return result, changed
+    def _read(self, db: sqlite3.Connection, keys: Iterable[str]) -> dict[str, Kept]:
+        """The records of `keys`, with one question for all: each lets other threads in between."""
+        names = {self._space + key: key for key in keys}
+        marks = ", ".join("?" * len(names))
+        found = db.execute(f"SELECT key, kept FROM lanes WHERE key IN ({marks})", list(names)).fetchall()
+        kept = {names[name]: Kept.decode(text) for name, text in found}
+        return {key: kept[key] if key in kept else Kept() for key in names.values()}
 
-    def _raise_signals(self, keys: Sequence[str], before: Sequence[object], records: Sequence[Kept]) -> None:
-        moved = [key for key, was, kept in zip(keys, before, records, strict=True) if kept.demands() != was]
-        if moved and self._signals is None:
+    def _raise_signals(self, keys: Sequence[str]) -> None:
+        if keys and self._signals is None:
             self._open_signals()  # others, who have them, rely on them
         if self._signals is not None:
-            for key in moved:
+            for key in keys:
                 self._signals.raise_for(key)
 
-    def _may_wait(self, keys: tuple[str, ...]) -> bool:
+    def _may_wait(self, keys: Keys) -> bool:
         """No other process has asked for anything about `keys`, a pause or a slot, since we looked."""
-        return self._signals is not None and self._seen.get(keys) == self._signals.read(keys)
+        seen = self._seen.get(keys)
+        return seen is not None and seen[0]() == seen[1]
 
-    def _note_seen(self, keys: tuple[str, ...]) -> None:
+    def _note_seen(self, keys: Keys) -> None:
         if len(self._seen) >= _MOST_SEEN:
             self._seen.clear()
         if self._signals is not None and keys:
-            self._seen[keys] = self._signals.read(keys)
+            known = self._seen.get(keys)
+            read = known[0] if known is not None else self._signals.reader(keys)
+            self._seen[keys] = (read, read())
 
     def _count_mine(self, key: str, running: int) -> None:
         if running:
@@ -345,10 +360,11 @@ class SharedStore:
         with self._lock:
             self._timer = None
             self._counted_at = _NEVER  # a newcomer is not to wait for us
-            oldest = min((since for _, _, since in self._owed), default=_NEVER)
+            waits_since = [since for spare in self._spare.values() for _, since in spare]
+            oldest = _NEVER if self._owed else min(waits_since, default=_NEVER)
             if self._clock.monotonic() - oldest < _UNSEEN_S and self._is_alone():
                 self._try_later(_SOON_S)
-            elif self._owed and not self._closed:
+            elif (self._owed or waits_since) and not self._closed:
                 try:
                     self.change((), lambda records: (None, False))
                 except StoreAway:
@@ -416,7 +432,7 @@ class SharedStore:
             return None, True
 
         if running:
-            self._apply(db, list(running), tell, self._clock.monotonic())
+            self._apply(db, [(tuple(running), tell)], self._clock.monotonic())
 
     def _after_restart(self, db: sqlite3.Connection) -> None:
         """Monotonic time begins anew when the machine starts: bring what is remembered into the new time.
@@ -477,13 +493,6 @@ def _boot_id() -> str:
     with contextlib.suppress(OSError):
         return _BOOT_ID.read_text().strip()
     return ""
-
-
-def _read(db: sqlite3.Connection, names: Sequence[str]) -> list[Kept]:
-    """The records in the order of their names, with one question for all: each lets other threads in between."""
-    marks = ", ".join("?" * len(names))
-    found = dict(db.execute(f"SELECT key, kept FROM lanes WHERE key IN ({marks})", names).fetchall())
-    return [Kept.decode(found[name]) if name in found else Kept() for name in names]
 
 
 def _is_unlocked(path: Path) -> bool:

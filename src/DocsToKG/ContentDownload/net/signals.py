@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import mmap
 import os
-import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from zlib import crc32
 
 _NUMBERS = 4096
-_NUMBER = struct.Struct("=Q")
+_NUMBER_BYTES = 8
 
 
 class Signals:
@@ -25,11 +26,12 @@ class Signals:
         self._path = path
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            size = _NUMBERS * _NUMBER.size
+            size = _NUMBERS * _NUMBER_BYTES
             if os.fstat(file).st_size < size:
                 _lengthen(file, size)
             self._inode = os.fstat(file).st_ino
-            self._numbers = mmap.mmap(file, size)
+            self._memory = mmap.mmap(file, size)
+            self._numbers = memoryview(self._memory).cast("Q")
         except ValueError as error:
             raise OSError(str(error)) from None
         finally:
@@ -37,12 +39,16 @@ class Signals:
 
     def read(self, keys: Iterable[str]) -> tuple[int, ...]:
         """The numbers of `keys` now."""
-        return tuple(_NUMBER.unpack_from(self._numbers, _place(key))[0] for key in keys)
+        return tuple(self._numbers[_place(key)] for key in keys)
+
+    def reader(self, keys: Iterable[str]) -> Callable[[], object]:
+        """Gives what can be compared to see whether a number of `keys` has changed, as often as it is called."""
+        return partial(itemgetter(*map(_place, keys)), self._numbers)
 
     def raise_for(self, key: str) -> None:
         """Everyone is to look at the record of `key` again. One at a time, under the record's lock."""
-        (number,) = _NUMBER.unpack_from(self._numbers, _place(key))
-        _NUMBER.pack_into(self._numbers, _place(key), (number + 1) % 2**64)
+        place = _place(key)
+        self._numbers[place] = (self._numbers[place] + 1) % 2**64
 
     def is_the_file(self) -> bool:
         """Others who open the same path see the same numbers."""
@@ -52,7 +58,8 @@ class Signals:
             return False
 
     def close(self) -> None:
-        self._numbers.close()
+        self._numbers.release()
+        self._memory.close()
 
 
 def _lengthen(file: int, size: int) -> None:
@@ -64,4 +71,4 @@ def _lengthen(file: int, size: int) -> None:
 
 
 def _place(key: str) -> int:
-    return crc32(key.encode()) % _NUMBERS * _NUMBER.size
+    return crc32(key.encode()) % _NUMBERS

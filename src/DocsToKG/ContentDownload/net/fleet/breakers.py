@@ -246,6 +246,7 @@ class FleetBreaker(Breaker):
         window = [[int(number) for number in part] for part in kept["window"]]
         if [len(part) for part in window] != [len(self._window._numbers)] * 3:
             raise ValueError("not the window of a breaker")
+        self._calm = None
         self._state, self._forced = BreakerState(kept["state"]), bool(kept["forced"])
         self._period, self._numbers = int(kept["period"]), int(kept["numbers"])
         self._reopenings, self._passed = int(kept["reopenings"]), int(kept["passed"])
