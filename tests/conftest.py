@@ -20,6 +20,9 @@ from tests.warm import WarmPrograms
 settings.register_profile("any machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+# `./dev test-fast` asks for this one; `tests/examples.py` takes its part of the number that a test names.
+settings.register_profile("few examples", settings.default, max_examples=15)
+
 _EXCEPTED = "recorded"  # answers of real services lie beside a checkout or they do not
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -67,7 +68,7 @@ def test_a_file_cut_at_any_byte_is_whole_again(closed: Path, tmp_path: Path, nam
         assert (root / name).read_bytes() == whole, cut
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_any_mix_of_cuts_heals_in_one_start(closed: Path, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     root = Path(shutil.copytree(closed, tmp_path_factory.mktemp("cut") / "run"))
