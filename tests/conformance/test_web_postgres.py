@@ -17,6 +17,7 @@ from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.web.discovery import SPEC
 from DocsToKG.Orchestrator.web.door import HOME
 
+pytestmark = pytest.mark.slow  # a server is started; part of `make test`
 psycopg = pytest.importorskip("psycopg")
 
 
@@ -30,7 +31,6 @@ def ledgers(postgres_url: str) -> Iterator[tuple[PostgresLedger, PostgresLedger]
         connection.execute(f'DROP SCHEMA "{name}" CASCADE')
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)  # a hundred routes
 def test_every_route_keeps_to_its_description_there_too(ledgers: tuple[PostgresLedger, PostgresLedger]) -> None:
     """API-31: the same answers, and never a 500, from the other database."""
