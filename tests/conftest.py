@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import gc
 import os
+import re
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -20,7 +22,32 @@ from tests.warm import WarmPrograms
 settings.register_profile("any machine", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
 
+# `./dev test-fast` asks for this one; `tests/examples.py` takes its part of the number that a test names.
+settings.register_profile("few examples", settings.default, max_examples=15)
+
 _EXCEPTED = "recorded"  # answers of real services lie beside a checkout or they do not
+
+
+_NOT_QUICK = re.compile(r"^pytestmark = \[?pytest\.mark\.(slow|long)\b", re.MULTILINE)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Half a million objects come here to stay: to look through them for cycles, here and in every test afterwards, was
+    a twelfth of all work."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file of which nothing will run need not be read, nor what it imports."""
+    if collection_path.suffix != ".py" or config.option.markexpr != "not slow and not long":
+        return None
+    return True if _NOT_QUICK.search(collection_path.read_text("utf-8")) else None
 
 
 @pytest.fixture(autouse=True, scope="session")

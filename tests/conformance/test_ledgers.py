@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from hypothesis import settings
+from tests.examples import examples
 
 from DocsToKG.core.clock import ManualClock, SystemClock
 from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob
@@ -244,7 +244,7 @@ class PostgresWalk(_walk.LedgerWalk):  # type: ignore[misc,name-defined]
     """The random walk beside the model, with all its rules."""
 
 
-PostgresWalk.TestCase.settings = settings(max_examples=12, stateful_step_count=40, deadline=None)
+PostgresWalk.TestCase.settings = examples(12, stateful_step_count=40)
 TestPostgresWalk = PostgresWalk.TestCase
 
 _simulation = _load("simulation")

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import pytest
 import redis
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.conformance.conftest import PASSWORD, Server
 from tests.contentdownload.test_net_shared import (  # noqa: F401 (the same promises, kept by another store)
@@ -35,6 +35,7 @@ from tests.contentdownload.test_net_shared import (  # noqa: F401 (the same prom
     test_two_processes_keep_the_interval_together,
     test_what_a_host_announces_and_its_weakness_are_known_to_all,
 )
+from tests.examples import examples
 from tests.many_machines.relay import Wires
 
 from DocsToKG.ContentDownload.api.steps import NotYet
@@ -137,7 +138,7 @@ def raw(url: str) -> redis.Redis:
         st.tuples(st.integers(0, 2), st.sampled_from(["ask", "start", "free", "refund"]), st.floats(0, 2)), max_size=40
     ),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nodes_together_stay_within_rate_burst_and_slots_in_any_order(
     redis_url: str, burst: int, slots: int, moves: list[tuple[int, str, float]]
 ) -> None:

@@ -21,6 +21,8 @@ from DocsToKG.ContentDownload.telemetry import ManifestRecord, ResumeController,
 from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line
 from DocsToKG.core.clock import ManualClock
 
+pytestmark = pytest.mark.slow  # a server is started; part of `make test`
+
 A, B = "aa" * 32, "bb" * 32
 _COPIES = [
     {"url": "https://Closed.example.org:8443/x", "source": "core", "reason": "paywall", "evidence": "index"},

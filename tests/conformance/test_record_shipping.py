@@ -27,6 +27,8 @@ from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, undon
 from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line
 from DocsToKG.core.clock import ManualClock
 
+pytestmark = pytest.mark.slow  # a server is started; part of `make test`
+
 A, B = "aa" * 32, "bb" * 32
 
 

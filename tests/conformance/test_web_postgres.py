@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import schemathesis
 from starlette.testclient import TestClient
 from tests.orchestrator_web.conftest import app_over, caller_of, token_for
 from tests.orchestrator_web.describing import ROUTES, keeps_to_its_description
@@ -18,6 +17,7 @@ from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.web.discovery import SPEC
 from DocsToKG.Orchestrator.web.door import HOME
 
+pytestmark = pytest.mark.slow  # a server is started; part of `make test`
 psycopg = pytest.importorskip("psycopg")
 
 
@@ -31,10 +31,11 @@ def ledgers(postgres_url: str) -> Iterator[tuple[PostgresLedger, PostgresLedger]
         connection.execute(f'DROP SCHEMA "{name}" CASCADE')
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(900)  # a hundred routes
 def test_every_route_keeps_to_its_description_there_too(ledgers: tuple[PostgresLedger, PostgresLedger]) -> None:
     """API-31: the same answers, and never a 500, from the other database."""
+    import schemathesis
+
     api: Any = schemathesis.openapi.from_asgi(SPEC, app_over(ledgers[0]))
     for path, method in ROUTES:
         keeps_to_its_description(api, path, method, examples=4)

@@ -7,8 +7,9 @@ import traceback
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.config import load_config, load_config_verbose
 from DocsToKG.ContentDownload.config.files import MAX_FILE_BYTES, parse_yaml
@@ -208,7 +209,7 @@ def test_a_variable_that_is_no_yaml_is_named_without_its_value() -> None:
     assert SECRET not in str(caught.value)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.text(max_size=80))
 def test_any_text_is_either_settings_or_a_plain_refusal(text: str) -> None:
     problem = "not valid YAML"
@@ -230,7 +231,7 @@ _SECTIONS = st.sampled_from(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.dictionaries(_SECTIONS | st.text(max_size=8), _VALUES, max_size=4))
 def test_any_shape_of_settings_loads_or_is_refused_by_us(shape: dict[str, object]) -> None:
     # Anything but a ConfigError fails the test.

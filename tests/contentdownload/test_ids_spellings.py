@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.recorded import recorded
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.resolvers.ids import (
     BadIdentifier,
@@ -251,7 +252,7 @@ def test_recorded_cases_agree(kind: str) -> None:
     ]
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(alphabet="10./%25ab<>()&;amp#:doi \u212a-v", max_size=40).map(lambda tail: "10.1234/" + tail))
 def test_a_normal_form_is_its_own_normal_form(text: str) -> None:
     doi = normalize_doi(text)
@@ -260,7 +261,7 @@ def test_a_normal_form_is_its_own_normal_form(text: str) -> None:
         assert doi.isascii()
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.text(max_size=60))
 def test_any_text_is_named_or_refused_and_names_round_trip(text: str) -> None:
     try:
@@ -271,7 +272,7 @@ def test_any_text_is_named_or_refused_and_names_round_trip(text: str) -> None:
 
 
 @given(st.sampled_from([normalize_arxiv, normalize_pmid, normalize_pmcid, normalize_openalex]), st.text(max_size=30))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_other_normal_forms_are_stable_and_ascii(normalize, text: str) -> None:  # type: ignore[no-untyped-def]
     value = normalize(text)
     assert value is None or (value.isascii() and normalize(value) == value)

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError
@@ -392,7 +393,7 @@ def test_values_of_a_program_show_no_secret_either() -> None:
     assert "SESAME" not in str(caught.value)
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     st.sampled_from([b"", b"@article{", b"doi,title\n", b"TY  - JOUR\n", b"{", b"[", b"\xff\xfe"]),
     st.binary(max_size=300),

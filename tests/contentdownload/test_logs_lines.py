@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Reason, Verb
 from DocsToKG.ContentDownload.errors import ConfigError
@@ -113,7 +114,7 @@ def test_no_secret_gets_into_a_line(secret, form, stream):
     assert "example.org" in stream.getvalue()
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.text(max_size=3_000), st.text(max_size=100))
 def test_whatever_is_said_a_line_is_one_line_of_bounded_length(text, name):
     stream = io.StringIO()

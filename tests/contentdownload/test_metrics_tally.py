@@ -13,9 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Reason, Verb
@@ -158,7 +159,7 @@ def test_hosts_beyond_the_bound_are_counted_as_other_and_that_is_said():
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(st.lists(st.text(max_size=200), max_size=300))
 def test_whatever_comes_from_outside_the_page_stays_small_and_readable(hosts):
     """MET-26: quotes, newlines, surrogates and any number of names."""

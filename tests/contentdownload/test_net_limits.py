@@ -6,8 +6,9 @@ import dataclasses
 import threading
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
@@ -252,7 +253,7 @@ def test_a_gate_remembers_which_rules_it_stood_for_and_how_long(clock: ManualClo
     slots=st.integers(1, 4),
     moves=st.lists(st.tuples(st.sampled_from(["ask", "start", "free", "refund"]), st.floats(0, 3)), max_size=60),
 )
-@settings(max_examples=150, deadline=None)
+@examples(150)
 def test_sent_requests_stay_within_rate_burst_and_slots_in_any_order(
     burst: int, slots: int, moves: list[tuple[str, float]]
 ) -> None:

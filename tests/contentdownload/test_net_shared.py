@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
@@ -421,7 +422,7 @@ def test_a_pause_outlives_a_restart_of_the_machine(
         st.tuples(st.integers(0, 2), st.sampled_from(["ask", "start", "free", "refund"]), st.floats(0, 2)), max_size=50
     ),
 )
-@settings(max_examples=80, deadline=None)
+@examples(80)
 def test_processes_together_stay_within_rate_burst_and_slots_in_any_order(
     tmp_path_factory: pytest.TempPathFactory, burst: int, slots: int, moves: list[tuple[int, str, float]]
 ) -> None:

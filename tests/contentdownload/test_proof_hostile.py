@@ -7,8 +7,9 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
@@ -44,14 +45,14 @@ def test_the_whole_ones_pass():
     assert all(isinstance(ended(form, data), PdfFacts | TextFacts) for form, data in WHOLE.items())
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(form=st.sampled_from(sorted(FORMS)), data=st.binary(max_size=3000))
 def test_any_bytes_end_in_a_reason(form, data):
     assert isinstance(ended(form, data), Reason)
 
 
 @pytest.mark.slow
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(
     form=st.sampled_from(sorted(FORMS)),
     at=st.floats(0, 1),
@@ -64,7 +65,7 @@ def test_a_damaged_file_ends_in_facts_or_a_reason(form, at, removed, put):
     assert ended(form, whole[:place] + put + whole[place + removed :]) is not None
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(
     page=st.text(max_size=300),
     title=st.none() | st.text(max_size=80),

@@ -7,9 +7,10 @@ import json
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.scripted import ScriptedClient, answer, drive
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
 from DocsToKG.ContentDownload.errors import InputError, TransientFailure
@@ -138,7 +139,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(json_values)
 def test_whatever_the_service_answers_is_a_page_or_a_known_error(body: Any) -> None:
     client = ScriptedClient(answer(json.dumps(body).encode()))

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -67,7 +68,7 @@ def test_a_file_cut_at_any_byte_is_whole_again(closed: Path, tmp_path: Path, nam
         assert (root / name).read_bytes() == whole, cut
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_any_mix_of_cuts_heals_in_one_start(closed: Path, tmp_path_factory: pytest.TempPathFactory, data: Any) -> None:
     root = Path(shutil.copytree(closed, tmp_path_factory.mktemp("cut") / "run"))
@@ -230,11 +231,12 @@ def test_an_older_attempts_file_without_a_database_is_kept(tmp_path: Path) -> No
 def test_stale_snapshots_are_renewed_at_the_start(tmp_path: Path) -> None:
     """After a kill, last.csv and index.json may be behind the database."""
     success = {"outcome": "success", "sha256": "ab" * 32, "path": "a.pdf", "canonical_url": "https://a.org"}
-    with record_in(tmp_path) as record:
+    run = tmp_path / "run"
+    with record_in(run) as record:
         record.finish(ManifestRecord(doc_id="doi:10.1/a", **success))
-    lose("last.csv")(tmp_path)
-    (tmp_path / "index.json").write_text("{}")
-    copy = Path(shutil.copytree(tmp_path, tmp_path.parent / "copy"))
+    lose("last.csv")(run)
+    (run / "index.json").write_text("{}")
+    copy = Path(shutil.copytree(run, tmp_path / "copy"))
     record = record_in(copy)
     record.open()
     assert "doi:10.1/a" in (copy / "last.csv").read_text()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.contentdownload.scripted import SETTINGS, answer, like, named, resolve
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
@@ -80,7 +81,7 @@ def test_the_example_of_each_source_is_a_good_answer(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", EXAMPLES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@examples(40, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_no_answer_is_an_accident(name: str, data: st.DataObject) -> None:
     """Any JSON with any status gives plans, a note or one of the two known errors."""

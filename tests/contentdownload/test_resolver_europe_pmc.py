@@ -9,10 +9,11 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from tests.contentdownload.one_source import alone, answer, ask
 from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import like
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
@@ -222,7 +223,7 @@ def test_another_address_of_the_service_can_be_set() -> None:
     assert urls(result)[-1] == "https://mirror.example.org/rest/PMC7/fullTextXML"
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(value=like({"resultList": {"result": [record(link(RENDER), link("https://a.example.org/x", "html"))]}}))
 def test_no_answer_breaks_it(value: Any) -> None:
     result, _ = ask("europe_pmc", WorkArtifact("x", doi="10.1234/abc"), answer(json.dumps(value).encode()))

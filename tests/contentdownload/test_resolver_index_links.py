@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.one_source import alone
 from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import CONTACT, SETTINGS, answer, ask, first_words, like, named
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -175,7 +176,7 @@ def test_a_whole_answer_gives_the_file_and_its_source(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", INDEXES)
 def test_any_json_as_answer_raises_nothing(name: str) -> None:
-    @settings(max_examples=150, deadline=None)
+    @examples(150)
     @given(body=like(SHAPES[name]))
     def drive_it(body: Any) -> None:
         raw = json.dumps(body).encode()
@@ -186,7 +187,7 @@ def test_any_json_as_answer_raises_nothing(name: str) -> None:
     drive_it()
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(text=st.text(max_size=60) | st.text(max_size=40).map("https://x.example.org/".__add__))
 def test_any_text_as_a_link_raises_nothing(text: str) -> None:
     link = sort_link(text)

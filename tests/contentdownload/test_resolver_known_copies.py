@@ -6,9 +6,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.scripted import answer, ask, drive, named
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.ports import Call, Page, Resolver
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
@@ -202,7 +203,7 @@ json_values = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=100)
+@examples(100)
 @given(told=json_values, address=st.sampled_from([EPRINT, "https://[", "javascript:x", "", "https://doi.org/"]))
 def test_metadata_of_any_shape_are_read(told: Any, address: str) -> None:
     work = WorkArtifact(

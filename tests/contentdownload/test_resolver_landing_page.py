@@ -6,8 +6,9 @@ import json
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page, page_file
@@ -259,7 +260,7 @@ def test_hostile_pages_cost_little(body: bytes) -> None:
     assert time.process_time() - started < 3
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.text(alphabet="<>=\"'/ameta hrefpdfcontent\x00&;é", max_size=200))
 def test_no_markup_breaks_the_reader(text: str) -> None:
     extract(PAGE, text.encode(), {"content-type": "text/html"})
@@ -436,7 +437,7 @@ def test_hostile_data_on_a_page_costs_little(body: bytes) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=80, deadline=None)
+@examples(80)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.text(max_size=8),

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.one_source import alone, answer, ask
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
@@ -247,7 +248,7 @@ JSON_VALUES = st.recursive(
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(value=JSON_VALUES, listed=st.binary(max_size=200))
 def test_no_answer_breaks_it(value: Any, listed: bytes) -> None:
     """Whatever the bucket says is a plan or a note."""

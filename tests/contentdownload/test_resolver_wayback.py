@@ -10,10 +10,11 @@ from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.one_source import alone, answer, ask
 from tests.contentdownload.recorded import recorded
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
@@ -212,7 +213,7 @@ def test_a_capture_in_hand_survives_a_busy_index_and_without_one_it_is_asked_lat
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     rows=st.lists(st.lists(st.none() | st.integers() | st.text(max_size=16) | st.sampled_from(row()), max_size=8)),
     body=st.binary(max_size=40),

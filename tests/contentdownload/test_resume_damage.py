@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
 from DocsToKG.ContentDownload.telemetry import (
@@ -172,7 +173,7 @@ def test_a_run_goes_on_with_a_database_cut_anywhere(tmp_path: Path, closed: Path
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(data=st.data())
 def test_whatever_is_left_of_the_three_is_put_together(
     closed: Path, tmp_path_factory: pytest.TempPathFactory, data: Any

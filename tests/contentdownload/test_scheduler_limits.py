@@ -264,7 +264,7 @@ def test_a_job_counts_against_the_lookahead_until_the_ledger_has_its_end(working
         leased.append(bench.queue.stats()["in_progress"])
         return success(work)
 
-    with working(act, works=0, max_workers=4, lookahead=5, record_window_s=0.2) as bench:
+    with working(act, works=0, max_workers=4, lookahead=5, record_window_s=0.1) as bench:
         bench.queue.bulk_import((f"test:{n}", {}, None) for n in range(20))
         bench.orchestrator.wait_until_drained()
     assert max(leased) <= 5

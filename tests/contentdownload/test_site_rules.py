@@ -7,8 +7,9 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, known_file
@@ -218,7 +219,7 @@ def test_no_address_makes_the_rules_slow(text: str) -> None:
     assert time.process_time() - started < 1
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.text(alphabet="ab10./-()<>?#&% vé\x00:", max_size=60))
 def test_no_text_breaks_the_rules(text: str) -> None:
     file_address("https://" + text)

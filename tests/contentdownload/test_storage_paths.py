@@ -6,8 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
@@ -82,7 +83,7 @@ ids = st.text(alphabet=st.sampled_from("aAbB10./-_:;~ é\u0301\u212a\\\x00"), ma
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(ids, ids, st.text(max_size=200), st.integers() | st.none())
 def test_every_name_is_legal_everywhere_and_belongs_to_one_work(one, other, title, year):
     """DL-15: whatever a server or a user supplies, the name stays below the root."""

@@ -18,6 +18,12 @@ from DocsToKG.ContentDownload.storage.rounds import Rounds
 LONG_S = 30
 
 
+@pytest.fixture(autouse=True)
+def threads_go_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When there is nothing left for them, and not a second later."""
+    monkeypatch.setattr("DocsToKG.ContentDownload.storage.rounds._LINGER_S", 0.01)
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> LocalStore:
     store = LocalStore(tmp_path, min_free_bytes=0)
@@ -135,19 +141,18 @@ def test_a_file_whose_round_failed_is_not_said_to_be_stored(store: LocalStore, m
         keep(store, b"paper", "PDF/a.pdf")
 
 
-def test_the_threads_go_when_there_is_nothing_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("DocsToKG.ContentDownload.storage.rounds._LINGER_S", 0.01)
+def test_the_threads_go_when_there_is_nothing_left() -> None:
     done = threading.Semaphore(0)
-    before = threading.active_count()
+    before = set(threading.enumerate())  # some may still be going that another test began
     rounds: Rounds[int] = Rounds(lambda duties: None)
     for number in range(40):
         rounds.begin(number, done.release)
     for _ in range(40):
         assert done.acquire(timeout=LONG_S)
-    for thread in threading.enumerate():
-        if thread.name == "rounds":
-            thread.join(LONG_S)
-    assert threading.active_count() <= before
+    own = [thread for thread in threading.enumerate() if thread.name == "rounds" and thread not in before]
+    for thread in own:
+        thread.join(LONG_S)
+    assert not any(thread.is_alive() for thread in own)
     rounds.begin(1, done.release)
     assert done.acquire(timeout=LONG_S)
 

@@ -8,9 +8,10 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.examples import examples
 
 from DocsToKG.core.breaker import (
     JOB_TYPE_SETTINGS,
@@ -458,7 +459,7 @@ class BreakerLife(RuleBasedStateMachine):
         assert self.breaker.check().allowed
 
 
-BreakerLife.TestCase.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+BreakerLife.TestCase.settings = examples(60, stateful_step_count=40)
 test_promises_hold_in_any_order = BreakerLife.TestCase
 
 

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import gc
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from DocsToKG.core.process import ours_alone
+
+
+@pytest.fixture(autouse=True)
+def nothing_frozen() -> Iterator[None]:
+    """The suite froze what it collected."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
 
 
 def settings() -> tuple[object, ...]:

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -122,7 +123,7 @@ _plain = st.none() | st.booleans() | st.integers() | st.text()
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(st.recursive(_plain, lambda inner: st.dictionaries(st.text(), inner)))
 def test_payloads_are_kept_in_the_one_form_that_digests_are_taken_over(value):
     try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.ledger.base import NewJob, Release
@@ -155,7 +156,7 @@ shares = st.dictionaries(st.sampled_from(["none", "a", "b", "c", "d"]), st.integ
 
 
 @pytest.mark.slow
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(shares, st.lists(st.integers(1, 9), min_size=1, max_size=6))
 def test_every_lease_is_full_and_leaves_nobody_out(tmp_path_factory, left, limits):
     path = tmp_path_factory.mktemp("fair") / "ledger.sqlite"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from tests.examples import examples
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -271,5 +271,5 @@ class LedgerWalk(RuleBasedStateMachine):
         assert self.ledger.verify_history()
 
 
-LedgerWalk.TestCase.settings = settings(max_examples=12, stateful_step_count=40, deadline=None)
+LedgerWalk.TestCase.settings = examples(12, stateful_step_count=40)
 TestLedgerWalk = LedgerWalk.TestCase

@@ -12,7 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
-from fastapi import FastAPI
+from fastapi import FastAPI, routing
 from joserfc import jwt
 from joserfc.jwk import OctKey
 from starlette.testclient import TestClient
@@ -31,6 +31,24 @@ from DocsToKG.Orchestrator.web.rooms import rooms_of
 from DocsToKG.Orchestrator.web.tokens import TokenFile
 
 KEY = OctKey.import_key("a secret of the tests, and of nobody else")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def routes_built_once() -> Iterator[None]:
+    """Every application reads the signatures of its hundred routes when it is first asked for one; they are the same
+    routes in each, and told apart by the request alone whose application it is."""
+    build = routing._IncludedRouter._build_effective_context
+    built: dict[tuple[int, str], Any] = {}
+
+    def build_once(included: routing._IncludedRouter, route: Any) -> Any:
+        place = id(route), included.include_context.prefix
+        if place not in built:
+            built[place] = build(included, route)
+        return built[place]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(routing._IncludedRouter, "_build_effective_context", build_once)
+        yield
 
 
 @pytest.fixture

@@ -7,14 +7,12 @@ from typing import Any
 
 from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, Phase, given, settings
-from schemathesis.checks import CHECKS, load_all_checks
 from tests.orchestrator_web.conftest import token_for
 
 from DocsToKG.Orchestrator.web.app import RESOURCES
 from DocsToKG.Orchestrator.web.discovery import SPEC
 from DocsToKG.Orchestrator.web.door import HOME
 
-load_all_checks()
 # A stream has no end to wait for; its form is tested where streams are.
 _STREAMS = re.compile(r"/streams/|/follow$|/stream$")
 # Some words that fit the form are refused by the ledger (a job that is not there, a digest that does not fit).
@@ -32,6 +30,9 @@ OTHERS = [("/api/jobs", "GET"), ("/api/jobs/{job_id}/cancel", "POST"), ("/.well-
 
 def keeps_to_its_description(api: Any, path: str, method: str, examples: int) -> None:
     """No answer that is not described, and never a 500."""
+    from schemathesis.checks import CHECKS, load_all_checks  # which takes long, and quick runs do without
+
+    load_all_checks()
     headers = {"Authorization": f"Bearer {token_for(tenants=('*',))}", "X-Reason": "a test", "X-Ticket": "T-1"}
     checks = [check for check in CHECKS.get_all() if check.__name__ not in _LEFT_OUT]
 

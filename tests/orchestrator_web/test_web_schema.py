@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import schemathesis
 from tests.orchestrator_web.conftest import app_over
 from tests.orchestrator_web.describing import OTHERS, ROUTES, keeps_to_its_description
 
@@ -16,6 +15,8 @@ from DocsToKG.Orchestrator.web.discovery import SPEC
 
 @pytest.fixture(scope="module")
 def api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    import schemathesis
+
     with SqliteLedger(tmp_path_factory.mktemp("ledger") / "ledger.sqlite") as ledger:
         yield schemathesis.openapi.from_asgi(SPEC, app_over(ledger))
 

@@ -7,8 +7,9 @@ import zlib
 
 import pikepdf
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 from DocsToKG.Sandbox.world import World
@@ -68,7 +69,7 @@ def test_files_end_as_readers_expect() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(title=st.text(max_size=80), doi=st.from_regex(r"10\.\d{4}/[!-~]{1,40}", fullmatch=True))
 def test_no_title_or_doi_breaks_the_file(title: str, doi: str) -> None:
     printable = "".join(char for char in title if char.isprintable())

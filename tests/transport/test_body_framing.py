@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import httpx2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.transport.body import ChunkReader
 from DocsToKG.transport.errors import BodyTooShort, HeadersTooLarge
@@ -113,7 +114,7 @@ def test_trailers_without_end_are_refused():
         feed_often(reader, b"X-Trailer: " + b"x" * 1000 + b"\r\n")
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.lists(st.binary(min_size=1, max_size=40), max_size=12), st.binary(max_size=9), st.integers(1, 17))
 def test_chunks_read_the_same_however_the_network_cuts_them(pieces, after, step):
     wire = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces) + b"0\r\n\r\n" + after
@@ -125,7 +126,7 @@ def test_chunks_read_the_same_however_the_network_cuts_them(pieces, after, step)
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.binary(max_size=30), max_size=10))
 def test_hostile_chunks_give_data_or_one_kind_of_error(blocks):
     reader = ChunkReader()

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import httpx2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.transport.fields import Fields
 from DocsToKG.transport.messages import LightRequest, LightResponse
@@ -16,7 +17,7 @@ VALUES = st.binary(max_size=8) | st.sampled_from([b"a", "é".encode(), b"\xff", 
 CHANGES = st.lists(st.tuples(st.sampled_from(["set", "pop", "update", "setdefault"]), NAMES), max_size=5)
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(st.lists(st.tuples(NAMES.map(str.encode), VALUES), max_size=8), CHANGES)
 def test_fields_answer_as_httpx2_does_also_after_changes(pairs, changes):
     ours, theirs = Fields(pairs), httpx2.Headers(pairs)
@@ -42,7 +43,7 @@ def test_an_absent_field_is_a_key_error():
         Fields([(b"a", b"b")])["absent"]
 
 
-@settings(max_examples=50, deadline=None)
+@examples(50)
 @given(
     st.sampled_from(["http", "https"]),
     st.sampled_from(["host.test", "a-b.test", "127.0.0.1", "xn--fiqs8s.test"]),

@@ -6,8 +6,9 @@ import contextlib
 
 import httpx2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import examples
 
 from DocsToKG.transport.errors import HeadersTooLarge
 from DocsToKG.transport.head import parse_head
@@ -141,7 +142,7 @@ def test_head_that_comes_in_small_pieces_is_read(serve, reach):
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.binary(max_size=40), max_size=8))
 def test_hostile_heads_give_a_head_or_one_kind_of_error(lines):
     with contextlib.suppress(httpx2.RemoteProtocolError):

@@ -55,7 +55,7 @@ def test_waiting_for_an_answer_gives_way(serve, reach, turn):
 
 
 def test_a_wait_that_fails_takes_its_turn_back(serve, reach, turn):
-    client = reach(serve(later(OK, seconds=1.0)))
+    client = reach(serve(later(OK, seconds=0.3)))
     with pytest.raises(httpx2.ReadTimeout):
         client.get(URL, timeout=0.05)
     assert turn.left == turn.taken > 0
