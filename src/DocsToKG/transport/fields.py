@@ -58,9 +58,13 @@ class Fields(httpx2.Headers):
         return super().get_list(key, split_commas) if key in self else []
 
     def __setitem__(self, key: str, value: str) -> None:
-        super().__setitem__(key, value)
-        if self._index is not None:
-            self._index[key.lower()] = value
+        index, name = self._index or self._by_name(), key.lower()
+        if name in index:
+            super().__setitem__(key, value)
+        else:
+            encoding = self.encoding
+            self._list.append((key.encode(encoding), name.encode(encoding), value.encode(encoding)))
+        index[name] = value
 
     def __delitem__(self, key: str) -> None:
         super().__delitem__(key)
