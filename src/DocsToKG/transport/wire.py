@@ -202,6 +202,11 @@ class Wire:
         self._ahead = data + self._ahead
 
     @property
+    def is_unheard(self) -> bool:
+        """Was it used before, and has nothing come since? Then its server may have closed it meanwhile."""
+        return self.reused and not self.has_received
+
+    @property
     def has_bytes_ahead(self) -> bool:
         return bool(self._ahead)
 

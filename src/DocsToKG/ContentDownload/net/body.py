@@ -201,7 +201,8 @@ class StreamedBody:
                 self._pending.discard()
 
     def confirm(self, sha256: str) -> None:
-        self.publish(sha256)
+        if self._pending is not None and self._whole:
+            self._pending.confirm(sha256)
 
     def reject(self) -> None:
         """The bytes are not what was promised, so the cache must not give them again. Also after `confirm`."""
@@ -211,10 +212,10 @@ class StreamedBody:
         if self.from_cache and callable(forget):
             forget()
 
-    def publish(self, sha256: str | None = None) -> None:
-        """Let the cache show this answer, if it was read whole. Pages are stored with the body just read."""
+    def publish(self) -> None:
+        """Let the cache show this page, if it was read whole, with the body just read."""
         if self._pending is not None and self._whole:
-            self._pending.confirm(sha256)
+            self._pending.confirm()
 
     def _next(self, blocks: Iterator[bytes]) -> bytes | None:
         call = self._about.call
@@ -327,8 +328,10 @@ class Portions:
             self.pull()
         if not self._length:
             raise StopIteration
-        portion = self._cut(self._next_length())
-        self._passed += len(portion)
+        length = self._next_length()
+        portion = self._waiting.popleft() if length == len(self._waiting[0]) else self._cut(length)
+        self._length -= length
+        self._passed += length
         self.is_ready = self._ended or (self._length > 0 and self._next_length() > 0)
         return portion
 
@@ -341,7 +344,6 @@ class Portions:
 
     def _cut(self, length: int) -> bytes:
         """The first `length` bytes that wait; copied only where blocks have to be joined or cut."""
-        self._length -= length
         parts = []
         while length:
             block = self._waiting.popleft()
