@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import ItemsView, Sequence
 from functools import lru_cache
-from itertools import chain
 from typing import Any
 
 import httpx2
@@ -75,14 +74,19 @@ class Fields(httpx2.Headers):
         self._index = None
 
     def _by_name(self) -> dict[str, str]:
-        if self._encoding is None and b"".join(chain.from_iterable(self._list)).isascii():
-            self._encoding = "ascii"
-        encoding = self._encoding or self.encoding
+        try:
+            self._index = index = self._read(self._encoding or "ascii")
+        except UnicodeDecodeError:
+            self._index = index = self._read(self.encoding)
+        else:
+            self._encoding = self._encoding or "ascii"
+        return index
+
+    def _read(self, encoding: str) -> dict[str, str]:
         index: dict[str, str] = {}
         for _, raw_name, raw_value in self._list:
             name, value = raw_name.decode(encoding), raw_value.decode(encoding)
             index[name] = f"{index[name]}, {value}" if name in index else value
-        self._index = index
         return index
 
 
