@@ -20,7 +20,7 @@ from DocsToKG.transport.guard import AddressGuard, literal_address
 from DocsToKG.transport.head import parse_head
 from DocsToKG.transport.hosts import host_and_port
 from DocsToKG.transport.names import NameResolver
-from DocsToKG.transport.outgoing import encode_lines
+from DocsToKG.transport.outgoing import encode_fields
 from DocsToKG.transport.patience import Patience
 from DocsToKG.transport.places import KnownUrl
 from DocsToKG.transport.proxy import Proxies, Proxy
@@ -109,7 +109,7 @@ class Dialer:
         fields = [(b"Host", target)]
         if proxy.authorization is not None:
             fields.append((b"Proxy-Authorization", proxy.authorization))
-        wire.send(encode_lines(b"CONNECT %s HTTP/1.1" % target, tuple(fields)))
+        wire.send(b"CONNECT %s HTTP/1.1%s" % (target, encode_fields(tuple(fields))))
         block = wire.receive_head(self._max_header_bytes)
         if not block:
             raise httpx2.ProxyError("the proxy closed the connection without an answer")

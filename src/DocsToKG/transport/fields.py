@@ -12,29 +12,28 @@ from typing import Any
 
 import httpx2
 
-_Field = tuple[bytes, bytes, bytes]  # a name, the same in lower case, a value: httpx2's form
-
 
 class Fields(httpx2.Headers):
     """httpx2's headers with an index by name."""
 
+    _encoding: str | None = None
     _index: dict[str, str] | None = None
 
     @classmethod
     def sent(cls, named: dict[str, str]) -> Fields:
         """What a request says: one host is told the same again and again."""
-        return cls._with(list(_encoded(tuple(named.items()))))
+        known = _known(tuple(named.items()))
+        made = cls.__new__(cls)
+        made._list = list(known._list)
+        made._index = dict(known._index or known._by_name())
+        made._encoding = known._encoding
+        return made
 
     @classmethod
     def received(cls, pairs: Sequence[tuple[bytes, bytes]]) -> Fields:
         """What an answer says, name by name as it came."""
-        return cls._with([(name, name.lower(), value) for name, value in pairs])
-
-    @classmethod
-    def _with(cls, fields: list[_Field]) -> Fields:
         made = cls.__new__(cls)
-        made._list = fields
-        made._encoding = None
+        made._list = [(name, name.lower(), value) for name, value in pairs]
         return made
 
     def __getitem__(self, key: str) -> str:
@@ -58,9 +57,13 @@ class Fields(httpx2.Headers):
         return super().get_list(key, split_commas) if key in self else []
 
     def __setitem__(self, key: str, value: str) -> None:
-        super().__setitem__(key, value)
-        if self._index is not None:
-            self._index[key.lower()] = value
+        index, name = self._index or self._by_name(), key.lower()
+        if name in index:
+            super().__setitem__(key, value)
+        else:
+            encoding = self._encoding or self.encoding
+            self._list.append((key.encode(encoding), name.encode(encoding), value.encode(encoding)))
+        index[name] = value
 
     def __delitem__(self, key: str) -> None:
         super().__delitem__(key)
@@ -72,12 +75,11 @@ class Fields(httpx2.Headers):
 
     def _by_name(self) -> dict[str, str]:
         try:
-            index = self._read(self._encoding or "ascii")
+            self._index = index = self._read(self._encoding or "ascii")
         except UnicodeDecodeError:
-            index = self._read(self.encoding)
+            self._index = index = self._read(self.encoding)
         else:
             self._encoding = self._encoding or "ascii"
-        self._index = index
         return index
 
     def _read(self, encoding: str) -> dict[str, str]:
@@ -89,5 +91,5 @@ class Fields(httpx2.Headers):
 
 
 @lru_cache(maxsize=256)
-def _encoded(named: tuple[tuple[str, str], ...]) -> tuple[_Field, ...]:
-    return tuple(httpx2.Headers(named)._list)
+def _known(named: tuple[tuple[str, str], ...]) -> Fields:
+    return Fields(named)

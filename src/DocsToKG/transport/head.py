@@ -16,10 +16,8 @@ from DocsToKG.transport.errors import HeadersTooLarge
 MAX_FIELDS = 200
 
 _STATUS_LINE = re.compile(rb"(HTTP/1\.[01])[ \t]+([1-9][0-9]{2})(?:[ \t](.*))?")
-_TOKEN = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
-_STRAY = re.compile(rb"\r(?!\n)|\0")
-_FOLD = re.compile(rb"\n[ \t]")
+_FIELD = re.compile(rb"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*:[ \t]*(.*)$", re.MULTILINE)
 
 Fields = list[tuple[bytes, bytes]]
 
@@ -38,15 +36,18 @@ class Head(NamedTuple):
 
 def parse_head(block: bytes, method: str) -> Head:
     """Read the head of an answer to `method`. `block` ends with the empty line."""
-    lines = _lines(block.rstrip(b"\r\n"))
-    match = _STATUS_LINE.fullmatch(lines[0])
+    first, fields = _read(block.rstrip(b"\r\n"))
+    match = _STATUS_LINE.fullmatch(first)
     if match is None:
         raise httpx2.RemoteProtocolError("the answer does not begin with an HTTP/1 status line")
     version, status = match[1], int(match[2])
     lengths: list[bytes] = []
     codings: list[bytes] = []
     options: list[bytes] = []
-    fields = _read_fields(lines, {b"content-length": lengths, b"transfer-encoding": codings, b"connection": options})
+    framing = {b"content-length": lengths, b"transfer-encoding": codings, b"connection": options}
+    for name, value in fields:
+        if (items := framing.get(name.lower())) is not None:
+            items += [item.strip(b" \t").lower() for item in value.split(b",")]
     length = _length(lengths) if lengths else None
     chunked = bool(codings) and _is_chunked(codings)
     if chunked or len(lengths) > 1:
@@ -60,37 +61,33 @@ def parse_head(block: bytes, method: str) -> Head:
     return Head(version, status, match[3] or b"", fields, None if chunked else length, chunked, keep_alive)
 
 
-def _lines(text: bytes) -> list[bytes]:
-    if text.count(b"\n") > MAX_FIELDS:
+def _read(text: bytes) -> tuple[bytes, Fields]:
+    """The status line, and the fields below it."""
+    count = text.count(b"\n")
+    if count > MAX_FIELDS:
         raise HeadersTooLarge(f"the answer has more than {MAX_FIELDS} header lines")
-    if _STRAY.search(text):
+    text = text.replace(b"\r\n", b"\n")
+    if b"\r" in text or b"\0" in text:
         raise httpx2.RemoteProtocolError("the answer's headers hold a stray CR or NUL")
-    lines = text.replace(b"\r\n", b"\n").split(b"\n")
-    return lines if _FOLD.search(text) is None else _unfolded(lines)
+    first, _, rest = text.partition(b"\n")
+    if b"\n " in text or b" \n" in text or b"\t" in text or text.endswith(b" "):
+        rest = _tidied(rest)
+        count = rest.count(b"\n") + 1 if count else 0
+    fields: Fields = _FIELD.findall(rest)
+    if len(fields) != count:
+        raise httpx2.RemoteProtocolError("the answer has a malformed header line")
+    return first, fields
 
 
-def _unfolded(folded: list[bytes]) -> list[bytes]:
-    lines: list[bytes] = []
-    for line in folded:
-        if line[:1] in (b" ", b"\t") and len(lines) > 1:
-            lines[-1] += b" " + line.strip(b" \t")
+def _tidied(lines: bytes) -> bytes:
+    """The lines without blanks at their ends, and folded ones made whole."""
+    whole: list[bytes] = []
+    for line in lines.split(b"\n"):
+        if line[:1] in (b" ", b"\t") and whole:
+            whole[-1] += b" " + line.strip(b" \t")
         else:
-            lines.append(line)
-    return lines
-
-
-def _read_fields(lines: list[bytes], framing: dict[bytes, list[bytes]]) -> Fields:
-    """The fields below the status line. The items of those that `framing` names are put there."""
-    fields: Fields = []
-    for line in lines[1:]:
-        name, colon, value = line.partition(b":")
-        name, value = name.rstrip(b" \t"), value.strip(b" \t")
-        if not colon or _TOKEN.fullmatch(name) is None:
-            raise httpx2.RemoteProtocolError("the answer has a malformed header line")
-        fields.append((name, value))
-        if (items := framing.get(name.lower())) is not None:
-            items += [item.strip(b" \t").lower() for item in value.split(b",")]
-    return fields
+            whole.append(line)
+    return b"\n".join(line.rstrip(b" \t") for line in whole)
 
 
 def _length(given: list[bytes]) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator
+from typing import NoReturn
 
 import httpx2
 
@@ -99,7 +100,7 @@ class LeanTransport(httpx2.BaseTransport):
 
     def _sent(self, wire: Wire, route: Route, request: httpx2.Request, patience: Patience, place: Place) -> Sent:
         try:
-            self._send(wire, route, request)
+            self._send(wire, request, _head_bytes(route, request))
         except BaseException:
             wire.close()
             raise
@@ -121,10 +122,10 @@ class LeanTransport(httpx2.BaseTransport):
         about = {"http_version": head.version, "reason_phrase": head.reason, "peer": wire.peer}
         return LightResponse(head.status, Fields.received(head.fields), stream, about)
 
-    def _send(self, wire: Wire, route: Route, request: httpx2.Request) -> None:
+    def _send(self, wire: Wire, request: httpx2.Request, head: bytes) -> None:
         asked, blocks = request.extensions, body_blocks(request)
         # Head and a small body leave in one packet.
-        first = _head_bytes(route, request) + next(blocks, b"")
+        first = head + next(blocks, b"")
         try:
             # Connecting may have taken so long that others have gone ahead; whoever spaces requests says so here.
             while "goes_out" in asked and (delay_s := asked["goes_out"]()) > 0:
@@ -142,25 +143,18 @@ class LeanTransport(httpx2.BaseTransport):
 
     def _receive_head(self, wire: Wire, method: str) -> Head:
         for _ in range(_MAX_INTERIM_ANSWERS + 1):
-            head = parse_head(self._receive_block(wire), method)
+            try:
+                block = wire.receive_head(self._max_header_bytes)
+            except httpx2.ReadError as error:
+                if wire.is_unheard:
+                    raise ConnectionWentStale("the server had closed the kept connection") from error
+                raise
+            head = parse_head(block or _no_answer(wire), method)
             if head.status >= 200:
                 return head
             if head.status == 101:
                 raise httpx2.RemoteProtocolError("the server switched to a protocol we did not ask for")
         raise httpx2.RemoteProtocolError("the server sent interim answers without end")
-
-    def _receive_block(self, wire: Wire) -> bytes:
-        try:
-            block = wire.receive_head(self._max_header_bytes)
-        except httpx2.ReadError as error:
-            if wire.reused and not wire.has_received:
-                raise ConnectionWentStale("the server had closed the kept connection") from error
-            raise
-        if not block:
-            if wire.reused and not wire.has_received:
-                raise ConnectionWentStale("the server had closed the kept connection")
-            raise ClosedEarly("the server closed the connection without an answer")
-        return block
 
 
 class Sent:
@@ -276,3 +270,9 @@ def _head_bytes(route: Route, request: httpx2.Request) -> bytes:
     authority = request.url.netloc
     extra = [(b"Proxy-Authorization", route.proxy.authorization)] if route.proxy.authorization is not None else []
     return encode_head(request, b"http://" + authority + request.url.raw_path, extra)
+
+
+def _no_answer(wire: Wire) -> NoReturn:
+    if wire.is_unheard:
+        raise ConnectionWentStale("the server had closed the kept connection")
+    raise ClosedEarly("the server closed the connection without an answer")

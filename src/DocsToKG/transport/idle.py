@@ -40,7 +40,8 @@ class IdleWires:
             self._in_use += 1
             if wire is None:
                 dropped += self._drop_old()
-        _close_all(dropped)
+        for old in dropped:
+            old.close()
         while wire is not None and wire.is_stale():
             wire.close()
             with self._lock:
@@ -54,7 +55,8 @@ class IdleWires:
             dropped = list(self._by_age)
             self._by_age.clear()
             self._by_host.clear()
-        _close_all(dropped)
+        for old in dropped:
+            old.close()
 
     def __len__(self) -> int:
         with self._lock:
@@ -92,7 +94,8 @@ class IdleWires:
                 waiting.append(wire)
                 surplus = [self._forget(waiting[0])] if len(waiting) > self._max_per_host else []
                 dropped = surplus + self._drop_old()
-        _close_all(dropped)
+        for old in dropped:
+            old.close()
 
     def _forget(self, wire: Wire) -> Wire:
         key, _ = self._by_age.pop(wire)
@@ -122,8 +125,3 @@ class Place:
         idle, self._idle = self._idle, None
         if idle is not None:
             idle._vacate()
-
-
-def _close_all(wires: list[Wire]) -> None:
-    for wire in wires:
-        wire.close()

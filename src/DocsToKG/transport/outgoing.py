@@ -30,17 +30,14 @@ def encode_head(request: httpx2.Request, target: bytes, extra: Iterable[tuple[by
     method = request.method.encode("ascii", "replace")
     if _TOKEN.fullmatch(method) is None or not target or _BAD_TARGET.search(target):
         raise httpx2.LocalProtocolError("the method or the path of the request cannot be sent")
-    if "host" not in request.headers:
-        raise httpx2.LocalProtocolError("the request has no Host header")
-    return encode_lines(b"%s %s HTTP/1.1" % (method, target), (*request.headers.raw, *extra))
-
-
-def encode_lines(first: bytes, fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
-    return first + _fields_block(fields)
+    return b"%s %s HTTP/1.1%s" % (method, target, encode_fields((*request.headers.raw, *extra)))
 
 
 @lru_cache(maxsize=256)  # one host is told the same again and again
-def _fields_block(fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
+def encode_fields(fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """What follows the request line, with the empty line."""
+    if not any(name.lower() == b"host" for name, _ in fields):
+        raise httpx2.LocalProtocolError("the request has no Host header")
     lines = [b""]
     for name, value in fields:
         if _TOKEN.fullmatch(name) is None or _BAD_VALUE.search(value):

@@ -36,17 +36,14 @@ class Place:
 class KnownUrl(httpx2.URL):
     """A path at a place that was read before. The two are put together for those who ask for more than is here."""
 
+    netloc: bytes = b""
+    raw_path: bytes = b""
+
     def __init__(self, place: Place, path: str) -> None:
         self.place = place
         self._path = path
-
-    @property
-    def netloc(self) -> bytes:
-        return self.place.netloc
-
-    @property
-    def raw_path(self) -> bytes:
-        return self._path.encode("ascii")
+        self.netloc = place.netloc
+        self.raw_path = path.encode("ascii")
 
     def __str__(self) -> str:
         return self.place.origin + self._path

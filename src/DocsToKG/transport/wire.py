@@ -153,7 +153,7 @@ class Wire:
             raise httpx2.WriteError("the connection broke while it waited")
 
     def send(self, data: bytes) -> None:
-        patience = self._used_by()
+        patience = self._patience or self._used_by()
         rest = memoryview(data)
         try:
             while rest:
@@ -202,6 +202,11 @@ class Wire:
         self._ahead = data + self._ahead
 
     @property
+    def is_unheard(self) -> bool:
+        """Was it used before, and has nothing come since? Then its server may have closed it meanwhile."""
+        return self.reused and not self.has_received
+
+    @property
     def has_bytes_ahead(self) -> bool:
         return bool(self._ahead)
 
@@ -227,14 +232,14 @@ class Wire:
     def awaited(self) -> Awaited:
         """What comes next, for those who wait for many connections at once."""
         # Nothing is checked here: a deadline that is over is no wait, and a socket that was shut down is ready.
-        patience = self._used_by()
+        patience = self._patience or self._used_by()
         wait_s = patience.longest(patience.read_s)
         until = math.inf if wait_s is None else time.monotonic() + wait_s
         self._was_sent = False
         return Awaited(self._sock.fileno(), until, self.stop_waiting)
 
     def _receive(self, size: int) -> bytes:
-        patience = self._used_by()
+        patience = self._patience or self._used_by()
         patience.check()
         try:
             if self._was_sent:

@@ -53,17 +53,22 @@ class StreamedBody:
     ) -> None:
         self.url = about.url
         self.status = response.status_code
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self.headers = dict(response.headers.items())
+        self.content_type: str | None = self.headers.get("content-type")
+        self.content_length = _as_length(self.headers.get("content-length", ""))
         self.hops: tuple[Hop, ...] = ()
         self.from_cache = bool(response.extensions.get("from_cache"))
         self.revalidated = bool(response.extensions.get("revalidated"))
         self.is_replay = is_replay  # an archive shows what another server once answered
-        self.is_challenge = says_challenge(self.headers.get("cf-mitigated", ""))  # a bot check stands in the way
+        # A bot check stands in the way.
+        self.is_challenge = "cf-mitigated" in self.headers and says_challenge(self.headers["cf-mitigated"])
         self.elapsed_s = elapsed_s
         self.max_bytes: int | None = None
         self.tells_failures = False
         self.watched: Watched | None = None  # breakers that still wait for the end of the body
         self._response = response
+        self._pending: PendingEntry | None = response.extensions.get(PENDING)
+        self._closed = False
         self._about = about
         self._cancel = cancel or about.call.cancel  # that of this exchange
         self._permit = permit
@@ -86,24 +91,18 @@ class StreamedBody:
         self._trouble: ContentDownloadError | None = None  # met while looking, told to whoever reads
 
     @property
-    def content_type(self) -> str | None:
-        return self.headers.get("content-type")
-
-    @property
-    def content_length(self) -> int | None:
-        text = self.headers.get("content-length", "")
-        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
-
-    @property
     def locations(self) -> tuple[str, ...]:
         """Where a redirect leads; more than one place when the answer contradicts itself."""
+        if "location" not in self.headers:
+            return ()
         return tuple(dict.fromkeys(filter(None, self._response.headers.get_list("location"))))
 
     def chunks(self) -> Iterator[bytes]:
         self._refuse_above_cap(self.content_length or 0)
+        blocks = self._arriving() if self._rest is None else self._looked_at_first(self._rest)
         if self._chunk_bytes is None:
-            return self._blocks()
-        self._portions = Portions(self._blocks(), self._chunk_bytes)
+            return blocks
+        self._portions = Portions(blocks, self._chunk_bytes)
         return self._portions
 
     def arriving(self) -> Steps[None]:
@@ -146,11 +145,11 @@ class StreamedBody:
         self._is_looking = False
         return b"".join(self._looked_at)[:most]
 
-    def _blocks(self) -> Iterator[bytes]:
+    def _looked_at_first(self, rest: Iterator[bytes]) -> Iterator[bytes]:
         yield from self._looked_at
         if self._trouble is not None:
             raise self._trouble
-        yield from self._rest if self._rest is not None else self._arriving()
+        yield from rest
 
     def _arriving(self) -> Iterator[bytes]:
         if "content-encoding" not in self.headers and not self._response.is_stream_consumed:
@@ -187,38 +186,36 @@ class StreamedBody:
         return self._whole
 
     def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         try:
-            with contextlib.suppress(*WIRE_ERRORS):
-                self._response.close()
+            self._response.close()
+        except WIRE_ERRORS:
+            pass  # what was read counts by itself
         finally:
             if self._permit is not None:
                 self._permit.release()
             self._tell_breakers(broken=False)
-            pending = self._pending()
-            if pending is not None and pending.holds_body:
-                pending.discard()
+            if self._pending is not None and self._pending.holds_body:
+                self._pending.discard()
 
     def confirm(self, sha256: str) -> None:
-        self.publish(sha256)
+        if self._pending is not None and self._whole:
+            self._pending.confirm(sha256)
 
     def reject(self) -> None:
         """The bytes are not what was promised, so the cache must not give them again. Also after `confirm`."""
-        pending = self._pending()
-        if pending is not None:
-            pending.withdraw()
+        if self._pending is not None:
+            self._pending.withdraw()
         forget = self._response.extensions.get(FORGET)
         if self.from_cache and callable(forget):
             forget()
 
-    def publish(self, sha256: str | None = None) -> None:
-        """Let the cache show this answer, if it was read whole. Pages are stored with the body just read."""
-        pending = self._pending()
-        if pending is not None and self._whole:
-            pending.confirm(sha256)
-
-    def _pending(self) -> PendingEntry | None:
-        found = self._response.extensions.get(PENDING)
-        return found if isinstance(found, PendingEntry) else None
+    def publish(self) -> None:
+        """Let the cache show this page, if it was read whole, with the body just read."""
+        if self._pending is not None and self._whole:
+            self._pending.confirm()
 
     def _next(self, blocks: Iterator[bytes]) -> bytes | None:
         call = self._about.call
@@ -230,7 +227,10 @@ class StreamedBody:
             if block is not None and time.monotonic() > self._deadline:
                 raise httpx2.ReadTimeout("deadline")
             if block is not None:
-                self._refuse_trickle(len(block), self._clock.monotonic() - began)
+                self._awaited += len(block)
+                self._waited_s += self._clock.monotonic() - began
+                if self._waited_s >= self._patience_s:
+                    self._refuse_trickle()
         except WIRE_ERRORS_OR_CUT as error:
             # A transfer that we cut ourselves is no failure of the server.
             call.cancel.raise_if_cancelled()
@@ -243,14 +243,11 @@ class StreamedBody:
                 call.budget.spend(self._clock.monotonic() - began)
         return block
 
-    def _refuse_trickle(self, received: int, waited_s: float) -> None:
+    def _refuse_trickle(self) -> None:
         """A byte now and then would keep us until all the work's time is spent and no other copy can be tried."""
-        self._awaited += received
-        self._waited_s += waited_s
-        if self._waited_s >= self._patience_s:
-            if self._awaited < self._waited_s * _SLOWEST_BYTES_PER_S:
-                raise httpx2.ReadTimeout("trickle")
-            self._awaited, self._waited_s = 0, 0.0
+        if self._awaited < self._waited_s * _SLOWEST_BYTES_PER_S:
+            raise httpx2.ReadTimeout("trickle")
+        self._awaited, self._waited_s = 0, 0.0
 
     def _broken(self, error: BaseException) -> Exception:
         fault = fault_of(error, in_body=True, role=self._about.role)
@@ -311,24 +308,17 @@ class Portions:
         self._waiting: deque[bytes] = deque()
         self._length = 0  # of what waits
         self._ended = False
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether the next one, or the end, is known without reading on."""
-        return self._ended or self._length >= self._size or (self._length > 0 and self._goes_on_alone)
-
-    @property
-    def _goes_on_alone(self) -> bool:
-        return self._passed < _SEEN_AT_ONCE or len(self._waiting[0]) >= _LARGE_BLOCK
+        self.is_ready = False  # whether the next one, or the end, is known without reading on
 
     def pull(self) -> None:
         """Take one more block."""
         block = next(self._blocks, None)
         if block is None:
-            self._ended = True
+            self._ended = self.is_ready = True
         elif block:
             self._waiting.append(block)
             self._length += len(block)
+            self.is_ready = self._next_length() > 0
 
     def __iter__(self) -> Iterator[bytes]:
         return self
@@ -338,14 +328,22 @@ class Portions:
             self.pull()
         if not self._length:
             raise StopIteration
-        length = len(self._waiting[0]) if self._goes_on_alone else self._length
-        portion = self._cut(min(self._size, length))
-        self._passed += len(portion)
+        length = self._next_length()
+        portion = self._waiting.popleft() if length == len(self._waiting[0]) else self._cut(length)
+        self._length -= length
+        self._passed += length
+        self.is_ready = self._ended or (self._length > 0 and self._next_length() > 0)
         return portion
+
+    def _next_length(self) -> int:
+        """Of the portion that can be given; 0 when more has to come first."""
+        first = len(self._waiting[0])
+        if self._passed < _SEEN_AT_ONCE or first >= _LARGE_BLOCK:
+            return min(self._size, first)
+        return min(self._size, self._length) if self._ended or self._length >= self._size else 0
 
     def _cut(self, length: int) -> bytes:
         """The first `length` bytes that wait; copied only where blocks have to be joined or cut."""
-        self._length -= length
         parts = []
         while length:
             block = self._waiting.popleft()
@@ -355,6 +353,10 @@ class Portions:
             parts.append(block)
             length -= len(block)
         return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+def _as_length(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
 class _Counted(httpx2.SyncByteStream):

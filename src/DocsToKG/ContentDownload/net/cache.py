@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -192,10 +192,11 @@ class CachedTransport(httpx2.BaseTransport):
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         # hishel reads neither of the two wishes that a request can have (RFC 9111 section 5.2.1).
-        if _wishes(request, "only-if-cached"):
+        wishes = _wishes(request)
+        if "only-if-cached" in wishes:
             stored = self.peek(request)
             return stored or _flagged(httpx2.Response(504), from_cache=False, revalidated=False)
-        if self._passes_by(request):
+        if self._passes_by(request, wishes):
             return self._past(request, self._below.ask(request))
         nothing = self._nothing(request) if self._may_ask_plainly else None
         if nothing is None:
@@ -205,11 +206,13 @@ class CachedTransport(httpx2.BaseTransport):
 
     def peek(self, request: httpx2.Request) -> httpx2.Response | None:
         """The stored answer, if it may be used without asking the origin. Sends nothing."""
-        if self._passes_by(request):
+        wishes = _wishes(request)
+        if self._passes_by(request, wishes):
             return None
         nothing = self._look(request)
         if nothing is not None:
-            request.extensions[NOTHING] = nothing
+            if "only-if-cached" not in wishes:
+                request.extensions[NOTHING] = nothing
             return None
         request.extensions[PEEK] = True
         try:
@@ -237,19 +240,21 @@ class CachedTransport(httpx2.BaseTransport):
         key, url = _key_and_url(request)
         return None if self._entries.find(key) else Nothing(key, url, self._clock.monotonic())
 
-    def _passes_by(self, request: httpx2.Request) -> bool:
+    def _passes_by(self, request: httpx2.Request, wishes: Collection[str]) -> bool:
         method_out = request.method not in self._settings.cacheable_methods
-        unwanted = bool(request.extensions.get(UNCACHED)) or _wishes(request, "no-store")
+        unwanted = bool(request.extensions.get(UNCACHED)) or "no-store" in wishes
         return method_out or "range" in request.headers or unwanted
 
     def begin(self, request: httpx2.Request) -> SentRequest | None:
         """As `handle_request`, in two halves; None where more than one question may have to be asked."""
-        if _wishes(request, "only-if-cached"):
-            return None
-        # What was looked up does not pass by.
-        if NOTHING not in request.extensions and self._passes_by(request):
-            sent = self._below.begin(request)
-            return None if sent is None else Completed(sent, partial(self._past, request))
+        # What a peek found nothing for goes to its origin, and not past the cache.
+        if NOTHING not in request.extensions:
+            wishes = _wishes(request)
+            if "only-if-cached" in wishes:
+                return None
+            if self._passes_by(request, wishes):
+                sent = self._below.begin(request)
+                return None if sent is None else Completed(sent, partial(self._past, request))
         nothing = self._nothing(request) if self._may_ask_plainly else None
         sent = self._below.begin(request) if nothing is not None else None
         if sent is None or nothing is None:
@@ -441,9 +446,10 @@ def _told(request: httpx2.Request, nothing: Nothing, status: int, headers: httpx
     return stored_answer(url, request.method, status, lists, request.headers, nothing.key)
 
 
-def _wishes(request: httpx2.Request, word: str) -> bool:
+def _wishes(request: httpx2.Request) -> Collection[str]:
+    """The words of the request's Cache-Control."""
     wishes = request.headers.get("cache-control")
-    return wishes is not None and word in (each.strip() for each in wishes.lower().split(","))
+    return () if wishes is None else {each.strip() for each in wishes.lower().split(",")}
 
 
 def _lists(headers: Headers) -> HeaderLists:

@@ -98,13 +98,12 @@ def stored_answer(
     url: str, method: str, status: int, headers: HeaderLists, sent: httpx2.Headers, key: str
 ) -> StoredAnswer:
     """What is kept of an answer; `sent` are the headers it was given to."""
-    return StoredAnswer(url, method, varying(headers.get("vary", ()), sent, key), status, headers)
+    depends_on = varying(headers["vary"], sent, key) if "vary" in headers else {}
+    return StoredAnswer(url, method, depends_on, status, headers)
 
 
 def varying(vary: Iterable[str], sent: httpx2.Headers, key: str) -> HeaderLists:
     """The request headers that an answer depends on, as digests: they may hold an address or a key."""
-    if not vary:
-        return {}
     names = {name.strip().lower() for line in vary for name in line.split(",")} - {"", "*"}
     return {name: [_digest(key, name, *sent.get_list(name))] for name in sorted(names)}
 
