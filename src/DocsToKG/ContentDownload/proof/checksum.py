@@ -35,7 +35,9 @@ def check_published(checksum: str | None, *, md5: str, sha256: str, file: Source
 
     `file` is for digests that nobody computed while it came; without it they are passed over.
     """
-    name, _, value = (checksum or "").strip().lower().rpartition(":")
+    if not checksum:
+        return
+    name, _, value = checksum.strip().lower().rpartition(":")
     if not _HEX.fullmatch(value):
         return
     by_length = _BY_LENGTH.get(len(value))

@@ -47,21 +47,21 @@ _FOREIGN = (
     (b"\x1f\x9d", "a compressed file"),
 )
 _MAGICS = tuple(magic for magic, _ in _FOREIGN)
-_XML_MIMES = ("application/xml", "text/xml", "application/jats+xml")
-_HTML_MIMES = ("text/html", "application/xhtml+xml")
+_BY_MIME = {
+    **dict.fromkeys(("application/xml", "text/xml", "application/jats+xml"), XML),
+    **dict.fromkeys(("text/html", "application/xhtml+xml"), HTML),
+}
 
 
 def form_of(plan: DownloadPlan) -> Form:
     """The form that the plan promises. Sources say little about types, so what is not XML or HTML is taken for PDF."""
-    mime = (plan.expected_mime or "").partition(";")[0].strip().lower()
-    if mime in _XML_MIMES:
-        return XML
-    return HTML if mime in _HTML_MIMES else PDF
+    said = plan.expected_mime
+    return _BY_MIME.get(said.partition(";")[0].strip().lower(), PDF) if said else PDF
 
 
 def has_pdf_header(head: bytes) -> bool:
     """Blanks, a byte order mark or left-overs of HTTP before the header are common."""
-    return b"%PDF-" in head[:HEADER_BYTES]
+    return head.find(b"%PDF-", 0, HEADER_BYTES) >= 0
 
 
 def foreign_kind(head: bytes) -> str | None:
