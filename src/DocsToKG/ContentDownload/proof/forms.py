@@ -6,6 +6,7 @@ Promises: the bytes decide, a header never does.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
@@ -55,8 +56,12 @@ _BY_MIME = {
 
 def form_of(plan: DownloadPlan) -> Form:
     """The form that the plan promises. Sources say little about types, so what is not XML or HTML is taken for PDF."""
-    said = plan.expected_mime
-    return _BY_MIME.get(said.partition(";")[0].strip().lower(), PDF) if said else PDF
+    return _form_named(plan.expected_mime or "")
+
+
+@functools.lru_cache(maxsize=64)
+def _form_named(media_type: str) -> Form:
+    return _BY_MIME.get(media_type.partition(";")[0].strip().lower(), PDF)
 
 
 def has_pdf_header(head: bytes) -> bool:

@@ -49,7 +49,8 @@ _SHOWN = re.compile(
     rb"|T(?<!\wT)[dDmjJ]\b|E(?<!\wE)T\b",
     re.DOTALL,
 )
-_STRING, _GAP, _ESCAPED_BYTE = b"(-\\"
+_STRING, _GAP = b"(-"
+_OPERATORS = dict.fromkeys((b"Td", b"TD", b"Tm", b"Tj", b"TJ", b"ET"), b"\n")
 _HEX_SHOWN = re.compile(rb"<[0-9A-Fa-f\s]{4,}+>\s*(?:Tj|TJ|['\"\]]|-?[\d.]+\s*[<\]])")
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f]")
 _DRAWN = re.compile(rb"/[^\s/]+\s+Do\b")
@@ -219,7 +220,7 @@ def _inflate_flate(raw: memoryview, cap: int) -> bytes:
 
 def shown_text(content: bytes) -> str:
     """The literal strings a content stream shows, in order: joined inside one operator, apart between two."""
-    pieces = map(_Pieces().__getitem__, map(itemgetter(0), _SHOWN.finditer(content)))
+    pieces = map(_Pieces(_OPERATORS).__getitem__, map(itemgetter(0), _SHOWN.finditer(content)))
     out = bytearray()
     while len(out) < _TEXT_CHARS and (some := list(islice(pieces, _AT_ONCE))):
         out += b"".join(some)
@@ -230,13 +231,10 @@ class _Pieces(dict[bytes, bytes]):
     """What each thing that `_SHOWN` finds adds to the text. Most of them come many times on a page."""
 
     def __missing__(self, found: bytes) -> bytes:
-        kind = found[0]
-        if kind == _STRING:
+        if found[0] == _STRING:
             piece = _without_escapes(found[1:-1]) if b"\\" in found else found[1:-1]
-        elif kind == _GAP:
-            piece = b" " if float(found) <= _WORD_GAP else b""
         else:
-            piece = b"" if kind == _ESCAPED_BYTE else b"\n"
+            piece = b" " if found[0] == _GAP and float(found) <= _WORD_GAP else b""
         self[found] = piece
         return piece
 
