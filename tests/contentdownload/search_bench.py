@@ -99,7 +99,7 @@ class Downloads:
         if not claim():
             return None
         stream = DownloadStreamResult(Path("t"), 3, 200, "application/pdf", "ab", "cd", plan.url)
-        return StoredCopy(Path("f.pdf"), "ab" * 32, 3, "application/pdf", stream, facts=self.facts)
+        return StoredCopy("f.pdf", "ab" * 32, 3, "application/pdf", stream, facts=self.facts)
 
 
 @dataclass

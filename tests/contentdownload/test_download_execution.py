@@ -206,7 +206,7 @@ def stored(copy: StoredCopy | None) -> StoredCopy:
 def test_a_paper_is_stored_with_what_was_seen_of_it(desk: Desk) -> None:
     """DL-04, DL-10: readable name, digest, facts; and no temporary file is left."""
     copy = stored(desk.get(desk.lay("/a.pdf", paper(), **FRESH)))
-    assert copy.path.read_bytes() == paper()
+    assert Path(copy.path).read_bytes() == paper()
     assert desk.store.relative(copy.path).startswith("PDF/2020__on-the-shape-of-very-deep-networks__")
     assert copy.mime == "application/pdf"
     assert copy.sha256 == hashlib.sha256(paper()).hexdigest()
@@ -228,7 +228,7 @@ def test_an_encrypted_paper_is_kept_and_flagged(desk: Desk) -> None:
     copy = stored(desk.get(desk.lay("/a.pdf", out.getvalue())))
     assert copy.facts["encrypted"] is True
     assert copy.facts["pages"] is None
-    assert copy.path.read_bytes() == out.getvalue()
+    assert Path(copy.path).read_bytes() == out.getvalue()
 
 
 def zipped() -> bytes:
@@ -292,7 +292,7 @@ def test_a_forgotten_gzip_is_unwrapped_and_the_cache_is_not_misled(desk: Desk) -
     url = desk.lay("/a.pdf", gzip.compress(paper()), **FRESH, Content_Type="text/html")
     for asked in (1, 2):
         copy = stored(desk.get(url))
-        assert copy.path.read_bytes() == paper()
+        assert Path(copy.path).read_bytes() == paper()
         assert copy.sha256 == hashlib.sha256(paper()).hexdigest()
         assert copy.size_bytes == len(paper())
         assert copy.facts["unwrapped"] == "gzip"
@@ -327,7 +327,7 @@ def test_a_cached_file_that_does_not_match_its_digest_is_purged_and_asked_for_ag
     new = paper(size=30_000)
     desk.lay("/a.pdf", new, **FRESH)
     right = f"sha256:{hashlib.sha256(new).hexdigest()}"
-    assert stored(desk.get(url, checksum=right)).path.read_bytes() == new
+    assert Path(stored(desk.get(url, checksum=right)).path).read_bytes() == new
     assert len(desk.origin.asked) == 2
     assert stored(desk.get(url, checksum=right)).stream.from_cache, "the new file took the old one's place"
 
@@ -378,7 +378,7 @@ def test_full_text_in_another_form_is_stored_as_what_it_is(desk: Desk, form: str
     url = desk.lay("/a", body, **FRESH, Content_Type=mime)
     copy = stored(desk.get(url, rules=ALL, expected_mime=mime))
     assert copy.mime == mime
-    assert copy.path.read_bytes() == body
+    assert Path(copy.path).read_bytes() == body
     relative = desk.store.relative(copy.path)
     assert relative.startswith(f"{form.upper()}/2020__")
     assert relative.endswith(f".{form}")

@@ -306,7 +306,7 @@ def cached_copy(*, revalidated: bool, duplicate: bool) -> StoredCopy:
     stream = DownloadStreamResult(
         Path("t"), 3, 200, "application/pdf", "ab", "cd", "https://a.org/1", from_cache=True, revalidated=revalidated
     )
-    return StoredCopy(Path("f.pdf"), "ab" * 32, 3, "application/pdf", stream, duplicate=duplicate)
+    return StoredCopy("f.pdf", "ab" * 32, 3, "application/pdf", stream, duplicate=duplicate)
 
 
 def cached_run(copy: StoredCopy, *, already: Callable[[WorkArtifact], HeldFile | None]) -> Bench:

@@ -448,3 +448,8 @@ def test_a_hostile_page_costs_no_more_time_than_its_length(name: str) -> None:
 def test_the_words_of_a_page_are_those_between_its_blanks() -> None:
     content = rb"BT (  On \(very\) deep  ) Tj T* [(net) -20 (works) -300 (here)] TJ ( ) Tj 0 -12 Td (10.1/x) Tj ET"
     assert shown_text(content) == "On (very) deep\nnetworks here\n10.1/x"
+
+
+def test_an_escape_that_means_nothing_is_the_character_after_it() -> None:
+    """ISO 32000-1, 7.3.4.2: the backslash is ignored."""
+    assert shown_text(rb"(In 1\98\70, \q) Tj") == "In 1988, q"

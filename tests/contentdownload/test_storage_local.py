@@ -96,7 +96,7 @@ def test_a_body_that_starts_over_is_counted_anew(store):
 def test_a_stored_file_has_two_names_and_one_body(store):
     """STO-01, STO-04."""
     stored = put(store, b"paper")
-    assert stored == Stored(sha(b"paper"), 5, store.root / NAME, False, "hardlink")
+    assert stored == Stored(sha(b"paper"), 5, str(store.root / NAME), False, "hardlink")
     assert stored.path.read_bytes() == b"paper"
     assert os.path.samefile(stored.path, store.root / "cas/sha256" / sha(b"paper")[:2] / sha(b"paper")[2:])
     assert stored.path.stat().st_mode & 0o777 == 0o444
@@ -160,7 +160,7 @@ def test_a_name_outside_the_root_stores_nothing(store):
 def test_an_object_is_adopted_without_moving_bytes(store):
     stored = put(store, b"paper", "PDF/a.pdf")
     adopted = store.adopt(stored.sha256, "PDF/b.pdf")
-    assert adopted == Stored(stored.sha256, 5, store.root / "PDF/b.pdf", True, "hardlink")
+    assert adopted == Stored(stored.sha256, 5, str(store.root / "PDF/b.pdf"), True, "hardlink")
     assert os.path.samefile(adopted.path, stored.path)
     assert store.adopt(sha(b"unknown"), "PDF/c.pdf") is None
     assert not (store.root / "PDF/c.pdf").exists()

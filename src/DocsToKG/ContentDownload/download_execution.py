@@ -286,7 +286,7 @@ def finalize_candidate_download(
     if inner is None:
         body.confirm(stored.sha256)
     return StoredCopy(
-        path=stored.path,
+        path=stored.place,
         sha256=stored.sha256,
         size_bytes=stored.size,
         mime=form.mime,

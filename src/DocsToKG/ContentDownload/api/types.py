@@ -235,7 +235,7 @@ class DownloadStreamResult:
 class StoredCopy:
     """A proved file in its place, with what the proof saw."""
 
-    path: Path  # the readable name
+    path: str  # the readable name
     sha256: str
     size_bytes: int
     mime: str

@@ -6,6 +6,7 @@ decided. Promises: a paper that has such words in its title is never taken for o
 
 from __future__ import annotations
 
+import functools
 import re
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
@@ -72,26 +73,29 @@ WORK_IS_NOTICE = re.compile(
 )
 
 
+@functools.lru_cache(maxsize=16)
 def looks_like_paper(text: str) -> bool:
-    """The page has at least one of the marks of a paper's first page."""
+    """The page has at least one of the marks of a paper's first page. Several judges ask it of the same page."""
     return _PAPER.search(text) is not None
 
 
 def looks_like_cover(text: str) -> bool:
     """A repository's or a publisher's sheet before the paper, which need not bear the title."""
-    return _COVER_SHEET.search(text) is not None and not looks_like_paper(text)
+    return not looks_like_paper(text) and _COVER_SHEET.search(text) is not None
 
 
 def stands_beside(facts: PdfFacts, work: WorkArtifact) -> bool:
     """Reviews, forms about the study, the picture for the contents page: not the paper, nor in its place."""
     text = facts.first_page
-    if facts.partly_read or len({mark.lower() for mark in _PAPER.findall(text)}) > 1:
+    if facts.partly_read:
         return False
-    beside = _BESIDE.search(lead(text))
-    if beside is not None:
-        return not is_in_title(beside[0], work)
-    picture = _PICTURE.search(lead(text)) if facts.pages == 1 and len(text) <= _PICTURE_CHARS else None
-    return picture is not None and not is_in_title(picture[0], work)
+    top = lead(text)
+    heading = _BESIDE.search(top)
+    if heading is None and facts.pages == 1 and len(text) <= _PICTURE_CHARS:
+        heading = _PICTURE.search(top)
+    if heading is None or is_in_title(heading[0], work):
+        return False
+    return len({mark.lower() for mark in _PAPER.findall(text)}) <= 1
 
 
 def longer_stub(facts: PdfFacts, work: WorkArtifact) -> str | None:

@@ -85,7 +85,7 @@ def _prove_pdf(plan: DownloadPlan, work: WorkArtifact, came: Came, min_bytes: in
     judge_identity(facts, work, page_doi=plan.page_doi)
     judge_stand_in(facts, work, urls=(plan.url, came.url))
     judge_notice(facts, work)
-    if not looks_like_cover(facts.first_page):
+    if work.title and not looks_like_cover(facts.first_page):
         judge_title(facts, work, looks_like_paper=looks_like_paper(facts.first_page))
     return replace(facts, warnings=(_VOLUME_NOTE, *facts.warnings)) if may_be_volume(facts, work) else facts
 

@@ -27,6 +27,9 @@ _NAMES = {
 }  # fmt: skip
 # `Digest: SHA-256=<base64>, MD5=<base64>` (RFC 3230) and `Repr-Digest: sha-256=:<base64>:` (RFC 9530).
 _ITEM = re.compile(r"\s*([A-Za-z0-9-]{1,20})=:?([A-Za-z0-9+/=]{1,200}):?\s*")
+_STATED_IN = frozenset(
+    {"digest", "repr-digest", "content-digest", "content-md5", "x-amz-checksum-sha256", "x-amz-checksum-sha1"}
+)
 _MD5_ETAG = re.compile(r'"[0-9a-fA-F]{32}"')
 
 
@@ -35,7 +38,9 @@ def check_published(checksum: str | None, *, md5: str, sha256: str, file: Source
 
     `file` is for digests that nobody computed while it came; without it they are passed over.
     """
-    name, _, value = (checksum or "").strip().lower().rpartition(":")
+    if not checksum:
+        return
+    name, _, value = checksum.strip().lower().rpartition(":")
     if not _HEX.fullmatch(value):
         return
     by_length = _BY_LENGTH.get(len(value))
@@ -55,6 +60,13 @@ def check_headers(headers: Mapping[str, str], md5: str, sha256: str, url: str, f
 
 def _stated(headers: Mapping[str, str], url: str) -> Iterator[tuple[str, str, str]]:
     """(header, algorithm, hex) of each readable digest."""
+    if not _STATED_IN.isdisjoint(headers):
+        yield from _in_headers_of_digests(headers)
+    if _etag_is_md5(headers, url):
+        yield "etag", "md5", headers["etag"].strip('"').lower()
+
+
+def _in_headers_of_digests(headers: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for header in ("digest", "repr-digest", "content-digest"):
         for item in headers[header][:2000].split(",") if header in headers else ():
             match = _ITEM.fullmatch(item)
@@ -66,8 +78,6 @@ def _stated(headers: Mapping[str, str], url: str) -> Iterator[tuple[str, str, st
         for algorithm in ("sha256", "sha1"):
             header = f"x-amz-checksum-{algorithm}"
             yield from _readable(header, algorithm, headers.get(header, ""))
-    if _etag_is_md5(headers, url):
-        yield "etag", "md5", headers["etag"].strip('"').lower()
 
 
 def _readable(header: str, algorithm: str, text: str) -> Iterator[tuple[str, str, str]]:

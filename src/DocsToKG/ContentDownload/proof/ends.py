@@ -45,7 +45,7 @@ def check_ends(file: BinaryIO, size: int) -> Ends:
     head = _read(file, 0, 2 * HEADER_BYTES)
     begins = max(head.find(b"%PDF-"), 0)
     _check_tail(file, size, begins)
-    linearized = _LINEARIZED.search(head)
+    linearized = _LINEARIZED.search(head) if b"/Linearized" in head else None
     length = _LENGTH.search(head) if linearized else None
     version = _VERSION.search(head)
     return Ends(
@@ -61,13 +61,14 @@ def _check_tail(file: BinaryIO, size: int, begins: int) -> None:
     if end < 0:
         raise _truncated("no %%EOF near the end")
     after = tail[end + 5 :]
-    if _BEGUN.match(after) or _REVISION.search(after):
+    if not after.isspace() and (_BEGUN.match(after) or _REVISION.search(after)):
         raise _truncated("an update was begun after the last %%EOF and never ended")
-    pointers = list(_POINTER.finditer(tail, max(0, end - HEADER_BYTES), end))
+    pointers = _POINTER.findall(tail, max(0, end - HEADER_BYTES), end)
     if not pointers:
         raise _truncated("no startxref before the last %%EOF")
-    if not _leads_to_section(file, size, begins, int(pointers[-1][1])):
-        raise _truncated(f"startxref says {int(pointers[-1][1])}, where no cross-reference begins")
+    offset = int(pointers[-1])
+    if not _leads_to_section(file, size, begins, offset):
+        raise _truncated(f"startxref says {offset}, where no cross-reference begins")
 
 
 def _leads_to_section(file: BinaryIO, size: int, begins: int, offset: int) -> bool:

@@ -6,8 +6,8 @@ Promises: the bytes decide, a header never does.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from functools import lru_cache
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 
@@ -48,26 +48,25 @@ _FOREIGN = (
     (b"\x1f\x9d", "a compressed file"),
 )
 _MAGICS = tuple(magic for magic, _ in _FOREIGN)
-_XML_MIMES = ("application/xml", "text/xml", "application/jats+xml")
-_HTML_MIMES = ("text/html", "application/xhtml+xml")
+_BY_MIME = {
+    **dict.fromkeys(("application/xml", "text/xml", "application/jats+xml"), XML),
+    **dict.fromkeys(("text/html", "application/xhtml+xml"), HTML),
+}
 
 
 def form_of(plan: DownloadPlan) -> Form:
     """The form that the plan promises. Sources say little about types, so what is not XML or HTML is taken for PDF."""
-    return _form_of_type(plan.expected_mime or "")
+    return _form_named(plan.expected_mime or "")
 
 
-@lru_cache(maxsize=64)  # plans are asked often, and sources say few types
-def _form_of_type(text: str) -> Form:
-    mime = text.partition(";")[0].strip().lower()
-    if mime in _XML_MIMES:
-        return XML
-    return HTML if mime in _HTML_MIMES else PDF
+@functools.lru_cache(maxsize=64)
+def _form_named(media_type: str) -> Form:
+    return _BY_MIME.get(media_type.partition(";")[0].strip().lower(), PDF)
 
 
 def has_pdf_header(head: bytes) -> bool:
     """Blanks, a byte order mark or left-overs of HTTP before the header are common."""
-    return b"%PDF-" in head[:HEADER_BYTES]
+    return head.find(b"%PDF-", 0, HEADER_BYTES) >= 0
 
 
 def foreign_kind(head: bytes) -> str | None:

@@ -51,6 +51,8 @@ def classify_body(
 
 def looks_like_page(head: bytes, *, content_type: str | None = None) -> bool:
     """Markup where a file should begin. The header is believed only when the bytes do not speak for themselves."""
+    if head.startswith(b"%PDF-"):
+        return False  # as nearly all that come do
     start = _text(head[:4096]).encode("utf-8", "replace")
     if _MARKUP.match(start):
         return True

@@ -6,6 +6,7 @@ Promises: never rejects a PDF or XML on a doubtful sign, nor anything without a 
 
 from __future__ import annotations
 
+import functools
 import re
 
 from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
@@ -81,8 +82,10 @@ def judge_title(facts: PdfFacts, work: WorkArtifact, *, looks_like_paper: bool) 
     Silent when the page was read in part, or when it names the work by a DOI or an arXiv number: titles change, and
     indexes have them wrong.
     """
+    if facts.partly_read or not work.title:
+        return
     wanted = _wanted(work)
-    if facts.partly_read or (wanted and any(_same(doi, wanted) for doi in facts.doi_seen)):
+    if wanted and any(_same(doi, wanted) for doi in facts.doi_seen):
         return
     if work.arxiv_id and work.arxiv_id.lower() in facts.first_page.lower():
         return
@@ -117,9 +120,11 @@ def require_identity(facts: Named, work: WorkArtifact) -> None:
 
 def doi_in(facts: Named, work: WorkArtifact) -> str | None:
     """The DOI of the paper as the file has it; of several the work's own, else the first, which names the file."""
+    if not facts.doi_seen:
+        return None
     wanted = _wanted(work)
     own = [doi for doi in facts.doi_seen if wanted and _same(doi, wanted)]
-    return next(iter((*own, *facts.doi_seen)), None)
+    return own[0] if own else facts.doi_seen[0]
 
 
 def _wanted(work: WorkArtifact) -> str | None:
@@ -128,7 +133,9 @@ def _wanted(work: WorkArtifact) -> str | None:
     return normal_doi(work.doi) or normal_doi(rest if scheme == "doi" else preprint)
 
 
+@functools.lru_cache(maxsize=256)
 def normal_doi(doi: str | None) -> str | None:
+    """As DOIs are compared. The one that is wanted is asked for by every judge."""
     found = find_dois(doi[:500]) if doi else ()
     return found[0] if found else None
 
@@ -196,6 +203,8 @@ def _own_print(facts: Named, wanted: str) -> str | None:
 
 def _same(one: str, other: str) -> bool:
     """One paper: equal, or one continues the other (a version, the next word run into it), but not one of its parts."""
+    if one == other:
+        return True
     if is_part(one, other) or is_part(other, one):
         return False
     short, long = sorted((_VERSION.sub("", one), _VERSION.sub("", other)), key=len)

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import NamedTuple
 
 import pikepdf
 
@@ -23,23 +25,32 @@ _VALUE_CHARS = 2_000
 _PRODUCER_CHARS = 200
 _SCAN_PIXELS = 1_000_000
 _DOIS = 50
-_DOI = re.compile(r"\b10\.\d{4,9}(?:\.\d{1,9}){0,3}/[^\s\"<>{}|\\^`]{1,200}")
+# Patterns that are searched for in a whole page begin with plain letters and look back from there: that is how the
+# engine passes quickly over all that cannot be a beginning.
+_DOI = re.compile(r"10\.(?<!\w10\.)\d{4,9}(?:\.\d{1,9}){0,3}/[^\s\"<>{}|\\^`]{1,200}")
 _ESCAPED = re.compile(r"&(?:amp|lt|gt|quot|apos);")
 _ENTITIES = {"&amp;": "&", "&lt;": "<", "&gt;": ">", "&quot;": '"', "&apos;": "'"}
 
 # The fields in which a file names itself. Relations, sources and references name others.
 _XMP_NAMES = r"(?:prism:doi|dc:identifier|pdfx:doi|pdfx:wps-articledoi|crossmark:doi|xmp:identifier)"
-_XMP_ELEMENT = re.compile(rf"<{_XMP_NAMES}\b[^>]{{0,300}}>(.{{0,800}}?)</{_XMP_NAMES}", re.IGNORECASE | re.DOTALL)
-_XMP_ATTRIBUTE = re.compile(rf"\s{_XMP_NAMES}\s?=\s?[\"']([^\"']{{1,300}})[\"']", re.IGNORECASE)
+_XMP_ELEMENT = re.compile(rf"<{_XMP_NAMES}\b[^>]{{0,300}}>(.{{0,800}}?)</{_XMP_NAMES}", re.DOTALL)
+_XMP_ATTRIBUTE = re.compile(rf"\s{_XMP_NAMES}\s?=\s?[\"']([^\"']{{1,300}})[\"']")
 _XMP_TITLE = re.compile(r"<dc:title\b[^>]{0,300}>(.{0,3000}?)</dc:title", re.IGNORECASE | re.DOTALL)
 _TAGS = re.compile(r"<[^>]{0,300}>")
 _INFO_NAMES = frozenset({"/doi", "/wps-articledoi", "/subject", "/title", "/crossmarkdoi"})
+_INFO_READ = _INFO_NAMES | {"/producer"}
+_INFO_KEYS = 100
 
-# A shown string, a gap wide enough for a word space, or an operator that starts a new line of text. An escape is passed
-# over in one go: a bracket that it hides must not begin another search for an end that may be missing.
+# A shown string, a gap that may be wide enough for a word space, or an operator that starts a new line of text; the
+# first byte tells which. An escape is passed over in one go: a bracket that it hides must not begin another search for
+# an end that may be missing.
 _SHOWN = re.compile(
-    rb"\\.|\(((?:[^()\\]|\\.)*+)\)|(?<![\w.])(-\d{3,5})(?:\.\d+)?(?=[\s(\]])|\b(Td|TD|Tm|ET|Tj|TJ)\b", re.DOTALL
+    rb"\\.|\([^()\\]*+(?:\\.[^()\\]*+)*+\)|-(?<![\w.]-)\d{3,5}(?:\.\d+)?(?=[\s(\]])"
+    rb"|T(?<!\wT)[dDmjJ]\b|E(?<!\wE)T\b",
+    re.DOTALL,
 )
+_STRING, _GAP = b"(-"
+_OPERATORS = dict.fromkeys((b"Td", b"TD", b"Tm", b"Tj", b"TJ", b"ET"), b"\n")
 _HEX_SHOWN = re.compile(rb"<[0-9A-Fa-f\s]{4,}+>\s*(?:Tj|TJ|['\"\]]|-?[\d.]+\s*[<\]])")
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f]")
 _DRAWN = re.compile(rb"/[^\s/]+\s+Do\b")
@@ -47,10 +58,10 @@ _ESCAPE = re.compile(rb"\\([nrtbf()\\]|[0-7]{1,3}|\r?\n|.)", re.DOTALL)
 _PLAIN = {b"n": b" ", b"r": b" ", b"t": b" ", b"b": b"", b"f": b" "}
 _LONGEST_ESCAPE = 4  # a backslash and three digits
 _WORD_GAP = -200
+_AT_ONCE = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class Imprint:
+class Imprint(NamedTuple):
     """`declared`: DOIs in fields that name the file itself. `printed`: DOIs shown on the first page. `seen`: all.
     `partly_read`: the first page shows more than `first_page` tells."""
 
@@ -65,13 +76,11 @@ class Imprint:
 
 def read_imprint(pdf: pikepdf.Pdf, first_pages: Sequence[pikepdf.Object]) -> Imprint:
     """Gather the signs from XMP, Info and up to two pages."""
-    xmp = _xmp(pdf)
-    info = dict(_info(pdf))
-    named = [*_XMP_ATTRIBUTE.findall(xmp), *_XMP_ELEMENT.findall(xmp)]
-    named += [value for key, value in info.items() if key in _INFO_NAMES]
+    xmp, info = _xmp(pdf), _info(pdf)
+    named = [*_named(xmp), *[value for key, value in info.items() if key in _INFO_NAMES]]
+    declared = find_dois("\n".join(map(_unescape, named)) if named else "")
     contents = [_page_content(page) for page in first_pages[:2]]
     pages = [shown_text(content) for content in contents]
-    declared = find_dois("\n".join(_unescape(value) for value in named))
     printed = find_dois(pages[0]) if pages else ()
     return Imprint(
         title=_title(xmp, info),
@@ -86,8 +95,9 @@ def read_imprint(pdf: pikepdf.Pdf, first_pages: Sequence[pikepdf.Object]) -> Imp
 
 def find_dois(text: str) -> tuple[str, ...]:
     """The DOIs in running text, lower case, without the punctuation around them, each once."""
-    found = dict.fromkeys(_trim(match[0].lower()) for match, _ in zip(_DOI.finditer(text), range(_DOIS), strict=False))
-    return tuple(found)
+    if "10." not in text:
+        return ()
+    return tuple(dict.fromkeys([_trim(match[0].lower()) for match in islice(_DOI.finditer(text), _DOIS)]))
 
 
 def _trim(doi: str) -> str:
@@ -99,6 +109,14 @@ def _trim(doi: str) -> str:
     return doi
 
 
+def _named(xmp: str) -> list[str]:
+    """What the fields hold in which a file names itself, lower case; nothing where no DOI can be in them."""
+    if "10." not in xmp:
+        return []
+    text = xmp.lower()
+    return [*_XMP_ATTRIBUTE.findall(text), *_XMP_ELEMENT.findall(text)]
+
+
 def _title(xmp: str, info: dict[str, str]) -> str | None:
     found = _XMP_TITLE.search(xmp)
     text = _unescape(_TAGS.sub(" ", found[1])) if found else ""
@@ -106,7 +124,7 @@ def _title(xmp: str, info: dict[str, str]) -> str | None:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPED.sub(lambda match: _ENTITIES[match[0]], text)
+    return _ESCAPED.sub(lambda match: _ENTITIES[match[0]], text) if "&" in text else text
 
 
 def _xmp(pdf: pikepdf.Pdf) -> str:
@@ -119,17 +137,18 @@ def _xmp(pdf: pikepdf.Pdf) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _info(pdf: pikepdf.Pdf) -> Iterator[tuple[str, str]]:
+def _info(pdf: pikepdf.Pdf) -> dict[str, str]:
+    """The strings of the Info dictionary that anybody asks for, by their names in lower case."""
+    found: dict[str, str] = {}
     try:
         info = pdf.trailer.get("/Info")
-        if not isinstance(info, pikepdf.Dictionary):
-            return
-        for key in list(info.keys())[:100]:
-            value = info.get(key)
-            if isinstance(value, pikepdf.String):
-                yield key.lower(), str(value)[:_VALUE_CHARS]
+        if isinstance(info, pikepdf.Dictionary):
+            for key in islice(info.keys(), _INFO_KEYS):
+                if (name := key.lower()) in _INFO_READ and isinstance(value := info.get(key), pikepdf.String):
+                    found[name] = str(value)[:_VALUE_CHARS]
     except Exception:  # as above
-        return
+        pass
+    return found
 
 
 def _page_content(page: pikepdf.Object) -> bytes:
@@ -180,7 +199,7 @@ def inflate(stream: object, cap: int) -> bytes:
 
 
 def _filters(stream: pikepdf.Stream) -> list[str]:
-    named = stream.get("/Filter")
+    named = stream.get("/Filter") if "/Filter" in stream else None  # asking for what is not there is dear
     if named is None:
         return []
     return [str(name) for name in list(named)[:8]] if isinstance(named, pikepdf.Array) else [str(named)]
@@ -201,36 +220,37 @@ def _inflate_flate(raw: memoryview, cap: int) -> bytes:
 
 def shown_text(content: bytes) -> str:
     """The literal strings a content stream shows, in order: joined inside one operator, apart between two."""
-    out: list[str] = []
-    length = 0
-    for match in _SHOWN.finditer(content):
-        if match.lastindex is None:
-            continue
-        if match[1] is not None:
-            piece = _literal(match[1])
-        elif match[2] is not None:
-            piece = " " if int(match[2]) <= _WORD_GAP else ""
+    pieces = map(_Pieces(_OPERATORS).__getitem__, map(itemgetter(0), _SHOWN.finditer(content)))
+    out = bytearray()
+    while len(out) < _TEXT_CHARS and (some := list(islice(pieces, _AT_ONCE))):
+        out += b"".join(some)
+    return _lines(out[:_TEXT_CHARS].decode("latin-1"))
+
+
+class _Pieces(dict[bytes, bytes]):
+    """What each thing that `_SHOWN` finds adds to the text. Most of them come many times on a page."""
+
+    def __missing__(self, found: bytes) -> bytes:
+        if found[0] == _STRING:
+            piece = _without_escapes(found[1:-1]) if b"\\" in found else found[1:-1]
         else:
-            piece = "\n"
-        out.append(piece)
-        length += len(piece)
-        if length > _TEXT_CHARS:
-            break
-    return _lines("".join(out)[:_TEXT_CHARS])
+            piece = b" " if found[0] == _GAP and float(found) <= _WORD_GAP else b""
+        self[found] = piece
+        return piece
 
 
-def _literal(shown: bytes) -> str:
+def _without_escapes(shown: bytes) -> bytes:
     """One string may be a whole page of blanks: no more of it is looked at than is kept of all."""
-    return _ESCAPE.sub(_unescape_byte, shown[: _LONGEST_ESCAPE * _TEXT_CHARS]).decode("latin-1")[:_TEXT_CHARS]
+    return _ESCAPE.sub(_unescape_byte, shown[: _LONGEST_ESCAPE * _TEXT_CHARS])
 
 
 def _lines(text: str) -> str:
     """The lines that hold something, without the blanks around them."""
-    return "\n".join(line for line in map(str.strip, text.split("\n")) if line)
+    return "\n".join(filter(None, map(str.strip, text.split("\n"))))
 
 
 def _unescape_byte(match: re.Match[bytes]) -> bytes:
     found = match[1]
-    if found.isdigit():
+    if found[0] in b"01234567":
         return bytes([int(found, 8) & 255])
     return _PLAIN.get(found, b"" if found.strip() == b"" else found)

@@ -24,6 +24,9 @@ STRANGER_SHARE = 0.3
 READABLE_CHARS = 200
 FULL_PAGE_CHARS = 2_500
 
+_WORD = re.compile(r"[a-z0-9]+")
+_LETTERS = re.compile(r"[a-z]+")
+_ANY_LETTERS = re.compile(r"[^\W\d_]+")
 _MARKUP = re.compile(r"</?[a-zA-Z][^<>]{0,200}>|&[a-z]{2,8};|&#\d{2,6};|\\[a-zA-Z]{1,30}|\\[^a-zA-Z\s]|[{}$]")
 _LIGATURES = re.compile(r"ffi|ffl|ff|fi|fl")
 _SUBTITLE = re.compile(r"[:?!]\s|\.\s|\s[-–—]\s")
@@ -49,7 +52,7 @@ _GENERAL = re.compile(
 def plain_words(text: str) -> str:
     """Lower-case words of plain letters and digits, without accents and punctuation."""
     plain = unicodedata.normalize("NFKD", text[:8000]).encode("ascii", "ignore").decode().lower()
-    return " ".join(re.findall(r"[a-z0-9]+", plain))
+    return " ".join(_WORD.findall(plain))
 
 
 def is_file_name(title: str | None) -> bool:
@@ -97,7 +100,7 @@ def is_strangers(page: str, own_title: str | None, title: str | None, *, looks_l
 def squashed(text: str) -> str:
     """Letters and digits alone: what hyphens, line ends and letters set apart do to words is gone."""
     plain = unicodedata.normalize("NFKD", text[:_PAGE_CHARS]).encode("ascii", "ignore").decode().lower()
-    return re.sub(r"[^a-z0-9]+", "", plain)
+    return "".join(_WORD.findall(plain))
 
 
 def _places(page: str, title: str | None) -> Iterator[str]:
@@ -132,7 +135,7 @@ def _telling_words(title: str) -> list[str]:
 
 def _page_words(text: str) -> list[str]:
     plain = unicodedata.normalize("NFKD", text[:_PAGE_CHARS].replace("-\n", "")).encode("ascii", "ignore").decode()
-    return list(dict.fromkeys(re.findall(r"[a-z]+", plain.lower())))
+    return list(dict.fromkeys(_LETTERS.findall(plain.lower())))
 
 
 def _has(word: str, words: list[str], letters: str) -> bool:
@@ -146,7 +149,7 @@ def _has(word: str, words: list[str], letters: str) -> bool:
 
 def _is_english(text: str, *, least: int) -> bool:
     """Small words tell languages apart; a text that mixes two is none."""
-    words = re.findall(r"[^\W\d_]+", text[:_PAGE_CHARS].lower())
+    words = _ANY_LETTERS.findall(text[:_PAGE_CHARS].lower())
     english = sum(_ENGLISH.fullmatch(word) is not None for word in words)
     foreign = sum(_FOREIGN.fullmatch(word) is not None for word in words)
     return english >= least and 3 * foreign <= english

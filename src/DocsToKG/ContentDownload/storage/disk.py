@@ -48,6 +48,15 @@ def refusal(error: OSError, path: str | os.PathLike[str]) -> StorageError:
     return StorageError(f"{error.filename or path}: {error.strerror or error}")
 
 
+def in_words(error: Exception, path: str | os.PathLike[str]) -> Exception:
+    """The error for somebody who is told of it later: a `refusal` where it is the disk's."""
+    if not isinstance(error, OSError):
+        return error
+    told = refusal(error, path)
+    told.__cause__ = error
+    return told
+
+
 def open_unnamed(folder: str) -> int | None:
     """A new file on the disk of `folder` that has no name, so that a kill leaves nothing; None where that cannot be."""
     if not _UNNAMED or not _has_places():

@@ -26,7 +26,7 @@ from uuid import uuid4
 from DocsToKG.ContentDownload.api.steps import Steps, Until
 from DocsToKG.ContentDownload.errors import DiskFull, StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
-from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, open_unnamed, refusal, sync_folder
+from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, in_words, open_unnamed, sync_folder
 from DocsToKG.ContentDownload.storage.flushing import Flushing
 from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.storage.paths import inside, is_plain, numbered
@@ -45,13 +45,17 @@ _LIVELY_S = 0.015
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """Bytes that are safe on disk. `link` says how the readable name came about; `none` when it is the file itself."""
+    """Bytes that are safe, at `place`. `link`: how the readable name came about; `none` when it is the file itself."""
 
     sha256: str
     size: int
-    path: Path
+    place: str
     duplicate: bool
     link: Link
+
+    @property
+    def path(self) -> Path:
+        return Path(self.place)
 
 
 @dataclass(slots=True, eq=False)
@@ -174,7 +178,7 @@ class LocalStore:
             new: dict[str, None] = {}
             path, _, link = self._name(str(cas), sha256, human, new)
             self._sync(new)
-            return Stored(sha256, cas.stat().st_size, Path(path), True, link)
+            return Stored(sha256, cas.stat().st_size, path, True, link)
 
     def has(self, sha256: str) -> bool:
         return self._cas_enabled and cas_path(self.root, sha256).is_file()
@@ -260,11 +264,8 @@ class LocalStore:
             if order.error is None:
                 try:
                     step(order)
-                except OSError as error:
-                    order.error = refusal(error, self.root)
-                    order.error.__cause__ = error
                 except Exception as error:
-                    order.error = error
+                    order.error = in_words(error, self.root)
 
     def _flush(self, orders: Sequence[_Order]) -> None:
         """All of the disk, with all that was written to it: bytes, names and folders."""
@@ -272,18 +273,16 @@ class LocalStore:
         if not written:
             return
         try:
-            with DiskErrors(self.root):
-                # By the file that was opened first: what failed to be written before is told only to older ones.
-                self._flushing.flush(min(written, key=lambda temp: temp.opened_at).fileno())
+            # By the file that was opened first: what failed to be written before is told only to older ones.
+            self._flushing.flush(min(written, key=lambda temp: temp.opened_at).fileno())
         except Exception as error:
-            _spoil(orders, error)
+            _spoil(orders, in_words(error, self.root))
 
     def _sync_names(self, orders: Sequence[_Order], new: Iterable[str]) -> None:
         try:
-            with DiskErrors(self.root):
-                self._sync(new)
+            self._sync(new)
         except Exception as error:
-            _spoil(orders, error)
+            _spoil(orders, in_words(error, self.root))
 
     def _seal(self, order: _Order, *, fsync: bool) -> None:
         if not order.is_sealed:
@@ -296,12 +295,12 @@ class LocalStore:
         temp, sha256 = order.temp, order.temp.sha256
         if not self._cas_enabled:
             path, present, _ = self._name(temp.source, sha256, order.human, new, temp=temp)
-            order.stored = Stored(sha256, temp.size, Path(path), present, "none")
+            order.stored = Stored(sha256, temp.size, path, present, "none")
             return
         cas = f"{self._at}/{cas_key(sha256)}"
         duplicate = self._into_cas(temp, cas, new)
         path, _, link = self._name(cas, sha256, order.human, new)
-        order.stored = Stored(sha256, temp.size, Path(path), duplicate, link)
+        order.stored = Stored(sha256, temp.size, path, duplicate, link)
 
     def _into_cas(self, temp: TempFile, cas: str, new: dict[str, None]) -> bool:
         """True when the object was there before. A kept object is never touched."""

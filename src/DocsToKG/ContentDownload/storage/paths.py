@@ -46,8 +46,10 @@ def year_part(year: int | None) -> str:
 
 def title_slug(title: str | None) -> str:
     """Lower-case ASCII words joined by `-`, at most 80 characters, cut between words; `untitled` when none is left."""
+    if not title:
+        return NO_TITLE
     # Decomposing can lengthen a character many times, so the cap comes first.
-    letters = unicodedata.normalize("NFKD", (title or "")[:1000].translate(_LETTERS))
+    letters = unicodedata.normalize("NFKD", title[:1000].translate(_LETTERS))
     slug = _NOT_SLUG.sub("-", letters.encode("ascii", "ignore").decode().lower()).strip("-")
     if len(slug) > _SLUG_CHARS:
         whole_words = slug[: _SLUG_CHARS + 1].rpartition("-")[0]

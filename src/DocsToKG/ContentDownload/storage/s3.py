@@ -129,15 +129,13 @@ class BucketStore(LocalStore):
             self._on_stored(time.monotonic() - began)
             sha256, size = temp.sha256, temp.size
             temp.discard()
-        path = self.at(cas_key(sha256))
-        return Stored(sha256, size, path, duplicate, "none")
+        return Stored(sha256, size, str(self.at(cas_key(sha256))), duplicate, "none")
 
     def adopt(self, sha256: str, human: str) -> Stored | None:
         found = self._asked(lambda: self.bucket.find(cas_key(sha256)))
         if found is None:
             return None
-        path = self.at(found.key)
-        return Stored(sha256, found.size, path, True, "none")
+        return Stored(sha256, found.size, str(self.at(found.key)), True, "none")
 
     def has(self, sha256: str) -> bool:
         return self._asked(lambda: self.bucket.find(cas_key(sha256))) is not None
