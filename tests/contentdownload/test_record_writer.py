@@ -9,6 +9,8 @@ import sqlite3
 import threading
 import time
 from collections import Counter
+from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +133,24 @@ def test_a_callback_runs_only_when_the_row_can_be_read_by_another_connection(tmp
         record.finish(obtained(), then=then)
         assert told.wait(10)
     assert seen == [1, 1]
+
+
+def test_works_that_end_in_one_commit_are_told_of_together(tmp_path: Path) -> None:
+    told: list[tuple[int, list[int]]] = []
+    over = threading.Event()
+
+    def together(numbers: Sequence[int]) -> None:
+        told.append((rows_of(tmp_path, "SELECT COUNT(*) FROM manifests")[0][0], list(numbers)))
+        if numbers[-1] == 49:
+            over.set()
+
+    with record_in(tmp_path, batch_window_s=0.2) as record:
+        for number in range(50):
+            record.finish_together(obtained(f"doi:10.1/{number}"), together, number)
+        assert over.wait(10)
+    assert [number for _, numbers in told for number in numbers] == list(range(50))
+    assert len(told) < 25
+    assert [count for count, _ in told] == list(accumulate(len(numbers) for _, numbers in told))
 
 
 def test_a_lease_is_recorded_once_and_its_callback_still_runs(tmp_path: Path) -> None:

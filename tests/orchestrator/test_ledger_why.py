@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from queue import Queue
+
 import pytest
 
 from DocsToKG.core.clock import utc_iso
@@ -102,6 +104,21 @@ def test_a_host_that_no_ledger_can_keep_spoils_no_others_word(ledger, lease_one)
     with pytest.raises(BadJob):
         ledger.submit_progress(Progress(*names, "fetch", host_key="h" * 9000))
     assert good.result(5) is None
+
+
+def test_who_waits_for_no_word_is_told_of_each_after_its_commit(ledger, lease_one):
+    job = lease_one()
+    told: Queue[tuple[str, BaseException | None, str | None]] = Queue()
+    for fence, stage in ((job.fence, "fetch"), (job.fence + 1, "late")):
+        word = Progress(job.job_id, fence, job.lease_id, stage)
+        ledger.tell_progress(word, lambda refused, stage=stage: told.put((stage, refused, ledger.job(1).stage)))
+    answers = [told.get(timeout=10) for _ in range(2)]
+    assert [(stage, type(refused), seen) for stage, refused, seen in answers] == [
+        ("fetch", type(None), "fetch"),
+        ("late", LeaseLost, "fetch"),
+    ]
+    with pytest.raises(BadJob):
+        ledger.tell_progress(Progress(job.job_id, job.fence, job.lease_id, "x", host_key="h" * 9000), told.put)
 
 
 def test_a_waiting_job_names_what_it_waits_for(ledger):

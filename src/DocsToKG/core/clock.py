@@ -49,10 +49,12 @@ class ManualClock:
 
 def utc_iso(timestamp: float) -> str:
     """ISO 8601 in UTC with milliseconds and `Z`, as every record of the project writes it."""
+    second = math.floor(timestamp)
     # Rounded to the microsecond as `datetime` does, then cut to the millisecond.
-    fraction, whole = math.modf(timestamp)
-    second, micros = divmod(int(whole) * 1_000_000 + round(fraction * 1e6), 1_000_000)
-    return f"{_second(second)}.{micros // 1000:03d}Z"
+    millis = round((timestamp - second) * 1e6) // 1000
+    if millis == 1000:
+        second, millis = second + 1, 0
+    return f"{_second(second)}.{millis:03d}Z"
 
 
 @lru_cache(maxsize=256)

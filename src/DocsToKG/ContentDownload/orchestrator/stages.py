@@ -8,6 +8,7 @@ how they are written. Promises: a job has at most one word under way; that a job
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import inf
 
 from DocsToKG.ContentDownload.api.stages import SCHEDULED
 from DocsToKG.core.urls import BadUrl, host_key
@@ -35,7 +36,8 @@ class Place:
         on_tier: Callable[[str], None] | None,
     ) -> None:
         self.job = job
-        self.at: tuple[str, str | None, float] = (SCHEDULED, None, stages.monotonic())  # stage, address, since when
+        # Stage, address, and since when; what has not moved yet is no news, however long it lasts.
+        self.at: tuple[str, str | None, float] = (SCHEDULED, None, inf)
         self._told: tuple[str, str | None] = (SCHEDULED, None)
         self._tier = ""
         self._begun = False

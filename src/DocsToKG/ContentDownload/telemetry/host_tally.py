@@ -63,7 +63,8 @@ class HostTally:
             return
         status = attempt.http_status
         with self._lock:
-            counts = self._of(attempt.resolver, attempt.host or "")
+            place = (attempt.resolver, attempt.host or "")
+            counts = self._counts.get(place) or self._of(*place)
             counts.bytes += size
             if sent:
                 counts.requests += 1

@@ -134,7 +134,7 @@ FIELDS = frozenset(field.name for field in fields(ManifestRecord))
 
 
 def _hops(record: ManifestRecord) -> str:
-    return storable_json({"url": storable_url(hop.url), "status": hop.status} for hop in record.hops)
+    return storable_json([{"url": storable_url(hop.url), "status": hop.status} for hop in record.hops])
 
 
 def _candidates(record: ManifestRecord) -> str:

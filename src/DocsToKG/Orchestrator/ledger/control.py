@@ -104,7 +104,10 @@ class OpenControl:
         self._ask = ask
 
     def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows:
-        asked = {name: _storable(value) for name, value in (values or {}).items()}
+        asked = {
+            name: value if not isinstance(value, str) or value.isascii() else _storable(value)
+            for name, value in (values or {}).items()
+        }
         return [tuple(map(_plain, row)) for row in self._ask(statement, asked)]
 
     def note(
@@ -202,8 +205,6 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _storable(value: Any) -> Any:
+def _storable(value: str) -> str:
     """A text as it can be stored: UTF-8 has no place for half of a surrogate pair."""
-    if isinstance(value, str) and not value.isascii():
-        return value.encode("utf-8", "replace").decode()
-    return value
+    return value.encode("utf-8", "replace").decode()

@@ -25,6 +25,18 @@ _MAX_LIMITS = 4096
 _COUNTS = ("requests", "answered", "refused", "failed", "works", "bytes")
 _STANDING = ("last_status", "next_allowed_at", "held_by", "breaker", "breaker_until", "limits_json", "worker_id")
 _COLUMNS = ("source", "host", *_COUNTS, *_STANDING, "updated_at")
+_ADD = (
+    f"INSERT INTO source_hosts (tenant, source, host, {', '.join(_COUNTS)}, {', '.join(_STANDING)}, updated_at)"
+    f" VALUES (:tenant, :source, :host, {', '.join(f':{name}' for name in _COUNTS)}, :last_status, :next, :held_by,"
+    " :breaker, :until, :limits, :worker, :now) ON CONFLICT (tenant, source, host) DO UPDATE SET "
+    + ", ".join(
+        [
+            *(f"{name} = source_hosts.{name} + excluded.{name}" for name in _COUNTS),
+            *(f"{name} = excluded.{name}" for name in _STANDING if name != "last_status"),
+        ]
+    )
+    + ", last_status = coalesce(excluded.last_status, source_hosts.last_status), updated_at = excluded.updated_at"
+)
 _FORCED_KINDS = ("host:", "resolver:", "service:")
 _WORKER_KINDS = ("host:", "resolver:")
 _MAX_KEY = 300
@@ -200,19 +212,11 @@ def _ms(seconds: float | None) -> int | None:
 
 
 def _add(tx: ControlTx, row: Mapping[str, Any]) -> None:
-    values = {name: value for name, value in row.items() if name not in ("wait_ms", "breaker_ms")}
+    values, now = dict(row), tx.now_ms
     for name, key in (("next", "wait_ms"), ("until", "breaker_ms")):
-        values[name] = None if row[key] is None else tx.now_ms + int(row[key])
-    sums = ", ".join(f"{name} = source_hosts.{name} + excluded.{name}" for name in _COUNTS)
-    latest = ", ".join(f"{name} = excluded.{name}" for name in _STANDING if name != "last_status")
-    tx.ask(
-        f"INSERT INTO source_hosts (tenant, source, host, {', '.join(_COUNTS)}, {', '.join(_STANDING)}, updated_at)"
-        f" VALUES (:tenant, :source, :host, {', '.join(f':{name}' for name in _COUNTS)}, :last_status, :next, :held_by,"
-        " :breaker, :until, :limits, :worker, :now) ON CONFLICT (tenant, source, host) DO UPDATE SET"
-        f" {sums}, {latest}, last_status = coalesce(excluded.last_status, source_hosts.last_status),"
-        " updated_at = excluded.updated_at",
-        {**values, "now": tx.now_ms},
-    )
+        wait_ms = values.pop(key)
+        values[name] = None if wait_ms is None else now + int(wait_ms)
+    tx.ask(_ADD, {**values, "now": now})
 
 
 def _view(row: Sequence[Any]) -> HostView:
