@@ -177,9 +177,10 @@ class RateRetryClient:
             yield opened
 
     def _journey(self, verb: Verb, url: str, role: Role, call: Call, headers: Mapping[str, str] | None) -> Journey:
-        if not headers:
-            return Journey(verb, url, role, call, self._headers[role])
-        return Journey(verb, url, role, call, role_headers(role, self._agent, {**self._policy.headers, **headers}))
+        own = self._headers[role]
+        if headers:
+            own = role_headers(role, self._agent, {**self._policy.headers, **headers})
+        return Journey(verb, url, role, call, own, self.name if role is Role.METADATA else None)
 
     def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> Steps[T]:
         while True:
@@ -280,7 +281,7 @@ class RateRetryClient:
             return held
         self._refusals.look(url)
         if self._breakers is not None:
-            self._breakers.look(url, self._asked_index(journey))
+            self._breakers.look(url, journey.index)
         if self._robots is not None and self._heeds_robots(journey, url, self._robots):
             verdict = self._robots.look(url) or (yield from self._robots.check(url, call))
             if not verdict.allowed:
@@ -315,14 +316,10 @@ class RateRetryClient:
             self._refusals.look(url)
             if self._breakers is None:
                 return UNWATCHED
-            return self._breakers.enter(url, self._asked_index(journey), trial=upgraded)
+            return self._breakers.enter(url, journey.index, trial=upgraded)
         except (CandidateRejected, TransientFailure):
             permit.refund()
             raise
-
-    def _asked_index(self, journey: Journey) -> str | None:
-        """The source whose own service is asked; None on the way to pages and files, which lie on others' hosts."""
-        return self.name if journey.role is Role.METADATA else None
 
     def _tell_breakers(self, watched: Watched, opened: StreamedBody) -> None:
         from_store = opened.from_cache and not opened.revalidated
@@ -524,8 +521,8 @@ class RateRetryClient:
         return CandidateRejected(reason, f"status {opened.status}", url=mask_url(opened.url), http_status=opened.status)
 
     def _leave_if_moved(self, opened: StreamedBody) -> None:
-        places = opened.locations
-        if opened.status not in _REDIRECTS or not places:
+        places = opened.locations if opened.status in _REDIRECTS else ()
+        if not places:
             return
         if len(places) > 1:
             raise CandidateRejected(Reason.BAD_URL, "redirect to several places", url=mask_url(opened.url))

@@ -45,8 +45,9 @@ _AGAIN_S = 0.03
 _REPAIR_S = 0.5
 _NEVER = float("-inf")
 _UNSEEN_S = 2.0  # how long a freed slot may stay ours while no other process is there to want it
+_UNWANTED_S = 0.25  # the same while others are there and none of them has asked for it
 _SOON_S = 0.25  # how soon it is looked whether one is there
-_SOON_SHARED_S = 0.05  # the same where another process could wait for it; that one looks no more often
+_SOON_SHARED_S = 0.05  # how soon it is looked whether one that is there wants it; that one looks no more often
 _MOST_SEEN = 20_000
 _LATER_S = 0.1
 _LOOK_S = 0.25  # how often it is worth asking whether an owner is alive, and the file still the same
@@ -176,14 +177,15 @@ class SharedStore:
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
         return self._change(keys, change, looks=True)
 
-    def _change(self, keys: Sequence[str], change: Change[T], *, looks: bool) -> T:
-        """`looks`: whoever asks takes to heart what the records say, so that the signals may count as seen."""
+    def _change(self, keys: Sequence[str], change: Change[T], *, looks: bool, along: Iterable[Keys] = ()) -> T:
+        """`looks`: whoever asks takes to heart what the records say, so that the signals may count as seen. `along`:
+        where spare slots are to be given up with it."""
         with self._lock:
             now = self._clock.monotonic()
             if now < self._shut_until:
                 raise self._away(now)
             try:
-                return self._transact(keys, change, now, looks=looks)
+                return self._transact(tuple(keys), change, now, looks=looks, along=along)
             except (sqlite3.Error, OSError, ValueError, TypeError) as error:
                 raise self._failed(error, now) from error
 
@@ -255,17 +257,16 @@ class SharedStore:
             kept.busy.pop(self.owner, None)
         return None, True
 
-    def _transact(self, keys: Sequence[str], change: Change[T], now: float, *, looks: bool) -> T:
-        db, named = self._same_file(now), tuple(keys)
-        # What may be taken back waits on where it is about other keys: slots there, which our own next requests may
-        # take up.
-        goes = [named] if named and not self._closed else list(self._spare)
+    def _transact(self, keys: Keys, change: Change[T], now: float, *, looks: bool, along: Iterable[Keys]) -> T:
+        db = self._same_file(now)
+        # Slots at other hosts wait on: our own next requests there may take them up.
+        goes = list(self._spare) if self._closed else [keys, *along]
         due = [*self._owed, *((key, given_up) for key in goes for given_up, _ in self._spare.get(key, ()))]
         db.execute("BEGIN IMMEDIATE")
         try:
-            answer, running = self._apply(db, [*due, (named, change)], now)
+            answer, running = self._apply(db, [*due, (keys, change)], now)
             if looks:
-                self._note_seen(named)
+                self._note_seen(keys)
             self._note_time(db, now)
             db.execute("COMMIT")
         except BaseException:
@@ -360,15 +361,23 @@ class SharedStore:
         with self._lock:
             self._timer = None
             self._counted_at = _NEVER  # a newcomer is not to wait for us
-            waits_since = [since for spare in self._spare.values() for _, since in spare]
-            oldest = _NEVER if self._owed else min(waits_since, default=_NEVER)
-            if self._clock.monotonic() - oldest < _UNSEEN_S and self._is_alone():
-                self._try_later(_SOON_S)
-            elif (self._owed or waits_since) and not self._closed:
-                try:
-                    self.change((), lambda records: (None, False))
-                except StoreAway:
-                    self._try_later()
+            if self._closed:
+                return
+            given_up = self._given_up()
+            try:
+                if self._owed or given_up:
+                    self._change((), lambda records: (None, False), looks=False, along=given_up)
+            except StoreAway:
+                self._try_later()
+            if any(self._spare.values()):
+                self._try_later(_SOON_S if self._is_alone() else _SOON_SHARED_S)
+
+    def _given_up(self) -> list[Keys]:
+        """Where slots of ours lie that another process wants, or that we have kept for long enough."""
+        latest = self._clock.monotonic() - (_UNSEEN_S if self._is_alone() else _UNWANTED_S)
+        return [
+            keys for keys, spare in self._spare.items() if spare and (spare[0][1] <= latest or not self._may_wait(keys))
+        ]
 
     def _same_file(self, now: float) -> sqlite3.Connection:
         """Our connection; a new one when the file was removed or replaced, into which we write what runs."""
