@@ -13,8 +13,8 @@ from tests.contentdownload.test_storage_away import A, Source, bench
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import LimitsAway
+from DocsToKG.ContentDownload.net.limit_store import MemoryStore
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.shared import MemoryStore
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.cancel import Cancelled, CancelToken
 

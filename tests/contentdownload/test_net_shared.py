@@ -17,15 +17,10 @@ from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.net.limit_store import MemoryStore
 from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
 from DocsToKG.ContentDownload.net.pace import BucketSpec
-from DocsToKG.ContentDownload.net.shared import (
-    MemoryStore,
-    SharedStore,
-    default_store_path,
-    open_limit_store,
-    space_of,
-)
+from DocsToKG.ContentDownload.net.shared import SharedStore, default_store_path, open_limit_store, space_of
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, ManualClock, SystemClock
 

@@ -11,8 +11,9 @@ import pytest
 
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Race, Steps, Wait
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
+from DocsToKG.ContentDownload.net.limit_store import MemoryStore
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.shared import MemoryStore, SharedStore
+from DocsToKG.ContentDownload.net.shared import SharedStore
 from DocsToKG.ContentDownload.telemetry.waits import SlotWaits
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken

@@ -33,6 +33,7 @@ from DocsToKG.ContentDownload.net.client import RateRetryClient
 from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.net.learned import Adaptive
+from DocsToKG.ContentDownload.net.limit_store import LimitStore, MemoryStore
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.offline import NoNetwork
 from DocsToKG.ContentDownload.net.pace import BucketSpec
@@ -40,7 +41,7 @@ from DocsToKG.ContentDownload.net.pauses import ARCHIVES, Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, UrlPolicy
 from DocsToKG.ContentDownload.net.refusals import Refusals
 from DocsToKG.ContentDownload.net.robots import Robots, Shelf
-from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, default_store_path, open_limit_store, space_of
+from DocsToKG.ContentDownload.net.shared import default_store_path, open_limit_store, space_of
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore

@@ -18,8 +18,9 @@ import httpx2
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Page
 from DocsToKG.ContentDownload.api.steps import Arrival, Gatekeeper, Permit, Steps, Wait
-from DocsToKG.ContentDownload.api.types import Hop, Reason, Role, Verb
+from DocsToKG.ContentDownload.api.types import Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
+from DocsToKG.ContentDownload.net.answers import NO_HEAD, Answers, rejected
 from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.body import StreamedBody
 from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
@@ -30,7 +31,6 @@ from DocsToKG.ContentDownload.net.faults import (
     WIRE_ERRORS_OR_CUT,
     OutOfTime,
     Retryable,
-    asked_pause_s,
     cut_off,
     describe,
     fault_of,
@@ -53,7 +53,7 @@ from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
 from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
+from DocsToKG.core.urls import host_key, mask_url
 from DocsToKG.transport.client import exchange_of, sender_of
 from DocsToKG.transport.errors import DeadlineExceeded
 from DocsToKG.transport.fields import Fields
@@ -64,13 +64,9 @@ __all__ = ["RateRetryClient", "SourcePolicy"]
 
 T = TypeVar("T")
 
-_NOT_NOW = frozenset({408, 425, 429})
-_REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HEAD_BYTES = 1024
 # What an https attempt on an http link may fail with while plain http would work.
 _NO_HTTPS = frozenset({Reason.TLS_ERROR, Reason.CONN_ERROR, Reason.TIMEOUT})
-# Answers to HEAD that may only mean that the server does not like HEAD.
-_NO_HEAD = frozenset({403, 405, 501})
 
 
 class RateRetryClient:
@@ -109,13 +105,16 @@ class RateRetryClient:
         self._attempts = attempts
         self._journal = Journal(name, sink=attempts, clock=clock)
         self._clock = clock
-        self._retries = Retries(policy.retry, random=random)
+        self._retries = Retries(policy.retry, random=random, longest_asked_s=policy.inline_cap_s)
         self._cache = cache
         self._breakers = breakers
         self._max_redirects = max_redirects
         self._connections = connections or Connections()
         self._pauses = pauses or Pauses()
         self._refusals = refusals or Refusals()
+        self._answers = Answers(
+            retried=policy.retry.statuses, journal=self._journal, limits=limits, pauses=self._pauses, clock=clock
+        )
         self._headers = {role: role_headers(role, self._agent, policy.headers) for role in Role}
         # The longest single waits: what the source's policy says; for a connection the shared client's, if shorter.
         wait_s = policy.wait_s or policy.timeout_s
@@ -130,7 +129,7 @@ class RateRetryClient:
         """Status and headers only; never from the cache. Who does not answer HEAD is asked for a few bytes instead."""
         journey = self._journey(Verb.HEAD, url, role, call, headers)
         page = yield from self._travel(journey, lambda opened: self._read_page(journey, opened))
-        if page.status not in _NO_HEAD:
+        if page.status not in NO_HEAD:
             return page
         probe = self._journey(Verb.GET, url, role, call, {**(headers or {}), "Range": f"bytes=0-{_HEAD_BYTES - 1}"})
         probe.is_probe = True
@@ -177,9 +176,10 @@ class RateRetryClient:
             yield opened
 
     def _journey(self, verb: Verb, url: str, role: Role, call: Call, headers: Mapping[str, str] | None) -> Journey:
-        if not headers:
-            return Journey(verb, url, role, call, self._headers[role])
-        return Journey(verb, url, role, call, role_headers(role, self._agent, {**self._policy.headers, **headers}))
+        own = self._headers[role]
+        if headers:
+            own = role_headers(role, self._agent, {**self._policy.headers, **headers})
+        return Journey(verb, url, role, call, own, self.name if role is Role.METADATA else None)
 
     def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> Steps[T]:
         while True:
@@ -235,32 +235,23 @@ class RateRetryClient:
             try:
                 opened = yield from self._exchange(journey, url)
                 try:
-                    return self._settle(journey, opened, finish)
+                    self._answers.settle(journey, opened)
+                    return finish(opened)
                 except BaseException:
                     opened.close()
                     raise
             except LimitsAway:
                 continue  # no try of ours is used up, and the gate opens when the limits are back
             except Retryable as failure:
-                pause_s = self._pause_s(failure, attempt, most, journey.call)
-                if pause_s is None:
+                budget, asked_s = journey.call.budget, failure.retry_after_s
+                left_s = budget.seconds_left() if budget is not None else math.inf
+                pause_s = self._retries.pause_s(attempt, most=most, asked_s=asked_s, left_s=left_s)
+                if pause_s is None or isinstance(failure, OutOfTime):
                     self._give_up(journey.about(url), failure)
                     raise
                 self._journal.retry(journey.about(url), failure)
             attempt += 1
             yield Wait(self._clock.monotonic() + pause_s, f"another try at {host_key(url)}")
-
-    def _pause_s(self, failure: Retryable, attempt: int, most: int, call: Call) -> float | None:
-        """Seconds until the next try; None when there is none in this run of the job."""
-        left_s = call.budget.seconds_left() if call.budget is not None else math.inf
-        if isinstance(failure, OutOfTime) or self._retries.is_over(attempt, most=most) or left_s <= 0:
-            return None
-        asked_s = failure.retry_after_s
-        if asked_s is None:
-            return self._retries.delay_s(attempt)
-        if asked_s > min(left_s, self._policy.inline_cap_s):
-            return None
-        return asked_s + self._retries.jitter_s()
 
     def _give_up(self, about: About, failure: Retryable) -> None:
         if failure.http_status is not None:
@@ -280,7 +271,7 @@ class RateRetryClient:
             return held
         self._refusals.look(url)
         if self._breakers is not None:
-            self._breakers.look(url, self._asked_index(journey))
+            self._breakers.look(url, journey.index)
         if self._robots is not None and self._heeds_robots(journey, url, self._robots):
             verdict = self._robots.look(url) or (yield from self._robots.check(url, call))
             if not verdict.allowed:
@@ -315,14 +306,10 @@ class RateRetryClient:
             self._refusals.look(url)
             if self._breakers is None:
                 return UNWATCHED
-            return self._breakers.enter(url, self._asked_index(journey), trial=upgraded)
+            return self._breakers.enter(url, journey.index, trial=upgraded)
         except (CandidateRejected, TransientFailure):
             permit.refund()
             raise
-
-    def _asked_index(self, journey: Journey) -> str | None:
-        """The source whose own service is asked; None on the way to pages and files, which lie on others' hosts."""
-        return self.name if journey.role is Role.METADATA else None
 
     def _tell_breakers(self, watched: Watched, opened: StreamedBody) -> None:
         from_store = opened.from_cache and not opened.revalidated
@@ -332,7 +319,7 @@ class RateRetryClient:
             # The head alone proves little: many a broken server sends it and then stalls.
             opened.watched = watched
         else:
-            watched.answered(opened.status, retry_after_s=self._asked_s(opened))
+            watched.answered(opened.status, retry_after_s=self._answers.asked_s(opened))
 
     def _take_attempt(self, journey: Journey, permit: Permit) -> None:
         """The last thing before sending: who stands before a shut gate or an open breaker has used up nothing."""
@@ -434,7 +421,7 @@ class RateRetryClient:
             elif not opened.from_cache and not opened.is_replay:
                 self._limits.heard(host_key(url), opened.status, opened.headers, opened.elapsed_s)
                 # To HEAD, 403 may only mean that the server does not like HEAD.
-                if journey.verb is not Verb.HEAD or opened.status not in _NO_HEAD:
+                if journey.verb is not Verb.HEAD or opened.status not in NO_HEAD:
                     self._refusals.heard(url, opened.status)
             journey.take_cookies(response)
             opened.is_challenge = opened.is_challenge or (journey.verb is not Verb.HEAD and is_bot_check(opened))
@@ -471,76 +458,10 @@ class RateRetryClient:
             cancel=response.request.extensions.get("cancel"),
         )
 
-    def _settle(self, journey: Journey, opened: StreamedBody, finish: Callable[[StreamedBody], T]) -> T:
-        final = opened.is_challenge or opened.is_replay or (journey.verb is Verb.HEAD and opened.status in _NO_HEAD)
-        if opened.status in self._policy.retry.statuses and not final:
-            raise self._busy(opened, Retryable)
-        self._tell_answer(journey.about(opened.url), opened)
-        if opened.is_challenge:
-            raise self._rejected(Reason.CHALLENGE, opened)
-        if _may_pass(opened) and not final:
-            raise self._busy(opened, TransientFailure)
-        if opened.is_replay and opened.status >= 400:
-            raise self._rejected(Reason.HTTP_STATUS, opened)
-        opened.hops = (*journey.hops, Hop(opened.url, opened.status))
-        self._leave_if_moved(opened)
-        return finish(opened)
-
-    def _tell_answer(self, about: About, opened: StreamedBody) -> None:
-        status = 304 if opened.revalidated else opened.status
-        kind = opened.content_type
-        kept = opened.from_cache and status != 304
-        self._journal.handshake(
-            about, http_status=status, content_type=kind, elapsed_s=opened.elapsed_s, from_cache=kept
-        )
-        if status == 304:
-            self._journal.not_modified(about, content_type=kind, from_cache=opened.from_cache)
-        elif opened.from_cache:
-            self._journal.cache_hit(about, http_status=status, content_type=kind)
-
-    def _busy(self, opened: StreamedBody, kind: type[TransientFailure]) -> TransientFailure:
-        """What to raise for an answer that may be another one soon; the host's gate is told about Retry-After."""
-        asked_s = self._asked_s(opened)
-        if asked_s is not None:
-            until = self._clock.monotonic() + asked_s
-            self._limits.hold(host_key(opened.url), until, f"pause of {asked_s:g} s after status {opened.status}")
-        failure = kind(
-            Reason.HTTP_STATUS if asked_s is None else Reason.RETRY_AFTER,
-            f"status {opened.status}",
-            url=mask_url(opened.url),
-            http_status=opened.status,
-            retry_after_s=asked_s,
-        )
-        if isinstance(failure, Retryable):
-            failure.elapsed_s, failure.content_type = opened.elapsed_s, opened.content_type
-        return failure
-
-    def _asked_s(self, opened: StreamedBody) -> float | None:
-        """The pause that an answer asks for, or that its host is known to want."""
-        asked_s = asked_pause_s(opened.headers.get("retry-after"), now=self._clock.now())
-        return self._pauses.after(opened.url, opened.status, asked_s)
-
-    def _rejected(self, reason: Reason, opened: StreamedBody) -> CandidateRejected:
-        return CandidateRejected(reason, f"status {opened.status}", url=mask_url(opened.url), http_status=opened.status)
-
-    def _leave_if_moved(self, opened: StreamedBody) -> None:
-        places = opened.locations
-        if opened.status not in _REDIRECTS or not places:
-            return
-        if len(places) > 1:
-            raise CandidateRejected(Reason.BAD_URL, "redirect to several places", url=mask_url(opened.url))
-        try:
-            target = join_url(opened.url, places[0])
-        except BadUrl as error:
-            raise CandidateRejected(Reason.BAD_URL, "redirect to no usable URL", url=mask_url(opened.url)) from error
-        if opened.drain():
-            opened.publish()
-        raise Moved(opened.hops[-1], target)
-
     def _hand_over(self, opened: StreamedBody, max_bytes: int | None) -> StreamedBody:
         if opened.status != 200:
             reason = Reason.NOT_MODIFIED if opened.status == 304 else Reason.HTTP_STATUS
-            raise self._rejected(reason, opened)
+            raise rejected(reason, opened)
         opened.max_bytes = max_bytes
         opened.tells_failures = True
         return opened
@@ -575,10 +496,3 @@ def as_head(page: Page) -> Page:
     whole = page.headers.get("content-range", "").rpartition("/")[2].strip()
     headers = {name: value for name, value in page.headers.items() if name not in ("content-range", "content-length")}
     return replace(page, status=200, headers=headers | ({"content-length": whole} if whole.isdigit() else {}))
-
-
-def _may_pass(opened: StreamedBody) -> bool:
-    """The answer is about now, not about the document: too early, too busy, or it names a time to come back."""
-    status = opened.status
-    asks_back = "retry-after" in opened.headers and (status == 202 or status >= 400)
-    return status in _NOT_NOW or status >= 500 or asks_back

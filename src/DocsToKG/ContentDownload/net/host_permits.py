@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 from DocsToKG.ContentDownload.net.delays import HOLD
 from DocsToKG.ContentDownload.net.lanes import CONNECTING_S, Kept, Lane, Rule
+from DocsToKG.ContentDownload.net.limit_store import LimitStore, StoreAway
 from DocsToKG.ContentDownload.net.pace import Pace, Taken
-from DocsToKG.ContentDownload.net.shared import LimitStore, StoreAway
 from DocsToKG.ContentDownload.net.ways import Way
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock

@@ -26,12 +26,14 @@ class Journey:
     role: Role
     call: Call
     headers: dict[str, str]
+    index: str | None = None  # the source whose own service is asked; pages and files lie on others' hosts
     artifact: bool = False
     is_probe: bool = False  # only the head of the answer is wanted
     hops: list[Hop] = field(default_factory=list)
     seen: set[tuple[str, str]] = field(default_factory=set)
     # Some sites set a cookie and redirect to themselves; it lives as long as this journey. Most set none.
     cookies: httpx2.Cookies | None = None
+    _about: About | None = None  # the request that was told of last
 
     @property
     def method(self) -> str:
@@ -42,7 +44,9 @@ class Journey:
         return self.verb is not Verb.HEAD and not self.is_probe
 
     def about(self, url: str) -> About:
-        return About(url, self.verb, self.role, self.call)
+        if self._about is None or self._about.url != url:
+            self._about = About(url, self.verb, self.role, self.call)
+        return self._about
 
     def is_new(self, url: str) -> bool:
         """Whether we come here for the first time, or at least with other cookies; from now on it is not."""

@@ -21,8 +21,8 @@ from DocsToKG.ContentDownload.net.domains import Domains, HostLimit
 from DocsToKG.ContentDownload.net.host_permits import Gatehouse, HostPermit, Takes, latest_rule
 from DocsToKG.ContentDownload.net.lanes import Kept, Lane, Rule
 from DocsToKG.ContentDownload.net.learned import BELIEVED_S, ONE_REFUSAL_S, Adaptive, Announced, Pulse, announced
+from DocsToKG.ContentDownload.net.limit_store import LimitStore, MemoryStore, StoreAway
 from DocsToKG.ContentDownload.net.pace import BucketSpec
-from DocsToKG.ContentDownload.net.shared import LimitStore, MemoryStore, StoreAway
 from DocsToKG.ContentDownload.net.ways import Way, Ways
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock

@@ -1,12 +1,13 @@
 """When a failed request is tried again, by tenacity's rules. Pure: whoever asks does the waiting.
 
-Knows how often and how far apart. Does not know what failed, nor what a server asked for instead.
+Knows how often and how far apart, and that a server's wish goes before. Does not know what failed.
 tenacity's own jitter draws from the module's random numbers; ours is one more wait added to its growth, so that a test
 can say what was drawn.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from tenacity import RetryCallState, Retrying, stop_after_attempt, wait_combine, wait_exponential
@@ -15,14 +16,24 @@ from DocsToKG.core.backoff import RetryPolicy
 
 
 class Retries:
-    """The waits of one policy; `random` gives 0..1."""
+    """The waits of one policy; `random` gives 0..1. Who asks for longer than `longest_asked_s` is not waited for."""
 
-    def __init__(self, policy: RetryPolicy, *, random: Callable[[], float]) -> None:
+    def __init__(self, policy: RetryPolicy, *, random: Callable[[], float], longest_asked_s: float = math.inf) -> None:
         self._policy = policy
         self._random = random
+        self._longest_asked_s = longest_asked_s
         growth = wait_exponential(multiplier=policy.base_s, max=policy.cap_s)
         self._wait = wait_combine(growth, lambda state: self.jitter_s())
         self._nobody = Retrying()  # a state belongs to a loop; this one never runs
+
+    def pause_s(self, attempt: int, *, most: int, asked_s: float | None, left_s: float) -> float | None:
+        """Seconds until the next try, where the server asked for `asked_s` and the work has `left_s`; None when there
+        is none in this run of the job."""
+        if self.is_over(attempt, most=most) or left_s <= 0:
+            return None
+        if asked_s is None:
+            return self.delay_s(attempt)
+        return None if asked_s > min(left_s, self._longest_asked_s) else asked_s + self.jitter_s()
 
     def is_over(self, attempt: int, *, most: int | None = None) -> bool:
         """Was failed try number `attempt` (the first is 1) the last? `most` replaces the policy's number."""

@@ -1,4 +1,4 @@
-"""Where limits are remembered: in this process, or in one small file for every process of the user.
+"""Where limits are remembered for every process of the user: in one small file.
 
 The file is SQLite in WAL mode; each change is one short transaction. A slot passes from one request of a process to the
 next without one, for as long as the signals beside the file say that nobody else wants anything. Each process holds a
@@ -18,11 +18,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.net.lanes import Kept
+from DocsToKG.ContentDownload.net.limit_store import Change, LimitStore, MemoryStore, StoreAway
 from DocsToKG.ContentDownload.net.signals import Signals
-from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.core.ids import new_worker_id
@@ -30,7 +30,6 @@ from DocsToKG.Orchestrator.ledger.disk import network_disk
 from DocsToKG.Orchestrator.services.presence import Presence
 
 T = TypeVar("T")
-Change = Callable[[list[Kept]], tuple[T, bool]]
 Keys = tuple[str, ...]
 Owed = tuple[Keys, Change[None]]
 
@@ -45,90 +44,15 @@ _AGAIN_S = 0.03
 _REPAIR_S = 0.5
 _NEVER = float("-inf")
 _UNSEEN_S = 2.0  # how long a freed slot may stay ours while no other process is there to want it
+_UNWANTED_S = 0.25  # the same while others are there and none of them has asked for it
 _SOON_S = 0.25  # how soon it is looked whether one is there
-_SOON_SHARED_S = 0.05  # the same where another process could wait for it; that one looks no more often
+_SOON_SHARED_S = 0.05  # how soon it is looked whether one that is there wants it; that one looks no more often
 _MOST_SEEN = 20_000
 _LATER_S = 0.1
 _LOOK_S = 0.25  # how often it is worth asking whether an owner is alive, and the file still the same
 _NOTE_S = 20.0  # how often the time is written down, for the case that the machine restarts
 _KEEP_S = 2 * 86400.0
 _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-
-
-class StoreAway(Exception):
-    """The record cannot be read now: no request may start. Ask again after `again_s`."""
-
-    def __init__(self, why: str, again_s: float) -> None:
-        super().__init__(why)
-        self.why = why
-        self.again_s = again_s
-
-
-class LimitStore(Protocol):
-    """Keeps one record per key. The caller sees to it that one thread at a time is inside."""
-
-    owner: str
-    shared: bool
-
-    @property
-    def tenure(self) -> int:
-        """Another number than before when slots that were granted to this owner may have gone to others since; below
-        zero while none is surely ours."""
-
-    @property
-    def term(self) -> CancelToken | None:
-        """Cancelled shortly before slots of this owner may go to others; None where that never happens."""
-
-    def change(self, keys: Sequence[str], change: Change[T]) -> T:
-        """Hand the records of `keys` to `change`, which alters them and says whether they are to be written."""
-
-    def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
-        """The same for what must not get lost: when the record is away, it is done as soon as it is back.
-
-        With `soon` it may wait some milliseconds for a change that comes anyway.
-        """
-
-    def take_back(self, keys: Sequence[str]) -> bool:
-        """Undo a change of exactly `keys` that was posted `soon` and is not written yet; False when there is none."""
-
-    def is_gone(self, owner: str) -> bool:
-        """`owner` runs no more."""
-
-    def forget(self, keys: Sequence[str]) -> None:
-        """Nobody in this process needs `keys` for now."""
-
-    def close(self) -> None: ...
-
-
-class MemoryStore:
-    """The record of one process."""
-
-    owner = "me"
-    shared = False
-    tenure = 0
-    term = None
-
-    def __init__(self) -> None:
-        self._kept: dict[str, Kept] = {}
-
-    def change(self, keys: Sequence[str], change: Change[T]) -> T:
-        return change([self._kept.setdefault(key, Kept()) for key in keys])[0]
-
-    def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
-        self.change(keys, change)
-
-    def take_back(self, keys: Sequence[str]) -> bool:
-        return False
-
-    def is_gone(self, owner: str) -> bool:
-        return False
-
-    def forget(self, keys: Sequence[str]) -> None:
-        for key in keys:
-            self._kept.pop(key, None)
-
-    def close(self) -> None:
-        self._kept.clear()
 
 
 class SharedStore:
@@ -176,14 +100,15 @@ class SharedStore:
     def change(self, keys: Sequence[str], change: Change[T]) -> T:
         return self._change(keys, change, looks=True)
 
-    def _change(self, keys: Sequence[str], change: Change[T], *, looks: bool) -> T:
-        """`looks`: whoever asks takes to heart what the records say, so that the signals may count as seen."""
+    def _change(self, keys: Sequence[str], change: Change[T], *, looks: bool, along: Iterable[Keys] = ()) -> T:
+        """`looks`: whoever asks takes to heart what the records say, so that the signals may count as seen. `along`:
+        where spare slots are to be given up with it."""
         with self._lock:
             now = self._clock.monotonic()
             if now < self._shut_until:
                 raise self._away(now)
             try:
-                return self._transact(keys, change, now, looks=looks)
+                return self._transact(tuple(keys), change, now, looks=looks, along=along)
             except (sqlite3.Error, OSError, ValueError, TypeError) as error:
                 raise self._failed(error, now) from error
 
@@ -255,17 +180,16 @@ class SharedStore:
             kept.busy.pop(self.owner, None)
         return None, True
 
-    def _transact(self, keys: Sequence[str], change: Change[T], now: float, *, looks: bool) -> T:
-        db, named = self._same_file(now), tuple(keys)
-        # What may be taken back waits on where it is about other keys: slots there, which our own next requests may
-        # take up.
-        goes = [named] if named and not self._closed else list(self._spare)
+    def _transact(self, keys: Keys, change: Change[T], now: float, *, looks: bool, along: Iterable[Keys]) -> T:
+        db = self._same_file(now)
+        # Slots at other hosts wait on: our own next requests there may take them up.
+        goes = list(self._spare) if self._closed else [keys, *along]
         due = [*self._owed, *((key, given_up) for key in goes for given_up, _ in self._spare.get(key, ()))]
         db.execute("BEGIN IMMEDIATE")
         try:
-            answer, running = self._apply(db, [*due, (named, change)], now)
+            answer, running = self._apply(db, [*due, (keys, change)], now)
             if looks:
-                self._note_seen(named)
+                self._note_seen(keys)
             self._note_time(db, now)
             db.execute("COMMIT")
         except BaseException:
@@ -360,15 +284,23 @@ class SharedStore:
         with self._lock:
             self._timer = None
             self._counted_at = _NEVER  # a newcomer is not to wait for us
-            waits_since = [since for spare in self._spare.values() for _, since in spare]
-            oldest = _NEVER if self._owed else min(waits_since, default=_NEVER)
-            if self._clock.monotonic() - oldest < _UNSEEN_S and self._is_alone():
-                self._try_later(_SOON_S)
-            elif (self._owed or waits_since) and not self._closed:
-                try:
-                    self.change((), lambda records: (None, False))
-                except StoreAway:
-                    self._try_later()
+            if self._closed:
+                return
+            given_up = self._given_up()
+            try:
+                if self._owed or given_up:
+                    self._change((), lambda records: (None, False), looks=False, along=given_up)
+            except StoreAway:
+                self._try_later()
+            if any(self._spare.values()):
+                self._try_later(_SOON_S if self._is_alone() else _SOON_SHARED_S)
+
+    def _given_up(self) -> list[Keys]:
+        """Where slots of ours lie that another process wants, or that we have kept for long enough."""
+        latest = self._clock.monotonic() - (_UNSEEN_S if self._is_alone() else _UNWANTED_S)
+        return [
+            keys for keys, spare in self._spare.items() if spare and (spare[0][1] <= latest or not self._may_wait(keys))
+        ]
 
     def _same_file(self, now: float) -> sqlite3.Connection:
         """Our connection; a new one when the file was removed or replaced, into which we write what runs."""

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from DocsToKG.ContentDownload.net.delays import INTERVAL, RATE
 from DocsToKG.ContentDownload.net.domains import Domains, HostLimit
 from DocsToKG.ContentDownload.net.lanes import Kept, Lane
+from DocsToKG.ContentDownload.net.limit_store import LimitStore
 from DocsToKG.ContentDownload.net.pace import BucketSpec
-from DocsToKG.ContentDownload.net.shared import LimitStore
 from DocsToKG.core.bucket import Rate
 
 # Hosts come from outside, so what is remembered about idle ones is bounded.

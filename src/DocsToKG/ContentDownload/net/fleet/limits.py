@@ -18,7 +18,7 @@ from typing import TypeVar
 from DocsToKG.ContentDownload.net.fleet.link import Away, Link
 from DocsToKG.ContentDownload.net.fleet.times import ServerTime, Spelling, copied, merged
 from DocsToKG.ContentDownload.net.lanes import Kept
-from DocsToKG.ContentDownload.net.shared import Change, StoreAway
+from DocsToKG.ContentDownload.net.limit_store import Change, StoreAway
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_worker_id

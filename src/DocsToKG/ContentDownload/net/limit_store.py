@@ -1,0 +1,91 @@
+"""What a record of limits promises whoever keeps them, and the record of one process alone.
+
+Knows records and owners, no rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from DocsToKG.ContentDownload.net.lanes import Kept
+from DocsToKG.core.cancel import CancelToken
+
+T = TypeVar("T")
+Change = Callable[[list[Kept]], tuple[T, bool]]
+
+
+class StoreAway(Exception):
+    """The record cannot be read now: no request may start. Ask again after `again_s`."""
+
+    def __init__(self, why: str, again_s: float) -> None:
+        super().__init__(why)
+        self.why = why
+        self.again_s = again_s
+
+
+class LimitStore(Protocol):
+    """Keeps one record per key. The caller sees to it that one thread at a time is inside."""
+
+    owner: str
+    shared: bool
+
+    @property
+    def tenure(self) -> int:
+        """Another number than before when slots that were granted to this owner may have gone to others since; below
+        zero while none is surely ours."""
+
+    @property
+    def term(self) -> CancelToken | None:
+        """Cancelled shortly before slots of this owner may go to others; None where that never happens."""
+
+    def change(self, keys: Sequence[str], change: Change[T]) -> T:
+        """Hand the records of `keys` to `change`, which alters them and says whether they are to be written."""
+
+    def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
+        """The same for what must not get lost: when the record is away, it is done as soon as it is back.
+
+        With `soon` it may wait some milliseconds for a change that comes anyway.
+        """
+
+    def take_back(self, keys: Sequence[str]) -> bool:
+        """Undo a change of exactly `keys` that was posted `soon` and is not written yet; False when there is none."""
+
+    def is_gone(self, owner: str) -> bool:
+        """`owner` runs no more."""
+
+    def forget(self, keys: Sequence[str]) -> None:
+        """Nobody in this process needs `keys` for now."""
+
+    def close(self) -> None: ...
+
+
+class MemoryStore:
+    """The record of one process."""
+
+    owner = "me"
+    shared = False
+    tenure = 0
+    term = None
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Kept] = {}
+
+    def change(self, keys: Sequence[str], change: Change[T]) -> T:
+        return change([self._kept.setdefault(key, Kept()) for key in keys])[0]
+
+    def post(self, keys: Sequence[str], change: Change[None], *, soon: bool = False) -> None:
+        self.change(keys, change)
+
+    def take_back(self, keys: Sequence[str]) -> bool:
+        return False
+
+    def is_gone(self, owner: str) -> bool:
+        return False
+
+    def forget(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self._kept.pop(key, None)
+
+    def close(self) -> None:
+        self._kept.clear()
