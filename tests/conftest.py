@@ -66,6 +66,14 @@ def commands_built_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def collected_stays_frozen() -> Iterator[None]:
+    """A command that runs in this process thaws at its end what it froze, and would thaw all that was collected."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gc, "unfreeze", lambda: None)
+        yield
+
+
 @pytest.fixture(scope="session")
 def blank_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A new ledger, to be copied: making the tables takes longer than what most tests do with them."""

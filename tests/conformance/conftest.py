@@ -49,6 +49,9 @@ class Server:
                 self.stop()
                 raise RuntimeError(f"{self.command[0]} did not start")
             time.sleep(0.01)
+        if self.process.poll() is not None:  # it was another one that answered, and ours could not have the port
+            self.stop()
+            raise RuntimeError(f"{self.command[0]} did not start")
 
     def stop(self) -> None:
         if self.process is not None:

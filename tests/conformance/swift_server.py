@@ -6,6 +6,7 @@ ends with its children when its standard input does. The folder must be on a dis
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import socket
 import subprocess
@@ -21,7 +22,8 @@ FILTERS = (
 
 
 def main(folder: Path) -> int:
-    ports = {name: free_port() for name in (*STORES, "proxy")}
+    names = (*STORES, "proxy")
+    ports = dict(zip(names, free_ports(len(names)), strict=True))
     write_rings(folder, ports)
     write_settings(folder, ports)
     programs = Path(sys.executable).parent
@@ -96,10 +98,13 @@ def make_bucket(port: int) -> None:
     client.close()
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """Held until all are chosen, so that they differ."""
+    with contextlib.ExitStack() as stack:
+        listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for listener in listeners:
+            listener.bind(("127.0.0.1", 0))
+        return [int(listener.getsockname()[1]) for listener in listeners]
 
 
 def wait_for(port: int) -> None:

@@ -281,8 +281,9 @@ def test_jobs_not_begun_are_no_more_than_twice_the_workers(working):
 
     with working(act, works=30, max_workers=2, lookahead=100) as bench:
         eventually(lambda: bench.orchestrator.active == 2)
-        time.sleep(0.2)  # it is asked for more when half of those that wait have begun
-        assert 4 <= bench.queue.stats()["in_progress"] <= 6
+        eventually(lambda: bench.queue.stats()["in_progress"] >= 4)
+        time.sleep(0.1)  # it is asked for more when half of those that wait have begun
+        assert bench.queue.stats()["in_progress"] <= 6
         go.set()
         bench.orchestrator.wait_until_drained()
         assert bench.queue.stats()["done"] == 30
