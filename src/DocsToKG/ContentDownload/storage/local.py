@@ -55,6 +55,7 @@ class Stored:
 
     @property
     def path(self) -> Path:
+        """For a file on a disk; a bucket's `place` is an address."""
         return Path(self.place)
 
 
