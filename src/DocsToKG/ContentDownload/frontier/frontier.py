@@ -2,7 +2,7 @@
 
 Knows steps, keys and times; knows nothing of HTTP, jobs or papers. Promises: a permit is asked for
 only when a thread stands ready to use it, so that grants and sends keep their spacing; waiters of one key
-go first come, first served; keys take turns, so that a busy host never starves another; a race resumes its
+go first come, first served; the longest queue goes first, and never so often that another starves; a race resumes its
 parent with the first winner and never waits for losers; a parked work holds no thread.
 """
 

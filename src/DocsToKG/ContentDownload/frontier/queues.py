@@ -1,7 +1,8 @@
 """Works that stand before gates: a queue for each key that shuts one, and which key is worth asking for next.
 
 Knows keys, places in a queue and how fast each moves; asks nobody and wakes nobody. Its owner's lock is held.
-Promises: first come, first served within a key; keys take turns.
+Promises: first come, first served within a key; of the keys that may be asked for, the one with the longest queue goes
+first, because it is done last; none is passed over for long.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from DocsToKG.core.urls import host_key
 
 _PACE_WEIGHT = 0.1  # of the newest grant in a key's average
 _UNKNOWN_WAIT_S = 5.0  # nobody has passed that gate while we watched
+_MOST_COMPARED = 64
+_MOST_PASSED_OVER = 256
 
 
 class GateQueues:
@@ -26,7 +29,8 @@ class GateQueues:
         self._queues: dict[str, deque[Task]] = {}  # a key without waiters is not there
         self._why: dict[str, str] = {}
         self._pace: dict[str, tuple[float, float]] = {}  # the last grant of a key, and the average time between two
-        self._askable: dict[str, None] = {}  # keys whose first waiter is worth asking for, in turn
+        self._askable: dict[str, int] = {}  # keys whose first waiter is worth asking for, and since which choice
+        self._choices = 0
         self._due: dict[str, float] = {}  # the earliest time to ask for a key again; later ones are stale
 
     def __contains__(self, key: str) -> bool:
@@ -74,14 +78,21 @@ class GateQueues:
         """True when it was not before, and somebody waits for it."""
         if key in self._askable or key not in self._queues:
             return False
-        self._askable[key] = None
+        self._askable[key] = self._choices
         return True
 
     def next_askable(self) -> str | None:
-        for key in self._askable:
-            del self._askable[key]
-            return key
-        return None
+        if not self._askable:
+            return None
+        self._choices += 1
+        key = next(iter(self._askable))
+        if len(self._askable) > 1 and self._choices - self._askable[key] < _MOST_PASSED_OVER:
+            key = max(islice(self._askable, _MOST_COMPARED), key=self._length)
+        del self._askable[key]
+        return key
+
+    def _length(self, key: str) -> int:
+        return len(self._queues.get(key, ()))
 
     def note(self, answer: NotYet) -> bool:
         """Remember why a key is shut and when to ask again; True when that is sooner than what was known."""
