@@ -49,7 +49,7 @@ _ON_RACE = "race"
 _ON_OTHERS = "others"
 _ON_WIRE = "wire"
 _LOOK_EVERY_S = 0.0005
-_MOST_ASIDE = 16  # bodies that wait for their proof, in memory, while exchanges go first
+_MANY_ASIDE = 16  # bodies that wait for their proof, in memory, while exchanges go first
 
 
 class Frontier:
@@ -64,7 +64,7 @@ class Frontier:
         self._name = name
         self._lock = threading.Lock()
         self._arrivals: Arrivals[Task] = Arrivals(self._has_arrived)
-        self._arrived: deque[Task] = deque()  # something has come for them, and they have their place
+        self._arrived: deque[Task] = deque()  # what they waited for has come; they need no place, or have theirs
         self._looked_at = 0.0
         self._crew = Crew(self._lock, most_running=most_running, has_work=self._has_work, outlook=self._arrivals)
         self._room = threading.Condition(self._lock)  # whoever wants to submit more
@@ -80,6 +80,7 @@ class Frontier:
         self._preparing: Task | None = None  # begun without a place, and on its way to its first gate
         self._prepared = 0  # stand before a gate that nobody has asked for them yet, for want of a place
         self._aside: deque[Task] = deque()  # may go on at once, and need no place
+        self._was_exchange = False  # what was picked last
         self._live = 0  # submitted and not ended, races' branches left out
         self._closing = False
         self._room_for = (0, 0)  # how few must be live, and not begun, for whoever wants to submit more to be told
@@ -266,12 +267,15 @@ class Frontier:
         return self._at_work < self._places
 
     def _pick(self) -> Task | None:
-        """Exchanges first: hosts answer while we prove what has come from others. Not without end: what has come lies
-        in memory."""
+        """Exchanges first: hosts answer while we prove what has come from others. Once much has come, in turns: neither
+        may wait until the other has nothing left."""
         if self._arrived:
             return self._arrived.popleft()
-        if len(self._aside) < _MOST_ASIDE and (task := self._pick_exchange()) is not None:
+        is_their_turn = self._was_exchange and len(self._aside) >= _MANY_ASIDE
+        if not is_their_turn and (task := self._pick_exchange()) is not None:
+            self._was_exchange = True
             return task
+        self._was_exchange = False
         return self._aside.popleft() if self._aside else self._pick_to_prepare()
 
     def _pick_exchange(self) -> Task | None:
@@ -385,7 +389,7 @@ class Frontier:
         with self._lock:
             self._leave_place(task)
             others = self._arrived or self._ready or self._fresh or self._queues.is_any_askable
-            if not others or len(self._aside) >= _MOST_ASIDE:
+            if not others or len(self._aside) >= self._places + _MANY_ASIDE:
                 self._crew.call()
                 return True
             self._running.discard(task)
@@ -536,7 +540,7 @@ class Frontier:
         with self._lock:
             if task.parked_on == _ON_OTHERS:
                 task.parked_on = None
-                self._aside.append(task)
+                self._arrived.append(task)
                 self._crew.call()
 
     def _make_ready(self, task: Task) -> None:
