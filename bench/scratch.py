@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,7 @@ def fresh_folder() -> Iterator[Path]:
     """Removed afterwards. Folders below `above` are spread over the disk, where the disk knows how to."""
     with tempfile.TemporaryDirectory(prefix="bench-") as above:
         _spread_below(above)
-        inside = Path(above, "run")
+        inside = Path(above, secrets.token_hex(8))  # where on the disk it lies follows from its name
         inside.mkdir()
         yield inside
 
