@@ -115,7 +115,8 @@ def robots(data: bytes) -> None:
     from DocsToKG.ContentDownload.net.robots import _Answer
 
     rules = reader._read("https://example.org", _Answer(200, "allowed", data))
-    assert rules.crawl_delay_s is None or 0 <= rules.crawl_delay_s <= 60
+    delay_s = rules.verdict.crawl_delay_s
+    assert delay_s is None or 0 <= delay_s <= 60
     if rules.parsed is not None:
         rules.parsed.can_fetch("https://example.org/a/b.pdf?x=%20y", "DocsToKG")
 
