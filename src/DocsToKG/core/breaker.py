@@ -15,6 +15,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.values import lean_dataclass
 
 _BUCKETS = 12
 # A server may ask for any time; a day later it is worth another look in any case.
@@ -64,7 +65,7 @@ class Ticket(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class CheckResult:
     """`retry_in_s` is the time until it is worth asking again: 0 when allowed, None when nobody can say.
 

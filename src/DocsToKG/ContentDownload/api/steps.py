@@ -9,7 +9,6 @@ no thread. Drivers are in `frontier`: one blocks the caller, one runs thousands 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from DocsToKG.core.cancel import CancelToken
@@ -18,7 +17,7 @@ from DocsToKG.core.values import lean_dataclass
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Gate:
     """Go on when one exchange with `url`'s host may begin. Resumes with a `Permit`, or raises `GateShut`."""
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from DocsToKG.ContentDownload.api.steps import Gate, Race, Steps
 from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.values import lean_dataclass
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Ended:
     """How a task ended: a value, or the exception that left it; `shut_host` is the last host that was shut for long."""
 
@@ -25,7 +25,7 @@ class Ended:
         return self.value
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Crowded:
     """A work far back in a long queue: whom to call off, the host it waits for, and for how long about."""
 

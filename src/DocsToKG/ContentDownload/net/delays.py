@@ -5,9 +5,10 @@ Waiting for a free slot is not counted: that is our own crowd, not somebody's li
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from DocsToKG.ContentDownload.api.steps import Gate
+from DocsToKG.core.values import lean_dataclass
 
 # The rules: a pause the host asked for, the spacing of requests to a host, the rate of a source.
 HOLD, INTERVAL, RATE = "hold", "interval", "rate"
@@ -38,7 +39,7 @@ class Delays:
         self.seconds[key, rule] = self.seconds.get((key, rule), 0.0) + seconds
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class TimedGate(Gate):
     """A gate that remembers what it made its request wait for."""
 

@@ -18,6 +18,7 @@ from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
+from DocsToKG.core.values import lean_dataclass
 from DocsToKG.transport.client import SentRequest, begin_on
 
 _ACCEPT = {
@@ -82,7 +83,7 @@ class HostCredentials:
     params: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Admitted:
     """A URL that may be asked for. `fallback` is the plain http original, when its host may be asked that way."""
 

@@ -37,6 +37,7 @@ from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
+from DocsToKG.core.values import lean_dataclass
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 State: TypeAlias = Literal["allowed", "exempt", "blocked", "timeout", "unreachable", "parse error"]
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class RobotsVerdict:
     """`transient_s` is set when the rules could not be read: seconds until it is worth asking again.
 

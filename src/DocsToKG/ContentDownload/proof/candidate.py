@@ -7,7 +7,7 @@ Promises: what passes is whole, is of the form that was asked for, and nothing i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
@@ -23,11 +23,12 @@ from DocsToKG.ContentDownload.proof.notices import judge_notice, judge_own_title
 from DocsToKG.ContentDownload.proof.pdf import prove_pdf
 from DocsToKG.ContentDownload.proof.source import Source, head_of
 from DocsToKG.ContentDownload.proof.stand_ins import judge_stand_in
+from DocsToKG.core.values import lean_dataclass
 
 _VOLUME_NOTE = "may be the whole volume that the paper is in"
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Came:
     """Bytes with their digests, and what the server said of them. Header names are lower case.
 

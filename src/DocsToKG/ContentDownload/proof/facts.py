@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from DocsToKG.core.values import lean_dataclass
+
 _TITLE_CHARS = 500
 _DOIS = 10
 _NOTES = 5
@@ -32,7 +34,7 @@ class Named(Protocol):
     def first_page(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class PdfFacts:
     """What the proof saw. `pages` is None when a password hides them; `repaired`: pikepdf rebuilt the index.
 

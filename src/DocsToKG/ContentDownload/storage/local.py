@@ -33,6 +33,7 @@ from DocsToKG.ContentDownload.storage.paths import inside, is_plain, numbered
 from DocsToKG.ContentDownload.storage.rounds import Rounds
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, Link, TempFile
 from DocsToKG.core.turns import giving_way
+from DocsToKG.core.values import lean_dataclass
 
 __all__ = ["LocalStore", "Stored", "TempFile"]
 
@@ -43,7 +44,7 @@ _MOST_LEFT = 64
 _LIVELY_S = 0.015
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Stored:
     """Bytes that are safe, at `place`. `link`: how the readable name came about; `none` when it is the file itself."""
 

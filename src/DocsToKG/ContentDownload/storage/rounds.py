@@ -72,10 +72,10 @@ class Rounds(Generic[Duty]):
         try:
             threading.Thread(target=self._do_left, name="rounds", daemon=True).start()
         except RuntimeError:  # the system gives no more threads; others rely on this one already
-            self._do_left()
+            self._do_left(lingers=False)
 
-    def _do_left(self) -> None:
-        while left := self._take_left():
+    def _do_left(self, *, lingers: bool = True) -> None:
+        while left := self._take_left(lingers):
             try:
                 self._work([duty for duty, _ in left])
             except Exception:
@@ -83,10 +83,10 @@ class Rounds(Generic[Duty]):
             for _, on_done in left:
                 on_done()
 
-    def _take_left(self) -> list[tuple[Duty, Callable[[], None]]]:
+    def _take_left(self, lingers: bool) -> list[tuple[Duty, Callable[[], None]]]:
         """What this thread does next; nothing when it may go."""
         with self._lock:
-            if not self._left:
+            if lingers and not self._left:
                 self._idle += 1
                 self._come.wait(_LINGER_S)
                 self._idle -= 1
