@@ -63,9 +63,9 @@ def parse(text: str) -> Search:
         elif name == _STATUS and value in _STATUSES:
             statuses.add(JobStatus(value))
         elif name == _ERROR and value:
-            errors.append(value.lower())
+            errors.append(value.lower()[:MAX_CHARS])
         elif name is not None or value:
-            words.append((f"{name}:{value}" if name is not None else value).lower())
+            words.append((f"{name}:{value}" if name is not None else value).lower()[:MAX_CHARS])
     return Search(tuple(words[:MAX_WORDS]), exactly, frozenset(statuses), tuple(errors[:MAX_WORDS]))
 
 
