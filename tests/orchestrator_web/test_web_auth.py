@@ -221,3 +221,11 @@ def test_a_file_that_holds_no_tokens_is_named(tmp_path):
 )
 def test_the_bearer_is_read_from_the_header(header, token):
     assert bearer(header) == token
+
+
+def test_a_token_is_good_from_the_moment_it_is_made(tmp_path):
+    """Also where the service has looked at its file just before."""
+    served = TokenFile(tmp_path / "tokens.json", clock=ManualClock())
+    assert served.find("dtk_unknown") is None
+    token, made = TokenFile(tmp_path / "tokens.json").make("reader", scopes=["orch:read"], tenant="default")
+    assert served.find(token) == made

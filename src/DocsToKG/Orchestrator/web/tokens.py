@@ -57,7 +57,10 @@ class TokenFile:
     def find(self, token: str) -> StoredToken | None:
         """The token's record while it is good."""
         self._refresh()
-        found = self._known.get(_digest(token))
+        digest = _digest(token)
+        if digest not in self._known:
+            self._refresh(at_once=True)  # it may have been made a moment ago
+        found = self._known.get(digest)
         if found is None or (found.expires_at is not None and found.expires_at <= self._clock.now()):
             return None
         return found
@@ -99,9 +102,9 @@ class TokenFile:
             _write(self.path, left)
             return True
 
-    def _refresh(self) -> None:
+    def _refresh(self, *, at_once: bool = False) -> None:
         now = self._clock.monotonic()
-        if now - self._looked_at < _LOOK_AGAIN_S:
+        if not at_once and now - self._looked_at < _LOOK_AGAIN_S:
             return
         with self._lock:
             self._looked_at = now
