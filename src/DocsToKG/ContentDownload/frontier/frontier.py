@@ -168,7 +168,7 @@ class Frontier:
     @property
     def is_starved(self) -> bool:
         """A thread has nothing to do, because all that is here waits."""
-        has_some = self._ready or self._aside or self._fresh or self._queues.is_any_askable
+        has_some = self._arrived or self._ready or self._aside or self._fresh or self._queues.is_any_askable
         return len(self._running) < self._places and not has_some
 
     def crowds(self, keep: int, may: Callable[[CancelToken], bool]) -> list[Crowded]:
