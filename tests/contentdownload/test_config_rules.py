@@ -57,8 +57,8 @@ def test_the_shipped_numbers_are_the_promised_ones() -> None:
 
 def test_a_source_without_a_slot_limit_may_use_all_workers() -> None:
     """CFG-09: an empty table never means one."""
-    assert loaded(workers=12).orchestrator.per_resolver == 12
-    assert loaded(**{"orchestrator.default_per_resolver": 3}).orchestrator.per_resolver == 3
+    assert loaded(workers=12).orchestrator.default_per_resolver is None
+    assert loaded(**{"orchestrator.default_per_resolver": 3}).orchestrator.default_per_resolver == 3
     assert loaded(workers=12).orchestrator.leases_held == 64 * 12
 
 

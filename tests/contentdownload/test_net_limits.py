@@ -92,6 +92,13 @@ def test_slots_bound_what_runs_at_once_per_source_and_per_host(clock: ManualCloc
     granted(limits.ask(gate("a.org")))
 
 
+def test_a_source_that_nobody_limited_has_as_many_as_are_asked_for(clock: ManualClock) -> None:
+    """CFG-09. A number of one process would bind all that share the record together."""
+    limits = Limits(clock=clock, default_host=HostLimit(1))
+    for number in range(100):
+        granted(limits.ask(gate(f"{number}.org")))
+
+
 def test_release_twice_frees_one_slot(clock: ManualClock) -> None:
     limits = limits_with(clock, slots=2)
     first = granted(limits.ask(gate()))

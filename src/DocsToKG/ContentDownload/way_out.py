@@ -274,7 +274,7 @@ def open_limits(cfg: ContentDownloadConfig, clock: Clock) -> Limits:
         groups={pattern: _host_limit(rule) for pattern, rule in group_rules(cfg).items()},
         resolver_rates={name: _pace(rule.pace) for name, rule in rules.items()},
         resolver_slots=cfg.orchestrator.max_per_resolver,
-        default_resolver_slots=cfg.orchestrator.per_resolver,
+        default_resolver_slots=cfg.orchestrator.default_per_resolver,
         rate_factor=knobs.rate_factor,
         adaptive=Adaptive(**knobs.adaptive.model_dump()),
         store=store,

@@ -207,7 +207,10 @@ class OrchestratorConfig(Section):
     processes: int = Field(default=1, ge=1, le=64, description="Processes that work on the queue together.")
     max_per_resolver: dict[str, int] = Field(default_factory=dict, description="Exchanges at once by source.")
     default_per_resolver: int | None = Field(
-        default=None, ge=1, le=1024, description="For sources not in max_per_resolver; default: max_workers."
+        default=None,
+        ge=1,
+        le=1024,
+        description="For sources not in max_per_resolver, all together; default: as many as workers.",
     )
     max_per_host: int = Field(default=4, ge=1, le=1024, description="Exchanges at once with one host.")
     lookahead: int | None = Field(
@@ -241,10 +244,6 @@ class OrchestratorConfig(Section):
         if self.lease_ttl_seconds <= self.heartbeat_seconds:
             raise ValueError("lease_ttl_seconds must be greater than heartbeat_seconds, else live workers lose jobs")
         return self
-
-    @property
-    def per_resolver(self) -> int:
-        return self.default_per_resolver or self.max_workers
 
     @property
     def leases_held(self) -> int:

@@ -82,7 +82,7 @@ class Limits:
         groups: Mapping[str, HostLimit] | None = None,
         resolver_rates: Mapping[str, Rate | BucketSpec] | None = None,
         resolver_slots: Mapping[str, int] | None = None,
-        default_resolver_slots: int = 8,
+        default_resolver_slots: int | None = None,
         rate_factor: float = 1.0,
         adaptive: Adaptive | None = None,
         store: LimitStore | None = None,

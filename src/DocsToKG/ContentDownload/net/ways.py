@@ -19,6 +19,7 @@ from DocsToKG.core.bucket import Rate
 _MOST_HOSTS = 20_000
 _IDLE_S = 86400.0
 _IDLE_SHARED_S = 120.0
+_ANY_NUMBER = 2**31
 
 
 class Way:
@@ -54,7 +55,7 @@ class Ways:
         *,
         resolver_rates: Mapping[str, Rate | BucketSpec],
         resolver_slots: Mapping[str, int],
-        default_resolver_slots: int,
+        default_resolver_slots: int | None,
         factor: float,
     ) -> None:
         self.hosts: dict[str, Lane] = {}
@@ -62,7 +63,8 @@ class Ways:
         self._store = store
         self._resolver_rates = dict(resolver_rates)
         self._resolver_slots = dict(resolver_slots)
-        self._default_resolver_slots = default_resolver_slots
+        # A source that nobody limited has as many as there are workers, wherever they are.
+        self._default_resolver_slots = default_resolver_slots or _ANY_NUMBER
         self._factor = factor
         self._sources: dict[str, Lane] = {}
         self._groups: dict[str, Lane] = {}
