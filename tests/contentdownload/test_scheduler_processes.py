@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import pickle
@@ -21,7 +22,7 @@ from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import FolderInUse, RunError
 from DocsToKG.ContentDownload.inputs import coerce_works
-from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
+from DocsToKG.ContentDownload.orchestrator.processes import Boss, Crew, Member, Word
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.ContentDownload.runner.many import ManyProcesses
@@ -84,6 +85,21 @@ def test_a_process_that_fails_while_it_listens_to_its_boss_ends_in_order() -> No
         process.stdin.flush()  # and stays open, as that of a boss who lives
         assert json.loads(process.stdout.read())["failed"]["text"] == "no room"
         assert (process.wait(LONG_S), process.stderr.read()) == (1, b"")
+
+
+def test_what_is_gathered_is_said_in_order_and_before_what_is_said_at_once() -> None:
+    said = io.BytesIO()
+    boss = Boss(io.BytesIO(), said)
+    boss.gather({"outcome": 1})
+    boss.gather({"outcome": 2})
+    assert not said.getvalue()
+    boss.say({"notes": []})
+    boss.gather({"outcome": 3})
+    boss.say_gathered()
+    assert [json.loads(line) for line in said.getvalue().splitlines()] == [
+        {"outcome": 1}, {"outcome": 2}, {"notes": []}, {"outcome": 3},
+    ]  # fmt: skip
+    assert not boss.has_gathered.is_set()
 
 
 @pytest.fixture

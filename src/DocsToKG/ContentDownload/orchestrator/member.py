@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from typing import IO, Any
 
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
@@ -15,6 +16,7 @@ from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.core.process import ours_alone
 
 _TELL_EVERY_S = 0.2
+_GATHER_S = 0.02
 _OWN_GRACE_S = 8.0  # when somebody ends this process alone
 
 
@@ -35,19 +37,28 @@ def serve(orchestrator: Orchestrator, boss: Boss) -> None:
     with ours_alone():
         orchestrator.start()
         boss.say({"up": orchestrator.worker_id})
-        teller = threading.Thread(target=_tell_state, args=(orchestrator, boss, over), name="teller", daemon=True)
+        teller = threading.Thread(target=_tell, args=(orchestrator, boss, over), name="teller", daemon=True)
         teller.start()
         try:
             orchestrator.wait_until_stopping()
             orchestrator.stop(grace[0] or 0.0)
         finally:
             over.set()
+            boss.has_gathered.set()
             teller.join()
+            boss.say_gathered()
 
 
-def _tell_state(orchestrator: Orchestrator, boss: Boss, over: threading.Event) -> None:
+def _tell(orchestrator: Orchestrator, boss: Boss, over: threading.Event) -> None:
+    """How works end, soon and many at a time; every now and then what goes on."""
     told: dict[str, Any] | None = None
-    while not over.wait(_TELL_EVERY_S):
+    tell_at = 0.0
+    while not over.is_set():
+        if boss.has_gathered.wait(_TELL_EVERY_S) and not over.wait(_GATHER_S):
+            boss.say_gathered()
+        if time.monotonic() < tell_at:
+            continue
+        tell_at = time.monotonic() + _TELL_EVERY_S
         state = {"active": orchestrator.active, "waits": orchestrator.waits()}
         if state != told:
             boss.say({"state": state})

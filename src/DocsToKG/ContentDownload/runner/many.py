@@ -30,6 +30,7 @@ from DocsToKG.Orchestrator.ledger.opening import AnyLedger
 from DocsToKG.Orchestrator.services.presence import free_dead
 
 _LOOK_S = 0.1
+_PAUSE_S = 0.02
 _FOLLOW_EVERY = 5  # looks
 _HALT_GRACE_S = 8.0
 _WAITING = ("queued", "in_progress", "pending")
@@ -122,6 +123,7 @@ class ManyProcesses:
                     return
             except LedgerError as error:
                 self._fail(error)
+            self._stopping.wait(_PAUSE_S)  # works end by the dozen
             self._moved.wait(_LOOK_S)
 
     @property

@@ -53,7 +53,7 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
 
     def on_outcome(work_id: str, outcome: DownloadOutcome) -> None:
         parts.hosts.ended(outcome)
-        boss.say({"outcome": [work_id, _plain(outcome)]})
+        boss.gather({"outcome": [work_id, _plain(outcome)]})
 
     orchestrator = Orchestrator(
         order.cfg,
