@@ -110,7 +110,7 @@ def measure(
         with DownloadRun(cfg, on_outcome=ended) as run:
             run.enqueue(coerce_works(works(counts)))
             before_s = cpu_s()
-            with Memory(rss_mb) as memory, ours_alone():  # as the commands do
+            with Memory(rss_mb) as memory, ours_alone(starts_others=processes > 1):  # as the commands do
                 run.start()
                 run.wait()
                 run.stop()

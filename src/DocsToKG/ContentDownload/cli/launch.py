@@ -131,7 +131,7 @@ def drive(
     for repair in run.repairs:
         typer.echo(f"Mended in the record: {repair}", err=True)
     interrupted = False
-    with ours_alone(), _terminate_like_interrupt():
+    with ours_alone(starts_others=run.is_in_many), _terminate_like_interrupt():
         try:
             stopped = _fill(run, lines, query, most=most, retry_failed=retry_failed, quiet=quiet)
         except KeyboardInterrupt:

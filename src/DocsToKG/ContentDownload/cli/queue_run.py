@@ -92,9 +92,10 @@ def run(
     if given := {name: value for name, value in queue.items() if value is not None}:
         settings["queue"] = given
     settings = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
-    with ours_alone(), _gently_once():
+    cfg = load_config(config, settings)
+    with ours_alone(starts_others=cfg.orchestrator.processes > 1), _gently_once():
         file = None if config is None else str(Path(config).resolve())
-        code = run_queue(load_config(config, settings), drain=drain, on_start=tell_address, config_file=file)
+        code = run_queue(cfg, drain=drain, on_start=tell_address, config_file=file)
     _tell_what_is_left(config, settings)
     raise typer.Exit(code)
 

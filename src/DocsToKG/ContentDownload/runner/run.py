@@ -85,7 +85,7 @@ class DownloadRun:
             # Whatever makes the run end, no lease is left behind: the next run goes on at once.
             stack.callback(here.give_back, self._queue.ledger)
             free_dead(self._queue.ledger)
-            share: Literal["host"] | None = "host" if self._in_many else None
+            share: Literal["host"] | None = "host" if self.is_in_many else None
             parts = open_parts(
                 self._cfg, worker_id=self._worker_id, clock=self._clock, run_id=self._run_id, share=share
             )
@@ -100,7 +100,8 @@ class DownloadRun:
                 self.stop(grace_s=0.0)
 
     @property
-    def _in_many(self) -> bool:
+    def is_in_many(self) -> bool:
+        """The work is done by processes that this one starts."""
         return self._cfg.orchestrator.processes > 1
 
     @property
@@ -197,7 +198,7 @@ class DownloadRun:
         return max(0, stats["queued"] + stats["pending"] - mine)
 
     def start(self) -> None:
-        self._orchestrator = self._many() if self._in_many else self._alone()
+        self._orchestrator = self._many() if self.is_in_many else self._alone()
         self._orchestrator.start()
         if isinstance(self._orchestrator, Orchestrator):
             self._reports.enter_context(reporter_of(self._cfg, self._queue.ledger, self._orchestrator, self._parts))
@@ -354,7 +355,7 @@ class DownloadRun:
         """What the works wait for; and until when others have them, when none is ours."""
         orchestrator = self._orchestrator
         waits = orchestrator.waits() if orchestrator is not None else {}
-        if orchestrator is None or waits or orchestrator.active or self._in_many:
+        if orchestrator is None or waits or orchestrator.active or self.is_in_many:
             return waits
         leased = self._queue.ledger.list_jobs(JobState.IN_PROGRESS, limit=_BATCH, wanted=DOWNLOADS)
         theirs = [job for job in leased if job.worker_id != self._worker_id]
@@ -412,7 +413,7 @@ class DownloadRun:
                 self._tally.ends[OutcomeClass.ERROR] += len(missed) + len(ended)
 
     def _on_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
-        if not self._in_many:
+        if not self.is_in_many:
             self._parts.hosts.ended(outcome)
         with self._tally_lock:
             self._tally.ends[outcome.classification] += 1
