@@ -278,7 +278,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words.add_argument("--small", type=int, default=5000, help="papers of 20 KB; 0 leaves the set out")
     words.add_argument("--large", type=int, default=500, help="papers of about 1.2 MB; 0 leaves the set out")
     words.add_argument("--rounds", type=int, default=3, help="turns of every contender; the best counts")
-    words.add_argument("--workers", type=int, default=32, help="of ours, all processes together")
+    words.add_argument("--workers", type=int, default=64, help="of ours, all processes together; Scrapy has as many")
     words.add_argument("--only", default="", help="contenders whose names begin so, commas between")
     words.add_argument("--peers", type=Path, help="python of an environment with Scrapy")
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
