@@ -1,4 +1,4 @@
-"""Backfills, workers and remembered answers, on every ledger."""
+"""Backfills, workers, remembered answers and upkeep, on every ledger."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from DocsToKG.Orchestrator.services.jobs import JobService
 from DocsToKG.Orchestrator.services.leaders import Leader
 from DocsToKG.Orchestrator.services.packruns import Hints, PackRunService
 from DocsToKG.Orchestrator.services.tally import HEARTBEATS, Tally
-from DocsToKG.Orchestrator.services.upkeep import Upkeep
 from DocsToKG.Orchestrator.services.workers import WorkerService
+from DocsToKG.Orchestrator.web.rooms import rooms_of
+from DocsToKG.Orchestrator.web.upkeep import Upkeep
 
 Open = Callable[..., Any]
 DAY = 86_400.0
@@ -214,26 +215,26 @@ def test_answers_are_kept_for_a_day(ledger: Any, clock: ManualClock) -> None:
 
 def test_upkeep_is_done_by_one_instance_and_taken_over(open_ledger: Open, clock: ManualClock) -> None:
     ledgers = [open_ledger(clock=clock) for _ in range(2)]
-    first, second = (Upkeep(ledger, every_s=5) for ledger in ledgers)
+    first, second = (Upkeep(rooms_of(ledger), every_s=5) for ledger in ledgers)
     packs, answers = PackRunService(ledgers[0]), IdempotencyService(ledgers[0])
     run = packs.register("a", payload={}, hints=Hints(heartbeat_s=1), actor="me").pack_run_id
     packs.heartbeat("a", run)
     answers.remember("a", "/p", "k", "d")
-    assert [first.tick(), second.tick()] == [True, False]
+    assert [first.once(), second.once()] == [True, False]
     clock.advance(10)
-    assert [second.tick(), first.tick()] == [False, True]
+    assert [second.once(), first.once()] == [False, True]
     assert packs.get("a", run).state == "timed_out"
     clock.advance(16)
-    assert [second.tick(), first.tick()] == [True, False]
+    assert [second.once(), first.once()] == [True, False]
     clock.advance(24 * 3600)
-    second.tick()
+    second.once()
     assert answers.purge() == 0
 
 
 def test_upkeep_runs_by_itself_and_lets_go_at_the_end(open_ledger: Open) -> None:
     ledger = open_ledger()
     leader = Leader(ledger, "upkeep")
-    with Upkeep(ledger, every_s=20):
+    with Upkeep(rooms_of(ledger), every_s=0.3).running():
         deadline = time.monotonic() + 30
         while leader.leading() is None:
             assert time.monotonic() < deadline
