@@ -102,7 +102,7 @@ def test_without_the_servers_own_address_wake_ups_fall_back_to_asking_and_say_so
         there.enqueue_many([NewJob("a:1", {})])
         assert here.wait_for_work(30)
         assert not signal.is_listening
-        assert signal.outages == 0
+        assert signal.troubles == 0
         assert "queue.listen_connection_string" in caplog.text
 
 
