@@ -18,7 +18,7 @@ from DocsToKG.Orchestrator.services.incidents import IncidentService
 from DocsToKG.Orchestrator.services.leaders import Leader
 from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.services.quotas import QuotaService
-from DocsToKG.Orchestrator.services.tenants import TenantService
+from DocsToKG.Orchestrator.services.tenants import TenantService, refuse_blocked
 from DocsToKG.Orchestrator.services.throttles import ThrottleService
 
 Open = Callable[..., Any]
@@ -367,10 +367,10 @@ class TestSwitches:
     def test_tenants_are_blocked_and_weighed(self, ledger: Any) -> None:
         """OPS-05."""
         tenants = TenantService(ledger)
-        tenants.refuse_blocked("a")
+        ledger.look(lambda tx: refuse_blocked(tx, "a"))
         assert tenants.block("a", actor="ann", reason="abuse").blocked
         with pytest.raises(Refused) as told:
-            tenants.refuse_blocked("a")
+            ledger.look(lambda tx: refuse_blocked(tx, "a"))
         assert told.value.reason == "tenant_blocked"
         weighed = tenants.weigh("a", weight=3, priority=2, fixed=9, actor="ann", if_version=1)
         assert (weighed.weight, weighed.priority, weighed.fixed, weighed.blocked) == (3, 2, 9, True)
