@@ -12,7 +12,8 @@ from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.ledger.base import JobState, NewJob
 from DocsToKG.Orchestrator.services.jobs import JobService
-from DocsToKG.Orchestrator.services.leases import JobLease, LeaseService
+from DocsToKG.Orchestrator.services.lease_rows import JobLease
+from DocsToKG.Orchestrator.services.leases import LeaseService
 from DocsToKG.Orchestrator.services.tally import Tally
 
 Open = Callable[..., Any]

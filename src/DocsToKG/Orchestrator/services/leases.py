@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.ledger import checks
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobRecord, LeasedJob, Progress, Release
 from DocsToKG.Orchestrator.services import lease_rows
 from DocsToKG.Orchestrator.services.jobs import ServedLedger
-from DocsToKG.Orchestrator.services.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal, RetryHints
+from DocsToKG.Orchestrator.services.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal
 from DocsToKG.Orchestrator.services.paging import plain_name
 from DocsToKG.Orchestrator.services.tally import EXTENSIONS, FAILURES, RETRIES, Tally
 
@@ -230,9 +230,6 @@ class LeaseService:
         if not found:
             raise LeaseLost(job_id)
         return int(found[0][0]), int(found[0][1]), lease_id
-
-
-__all__ = ["Completion", "JobLease", "LeaseService", "Renewal", "RetryHints"]
 
 
 def _checked(worker_id: str, job_types: Sequence[str], limit: int, ttl_s: float) -> tuple[str, list[str]]:
