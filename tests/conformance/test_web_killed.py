@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 from uuid import uuid4
 
+import psycopg
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
@@ -29,7 +30,6 @@ from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
-psycopg = pytest.importorskip("psycopg")
 SEED = int(os.environ.get("KILLED_SEED", "8"))
 SECRET = "a secret of the tests, and of nobody else"
 INSTANCES = 3
