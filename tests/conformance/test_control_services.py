@@ -244,6 +244,18 @@ class TestBreakers:
             breakers.record_failure("a", "arxiv", retry_after_s=300)
         assert breakers.check("a", "arxiv").retry_in_s == 300.0
 
+    def test_what_made_it_open_is_told(self, ledger: Any, clock: ManualClock) -> None:
+        """API-12: the last reason that was given."""
+        breakers = BreakerService(ledger)
+        for _ in range(9):
+            breakers.record_failure("a", "pmc")
+        breakers.record_failure("a", "pmc", "no answer in 30 s")
+        clock.advance(30)
+        assert breakers.check("a", "pmc").allowed
+        breakers.record_failure("a", "pmc", "503")
+        told = [each.why for each in breakers.transitions("a", "pmc") if each.new_state == "open"]
+        assert sorted(told) == ["10 of 10 failed: no answer in 30 s", "a test failed: 503"]
+
     def test_settings_of_its_own(self, ledger: Any) -> None:
         breakers = BreakerService(ledger)
         view = breakers.configure("a", "host:x.example", BreakerSettings(min_samples=2), actor="ann")
