@@ -25,16 +25,6 @@ Open = Callable[..., Any]
 BY = {"actor": "ann", "reason": "more room", "ticket": "OPS-7"}
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Open, clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
-
-
 def audit(ledger: Any) -> list[tuple[Any, ...]]:
     words = "SELECT tenant, event, actor, reason, ticket FROM job_history ORDER BY seq"
     return [tuple(row) for row in ledger.look(lambda tx: tx.ask(words))]

@@ -20,16 +20,6 @@ Open = Callable[..., Any]
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Open, clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
-
-
-@pytest.fixture
 def leases(ledger: Any) -> LeaseService:
     return LeaseService(ledger, chance=lambda: 0.0)
 

@@ -31,16 +31,6 @@ RANGE: dict[str, Any] = {
 }  # fmt: skip
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Open, clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
-
-
 def test_a_backfill_enqueues_its_range_in_steps_behind_other_work(ledger: Any) -> None:
     """JOB-16, AUTH-05."""
     service = BackfillService(ledger)
