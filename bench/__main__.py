@@ -1,4 +1,7 @@
-"""All measurements, one after another; the figures go to a folder as JSON. `./dev bench` calls this."""
+"""Measurements, one after another; the figures go to a folder as JSON. `./dev bench` calls this.
+
+`bench.memory` and `bench.watching` are not among them: each is run by itself.
+"""
 
 from __future__ import annotations
 

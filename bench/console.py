@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.facts import report
 from bench.floor import Floor
-from bench.ledger import _raw_job
+from bench.ledger import raw_job
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 VIEWS = ("overview", "jobs", "jobs?status=succeeded", "jobs?search=10.1/77", "job/{some}", "sources", "quotas")
@@ -38,7 +38,7 @@ def fill(path: Path, rows: int) -> None:
     with Floor(path) as floor:
         for count, is_over in ((rows - waiting, True), (waiting, False)):
             for start in range(0, count, _FILL):
-                floor.enqueue([_raw_job(next(number)) for _ in range(min(_FILL, count - start))], durable=False)
+                floor.enqueue([raw_job(next(number)) for _ in range(min(_FILL, count - start))], durable=False)
             if is_over:
                 floor.end_all()
 

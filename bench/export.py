@@ -20,11 +20,12 @@ from typing import Any
 from bench.facts import report, rss_mb
 from DocsToKG.Orchestrator.audit.export import export
 from DocsToKG.Orchestrator.audit.reading import Range
-from DocsToKG.Orchestrator.audit.verify import Trust, verify
+from DocsToKG.Orchestrator.audit.verify import verify
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust
+from DocsToKG.Orchestrator.signing.keys import Trust
 
 _PAGE = 2000
 _PER_JOB = 3  # enqueued, leased, done

@@ -96,10 +96,10 @@ class Bench:
         return Cost((time.perf_counter() - began) / self._jobs, (time.process_time() - cpu_s) / self._jobs)
 
     def _raw(self, count: int) -> list[tuple[str, str, str]]:
-        return [_raw_job(number) for number in itertools.islice(self._number, count)]
+        return [raw_job(number) for number in itertools.islice(self._number, count)]
 
 
-def _raw_job(number: int) -> tuple[str, str, str]:
+def raw_job(number: int) -> tuple[str, str, str]:
     payload = f'{{"doi":"10.1/{number}"}}'
     return f"doi:10.1/{number}", payload, sha256_hex(payload.encode())
 
@@ -115,10 +115,10 @@ def measure(rows: int, *, finished: bool, jobs: int, batch: int, rounds: int) ->
                 costs.setdefault(("enqueue", side), []).append(bench.enqueue(side))
                 costs.setdefault(("lease and finish", side), []).append(bench.work_off(side))
     for what in ("lease and finish", "enqueue"):
-        yield _row(what, rows, finished, costs[what, LEDGER], costs[what, FLOOR])
+        yield row_of(what, rows, finished, costs[what, LEDGER], costs[what, FLOOR])
 
 
-def _row(what: str, rows: int, finished: bool, ours: Sequence[Cost], floor: Sequence[Cost]) -> dict[str, Any]:
+def row_of(what: str, rows: int, finished: bool, ours: Sequence[Cost], floor: Sequence[Cost]) -> dict[str, Any]:
     mine, raw = spread([1 / cost.wall_s for cost in ours]), spread([1 / cost.wall_s for cost in floor])
     pairs = [f.wall_s / o.wall_s for o, f in zip(ours, floor, strict=True)]
     cpu_s, floor_cpu_s = min(cost.cpu_s for cost in ours), min(cost.cpu_s for cost in floor)

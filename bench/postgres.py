@@ -22,7 +22,7 @@ from uuid import uuid4
 import psycopg
 
 from bench.facts import report, write
-from bench.ledger import FLOOR, LEDGER, Cost, _raw_job, _row
+from bench.ledger import FLOOR, LEDGER, Cost, raw_job, row_of
 from bench.postgres_floor import Floor
 from bench.postgres_nodes import drain
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -114,7 +114,7 @@ class Bench:
         return Cost((time.perf_counter() - began) / self._jobs, (time.process_time() - cpu_s) / self._jobs)
 
     def _raw(self, count: int) -> list[tuple[str, str, str]]:
-        return [_raw_job(number) for number in itertools.islice(self._number, count)]
+        return [raw_job(number) for number in itertools.islice(self._number, count)]
 
 
 def ended(job: LeasedJob) -> Finish:
@@ -131,7 +131,8 @@ def against_floor(url: str, rows: int, *, finished: bool, jobs: int, batch: int,
             costs.setdefault(("lease and finish", side), []).append(bench.work_off(side))
     bench.drop()
     return [
-        _row(what, rows, finished, costs[what, LEDGER], costs[what, FLOOR]) for what in ("lease and finish", "enqueue")
+        row_of(what, rows, finished, costs[what, LEDGER], costs[what, FLOOR])
+        for what in ("lease and finish", "enqueue")
     ]
 
 

@@ -28,6 +28,9 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from tests.conformance.pooler import running_pooler
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
+from tests.ports import free_port
+
+from DocsToKG.core.clock import ManualClock
 
 PASSWORD = "planted-password"
 BUCKET = "docstokg-test"
@@ -75,12 +78,6 @@ def running(command: Callable[[int], list[str]]) -> Iterator[Server]:
         yield server
     finally:
         server.stop()
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
 
 
 def _answers(port: int) -> bool:
@@ -355,6 +352,40 @@ def open_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
             stack.close()
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def ledger(open_ledger: Callable[..., Any], clock: ManualClock) -> Any:
+    """One ledger whose time is moved by hand."""
+    return open_ledger(clock=clock)
+
+
+@pytest.fixture
+def schema(postgres_url: str) -> Iterator[str]:
+    """The name of a schema of the test's own, for the test to make."""
+    import psycopg
+
+    made = f"c_{uuid.uuid4().hex[:20]}"
+    yield made
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
+
+
+@pytest.fixture
+def database(postgres_url: str) -> Iterator[str]:
+    """A database of the test's own, since the settings of a queue name no schema."""
+    import psycopg
+
+    name = f"d_{uuid.uuid4().hex[:16]}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+        yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @pytest.fixture(scope="session")

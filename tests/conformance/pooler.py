@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 import time
@@ -19,6 +18,7 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from tests.ports import free_port
 
 _NOBODY = 65534
 _SETTINGS = """
@@ -45,7 +45,7 @@ def running_pooler(server_url: str) -> Iterator[str]:
         home = Path(folder)
         program, environment = _program(home)
         for _ in range(3):  # another process may take the free port first
-            port = _free_port()
+            port = free_port()
             words = {"host": server.hostname, "port": server.port, "user": server.username, "own_port": port}
             (home / "pooler.ini").write_text(_SETTINGS.format(**words))
             url = server._replace(netloc=f"{server.username}@127.0.0.1:{port}").geturl()
@@ -92,9 +92,3 @@ def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
             return True
         time.sleep(0.05)
     return False
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

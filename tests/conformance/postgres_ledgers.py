@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -16,11 +15,9 @@ from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
 
 @pytest.fixture(name="name")
-def given_name(postgres_url: str) -> Iterator[str]:
-    made = f"s_{uuid4().hex[:20]}"
-    yield made
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
+def given_name(schema: str) -> str:
+    """By another word, since `schema` is a module where these are used."""
+    return schema
 
 
 @pytest.fixture(name="open_one")

@@ -12,13 +12,14 @@ import importlib.util
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
+
+from tests.ports import free_port
 
 _NOBODY = 65534
 _SETTINGS = {
@@ -60,7 +61,7 @@ class PostgresServer:
     def _start_somewhere(self) -> None:
         """On a free port; another process may take it first."""
         for tries_left in (2, 1, 0):
-            self.port = _free_port()
+            self.port = free_port()
             try:
                 self.start()
                 return
@@ -150,9 +151,3 @@ def _reachable(package: Path, home: Path) -> Path:
         if folder.exists():
             shutil.copytree(folder, home / folder.name, symlinks=True)
     return home / package.name
-
-
-def _free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])

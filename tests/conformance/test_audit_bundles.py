@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -26,16 +25,6 @@ from DocsToKG.Orchestrator.signing.keys import new_signer
 
 NOW = ManualClock().now()
 A, B = new_signer("a", NOW), new_signer("b", NOW)
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Callable[..., Any], clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
 
 
 def rows(folder: Path, name: str) -> list[dict[str, Any]]:

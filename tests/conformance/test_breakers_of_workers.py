@@ -26,16 +26,6 @@ HOST, SOURCE = "host:pdf.example.org", "resolver:unpaywall"
 SETTINGS = BreakerSettings(min_samples=2, open_s=30.0, test_count=1)
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Open, clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
-
-
 def word(state: str, for_s: float | None = None, host: str = "pdf.example.org") -> HostWord:
     return HostWord("unpaywall", host, requests=1, breaker=state, breaker_for_s=for_s)
 

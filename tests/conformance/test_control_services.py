@@ -18,21 +18,11 @@ from DocsToKG.Orchestrator.services.incidents import IncidentService
 from DocsToKG.Orchestrator.services.leaders import Leader
 from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.services.quotas import QuotaService
-from DocsToKG.Orchestrator.services.tenants import TenantService
+from DocsToKG.Orchestrator.services.tenants import TenantService, refuse_blocked
 from DocsToKG.Orchestrator.services.throttles import ThrottleService
 
 Open = Callable[..., Any]
 BY = {"actor": "ann", "reason": "more room", "ticket": "OPS-7"}
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Open, clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
 
 
 def audit(ledger: Any) -> list[tuple[Any, ...]]:
@@ -244,6 +234,18 @@ class TestBreakers:
             breakers.record_failure("a", "arxiv", retry_after_s=300)
         assert breakers.check("a", "arxiv").retry_in_s == 300.0
 
+    def test_what_made_it_open_is_told(self, ledger: Any, clock: ManualClock) -> None:
+        """API-12: the last reason that was given."""
+        breakers = BreakerService(ledger)
+        for _ in range(9):
+            breakers.record_failure("a", "pmc")
+        breakers.record_failure("a", "pmc", "no answer in 30 s")
+        clock.advance(30)
+        assert breakers.check("a", "pmc").allowed
+        breakers.record_failure("a", "pmc", "503")
+        told = [each.why for each in breakers.transitions("a", "pmc") if each.new_state == "open"]
+        assert sorted(told) == ["10 of 10 failed: no answer in 30 s", "a test failed: 503"]
+
     def test_settings_of_its_own(self, ledger: Any) -> None:
         breakers = BreakerService(ledger)
         view = breakers.configure("a", "host:x.example", BreakerSettings(min_samples=2), actor="ann")
@@ -367,10 +369,10 @@ class TestSwitches:
     def test_tenants_are_blocked_and_weighed(self, ledger: Any) -> None:
         """OPS-05."""
         tenants = TenantService(ledger)
-        tenants.refuse_blocked("a")
+        ledger.look(lambda tx: refuse_blocked(tx, "a"))
         assert tenants.block("a", actor="ann", reason="abuse").blocked
         with pytest.raises(Refused) as told:
-            tenants.refuse_blocked("a")
+            ledger.look(lambda tx: refuse_blocked(tx, "a"))
         assert told.value.reason == "tenant_blocked"
         weighed = tenants.weigh("a", weight=3, priority=2, fixed=9, actor="ann", if_version=1)
         assert (weighed.weight, weighed.priority, weighed.fixed, weighed.blocked) == (3, 2, 9, True)

@@ -60,16 +60,6 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture
-def database(postgres_url: str) -> Iterator[str]:
-    """A database of its own, since the settings name no schema."""
-    name = f"d_{uuid4().hex[:16]}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture
 def queue(database: str, tmp_path: Path) -> str:
     """The same database with a queue of one job in it."""
     with PostgresLedger(database, local_path=tmp_path / "q") as ledger:

@@ -22,16 +22,6 @@ Open = Callable[..., Any]
 BY = {"actor": "ann", "reason": "test", "ticket": "OPS-1"}
 
 
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Open, clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
-
-
 def enqueue(ledger: Any, count: int, tenant: str = "a", job_type: str = "t", **more: Any) -> list[int]:
     start = ledger.stats()["total"]
     jobs = [NewJob(f"{tenant}:{start + n}", {}, tenant=tenant, job_type=job_type, **more) for n in range(count)]

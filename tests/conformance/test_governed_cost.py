@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -112,14 +110,6 @@ def test_the_lanes_of_a_governed_lease_are_found_by_index(tmp_path: Path, traced
             plan = " ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}"))
             assert "TEMP B-TREE" not in plan, (statement, plan)
             assert "jobs_by_lane" in plan or "jobs_running" in plan, (statement, plan)
-
-
-@pytest.fixture
-def schema(postgres_url: str) -> Iterator[str]:
-    made = f"c_{uuid4().hex[:20]}"
-    yield made
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
 
 
 @pytest.mark.slow

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -22,14 +21,6 @@ from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.services.quotas import QuotaService
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def schema(postgres_url: str) -> Iterator[str]:
-    made = f"g_{uuid4().hex[:20]}"
-    yield made
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
 
 
 @pytest.fixture

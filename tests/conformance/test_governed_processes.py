@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -25,14 +24,6 @@ from DocsToKG.Orchestrator.services.throttles import ThrottleService
 
 pytestmark = pytest.mark.slow
 WORKER = str(Path(__file__).with_name("governed_worker.py"))
-
-
-@pytest.fixture
-def schema(postgres_url: str) -> Iterator[str]:
-    made = f"p_{uuid4().hex[:20]}"
-    yield made
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
 
 
 @pytest.fixture

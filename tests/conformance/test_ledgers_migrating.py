@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from tests.conformance.postgres_ledgers import given_name, given_sql  # noqa: F401
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerTooNew, LedgerUnusable
@@ -48,25 +49,6 @@ with PostgresLedger(url, schema_name=name) as ledger:
             assert ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE)) == "applied"
         stop.wait(0.02)
 """
-
-
-@pytest.fixture
-def name(postgres_url: str) -> Iterator[str]:
-    made = f"m_{uuid4().hex[:20]}"
-    yield made
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
-
-
-@pytest.fixture
-def sql(postgres_url: str, name: str) -> Callable[..., list[Any]]:
-    def run(statement: str) -> list[Any]:
-        with psycopg.connect(postgres_url, autocommit=True) as connection:
-            connection.execute(f"SET search_path = {name}")
-            cursor = connection.execute(statement)
-            return cursor.fetchall() if cursor.description is not None else []
-
-    return run
 
 
 @pytest.fixture

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
 from tests.conformance import test_ledgers as cases
+from tests.conformance.postgres_ledgers import given_name  # noqa: F401
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
@@ -37,14 +37,6 @@ def server(postgres_url: str, pooled_url: str) -> Iterator[None]:
     cases.SCHEMAS.url, cases.SCHEMAS.server_url = pooled_url, postgres_url
     yield
     cases.SCHEMAS.drop()
-
-
-@pytest.fixture
-def name(postgres_url: str) -> Iterator[str]:
-    made = f"p_{uuid4().hex[:20]}"
-    yield made
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"DROP SCHEMA IF EXISTS {made} CASCADE")
 
 
 def test_the_pooler_is_found_out_and_its_sessions_are_many(pooled_url: str, postgres_url: str) -> None:
@@ -102,7 +94,7 @@ def test_without_the_servers_own_address_wake_ups_fall_back_to_asking_and_say_so
         there.enqueue_many([NewJob("a:1", {})])
         assert here.wait_for_work(30)
         assert not signal.is_listening
-        assert signal.outages == 0
+        assert signal.troubles == 0
         assert "queue.listen_connection_string" in caplog.text
 
 

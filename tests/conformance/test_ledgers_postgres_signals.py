@@ -58,7 +58,7 @@ def test_a_listener_that_was_cut_off_comes_back_and_misses_nothing(open_one, pos
         there.enqueue_many([NewJob("a:1", {})])  # this one says nothing on the channel
 
     assert woken(here, deed, within_s=50)
-    assert signal_.outages >= 1
+    assert signal_.troubles >= 1
     listening(signal_)
 
 
@@ -69,7 +69,7 @@ def test_a_listener_that_the_server_forgot_is_found_out(postgres_url, channel):
         mark = signal_.mark()
         signal_._channel = "another"  # as if LISTEN had never reached the server
         assert signal_.wait(10, since=mark)
-        assert signal_.outages >= 1
+        assert signal_.troubles >= 1
     finally:
         signal_.close()
 
@@ -86,7 +86,7 @@ def test_many_notices_of_one_lane_are_few_on_the_wire(postgres_url, channel):
         for _ in range(500):
             signal_.notify("content.download")
         deadline = time.monotonic() + 10
-        while signal_.heard < 1 and time.monotonic() < deadline:
+        while signal_.notices < 1 and time.monotonic() < deadline:
             time.sleep(0.02)
         assert 1 <= signal_.sent < 50
     finally:

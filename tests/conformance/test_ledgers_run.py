@@ -6,10 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
-from uuid import uuid4
 
-import psycopg
 import pytest
 from tests.contentdownload.conftest import client_settings
 
@@ -19,16 +16,6 @@ from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def database(postgres_url: str):
-    """A database of its own, since the settings name no schema."""
-    name = f"d_{uuid4().hex[:16]}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 def test_two_nodes_drain_one_queue_and_each_work_is_done_once(database: str, tmp_path: Path) -> None:

@@ -65,11 +65,6 @@ class StandingTime(ServerTime):
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def open_limits(redis_url: str, clock: ManualClock) -> Iterator[Open]:
     """Each call is what another node would be."""
     opened: list[Limits] = []

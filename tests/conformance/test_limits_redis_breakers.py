@@ -31,11 +31,6 @@ class StandingTime(ServerTime):
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
 def node(redis_url: str, clock: ManualClock) -> Iterator[Node]:
     """The breaker of one host on another node with each call, and what it told."""
     opened: list[FleetBreakers] = []

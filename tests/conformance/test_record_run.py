@@ -32,16 +32,6 @@ PROGRAM = str(Path(sys.executable).parent / "contentdownload")
 
 
 @pytest.fixture
-def database(postgres_url: str) -> Iterator[str]:
-    """A database of its own, since the settings of a queue name no schema."""
-    name = f"d_{uuid4().hex[:16]}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
-
-
-@pytest.fixture
 def sandbox() -> Iterator[SandboxServer]:
     with SandboxServer(works=WORKS, seed=7, faults=Faults.none()) as server:
         yield server

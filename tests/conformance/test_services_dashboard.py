@@ -28,11 +28,6 @@ def clock() -> ManualClock:
     return ManualClock(1_750_000_020.0)  # the beginning of a minute
 
 
-@pytest.fixture
-def ledger(open_ledger: Open, clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
-
-
 def enqueue(ledger: Any, count: int, tenant: str = "a", **more: Any) -> None:
     start = ledger.stats()["total"]
     ledger.enqueue_many([NewJob(f"{start + n}", {}, tenant=tenant, **more) for n in range(count)])

@@ -22,16 +22,6 @@ BY = {"actor": "op", "reason": "because"}
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Callable[..., Any], clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
-
-
-@pytest.fixture
 def jobs(ledger: Any) -> JobService:
     return JobService(ledger)
 

@@ -12,20 +12,11 @@ from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.ledger.base import JobState, NewJob
 from DocsToKG.Orchestrator.services.jobs import JobService
-from DocsToKG.Orchestrator.services.leases import JobLease, LeaseService
+from DocsToKG.Orchestrator.services.lease_rows import JobLease
+from DocsToKG.Orchestrator.services.leases import LeaseService
 from DocsToKG.Orchestrator.services.tally import Tally
 
 Open = Callable[..., Any]
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Open, clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
 
 
 @pytest.fixture
@@ -186,20 +177,16 @@ def test_a_failure_waits_longer_each_time_and_ends_after_its_tries(
     assert told.state is JobState.ERROR
 
 
-def test_what_workers_report_is_counted(ledger: Any, clock: ManualClock) -> None:
-    """MET-19..22."""
+def test_how_long_jobs_took_is_kept_once_they_are_over(ledger: Any, clock: ManualClock) -> None:
+    """MET-19."""
     tally = Tally()
     leases = LeaseService(ledger, tally=tally, chance=lambda: 0.0)
     enqueue(ledger, 3)
     done, failed, tried = leases.lease("a", "w", limit=3)
     clock.advance(4)
-    leases.renew("a", [done.lease_id, failed.lease_id, "x"])
     leases.complete("a", done.lease_id, "succeeded")
     leases.complete("a", failed.lease_id, "failed", reason="E", retryable=False)
     leases.complete("a", tried.lease_id, "failed", reason="E")
-    counts = tally.counts()
-    assert counts["lease_extensions_total"] == 2
-    assert (counts["job_failures_total"], counts["job_retry_total"]) == (1, 1)
     assert tally.latency()[1:] == (2, 8.0)
 
 
@@ -255,61 +242,6 @@ def test_a_stale_or_foreign_lease_changes_nothing(ledger: Any, leases: LeaseServ
         leases.complete("a", fresh.lease_id, "canceled")
 
 
-def test_a_wait_ends_when_a_job_comes(open_ledger: Open) -> None:
-    """Another instance enqueues while this one waits; jobs of others do not end the wait."""
-    ledger, other = open_ledger(), open_ledger()
-    leases = LeaseService(ledger)
-    enqueue(ledger, 3, tenant="b")
-    told: list[Any] = []
-    asked = threading.Event()
-
-    def wait() -> None:
-        told.append(leases.lease("a", "w", wait_s=30, unless=lambda: bool(asked.set())))
-
-    waiter = threading.Thread(target=wait)
-    waiter.start()
-    assert asked.wait(30)
-    [job_id] = [a.job_id for a in other.enqueue_many([NewJob("late", {}, tenant="a")])]
-    waiter.join(60)
-    assert [lease.job_id for [lease] in told] == [job_id]
-
-
-def test_a_wait_without_work_ends_in_time_and_asks_seldom(ledger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that is another tenant's is due all the time, which must not make a busy loop."""
-    enqueue(ledger, tenant="b")
-    at, pauses, asked = 0.0, [], 0
-
-    def pause(seconds: float) -> None:
-        nonlocal at
-        at += seconds
-        pauses.append(seconds)
-
-    plain = ledger.lease
-
-    def counted(*args: Any, **words: Any) -> Any:
-        nonlocal asked
-        asked += 1
-        return plain(*args, **words)
-
-    monkeypatch.setattr(ledger, "lease", counted)
-    leases = LeaseService(ledger, pause=pause, monotonic=lambda: at, chance=lambda: 0.5)
-    assert leases.lease("a", "w", wait_s=1000) == []
-    assert at == pytest.approx(30)
-    assert asked < 40
-    assert max(pauses) <= 1.0
-
-
-def test_a_wait_is_called_off_at_once(ledger: Any) -> None:
-    calls = []
-
-    def called_off() -> bool:
-        calls.append(1)
-        return len(calls) > 1
-
-    leases = LeaseService(ledger, monotonic=lambda: 0.0)
-    assert leases.lease("a", "w", wait_s=30, unless=called_off) == []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("governed", [False, True])
 def test_many_workers_at_once_share_the_jobs_without_a_double(open_ledger: Open, governed: bool) -> None:
@@ -333,7 +265,7 @@ def test_many_workers_at_once_share_the_jobs_without_a_double(open_ledger: Open,
     def work(ledger: Any, tenant: str, name: str) -> None:
         leases = LeaseService(ledger)
         try:
-            while found := leases.lease(tenant, name, limit=3, job_types=["t1", "t2"], wait_s=0):
+            while found := leases.lease(tenant, name, limit=3, job_types=["t1", "t2"]):
                 for lease in found:
                     assert lease.tenant == tenant
                     leases.complete(tenant, lease.lease_id, "succeeded")

@@ -18,16 +18,6 @@ DIGEST = "sha256:" + sha256_hex(b"hello")
 
 
 @pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-def ledger(open_ledger: Callable[..., Any], clock: ManualClock) -> Any:
-    return open_ledger(clock=clock)
-
-
-@pytest.fixture
 def packs(ledger: Any) -> PackRunService:
     return PackRunService(ledger)
 

@@ -20,13 +20,13 @@ import redis
 from tests.conformance.conftest import (
     PASSWORD,
     Server,
-    free_port,
     nats_url,
     running_nats,
     running_valkey,
     valkey_url,
 )
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
+from tests.ports import free_port
 
 from DocsToKG.Orchestrator.errors import LedgerUnusable
 from DocsToKG.Orchestrator.signal.choice import open_signal

@@ -15,10 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
-from urllib.parse import urlsplit
 from urllib.request import urlopen
-from uuid import uuid4
 
+import psycopg
 import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
@@ -29,22 +28,11 @@ from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
-psycopg = pytest.importorskip("psycopg")
 SEED = int(os.environ.get("KILLED_SEED", "8"))
 SECRET = "a secret of the tests, and of nobody else"
 INSTANCES = 3
 LEASE_S = 8.0
 PATIENCE_S = 60.0
-
-
-@pytest.fixture
-def database(postgres_url: str) -> Iterator[str]:
-    """A database of its own, since the settings name no schema."""
-    name = f"k_{uuid4().hex[:16]}"
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-        yield urlsplit(postgres_url)._replace(path=f"/{name}").geturl()
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 class Instance:

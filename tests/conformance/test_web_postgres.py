@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import psycopg
 import pytest
 from starlette.testclient import TestClient
 from tests.orchestrator_web.conftest import app_over, caller_of, token_for
@@ -18,7 +19,6 @@ from DocsToKG.Orchestrator.web.discovery import SPEC
 from DocsToKG.Orchestrator.web.door import HOME
 
 pytestmark = pytest.mark.slow  # a server is started; part of `make test`
-psycopg = pytest.importorskip("psycopg")
 
 
 @pytest.fixture(scope="module")

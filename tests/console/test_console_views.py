@@ -42,10 +42,10 @@ def furnish(console: Console, path: Path) -> Furnished:
     ids = [job["id"] for job in console.post("/jobs/bulk", {"jobs": jobs})["jobs"]]
     with SqliteLedger(path) as ledger:
         for job in ledger.lease("worker-1", 3, 600):
-            state = JobState.ERROR if job.job_id == ids[0] else JobState.DONE
-            ledger.finish(
-                Finish(job.job_id, job.fence, job.lease_id, state, NASTY if state is JobState.ERROR else None)
-            )
+            tried = {"url": NASTY, "source": "arxiv", "reason": "html", "http_status": 200, "detail": "a login page"}
+            lease = (job.job_id, job.fence, job.lease_id)
+            failed = Finish(*lease, JobState.ERROR, NASTY, {"candidates": [tried]})
+            ledger.finish(failed if job.job_id == ids[0] else Finish(*lease, JobState.DONE))
         ledger.lease("worker-1", 1, 600)
     console.post("/workers", {"workerId": "worker-1", "node": "a", "kind": "content", "info": {"said": NASTY}})
     console.put("/sources/arxiv", {"state": {"said": NASTY}})
@@ -53,6 +53,8 @@ def furnish(console: Console, path: Path) -> Furnished:
     console.post("/limits/throttle", {"jobType": "other", "maxActive": 3, **WHY})
     console.post("/circuit-breakers/crossref/force-open", {**WHY, "reason": NASTY})
     console.post("/circuit-breakers/host:a.example/failure", {"failureReason": NASTY})
+    testing = {"source": "arxiv", "host": "b.example", "breaker": "half-open"}
+    console.post("/source-hosts", {"workerId": "worker-1", "hosts": [testing]})
     console.post("/incidents", {"source": "host:a.example", "severity": "error", "cause": NASTY})
     console.put("/quotas/content.download", {"maxActive": 50, "maxPerHour": 5000, "burst": 50, **WHY, "reason": NASTY})
     console.post("/quota-governance/policies", {"name": NASTY, "strategy": "Equal", "totalCapacity": 60, **WHY})
@@ -107,6 +109,20 @@ def test_how_far_job_types_are_from_their_limits_is_a_chart(seen: Watched) -> No
     assert track == track_again == starts
     assert 2 <= running < track / 10
     assert "5k / h" in (chart.text_content() or "").replace("5,000", "5k")
+
+
+@pytest.mark.parametrize("view", ["overview", "sources", "breakers?key=host:b.example"])
+def test_a_breaker_that_is_tested_looks_the_same_everywhere(seen: Watched, view: str) -> None:
+    """The API has two spellings of the word, HalfOpen and half-open."""
+    badges = settled(seen, view).locator(".badge.is-half-open")
+    assert set(badges.all_text_contents()) == {"half open"}
+    plain = "getComputedStyle(document.body).color"
+    assert badges.first.evaluate(f"badge => getComputedStyle(badge).color !== {plain}")
+
+
+def test_the_copies_that_were_tried_say_why_they_are_not_the_paper(seen: Watched, full: Furnished) -> None:
+    rows = settled(seen, f"job/{full.failed}").get_by_role("region", name="Candidates tried: table").locator("tbody tr")
+    assert rows.locator("td").all_text_contents() == ["arxiv", NASTY, "html 200, a login page"]
 
 
 def violations(page: Any) -> list[str]:

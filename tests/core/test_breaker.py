@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -312,57 +311,6 @@ def test_forcing_twice_tells_once_and_unforcing_nothing_tells_nothing(scene: Sce
     scene.breaker.force_open("a")
     scene.breaker.force_open("b")
     assert len(scene.told) == 1
-
-
-# persistence
-
-
-def test_a_snapshot_survives_a_restart(scene: Scene) -> None:
-    """BRK-12: another process has another monotonic clock; wall time carries over."""
-    scene.testing().fail()
-    kept = json.loads(json.dumps(scene.breaker.snapshot()))
-    later = Scene()
-    later.clock.advance(scene.clock.now() - later.clock.now() + 10)
-    later.breaker.restore(kept)
-    result = later.breaker.check()
-    assert (result.state, result.retry_in_s, result.failure_rate) == (OPEN, pytest.approx(50), 1.0)
-    later.clock.advance(50)
-    later.fail()
-    assert later.breaker.check().retry_in_s == 120, "the doubling goes on"
-
-
-@pytest.mark.parametrize("forced", ["force_open", "force_closed"])
-def test_a_forced_state_survives_a_restart(scene: Scene, forced: str) -> None:
-    """BRK-12."""
-    getattr(scene.breaker, forced)("said so")
-    later = Scene()
-    later.breaker.restore(scene.breaker.snapshot())
-    later.fail(30)
-    later.clock.advance(1e5)
-    assert (later.breaker.forced, later.breaker.state) == (True, scene.breaker.state)
-
-
-@pytest.mark.parametrize(
-    "kept",
-    [
-        {},
-        {"state": "ajar", "forced": False, "reopenings": 0, "open_until": 0, "failure_rate": 0},
-        {"state": "open", "forced": False, "reopenings": None, "open_until": 0, "failure_rate": 0},
-        {"state": "open", "forced": False, "reopenings": float("inf"), "open_until": 0, "failure_rate": 0},
-        {"state": "open", "forced": False, "reopenings": 0, "open_until": "soon", "failure_rate": 0},
-    ],
-)
-def test_what_is_no_snapshot_is_refused_and_changes_nothing(scene: Scene, kept: dict[str, object]) -> None:
-    with pytest.raises(ValueError):
-        scene.breaker.restore(kept)
-    assert scene.breaker.state is CLOSED
-
-
-def test_a_snapshot_from_the_far_future_locks_for_a_day_at_most(scene: Scene) -> None:
-    kept = {"state": "open", "forced": False, "reopenings": 10**6, "open_until": 1e18, "failure_rate": 7}
-    scene.breaker.restore(kept)
-    result = scene.breaker.check()
-    assert (result.retry_in_s, result.failure_rate) == (86_400, 1.0)
 
 
 # properties

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import time
 import urllib.parse
@@ -18,6 +17,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.ports import free_port
 
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.inputs import coerce_works
@@ -172,12 +172,6 @@ def test_promtool_finds_nothing_wrong():
     for words in (("check", "rules", str(RULES)), ("check", "config", str(DEPLOY / "prometheus" / "prometheus.yml"))):
         done = subprocess.run([promtool, *words], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def answer(address: str, path: str, **query: str) -> Any:

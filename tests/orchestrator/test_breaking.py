@@ -5,15 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from DocsToKG.core.breaker import Breaker, BreakerSettings, BreakerState
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.domain.breaking import JOB_TYPE_SETTINGS, Breaking, default_settings
 
-# A busy machine is slow at making examples, too.
-CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SETTINGS = BreakerSettings(
     threshold=0.5, window_s=12, min_samples=4, open_s=8, longest_open_s=20, test_count=2, test_timeout_s=30
 )
@@ -24,7 +22,6 @@ deeds = some.one_of(
 )
 
 
-@CALM
 @given(some.lists(deeds, max_size=60))
 def test_a_stored_breaker_and_one_in_memory_agree(story):
     """BRK-02 to BRK-08: the same answers, step by step, though one of the two is read and written each time."""

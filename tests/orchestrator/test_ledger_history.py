@@ -132,7 +132,7 @@ def test_a_ledger_that_is_being_written_verifies(ledger):
     stop = threading.Event()
 
     def write() -> None:
-        for n in range(150):  # the more is written, the longer a check takes: on a slow machine there was no end
+        for n in range(150):  # bounded: the more is written, the longer a check takes
             ledger.enqueue_many([NewJob(f"a:{n}:{m}", {}) for m in range(20)])
             if stop.wait(0.005):
                 break

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from DocsToKG.Orchestrator.domain.quota import Bucket, Quota, filled, full, limits_of, next_start_at, spent, starts_left
 from DocsToKG.Orchestrator.domain.throttling import Lane, Throttle
 
-# A busy machine is slow at making examples, too.
-CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 HOUR = 3_600_000
 
 
-@CALM
 @given(
     some.integers(1, 5000),
     some.integers(0, 50),
@@ -32,7 +29,6 @@ def test_no_hour_has_more_starts_than_allowed_together_with_the_burst(per_hour, 
         assert sum(start <= other < start + HOUR for other in starts) <= per_hour + burst
 
 
-@CALM
 @given(some.integers(1, 10_000), some.integers(0, 50), some.floats(0, 50), some.integers(0, 10**12))
 def test_the_moment_that_is_named_is_when_the_next_may_start(per_hour, burst, tokens, at):
     quota = Quota(1, per_hour, burst)

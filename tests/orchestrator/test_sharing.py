@@ -6,7 +6,7 @@ import random
 from collections import Counter, deque
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 from DocsToKG.core.breaker import BreakerState
@@ -15,8 +15,6 @@ from DocsToKG.Orchestrator.domain.quota import Bucket, Quota
 from DocsToKG.Orchestrator.domain.sharing import Gate, Lane, Rules, Running, Standing, TenantRule, Waiting, share
 from DocsToKG.Orchestrator.domain.throttling import Throttle
 
-# A busy machine is slow at making examples, too.
-CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 NOW = 1_000_000
 HOUR = 3_600_000
 
@@ -100,7 +98,6 @@ standings = some.builds(
 
 
 @pytest.mark.slow
-@CALM
 @given(some.integers(0, 30), lanes(), rule_sets(), standings)
 def test_nobody_is_given_more_than_there_is_room_for(limit, waiting, rules, standing):
     """QUOTA-02, QUOTA-03, BRK-04, THR-02: every limit that can be checked afterwards holds."""
@@ -135,7 +132,6 @@ def test_nobody_is_given_more_than_there_is_room_for(limit, waiting, rules, stan
 
 
 @pytest.mark.slow
-@CALM
 @given(some.integers(0, 30), lanes(), rule_sets(), standings)
 def test_a_place_stays_empty_only_when_all_that_waits_is_held(limit, waiting, rules, standing):
     shares = share(limit, waiting, rules, standing, NOW)
@@ -150,7 +146,6 @@ def test_a_place_stays_empty_only_when_all_that_waits_is_held(limit, waiting, ru
 
 
 @pytest.mark.slow
-@CALM
 @given(some.integers(0, 30), lanes(), rule_sets(), standings, some.randoms())
 def test_the_same_question_in_any_order_has_the_same_answer(limit, waiting, rules, standing, chance):
     first = share(limit, waiting, rules, standing, NOW)
@@ -160,7 +155,6 @@ def test_the_same_question_in_any_order_has_the_same_answer(limit, waiting, rule
 
 
 @pytest.mark.slow
-@CALM
 @given(some.integers(1, 30), lanes())
 def test_within_a_tenant_priority_comes_before_age(limit, waiting):
     """JOB-06."""

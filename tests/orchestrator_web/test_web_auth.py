@@ -147,6 +147,17 @@ def test_a_published_key_set_is_fetched_once_and_kept_when_it_is_away():
     assert len(asked) == 2
 
 
+@pytest.mark.parametrize("head", [{"kid": "k"}, {}])
+def test_a_key_that_is_at_hand_and_published_is_one_key(head):
+    key, other = ECKey.generate_key("P-256"), ECKey.generate_key("P-256")
+    published = [{**key.as_dict(private=False), "kid": "k"}]
+    ring = KeyRing([TrustedKey(key, "ES256", "k")], fetch=lambda: json.dumps({"keys": published}).encode())
+    ring.refresh()
+    judge = Authority(keys=ring, clock=CLOCK)
+    assert judge.principal(signed(key=key, alg="ES256", **head)) is not None
+    assert judge.principal(signed(key=other, alg="ES256", **head)) is None
+
+
 def test_a_published_set_may_not_hold_secrets():
     secret = {"kty": "oct", "k": base64.urlsafe_b64encode(SECRET.encode()).decode(), "alg": "HS256"}
     ring = KeyRing(fetch=lambda: json.dumps({"keys": [secret]}).encode())

@@ -186,6 +186,9 @@ def test_a_backfill_needs_two_scopes_two_reasons_and_two_tickets(caller, missing
     assert (made["jobs"], made["reason"], made["ticket"]) == (24, "lost a day", "B-1")
     assert asking.get(f"/backfills/{made['backfillId']}").json() == made
     assert asking.get("/backfills").json()["backfills"] == [made]
+    [begun] = [each for each in asking.get("/actions").json()["actions"] if each["action"] == "backfill_started"]
+    assert (begun["reason"], begun["ticket"]) == ("lost a day", "B-1")
+    assert (begun["detail"]["operatorReason"], begun["detail"]["operatorTicket"]) == ("asked to", "O-1")
 
 
 def test_workers_report_and_are_listed(admin):

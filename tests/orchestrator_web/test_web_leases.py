@@ -152,6 +152,15 @@ def test_many_wait_for_work_without_holding_up_others(ledger):
     assert sorted(found) == list(range(1, 13))
 
 
+def test_a_wait_without_work_ends_in_time_and_asks_seldom(admin, caller, ledger, monkeypatch):
+    """A job that is another tenant's is due all the time, which must not make a busy loop."""
+    caller(tenant="theirs").post("/jobs", {"payload": {}})
+    lease, asked = ledger.lease, []
+    monkeypatch.setattr(ledger, "lease", lambda *args, **words: asked.append(1) or lease(*args, **words))
+    assert admin.post("/leases", {"workerId": "w", "waitSeconds": 1}).json()["leases"] == []
+    assert 2 <= len(asked) < 15
+
+
 def poll(port: int, number: int) -> int:
     """Ask until there is something, as a worker does."""
     while True:

@@ -1,16 +1,21 @@
-"""The description of the API is true: every route answers as it says, whatever it is sent."""
+"""What is published is true: every route answers as its description says, and every event fits its schema."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 from tests.orchestrator_web.conftest import app_over
 from tests.orchestrator_web.describing import OTHERS, ROUTES, keeps_to_its_description
 
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.web.discovery import SPEC
+
+ENVELOPE = Path(__file__).parents[2] / "docs" / "modules" / "orchestrator" / "event-envelope.schema.json"
 
 
 @pytest.fixture(scope="module")
@@ -35,3 +40,21 @@ def test_every_route_keeps_to_its_description(api: Any, path: str, method: str) 
 @every_route
 def test_every_route_keeps_to_its_description_whatever_it_is_sent(api: Any, path: str, method: str) -> None:
     keeps_to_its_description(api, path, method, examples=100)
+
+
+def test_every_event_fits_the_published_schema(admin: Any) -> None:
+    """DOC-06, DOC-07."""
+    job = admin.post("/jobs", {"payload": {}, "correlationId": "c"}).json()["id"]
+    [lease] = admin.post("/leases", {"workerId": "w"}).json()["leases"]
+    admin.post(f"/leases/{lease['leaseId']}/complete", {"status": "failed", "reason": "x", "retryable": False})
+    admin.post(f"/jobs/{job}/replay")
+    admin.post("/pack-runs", {"project": "p"})
+    admin.post("/sources/arxiv/pause")
+    events = admin.get("/history?page_size=500").json()["events"]
+    schema = json.loads(ENVELOPE.read_text(encoding="utf-8"))
+    for event in events:
+        jsonschema.validate(event, schema)
+    kinds = {event["eventType"] for event in events}
+    assert {"job.enqueued", "job.leased", "job.failed", "pack_run.registered", "control.throttle_applied"} <= kinds
+    assert len({event["eventId"] for event in events}) == len({event["idempotencyKey"] for event in events})
+    assert len({event["eventId"] for event in events}) == len(events)

@@ -55,6 +55,11 @@ def test_a_proxy_we_cannot_use_is_refused_without_its_password(value):
     assert "hunter2" not in str(error.value)
 
 
+def test_the_variable_at_fault_is_named():
+    with pytest.raises(ValueError, match="all_proxy must be an http:// proxy URL"):
+        Proxies({"HTTP_PROXY": "http://p:1", "ALL_PROXY": "socks5://p:1080"})
+
+
 def test_a_proxy_does_not_show_its_password():
     assert "aHVudGVy" not in repr(Proxies({"http_proxy": "http://u:hunter2@p:1"}).proxy_for("http", "a.org", 80))
     assert "Basic" not in repr(Proxies({"http_proxy": "http://u:hunter2@p:1"}).proxy_for("http", "a.org", 80))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.Orchestrator.command_line import JsonOption, ServedOption, ServerFile, printable, settings_of
+from DocsToKG.Orchestrator.command_line import JsonOption, ServedOption, ServerFile, ledger_of, printable, settings_of
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.audit.verify import Report
@@ -66,7 +66,7 @@ def export(
 
         settings = settings_of(ledger, config, signing_keys=keys)
         signers = folder_of(settings).signers(now(), key or ())
-        with _opened(settings) as opened, _tidied():
+        with ledger_of(settings) as opened, _tidied():
             until = opened.look(lambda tx: tx.now_ms) if end is None else _time("--to", end)
             made = write(opened, Range(_time("--from", start), until, tenant), signers, out)
         if as_json:
@@ -127,7 +127,7 @@ def manifest(
 
         settings = settings_of(ledger, config, signing_keys=keys)
         signers = folder_of(settings).signers(now(), key or ())
-        with _opened(settings) as opened:
+        with ledger_of(settings) as opened:
             document = manifest_of(opened, signers, job_ids=job, tenant=tenant)
         out.write_text(json.dumps(document, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         typer.echo(f"{out}: {len(document['jobs'])} jobs, signed by {', '.join(s.key.name for s in signers)}")
@@ -186,18 +186,6 @@ def folder_of(settings: ServerSettings) -> Any:
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
     return KeyFolder(settings.keys_path)
-
-
-@contextmanager
-def _opened(settings: ServerSettings) -> Iterator[Any]:
-    """The ledger for reading: looking must not make one where there is none."""
-    from DocsToKG.Orchestrator.errors import LedgerUnusable
-    from DocsToKG.Orchestrator.ledger.opening import open_ledger
-
-    if settings.ledger_url is None and not settings.ledger.is_file():
-        raise LedgerUnusable(f"there is no ledger at {settings.ledger}")
-    with open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, wal=None) as ledger:
-        yield ledger
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from DocsToKG.Orchestrator.command_line import (
     JsonOption,
     ServedOption,
     ServerFile,
+    ledger_of,
     print_columns,
     said_plainly,
     settings_of,
@@ -144,18 +145,9 @@ def forget(
 @contextmanager
 def _opened(ledger: str | None, config: Path | None) -> Iterator[tuple[ServerSettings, AnyLedger]]:
     with said_plainly():
-        from DocsToKG.Orchestrator.errors import LedgerUnusable
-        from DocsToKG.Orchestrator.ledger.opening import open_ledger
-
         settings = settings_of(ledger, config)
-        # Looking must not make a ledger where there is none.
-        if settings.ledger_url is None and not settings.ledger.is_file():
-            raise LedgerUnusable(f"there is no ledger at {settings.ledger}; name it with --ledger")
-        opened = open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, wal=None)
-        try:
+        with ledger_of(settings) as opened:
             yield settings, opened
-        finally:
-            opened.close()
 
 
 @contextmanager

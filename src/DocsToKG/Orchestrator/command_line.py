@@ -1,4 +1,4 @@
-"""What the commands share: options, settings, errors in a line, tables.
+"""What the commands share: options, settings, the ledger to look into, errors in a line, tables.
 
 Machine output goes to standard output, messages to standard error.
 """
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from DocsToKG.Orchestrator.ledger.opening import AnyLedger
     from DocsToKG.Orchestrator.settings import ServerSettings
 
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
@@ -49,6 +50,18 @@ def ledger_in(folder: Path) -> Path:
 
     places = (DEFAULT_LEDGER, DEFAULT_LEDGER.with_name("ledger.sqlite"))
     return next((folder / place for place in places if (folder / place).is_file()), folder / DEFAULT_LEDGER)
+
+
+@contextmanager
+def ledger_of(settings: ServerSettings) -> Iterator[AnyLedger]:
+    """The ledger for looking into it, which must not make one where there is none."""
+    from DocsToKG.Orchestrator.errors import LedgerUnusable
+    from DocsToKG.Orchestrator.ledger.opening import open_ledger
+
+    if settings.ledger_url is None and not settings.ledger.is_file():
+        raise LedgerUnusable(f"there is no ledger at {settings.ledger}; name it with --ledger")
+    with open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, wal=None) as ledger:
+        yield ledger
 
 
 @contextmanager

@@ -25,7 +25,7 @@ CONTACT = "demo@sandbox.invalid"
 _ASK_S = 300.0
 
 
-def sandbox_profile(port: int, world: World | None = None, rate_factor: float = 20.0) -> dict[str, Any]:
+def sandbox_profile(port: int, rate_factor: float = 20.0) -> dict[str, Any]:
     """A plain dict, ready for YAML or JSON. The names of every world are covered by the star."""
     return {
         "contact": CONTACT,
@@ -102,7 +102,7 @@ class SandboxServer:
 
     def profile(self) -> dict[str, Any]:
         """The client configuration for this server."""
-        return sandbox_profile(self.port, self.world, self.rate_factor)
+        return sandbox_profile(self.port, self.rate_factor)
 
     def ask(self, target: str, *, method: str = "GET") -> bytes:
         """The body of a control page."""

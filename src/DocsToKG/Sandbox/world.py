@@ -169,7 +169,7 @@ class World:
             arxiv_id=work.arxiv_id if "arxiv" in kinds else None,
             pmcid=work.pmcid if "pmc" in kinds else None,
             pmid=work.pmid if "pmc" in kinds or work.index % 3 == 0 else None,
-            oa_status=_oa_status(kind, work, copies),
+            oa_status=_oa_status(kind, work),
         )
 
     def _copies(self, work: Work, kind: str, duplicate: bool) -> list[Copy]:
@@ -251,7 +251,7 @@ def _wayback_copy(work: Work, publisher: Copy) -> Copy:
     return Copy("wayback", publisher.landing_url, replay, PUBLISHED, listed="nothing")
 
 
-def _oa_status(kind: str, work: Work, copies: list[Copy]) -> str:
+def _oa_status(kind: str, work: Work) -> str:
     if kind == "closed":
         return "closed"
     if kind in ("pmc_only", "preprint"):

@@ -9,10 +9,10 @@ memory does not grow with traffic.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.values import lean_dataclass
@@ -213,37 +213,6 @@ class Breaker:
         with self._lock:
             now = self._tick()
             return self._state is BreakerState.CLOSED and not self._forced and not self._window.totals(now)[0]
-
-    def snapshot(self) -> dict[str, Any]:
-        """What must survive a restart, as plain values; times are Unix seconds. Samples are not kept."""
-        with self._lock:
-            now = self._tick()
-            left_s = max(0.0, self._open_until - now) if self._state is BreakerState.OPEN else 0.0
-            return {
-                "state": self._state.value,
-                "forced": self._forced,
-                "reopenings": self._reopenings,
-                "open_until": self._clock.now() + left_s,
-                "failure_rate": self._rate_when_opened,
-            }
-
-    def restore(self, kept: Mapping[str, Any]) -> None:
-        """Go on from a snapshot; raises `ValueError` when it is none. A restored state is no transition."""
-        try:
-            state, forced = BreakerState(kept["state"]), bool(kept["forced"])
-            reopenings, rate = int(kept["reopenings"]), float(kept["failure_rate"])
-            left_s = float(kept["open_until"]) - self._clock.now()
-        except (KeyError, TypeError, OverflowError) as error:
-            raise ValueError(f"not a snapshot of a breaker: {error!r}") from None
-        with self._lock:
-            self._forget()
-            self._calm = None
-            self._period += 1
-            self._state, self._forced = state, forced
-            self._reopenings = min(max(0, reopenings), _MOST_DOUBLINGS)
-            self._rate_when_opened = min(max(0.0, rate), 1.0)
-            # A clock that was set back meanwhile must not lock anything for years.
-            self._open_until = self._clock.monotonic() + min(max(0.0, left_s), _LONGEST_RETRY_AFTER_S)
 
     @property
     def _testing(self) -> bool:

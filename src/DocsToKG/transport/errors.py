@@ -10,6 +10,7 @@ httpx2.ReadError
 └── ConnectionWentStale    a kept connection was closed before it answered
 httpx2.RemoteProtocolError
 ├── BodyTooShort           the body ended before its announced end
+├── ClosedEarly            the connection ended before the head of the answer did
 └── HeadersTooLarge        the head of the answer exceeds the caps
 
 Messages name hosts and numbers, never URLs or header values, so no key can leak through them.

@@ -30,11 +30,7 @@ class Proxies:
     """Absolute-form requests for http, CONNECT for https. Raises ValueError for a proxy we cannot use."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
-        for_all = _variable(environment, "all_proxy")
-        self._by_scheme = {
-            scheme: _proxy(f"{scheme}_proxy", _variable(environment, f"{scheme}_proxy") or for_all)
-            for scheme in ("http", "https")
-        }
+        self._by_scheme = {scheme: _proxy_of(environment, scheme) for scheme in ("http", "https")}
         exceptions = _variable(environment, "no_proxy").split(",")
         self._exceptions = [item for item in (_exception(text) for text in exceptions) if item[0]]
 
@@ -48,9 +44,14 @@ def _variable(environment: Mapping[str, str], name: str) -> str:
     return (environment.get(name) or environment.get(name.upper()) or "").strip()
 
 
-def _proxy(name: str, value: str) -> Proxy | None:
-    if not value:
-        return None
+def _proxy_of(environment: Mapping[str, str], scheme: str) -> Proxy | None:
+    for name in (f"{scheme}_proxy", "all_proxy"):
+        if value := _variable(environment, name):
+            return _proxy(name, value)
+    return None
+
+
+def _proxy(name: str, value: str) -> Proxy:
     # The value may hold a password, so no error repeats it.
     try:
         parts = urlsplit(value if "://" in value else f"http://{value}")

@@ -68,7 +68,7 @@ def _announce(world: Any, port: int, rate_factor: float, profile: Path | None) -
     typer.echo(f"A scholarly web of {world.count} works answers on http://127.0.0.1:{port}/  (Ctrl+C ends it)\n")
     for example in curl_examples(world, port):
         typer.echo(example)
-    settings = sandbox_profile(port, world, rate_factor)
+    settings = sandbox_profile(port, rate_factor)
     if profile is None:
         typer.echo("\nTo point a client at it, start again with --profile sandbox.yaml, or configure:\n")
         typer.echo(json.dumps(settings, indent=2))

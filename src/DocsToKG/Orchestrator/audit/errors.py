@@ -1,9 +1,9 @@
 """What can go wrong with bundles and manifests, by what the caller should do about it.
 
 AuditError
-├── BadRange         ask for another range; the message says which
+├── BadRange           ask for another range; the message says which
 ├── LedgerContradicts  the ledger is not what its own history says: look at it before anything is signed
-└── BadBundle        this is no bundle, or not one to be read on: the message names the place
+└── BadBundle          this is no bundle, or not one to be read on: the message names the place
 """
 
 from __future__ import annotations

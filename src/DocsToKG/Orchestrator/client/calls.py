@@ -100,15 +100,10 @@ class Calls:
         key: str | None = None,
         again: bool = False,
         wait_s: float = 0.0,
-        **headers: str,
     ) -> Any:
         """`again` says that the service takes the same words twice without harm; a `key` makes it so."""
-        if key is not None:
-            headers["Idempotency-Key"] = key
+        headers = {} if key is None else {"Idempotency-Key": key}
         return self._call("POST", path, body, headers, {}, again=again or key is not None, wait_s=wait_s)
-
-    def put(self, path: str, body: Mapping[str, Any], **headers: str) -> Any:
-        return self._call("PUT", path, body, headers, {}, again=True)
 
     def ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """Anything of the API, by its words; what stands behind a `?` is its query."""

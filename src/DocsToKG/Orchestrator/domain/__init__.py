@@ -1,1 +1,1 @@
-"""The rules of a job's life: states and delays. Pure; no I/O."""
+"""The rules: a job's states and delays, who may have how much, what holds a job back and why. Pure; no I/O."""

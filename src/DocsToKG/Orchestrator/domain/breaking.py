@@ -120,18 +120,20 @@ class Breaking:
 
     def judge(
         self, now: int, *, passed: int = 0, failed: int = 0, names: Mapping[str, bool] | None = None,
-        retry_after_s: float | None = None,
+        retry_after_s: float | None = None, why: str | None = None,
     ) -> None:  # fmt: skip
-        """Count answers. In the half-open state only those of tests count: by name, or without names the oldest."""
+        """Count answers. In the half-open state only those of tests count: by name, or without names the oldest.
+
+        `why` they failed, where it is told, is in the words of the change that they make."""
         self.tick(now)
         if retry_after_s is not None:
             self._note_retry_after(now, retry_after_s)
         if self.state is BreakerState.CLOSED:
             self._sample(now, passed + failed, failed)
-            self._open_if_failing(now)
+            self._open_if_failing(now, why)
         elif self.state is BreakerState.HALF_OPEN:
             for name, good in list(names.items()) if names is not None else self._oldest(passed, failed):
-                self._end_test(now, name, good)
+                self._end_test(now, name, good, why)
 
     def told(self, now: int, state: BreakerState, for_s: float | None, why: str) -> None:
         """A worker says how its own breaker stands. A time that another has named is kept until it is over."""
@@ -181,12 +183,12 @@ class Breaking:
         verdicts = [False] * failed + [True] * passed
         return list(zip(names, verdicts, strict=False))
 
-    def _end_test(self, now: int, name: str, good: bool) -> None:
+    def _end_test(self, now: int, name: str, good: bool, why: str | None) -> None:
         if self.state is not BreakerState.HALF_OPEN or self.tests.pop(name, None) is None:
             return
         if not good:
             self.reopenings = min(self.reopenings + 1, _MOST_DOUBLINGS)
-            self._open(now, "a test failed")
+            self._open(now, _because("a test failed", why))
             return
         self.passed += 1
         if self.passed >= self.settings.test_count:
@@ -222,13 +224,13 @@ class Breaking:
         live = [counts for number, counts in self.window.items() if number >= oldest]
         return sum(total for total, _ in live), sum(failed for _, failed in live)
 
-    def _open_if_failing(self, now: int) -> None:
+    def _open_if_failing(self, now: int, why: str | None) -> None:
         total, failed = self._totals(now)
         if self.forced or not failed or total < self.settings.min_samples:
             return
         if failed / total >= self.settings.threshold:
             self.rate = failed / total
-            self._open(now, f"{failed} of {total} failed")
+            self._open(now, _because(f"{failed} of {total} failed", why))
 
     def _open(self, now: int, why: str) -> None:
         doubled_s = self.settings.open_s * 2.0 ** min(self.reopenings, _MOST_DOUBLINGS)
@@ -244,3 +246,7 @@ class Breaking:
         self.state, self.passed, self.tests = new, 0, {}
         if new is not BreakerState.OPEN:
             self.open_until = None
+
+
+def _because(words: str, why: str | None) -> str:
+    return words if why is None else f"{words}: {why}"

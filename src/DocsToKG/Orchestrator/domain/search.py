@@ -43,10 +43,6 @@ class Search:
     statuses: frozenset[JobStatus] = frozenset()
     errors: tuple[str, ...] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        return not (self.words or self.exactly or self.statuses or self.errors)
-
 
 def parse(text: str) -> Search:
     """What somebody typed: `status:failed worker:w1 error:timeout "not found" 10.1000/xyz`."""

@@ -63,12 +63,11 @@ class NatsTarget:
             raise DeliveryFailed(f"NATS: {type(error).__name__}") from None
 
     def close(self) -> None:
-        if self._thread is None:
-            return
-        with contextlib.suppress(Exception):  # what is left of a connection that failed
-            self._run(self._disconnect())
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        if self._thread is not None:
+            with contextlib.suppress(Exception):  # what is left of a connection that failed
+                self._run(self._disconnect())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
         self._loop.close()
 
     def subject_of(self, parcel: Parcel) -> str:

@@ -23,7 +23,8 @@ DEFAULT_JOB_TYPE = "content.download"
 
 __all__ = [
     "DEFAULT_JOB_TYPE", "DEFAULT_TENANT", "Enqueued", "Fail", "Finish", "FinishResult", "HistoryRow", "JobFilter",
-    "JobRecord", "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Told", "Why",
+    "JobRecord", "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Told", "ToldJob",
+    "Why",
 ]  # fmt: skip
 
 FinishResult = Literal["applied", "already"]

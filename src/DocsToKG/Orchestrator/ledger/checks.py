@@ -126,7 +126,7 @@ def _name(field: str, value: str | None) -> str | None:
         raise BadJob(f"{field} is over {MAX_NAME_CHARS} characters")
     if "\0" in value:
         raise BadJob(f"{field} has a character that no name has (NUL)")
-    return _storable(value)
+    return storable(value)
 
 
 def _needed(field: str, value: str) -> str:
@@ -146,11 +146,11 @@ def result_text(result: Mapping[str, Any] | None) -> str | None:
 
 def short_error(text: str | None) -> str | None:
     """An error as it is kept: one text of bounded length."""
-    return None if text is None else _storable(str(text)[:MAX_ERROR_CHARS])
+    return None if text is None else storable(str(text)[:MAX_ERROR_CHARS])
 
 
-def _storable(text: str) -> str:
-    # SQLite stores UTF-8, which has no place for half of a surrogate pair.
+def storable(text: str) -> str:
+    """The text as a database can hold it: UTF-8 has no place for half of a surrogate pair."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -183,7 +183,7 @@ def checked_end(finish: Finish) -> End:
 @lru_cache(maxsize=256)
 def _outcome(text: str) -> str:
     """An outcome as it is kept; there are few of them."""
-    return _storable(text[:64])
+    return storable(text[:64])
 
 
 def delay_ms(seconds: float, cap_s: float = _FAR_S) -> int:

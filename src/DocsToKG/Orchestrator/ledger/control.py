@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Any, Protocol, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.ledger.checks import storable
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -104,10 +105,7 @@ class OpenControl:
         self._ask = ask
 
     def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows:
-        asked = {
-            name: value if not isinstance(value, str) or value.isascii() else _storable(value)
-            for name, value in (values or {}).items()
-        }
+        asked = {name: storable(value) if isinstance(value, str) else value for name, value in (values or {}).items()}
         return [tuple(map(_plain, row)) for row in self._ask(statement, asked)]
 
     def note(
@@ -203,8 +201,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value) if value == value.to_integral_value() else float(value)
     return value
-
-
-def _storable(value: str) -> str:
-    """A text as it can be stored: UTF-8 has no place for half of a surrogate pair."""
-    return value.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""On what kind of disk is a path? WAL needs shared memory, which such disks do not give between machines."""
+"""On what kind of disk is a path? WAL needs shared memory, which network disks do not give between machines."""
 
 from __future__ import annotations
 

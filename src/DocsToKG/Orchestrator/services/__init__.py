@@ -1,1 +1,1 @@
-"""What keeps the ledger healthy beside the plain calls: who is alive, and whose leases are free."""
+"""What tenants, workers and operators can ask of a ledger, one service each; and who of its workers is alive."""

@@ -76,11 +76,13 @@ class BackfillService:
         source: str | None = None,
         project: str | None = None,
         backfill_id: str | None = None,
+        operator: Mapping[str, str | None] | None = None,
     ) -> Backfill:
         """Enqueue the range from `from_at` up to, not with, `to_at`, in steps, oldest first and behind other work.
 
         Each job has the payload given, with `from` and `to` of its own step. With the id of a backfill that was cut
-        short, and all else the same, it is gone on with.
+        short, and all else the same, it is gone on with. `operator` is what the operator says beside the backfill's own
+        reason and ticket; the audit row keeps it.
         """
         steps = _steps(from_at, to_at, step_s)
         name = backfill_id or f"bf_{uuid4().hex}"
@@ -94,7 +96,7 @@ class BackfillService:
             "reason": paging.plain_name("backfill_reason", reason, MAX_REASON),
             "ticket": paging.plain_name("backfill_ticket", ticket, MAX_TICKET),
         }
-        self._ledger.change(lambda tx: _begin(tx, row))
+        self._ledger.change(lambda tx: _begin(tx, row, operator or {}))
         more = {"priority": priority, "source": source, "project": project, "job_type": job_type}
         done = 0
         while page := list(islice(steps, _PAGE)):
@@ -132,7 +134,7 @@ def _job(name: str, tenant: str, step: tuple[int, int], payload: Mapping[str, An
     return NewJob(f"{name}:{start}", {**payload, "from": start, "to": end}, tenant=tenant, correlation_id=name, **more)
 
 
-def _begin(tx: ControlTx, row: Mapping[str, Any]) -> None:
+def _begin(tx: ControlTx, row: Mapping[str, Any], operator: Mapping[str, str | None]) -> None:
     added = tx.ask(
         f"INSERT INTO backfills ({_COLUMNS})"
         " VALUES (:id, :tenant, :job_type, :from_at, :to_at, 0, :actor, :reason, :ticket, :now)"
@@ -145,9 +147,10 @@ def _begin(tx: ControlTx, row: Mapping[str, Any]) -> None:
         if same != (row["from_at"], row["to_at"], row["job_type"]):
             raise BadJob("this backfill id was used for another range; choose a new one")
         return
+    range_ = {"backfillId": row["id"], "jobType": row["job_type"], "from": row["from_at"], "to": row["to_at"]}
     tx.note(
         row["tenant"], event="backfill_started", actor=row["actor"], reason=row["reason"], ticket=row["ticket"],
-        detail={"backfillId": row["id"], "jobType": row["job_type"], "from": row["from_at"], "to": row["to_at"]},
+        detail={**range_, **operator},
     )  # fmt: skip
 
 

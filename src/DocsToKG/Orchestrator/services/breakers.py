@@ -89,17 +89,18 @@ class BreakerService:
         self, tenant: str, service_id: str, reason: str | None = None, retry_after_s: float | None = None
     ) -> BreakerView:
         """It failed, and perhaps was told when to come back: the breaker will not close before that."""
-        words("reason", reason)
-        return self._record(tenant, service_id, failed=1, retry_after_s=retry_after_s)
+        why = words("reason", reason)
+        return self._record(tenant, service_id, failed=1, retry_after_s=retry_after_s, why=why)
 
     def _record(
-        self, tenant: str, service_id: str, *, passed: int = 0, failed: int = 0, retry_after_s: float | None = None
-    ) -> BreakerView:
+        self, tenant: str, service_id: str, *, passed: int = 0, failed: int = 0, retry_after_s: float | None = None,
+        why: str | None = None,
+    ) -> BreakerView:  # fmt: skip
         key = key_of(service_id)
 
         def write(tx: ControlTx) -> BreakerView:
             breaking = rows.locked(tx, plain_name("tenant", tenant), key)
-            breaking.judge(tx.now_ms, passed=passed, failed=failed, retry_after_s=retry_after_s)
+            breaking.judge(tx.now_ms, passed=passed, failed=failed, retry_after_s=retry_after_s, why=why)
             rows.write(tx, tenant, key, breaking)
             return _get(tx, tenant, key)
 

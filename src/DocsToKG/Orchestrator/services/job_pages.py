@@ -33,9 +33,8 @@ COLUMNS = (
 SELECT = f"SELECT {', '.join(COLUMNS)} FROM jobs"
 _SEARCHED = ("artifact_id", "last_error", "correlation_id", "source", "host_key", "worker_id")
 _FIELDS = (
-    *("job_type", "source", "worker_id", "host_key", "correlation_id", "project"),
-    *("artifact_id", "stage", "outcome"),
-)
+    "job_type", "source", "worker_id", "host_key", "correlation_id", "project", "artifact_id", "stage", "outcome",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

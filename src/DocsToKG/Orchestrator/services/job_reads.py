@@ -14,15 +14,13 @@ from DocsToKG.Orchestrator.errors import BadPage, UnknownJob
 from DocsToKG.Orchestrator.ledger.base import HistoryRow
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.services import job_pages, paging
+from DocsToKG.Orchestrator.services.history_chains import COLUMNS
 from DocsToKG.Orchestrator.services.job_views import HistoryPage, JobView
 
 _CHAIN = 50
 _SHOWN_HISTORY = 1000
 _HISTORY = "history"
-_HISTORY_ROWS = (
-    "SELECT seq, tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket,"
-    " detail_json, prev_hash, hash FROM job_history"
-)
+_HISTORY_ROWS = f"SELECT {COLUMNS} FROM job_history"
 
 
 def view(tx: ControlTx, tenant: str, job_id: int) -> JobView:

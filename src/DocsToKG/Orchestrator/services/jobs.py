@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.domain.status import JobStatus
-from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost, Refused
+from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost
 from DocsToKG.Orchestrator.ledger import checks
 from DocsToKG.Orchestrator.ledger.base import Enqueued, Ledger, NewJob, Release
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
@@ -28,6 +28,7 @@ from DocsToKG.Orchestrator.services.job_views import (
     lease_spans,
     metrics_of,
 )
+from DocsToKG.Orchestrator.services.tenants import refuse_blocked
 
 REPLAY_PRIORITY = 1000
 SHOWN_HISTORY = 100  # rows that come with a job's detail; all of them come page by page
@@ -133,7 +134,7 @@ class JobService:
         job = self.get(tenant, job_id)
         if JobState(job.state) not in TERMINAL:
             raise Conflict(f"job {job_id} is not over; only ended jobs can be replayed")
-        self._ledger.look(lambda tx: _refuse_blocked(tx, tenant))
+        self._ledger.look(lambda tx: refuse_blocked(tx, tenant))
         self._note(tenant, job_id, "replay_requested", actor, reason, ticket)
         known = self._ledger.job(job_id)
         copy = NewJob(
@@ -212,7 +213,7 @@ def _digests(jobs: Sequence[NewJob]) -> dict[str, str]:
 
 def _refuse_foreign(tx: ControlTx, tenant: str, jobs: Sequence[NewJob], digests: Mapping[str, str]) -> None:
     """A job names only jobs of its own tenant, and a key only for its own payload; a blocked tenant submits nothing."""
-    _refuse_blocked(tx, tenant)
+    refuse_blocked(tx, tenant)
     named = {need for job in jobs for need in job.depends_on if isinstance(need, int)}
     named |= {job.replay_of for job in jobs if job.replay_of is not None}
     for job_id in sorted(named):
@@ -229,9 +230,3 @@ def _refuse_other_payload(tx: ControlTx, tenant: str, digests: Mapping[str, str]
         )
         if known and known[0][1] != digest:
             raise Conflict(f"the idempotency key was used for job {known[0][0]} with another payload")
-
-
-def _refuse_blocked(tx: ControlTx, tenant: str) -> None:
-    found = tx.ask("SELECT blocked_reason FROM tenants WHERE tenant = :tenant AND blocked = 1", {"tenant": tenant})
-    if found:
-        raise Refused(f"the tenant is blocked: {found[0][0] or 'no reason was given'}", "tenant_blocked")

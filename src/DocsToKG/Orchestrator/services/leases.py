@@ -2,13 +2,12 @@
 
 Knows the rules of leasing as every worker has them, and the ledger by its protocol. Promises: a lease is the tenant's
 or does not exist; a word that comes with a lease which is over raises `LeaseLost` and changes nothing; a worker whose
-job was called off hears so, with the reason, at its next renewal; a wait ends when there is work, or in time.
+job was called off hears so, with the reason, at its next renewal.
 """
 
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,20 +16,18 @@ from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.domain.status import ENDS
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.ledger import checks
-from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobRecord, LeasedJob, Progress, Release
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Progress, Release
 from DocsToKG.Orchestrator.services import lease_rows
 from DocsToKG.Orchestrator.services.jobs import ServedLedger
-from DocsToKG.Orchestrator.services.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal, RetryHints
+from DocsToKG.Orchestrator.services.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal
 from DocsToKG.Orchestrator.services.paging import plain_name
-from DocsToKG.Orchestrator.services.tally import EXTENSIONS, FAILURES, RETRIES, Tally
+from DocsToKG.Orchestrator.services.tally import Tally
 
 DEFAULT_TTL_S = 600.0
 MAX_TTL_S = 24 * 3600.0
-MAX_WAIT_S = 30.0
 MAX_LEASES = 500
 MAX_TYPES = 100
 RETRY_JITTER_S = 15.0
-_SHORT_S, _LONG_S = 0.05, 1.0
 _NOT_TOLD = "leased along with an end that came too late"
 
 
@@ -51,14 +48,10 @@ class LeaseService:
         ledger: ServedLedger,
         *,
         tally: Tally | None = None,
-        pause: Callable[[float], None] = time.sleep,
-        monotonic: Callable[[], float] = time.monotonic,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self._ledger = ledger
         self._tally = tally or Tally()
-        self._pause = pause
-        self._monotonic = monotonic
         self._chance = chance
 
     def lease(
@@ -69,23 +62,11 @@ class LeaseService:
         job_types: Sequence[str] = (),
         limit: int = 1,
         ttl_s: float = DEFAULT_TTL_S,
-        wait_s: float = 0.0,
-        unless: Callable[[], bool] = lambda: False,
     ) -> Sequence[JobLease]:
-        """Up to `limit` jobs of the tenant, of these types where some are named. Where there are none, wait for some
-        for up to `wait_s` (at most 30 s), or until `unless` is found true."""
+        """Up to `limit` jobs of the tenant, of these types where some are named."""
         worker, types = _checked(worker_id, job_types, limit, ttl_s)
-        deadline = self._monotonic() + min(max(0.0, wait_s), MAX_WAIT_S)
-        pause_s = _SHORT_S
-        while True:
-            jobs = self._take(tenant, worker, types, limit, ttl_s)
-            left = deadline - self._monotonic()
-            if jobs or left <= 0 or unless():
-                return [lease_rows.shown(job, worker, ttl_s) for job in jobs]
-            if self._ledger.wait_for_work(left, unless=unless):
-                # There is work, but it may be another's or held back: do not ask again at once, and ever more seldom.
-                self._pause(min(pause_s * (0.5 + self._chance()), max(0.0, deadline - self._monotonic())))
-                pause_s = min(_LONG_S, pause_s * 2)
+        jobs = self._take(tenant, worker, types, limit, ttl_s)
+        return [lease_rows.shown(job, worker, ttl_s) for job in jobs]
 
     def _take(self, tenant: str, worker: str, types: Sequence[str], limit: int, ttl_s: float) -> list[LeasedJob]:
         if not types:
@@ -106,9 +87,7 @@ class LeaseService:
         if not 1 <= len(lease_ids) <= MAX_LEASES or not 0 < ttl_s <= MAX_TTL_S:
             raise BadJob(f"renew 1 to {MAX_LEASES} leases for up to {MAX_TTL_S:g} s")
         ttl_ms = checks.lease_ms(ttl_s)
-        told = self._ledger.change(lambda tx: lease_rows.renew(tx, tenant, lease_ids, ttl_ms, worker_id))
-        self._tally.add(EXTENSIONS, len({renewal.lease_id for renewal in told if renewal.state == "held"}))
-        return told
+        return self._ledger.change(lambda tx: lease_rows.renew(tx, tenant, lease_ids, ttl_ms, worker_id))
 
     def progress(self, tenant: str, lease_id: str, stage: str, *, result: Mapping[str, Any] | None = None) -> None:
         """Where the job is, and what there is of its result so far."""
@@ -161,7 +140,8 @@ class LeaseService:
             jobs = self._finish(tenant, Finish(*named, state, reason, result, outcome), then)
         job = self._ledger.job(named[0])
         retried = job.state in (JobState.QUEUED, JobState.PENDING)
-        self._count(job, retried)
+        if not retried and job.finished_at is not None:
+            self._tally.took(job.finished_at - job.next_eligible_at)
         leases = () if then is None else [lease_rows.shown(each, then.worker_id, then.ttl_s) for each in jobs]
         return Completion(job.job_id, job.state, retried, job.next_eligible_at if retried else None, leases)
 
@@ -199,14 +179,6 @@ class LeaseService:
         back = Release(*named, delay_s=delay_s, host_key=host_key, why=why, count_attempt=count_attempt)
         self._ledger.submit_release(back).result()
 
-    def _count(self, job: JobRecord, retried: bool) -> None:
-        if retried:
-            self._tally.add(RETRIES)
-        elif job.finished_at is not None:
-            self._tally.took(job.finished_at - job.next_eligible_at)
-            if job.state in (JobState.ERROR, JobState.TIMED_OUT):
-                self._tally.add(FAILURES)
-
     def _fail(
         self, named: tuple[int, int, str], reason: str, retry_after_s: float | None, result: Mapping[str, Any] | None
     ) -> None:
@@ -230,9 +202,6 @@ class LeaseService:
         if not found:
             raise LeaseLost(job_id)
         return int(found[0][0]), int(found[0][1]), lease_id
-
-
-__all__ = ["Completion", "JobLease", "LeaseService", "Renewal", "RetryHints"]
 
 
 def _checked(worker_id: str, job_types: Sequence[str], limit: int, ttl_s: float) -> tuple[str, list[str]]:

@@ -22,7 +22,6 @@ from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.services import pack_rows, paging
 from DocsToKG.Orchestrator.services.jobs import JobService, ServedLedger
 from DocsToKG.Orchestrator.services.pack_rows import Artifact, LogLine, LogPage, PackRun, PackRunPage
-from DocsToKG.Orchestrator.services.tally import ARTIFACTS, HEARTBEATS, Tally
 
 JOB_TYPE = "pack-run"
 MISSED = 3
@@ -42,10 +41,9 @@ class Hints:
 class PackRunService:
     """The pack-runs of one ledger. Safe to share between threads."""
 
-    def __init__(self, ledger: ServedLedger, *, tally: Tally | None = None) -> None:
+    def __init__(self, ledger: ServedLedger) -> None:
         self._ledger = ledger
         self._jobs = JobService(ledger)
-        self._tally = tally or Tally()
 
     def register(
         self,
@@ -151,9 +149,7 @@ class PackRunService:
             run = _open_run(tx, tenant, pack_run_id)
             return pack_rows.publish(tx, run, row)
 
-        made = self._ledger.change(write)
-        self._tally.add(ARTIFACTS)
-        return made
+        return self._ledger.change(write)
 
     def artifacts(self, tenant: str, pack_run_id: str, *, project: str | None = None) -> Sequence[Artifact]:
         """What the run has published, by name."""
@@ -171,9 +167,7 @@ class PackRunService:
             pack_rows.beat(tx, _open_run(tx, tenant, pack_run_id))
             return _run(tx, tenant, pack_run_id)
 
-        run = self._ledger.change(write)
-        self._tally.add(HEARTBEATS)
-        return run
+        return self._ledger.change(write)
 
     def finish(self, tenant: str, pack_run_id: str, status: str, *, actor: str, reason: str | None = None) -> PackRun:
         """The run is over: `succeeded`, `failed`, `canceled` or `timed_out`. Its job is completed by its lease.

@@ -98,12 +98,9 @@ class TenantService:
 
         return self._ledger.change(write)
 
-    def refuse_blocked(self, tenant: str) -> None:
-        """Raise `Refused` for a tenant that is blocked, for those who would take jobs of it."""
-        self._ledger.look(lambda tx: refuse_blocked(tx, tenant))
-
 
 def refuse_blocked(tx: ControlTx, tenant: str) -> None:
+    """Raise `Refused` for a tenant that is blocked, for those who would take jobs of it."""
     found = _get(tx, tenant)
     if found.blocked:
         words = f": {found.blocked_reason}" if found.blocked_reason else ""

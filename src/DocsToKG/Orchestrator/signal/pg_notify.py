@@ -55,20 +55,11 @@ class PgNotifySignal:
         self._threads: list[threading.Thread] = []
         self.is_listening = False  # whether notices of others arrive, as far as is known
         self.is_pooled = False  # whether a pooler stands between, so that they cannot
-        self.heard = 0
+        self.notices = 0  # heard from the server, our own among them
         self.sent = 0
-        self.outages = 0
+        self.troubles = 0
         self.reconnects = 0
         self._begun = False
-
-    @property
-    def notices(self) -> int:
-        """Heard from the server, our own among them."""
-        return self.heard
-
-    @property
-    def troubles(self) -> int:
-        return self.outages
 
     def notify(self, lane: str) -> None:
         self._local.notify(lane)
@@ -119,7 +110,7 @@ class PgNotifySignal:
                     deed(connection)
                     return
             except (psycopg.Error, OSError):
-                self.outages += 1
+                self.troubles += 1
             if time.monotonic() - began > _MOST_BACKOFF_S:
                 pause_s = _LEAST_BACKOFF_S
             self._closed.wait(pause_s * random.uniform(0.5, 1.0))
@@ -149,7 +140,7 @@ class PgNotifySignal:
         deadline = time.monotonic() + self._check_s
         while not self._closed.is_set() and (left := deadline - time.monotonic()) > 0:
             for notice in connection.notifies(timeout=min(left, _GLANCE_S), stop_after=1):
-                self.heard += 1
+                self.notices += 1
                 self._local.notify(notice.payload)
         if connection.execute("SELECT %s IN (SELECT pg_listening_channels())", (self._channel,)).fetchone() != (True,):
             raise psycopg.OperationalError("the server has forgotten that we listen")

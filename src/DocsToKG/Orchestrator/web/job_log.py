@@ -14,7 +14,6 @@ from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.web.serving import Ask
 
 LOGGER = "DocsToKG.Orchestrator.jobs"
-LEVELS = ("off", "warning", "info")
 _log = logging.getLogger(LOGGER)
 _FIELDS = ("jobId", "jobType", "tenant", "workerId", "leaseId", "status")
 

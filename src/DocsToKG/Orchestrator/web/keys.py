@@ -64,12 +64,15 @@ class KeyRing:
         return bool(self._fixed) or self._fetch is not None
 
     def find(self, algorithm: str, kid: str | None) -> TrustedKey | None:
-        """The key for a token's head, of what is at hand: a token that names no key may fit one key at most."""
+        """The key for a token's head, of what is at hand: a token that names no key may fit one key at most.
+
+        A key that is kept in a file and published as well is one key."""
         fitting = [key for key in (*self._fixed, *self._fetched) if key.algorithm == algorithm]
         if kid is not None:
             named = [key for key in fitting if key.kid == kid]
             fitting = named or [key for key in fitting if key.kid is None]
-        return fitting[0] if len(fitting) == 1 else None
+        alone = len(fitting) == 1 or len({key.key.thumbprint() for key in fitting}) == 1
+        return fitting[0] if alone else None
 
     def is_stale(self, algorithm: str, kid: str | None) -> bool:
         """Whether `refresh` might bring a better answer."""

@@ -14,7 +14,7 @@ from prometheus_client.registry import Collector
 
 from DocsToKG.Orchestrator.events.outbox import Outbox
 from DocsToKG.Orchestrator.services.jobs import ServedLedger
-from DocsToKG.Orchestrator.services.tally import LATENCY, Tally
+from DocsToKG.Orchestrator.services.tally import Tally
 from DocsToKG.Orchestrator.web.feeds import LogReader
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -64,7 +64,7 @@ class _Latency(Collector):
     def collect(self) -> Iterator[Metric]:
         upto, count, seconds = self._tally.latency()
         bounds = [(str(bound), n) for bound, n in upto]
-        family = HistogramMetricFamily(LATENCY, "From when a job could run to its acknowledged end.")
+        family = HistogramMetricFamily("job_latency_seconds", "From when a job could run to its acknowledged end.")
         family.add_metric([], [*bounds, ("+Inf", count)], seconds)
         yield family
 

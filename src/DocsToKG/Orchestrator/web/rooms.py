@@ -62,7 +62,7 @@ def rooms_of(ledger: ServedLedger) -> Rooms:
         leases=LeaseService(ledger, tally=tally),
         workers=WorkerService(ledger),
         backfills=BackfillService(ledger),
-        pack_runs=PackRunService(ledger, tally=tally),
+        pack_runs=PackRunService(ledger),
         feed=HistoryFeed(ledger),
         dashboard=DashboardService(ledger),
         quotas=QuotaService(ledger),

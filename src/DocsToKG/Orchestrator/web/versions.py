@@ -11,8 +11,8 @@ from DocsToKG.Orchestrator.web.shapes import Shown
 _TAG = re.compile(r'"v(\d{1,15})"')
 
 
-def tagged(body: Shown, version: int, *, status: int | None = None) -> Answer:
-    return Answer(body, status=status, headers={"ETag": f'"v{version}"'})
+def tagged(body: Shown, version: int) -> Answer:
+    return Answer(body, headers={"ETag": f'"v{version}"'})
 
 
 def version_wanted(ask: Ask) -> int | None:

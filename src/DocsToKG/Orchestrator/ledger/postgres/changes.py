@@ -13,7 +13,8 @@ from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import UnknownJob
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Move, Transaction
+from DocsToKG.Orchestrator.ledger.chain import Move
+from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 
 
 def release_worker(tx: Transaction, worker_id: str) -> int:

@@ -14,8 +14,9 @@ from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
 from DocsToKG.Orchestrator.ledger.base import Enqueued
+from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Move, Transaction, as_json
+from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction, as_json
 
 _Found = tuple[int, str, JobState]
 _COPY_FROM = 50  # for fewer, its round trips cost more than they save

@@ -14,10 +14,11 @@ from itertools import groupby
 from DocsToKG.Orchestrator.domain.sharing import Lane
 from DocsToKG.Orchestrator.ledger import control, governed_breakers
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
+from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.control import OpenControl
 from DocsToKG.Orchestrator.ledger.governed import Governor
 from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns, jobs_of
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Move, Transaction
+from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 
 
 class GovernedLeasing:

@@ -14,7 +14,8 @@ from secrets import token_hex
 from typing import Any
 
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Move, Transaction
+from DocsToKG.Orchestrator.ledger.chain import Move
+from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 
 Rows = Sequence[tuple[Any, ...]]
 

@@ -79,9 +79,9 @@ class Reader:
         rows = self._database.fetch(self._sql["needs_of"], {"job_id": job_id})
         return [Need(need, artifact_id, JobState(state)) for need, artifact_id, state in rows]
 
-    def ahead(self, job: JobRecord, cap: int | None = None) -> int:
+    def ahead(self, job: JobRecord) -> int:
         """How many due jobs come before this one, up to a cap."""
-        values = {"rank": -job.priority, "job_id": job.job_id, "host_key": job.host_key, "cap": cap or AHEAD_CAP}
+        values = {"rank": -job.priority, "job_id": job.job_id, "host_key": job.host_key, "cap": AHEAD_CAP}
         return int(self._database.fetch(self._sql["ahead"], values)[0][0])
 
     def said_at_release(self, job_id: int) -> str | None:

@@ -14,17 +14,13 @@ from typing import Any
 import orjson
 
 from DocsToKG.Orchestrator.domain.states import TERMINAL
-from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
+from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, Move, link_hash
 from DocsToKG.Orchestrator.ledger.control import by_scope
 from DocsToKG.Orchestrator.ledger.postgres import governed_sql
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
 from DocsToKG.Orchestrator.ledger.transaction import judged
 
 _ENDS = frozenset(state.value for state in TERMINAL)
-
-# A job's change of state, as the history keeps it: job id, tenant, job type, state before, state after, fence,
-# attempts, actor, reason.
-Move = tuple[int, str, str, str | None, str, int, int, str, str | None]
 
 
 class Head:
@@ -164,16 +160,13 @@ class Transaction:
         return None
 
     def _head(self, tenant: str) -> Head:
-        found = self.lock_heads([tenant])
+        found = heads_of(self.rows("lock_heads", {"tenants": [tenant]}), self.now_ms)
         while tenant not in found:
             added = self.row("new_head", {"tenant": tenant, "hash": NO_HASH})
             if added is not None:
                 found[tenant] = Head(int(added[0]), 0, NO_HASH, self.now_ms)
         self.heads.update(found)
         return found[tenant]
-
-    def lock_heads(self, tenants: Sequence[str]) -> dict[str, Head]:
-        return heads_of(self.rows("lock_heads", {"tenants": list(tenants)}), self.now_ms)
 
 
 def heads_of(rows: Iterable[tuple[Any, ...]], now_ms: int) -> dict[str, Head]:

@@ -77,6 +77,7 @@ def start_backfill(ask: Asked, body: BackfillRequest) -> BackfillShown:
         source=body.source,
         project=body.project,
         backfill_id=body.backfill_id,
+        operator={"operatorReason": ask.caller.operator_reason, "operatorTicket": ask.caller.operator_ticket},
     )
     return BackfillShown.model_validate(started)
 

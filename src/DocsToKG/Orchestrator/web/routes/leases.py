@@ -13,7 +13,8 @@ from fastapi import Path
 from pydantic import Field
 
 from DocsToKG.Orchestrator.domain.states import API_STATUS
-from DocsToKG.Orchestrator.services.leases import JobLease, NextLease
+from DocsToKG.Orchestrator.services.lease_rows import JobLease
+from DocsToKG.Orchestrator.services.leases import NextLease
 from DocsToKG.Orchestrator.web import job_log
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.serving import Ask, Asked, Doors, Resource

@@ -4,6 +4,11 @@ import { h } from "./dom.js";
 import { ago, lasting, moment, since, statusWord } from "./format.js";
 
 export const badge = (status, words = statusWord(status)) => h("span.badge", { class: `is-${String(status).toLowerCase()}` }, words);
+/** A breaker's state: lists say HalfOpen, transitions and hosts half-open. */
+export function breakerBadge(state) {
+  const words = state === "HalfOpen" ? "half open" : String(state).toLowerCase().replace("-", " ");
+  return badge(words.replace(" ", "-"), words);
+}
 export const quiet = (...words) => h("span.quiet", null, ...words);
 export const mono = (text, title) => h("span.mono", { title: title ?? null }, text ?? "–");
 

@@ -38,7 +38,7 @@ export function signOut() {
 export const chooseTenant = (name) => keep(TENANT, name);
 
 /** Whether the token is for every tenant. */
-export const isForAll = (who = session.who) => Boolean(who?.everyTenant ?? who?.tenants.includes("*"));
+export const isForAll = (who = session.who) => Boolean(who?.tenants.includes("*"));
 
 /** Null when the caller may do it; otherwise why not. */
 export function lacks(scopes, everyone = false) {

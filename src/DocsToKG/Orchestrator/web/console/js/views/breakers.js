@@ -4,7 +4,7 @@ import { actionButton } from "../actions.js";
 import { gauge } from "../charts.js";
 import { h } from "../dom.js";
 import { lasting, percent } from "../format.js";
-import { badge, heading, mono, panel, quiet, table, time, until } from "../parts.js";
+import { badge, breakerBadge, heading, mono, panel, quiet, table, time, until } from "../parts.js";
 
 export function breakers(page) {
   const state = { breakers: null, shown: page.query.get("key"), transitions: [] };
@@ -35,7 +35,7 @@ function content(page, state, load) {
 function list(rows, load) {
   return table("Breakers", [
     { head: "Service", class: "w", cell: (one) => h("a", { href: `/console/breakers?key=${encodeURIComponent(one.serviceId)}` }, one.key) },
-    { head: "State", cell: (one) => [badge(one.state, one.state === "HalfOpen" ? "half open" : one.state.toLowerCase()), one.forced ? [" ", badge("mild", "forced")] : null] },
+    { head: "State", cell: (one) => [breakerBadge(one.state), one.forced ? [" ", badge("mild", "forced")] : null] },
     { head: "Failure share", cell: (one) => gauge(`Failures of ${one.key}`, one.failureRate, 1, percent) },
     { head: "Trips at", cell: (one) => quiet(`${percent(one.settings.failureThreshold)} of ${one.settings.minimumSamples} in ${lasting(one.settings.windowSeconds)}`) },
     { head: "Until", cell: (one) => (one.state === "Open" ? (one.openUntil ? until(one.openUntil) : one.forced ? quiet("somebody changes it") : quiet("–")) : quiet("–")) },
@@ -65,8 +65,8 @@ function forceAny(load) {
 function transitions(state) {
   return table("Transitions", [
     { head: "When", cell: (one) => time(one.at, { relative: false }) },
-    { head: "From", cell: (one) => one.oldState.replace("_", " ") },
-    { head: "To", cell: (one) => badge(one.newState, one.newState.replace("_", " ")) },
+    { head: "From", cell: (one) => one.oldState.replace("-", " ") },
+    { head: "To", cell: (one) => breakerBadge(one.newState) },
     { head: "Why", class: "w", cell: (one) => one.why },
     { head: "By", class: "w", cell: (one) => mono(one.actor) },
     { head: "For", class: "n", cell: (one) => (one.resetSeconds === null ? quiet("–") : lasting(one.resetSeconds)) },

@@ -6,7 +6,7 @@ import { badge, heading, mono, quiet } from "../parts.js";
 import { to, toWith } from "../router.js";
 
 const KEPT = 300;
-const KINDS = { "job.completed": "good", "job.failed": "bad", "job.timed_out": "bad", "job.canceled": "still", "job.leased": "one", "job.retried": "mild", "job.released": "two" };
+const KINDS = { "job.completed": "good", "job.failed": "bad", "job.timed_out": "bad", "job.canceled": "still", "job.leased": "one", "job.lease_expired": "bad", "job.worker_lost": "bad", "job.retried": "mild", "job.released": "two" };
 
 export function feed(page) {
   const chosen = page.query.get("kind") ?? "";

@@ -8,7 +8,7 @@ import { badge, copyButton, facts, heading, mono, panel, pretty, quiet, table, t
 import { to } from "../router.js";
 
 const OPEN = ["pending", "queued", "leased"];
-const EVENT_KINDS = { finished: "good", failed: "bad", retried: "mild", enqueued: "one", leased: "one", canceled: "still", timed_out: "bad", expired: "bad" };
+const EVENT_KINDS = { finished: "good", failed: "bad", retried: "mild", enqueued: "one", leased: "one", canceled: "still", lease_expired: "bad", worker_lost: "bad" };
 
 const kindOf = (event) => (event.toState === "error" || event.toState === "timed_out" ? "bad" : EVENT_KINDS[event.event] ?? "still");
 
@@ -77,7 +77,7 @@ function about(found) {
   const { metrics } = found;
   return facts([
     ["Type", found.jobType], ["Source", found.source], ["Host", found.hostKey], ["Project", found.project], ["Priority", found.priority],
-    ["Stage", found.stage], ["Outcome", found.outcome], ["Attempts", `${found.attempts} of ${found.maxAttempts}`], ["Fence", found.fence ?? found.leaseHistory.at(-1)?.fence], ["Crashes", metrics.crashes || null],
+    ["Stage", found.stage], ["Outcome", found.outcome], ["Attempts", `${found.attempts} of ${found.maxAttempts}`], ["Fence", found.fence], ["Crashes", metrics.crashes || null],
     ["Worker", found.workerId ? mono(shortId(found.workerId), found.workerId) : null], ["Lease until", found.leaseUntil ? until(found.leaseUntil) : null],
     ["First wait", lasting(metrics.firstWaitSeconds)], ["Worked", lasting(metrics.workingSeconds)], ["All in all", metrics.totalSeconds === null ? null : lasting(metrics.totalSeconds)],
     ["Created", time(found.createdAt, { relative: false })], ["Finished", found.finishedAt ? time(found.finishedAt, { relative: false }) : null],
@@ -88,8 +88,8 @@ function about(found) {
 const traceId = (context) => context.split("-")[1] ?? context;
 
 function result(told) {
-  const candidates = Array.isArray(told.candidates) ? told.candidates : Array.isArray(told.tried) ? told.tried : [];
-  const known = ["candidates", "tried", "title", "license", "version", "year", "resolver", "tier", "path", "sha256", "size_bytes", "outcome", "reason", "explanation"];
+  const candidates = Array.isArray(told.candidates) ? told.candidates : [];
+  const known = ["candidates", "title", "license", "version", "year", "resolver", "tier", "path", "sha256", "size_bytes", "outcome", "reason", "explanation"];
   const rest = Object.fromEntries(Object.entries(told).filter(([name, value]) => !known.includes(name) && value !== null));
   return [
     facts([
@@ -98,9 +98,9 @@ function result(told) {
       ["Size", told.size_bytes ? size(told.size_bytes) : null], ["SHA-256", told.sha256 ? mono(told.sha256) : null], ["Explanation", told.explanation],
     ]),
     candidates.length ? [h("h3", null, "Candidates tried"), table("Candidates tried", [
-      { head: "From", cell: (one) => one.resolver ?? one.source ?? "–" },
-      { head: "Address", class: "w", cell: (one) => mono(one.url ?? one.address ?? one.host ?? "–") },
-      { head: "Became", class: "w", cell: (one) => [badge(one.outcome === "success" || one.reason === "ok" ? "succeeded" : "failed", one.reason ?? one.outcome ?? one.status ?? "–"), one.explanation ? quiet(` ${one.explanation}`) : null] },
+      { head: "From", cell: (one) => one.source ?? "–" },
+      { head: "Address", class: "w", cell: (one) => mono(one.url ?? "–") },
+      { head: "Why not", class: "w", cell: (one) => [badge("failed", one.reason ?? "–"), quiet([one.http_status, one.evidence, one.detail].filter(Boolean).map((word) => ` ${word}`).join(","))] },
     ], candidates)] : null,
     Object.keys(rest).length ? h("details", null, h("summary", null, "All that was told"), pretty(rest, "Result")) : null,
   ];

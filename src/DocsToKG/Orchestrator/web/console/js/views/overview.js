@@ -4,7 +4,7 @@ import { actionButton } from "../actions.js";
 import { bars, columns, levels, spark } from "../charts.js";
 import { h } from "../dom.js";
 import { brief, count, lasting, percent, statusWord, STATUSES } from "../format.js";
-import { badge, heading, panel, quiet, table, time, until } from "../parts.js";
+import { badge, breakerBadge, heading, panel, quiet, table, time, until } from "../parts.js";
 import { to, toWith } from "../router.js";
 import { firstRun } from "./welcome.js";
 
@@ -59,17 +59,9 @@ function tile(status, figures) {
     h("b", { "data-count": status }, brief(n)), h("span", null, statusWord(status)));
 }
 
-/** The last whole minutes, for how fast it goes now. */
-function pace(figures) {
-  const minutes = figures.throughput.slice(-6, -1);
-  const ended = minutes.reduce((sum, one) => sum + one.succeeded + one.failed + one.canceled, 0);
-  return ended / Math.max(1, minutes.length);
-}
-
 function speed(figures) {
-  const rate = figures.endsPerMinute ?? pace(figures), hour = figures.throughput;
+  const { endsPerMinute: rate, backlogSeconds: eta, throughput: hour } = figures;
   const left = figures.counts.queued + figures.counts.pending + figures.counts.leased;
-  const eta = figures.backlogSeconds ?? (rate > 0 ? (left / rate) * 60 : null);
   const good = hour.reduce((sum, one) => sum + one.succeeded, 0), bad = hour.reduce((sum, one) => sum + one.failed, 0);
   return [
     fact("Pace", `${rate < 10 ? rate.toFixed(1) : count(rate)} / min`, "jobs that end", spark("Jobs ended by the minute", hour.map((one) => one.succeeded + one.failed))),
@@ -124,7 +116,7 @@ function troubles(state) {
   const { figures } = state;
   if (!figures.openBreakers.length && !state.incidents.length) return h("p.empty", null, "All breakers are closed and no incident is open.");
   return h("ul.plain", null,
-    figures.openBreakers.map((one) => h("li", { "data-key": one.key }, badge(one.state, one.state.replace("_", " ")), " ", h("a", { href: to("breakers") }, one.key))),
+    figures.openBreakers.map((one) => h("li", { "data-key": one.key }, breakerBadge(one.state), " ", h("a", { href: to("breakers") }, one.key))),
     state.incidents.map((one) => h("li", { "data-key": one.incidentId }, badge(one.severity, one.severity), " ", h("a", { href: to("incidents") }, `${one.source}: ${one.cause}`), quiet(one.count > 1 ? ` ${one.count} times` : ""))));
 }
 

@@ -4,7 +4,7 @@ import { actionButton } from "../actions.js";
 import { gauge } from "../charts.js";
 import { h } from "../dom.js";
 import { count, percent, size } from "../format.js";
-import { badge, heading, mono, panel, quiet, table, time, until } from "../parts.js";
+import { badge, breakerBadge, heading, mono, panel, quiet, table, time, until } from "../parts.js";
 import { toWith } from "../router.js";
 
 export function sources(page) {
@@ -103,9 +103,8 @@ function hostTable(hosts, state) {
   ], hosts, { key: (host) => `${host.source}/${host.host}`, empty: "No host has been asked yet." });
 }
 function breakerOf(host, state) {
-  const known_ = state.breakers.get(`host:${host.host}`);
-  const word = known_?.state ?? host.breaker;
-  return word ? badge(String(word), String(word).replace("_", " ")) : quiet("–");
+  const word = state.breakers.get(`host:${host.host}`)?.state ?? host.breaker;
+  return word ? breakerBadge(word) : quiet("–");
 }
 function limitWords(limits) {
   const words = Object.entries(limits ?? {}).filter(([, value]) => value !== null && typeof value !== "object").map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`);
