@@ -51,6 +51,7 @@ from DocsToKG.ContentDownload.telemetry.watching import Wanted, Watching, open_w
 from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
 from DocsToKG.ContentDownload.way_out import (
     Network,
+    is_cache_there,
     open_cache,
     open_limits,
     open_network,
@@ -64,6 +65,7 @@ __all__ = [
     "Parts",
     "build_pipeline_from_config",
     "database_path",
+    "is_cache_there",
     "open_answers",
     "open_cache",
     "open_catalog",

@@ -58,10 +58,10 @@ def clear(
     cfg = _settings(config, run)
     if not yes and not typer.confirm(f"Drop every entry of the cache in {_place(cfg)}?", err=True):
         raise typer.Exit(1)
-    dropped = 0
-    if _is_there(cfg):
-        from DocsToKG.ContentDownload import bootstrap
+    from DocsToKG.ContentDownload import bootstrap
 
+    dropped = 0
+    if bootstrap.is_cache_there(cfg):
         with bootstrap.open_cache(cfg) as entries:
             dropped = entries.clear()
     if as_json:
@@ -93,17 +93,10 @@ def _census(cfg: ContentDownloadConfig) -> CacheCensus:
     from DocsToKG.ContentDownload import bootstrap
     from DocsToKG.ContentDownload.net.census import take_census
 
-    if not _is_there(cfg):
+    if not bootstrap.is_cache_there(cfg):
         return take_census(())
     with bootstrap.open_cache(cfg) as entries:
         return take_census(entries.walk())
-
-
-def _is_there(cfg: ContentDownloadConfig) -> bool:
-    """Looking at a cache must not make one."""
-    places = {"file": cfg.hishel.base_path, "sqlite": cfg.hishel.sqlite_path}
-    place = places.get(cfg.hishel.backend)
-    return place is None or Path(place).exists()
 
 
 def _place(cfg: ContentDownloadConfig) -> str:

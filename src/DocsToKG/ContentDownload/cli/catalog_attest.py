@@ -18,11 +18,10 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     folder_settings,
     looked_at,
     open_catalog,
-    size_text,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption
-from DocsToKG.ContentDownload.cli.tables import json_text, printable
+from DocsToKG.ContentDownload.cli.tables import json_text, printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.attestation.attesting import Attested

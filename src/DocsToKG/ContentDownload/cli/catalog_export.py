@@ -29,12 +29,11 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     chosen,
     folder_settings,
     open_catalog,
-    size_text,
     tell_unknown,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption
-from DocsToKG.ContentDownload.cli.tables import printable
+from DocsToKG.ContentDownload.cli.tables import printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog

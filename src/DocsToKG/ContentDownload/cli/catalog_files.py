@@ -26,11 +26,10 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     looked_at,
     open_catalog,
     place_of_files,
-    size_text,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption
-from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
+from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.progress import size_text
-from DocsToKG.ContentDownload.cli.tables import print_table, printable
+from DocsToKG.ContentDownload.cli.tables import print_table, printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures

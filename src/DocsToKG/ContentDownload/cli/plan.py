@@ -31,8 +31,7 @@ from DocsToKG.ContentDownload.cli.options import (
     check_config_file,
     wrong_word,
 )
-from DocsToKG.ContentDownload.cli.progress import size_text
-from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
+from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
 from DocsToKG.core.urls import mask_url
 
 if TYPE_CHECKING:
