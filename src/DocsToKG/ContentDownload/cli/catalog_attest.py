@@ -78,12 +78,11 @@ def attest(
 
     Example: content catalog attest --run my-corpus --keys state/keys
     """
-    from importlib.metadata import version
-
     from DocsToKG.ContentDownload.attestation.attesting import attest as sign_all
     from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.telemetry.snapshots import replacing
     from DocsToKG.core.clock import utc_iso
+    from DocsToKG.core.product import product_version
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
     cfg, folder = folder_settings(run, config=config), looked_at(run, config)
@@ -97,7 +96,7 @@ def attest(
                 file,
                 name=folder.resolve().name,
                 at=utc_iso(now),
-                tool=f"docstokg {version('docstokg')}",
+                tool=f"docstokg {product_version()}",
                 signers=signers,
                 threads=threads or os.cpu_count() or 2,
             )
