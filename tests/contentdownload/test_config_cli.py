@@ -264,6 +264,11 @@ def test_the_examples_load_and_satisfy_the_published_schema(name: str) -> None:
     assert complaints(data, schema, schema) == []
 
 
+def test_the_full_example_asks_all_that_is_shipped() -> None:
+    """A list of tiers replaces the shipped one as a whole."""
+    assert load_config(EXAMPLES / "full.yaml", environ={}).tiers == load_config(environ={}).tiers
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
