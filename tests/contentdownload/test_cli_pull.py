@@ -224,6 +224,22 @@ def test_a_byte_limit_ends_the_run_and_the_next_goes_on(
     assert all(row["outcome"] == "success" for row in results(tmp_path / "out"))
 
 
+def test_a_byte_limit_that_cuts_nothing_off_asks_for_no_more(
+    content: Command, config: str, calm_sandbox: SandboxServer
+) -> None:
+    only = content("pull", *open_works(calm_sandbox, 1), "--max-bytes", "1B", "--out", "out", "-c", config)
+    assert only.returncode == 0
+    assert "Every paper had ended by then." in only.stderr
+    assert "content resume" not in only.stderr
+
+
+def test_where_nothing_was_obtained_no_folder_of_files_is_named(content: Command, config: str) -> None:
+    none = content("pull", "hello", "--out", "out", "-c", config)
+    assert none.returncode == 3
+    assert "Files:" not in none.stdout
+    assert "results.csv" in none.stdout
+
+
 def test_a_damaged_file_is_found_and_fetched_again(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:

@@ -165,15 +165,23 @@ def _load(path: str | None) -> Loaded:
 
 
 def _find(loaded: Loaded, key: str) -> Any:
-    from DocsToKG.ContentDownload.config.keys import nearest_key
+    from DocsToKG.ContentDownload.config.keys import find_node, nearest_key
     from DocsToKG.ContentDownload.config.models import to_printable
+    from DocsToKG.ContentDownload.config.translate import canonical_keys
     from DocsToKG.ContentDownload.errors import ConfigError
 
     value: Any = to_printable(loaded.config)
-    for part in key.split("."):
+    path = tuple(key.split("."))
+    for part in path:
         if not isinstance(value, dict) or part not in value:
-            near = nearest_key(tuple(key.split(".")))
-            raise ConfigError(f"{key} is not a setting" + (f"; did you mean {near}?" if near else ""))
+            same = canonical_keys(path)
+            if same:
+                raise ConfigError(f"{key} is another spelling of {' and '.join(same)}; ask for that")
+            if find_node(path) is not None:
+                raise ConfigError(f"{key} is not set; content config show lists what is")
+            near = nearest_key(path)
+            hint = f"did you mean {near}?" if near else "content config show lists them"
+            raise ConfigError(f"{key} is not a setting; {hint}")
         value = value[part]
     return value
 

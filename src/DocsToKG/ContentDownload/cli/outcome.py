@@ -31,10 +31,11 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
     """The report table on standard output, then what was not obtained and where everything is."""
     print_table(("", ""), _facts(result, figures), title="Result")
     _print_missing(result)
-    folders = [name for name in ("PDF", "XML", "HTML") if (result.files / name).is_dir()] or ["PDF"]
+    folders = [name for name in ("PDF", "XML", "HTML") if (result.files / name).is_dir()]
     if str(result.files).startswith("s3://"):
         folders = ["cas"]
-    typer.echo(f"Files: {', '.join(str(result.files / name) for name in folders)}")
+    if folders:
+        typer.echo(f"Files: {', '.join(str(result.files / name) for name in folders)}")
     typer.echo(f"Every line's result: {result.folder / 'results.csv'}")
 
 
@@ -62,7 +63,8 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
         facts.append(("lines that name no paper", str(result.invalid)))
     facts.append(("stored in this run", size_text(figures.bytes)))
     if figures.ttfp_p50_s is not None and figures.ttfp_p95_s is not None:
-        facts.append(("time to a paper", f"{figures.ttfp_p50_s:.2f} s half of them, {figures.ttfp_p95_s:.2f} s 95 %"))
+        within = f"half within {figures.ttfp_p50_s:.2f} s, 95 % within {figures.ttfp_p95_s:.2f} s"
+        facts.append(("time to a paper", within))
     facts.append(("requests", f"{figures.requests}, of them {figures.http_429} answered 429"))
     sources = ", ".join(f"{name} {count}" for name, count in figures.by_resolver.items())
     if sources:

@@ -66,9 +66,14 @@ def report(
 
     Exit code 4 when one was missed. The levels are settings: `slo.yield_min` and others.
 
-    Examples: content report --run my-corpus --format md; content report --run my-corpus --out report.html
+    Examples:
+
+      content report --run my-corpus --format md
+
+      content report --run my-corpus --out report.html
     """
     from DocsToKG.ContentDownload.cli.catalog_open import open_report_catalog
+    from DocsToKG.ContentDownload.report.sections import number
 
     check_config_file(config)
     chosen = _form(format, out, as_json)
@@ -82,7 +87,7 @@ def report(
     if since is not None and not (told.figures.runs or told.figures.attempted):
         typer.echo(f"Nothing has ended here since {printable(since)}.", err=True)
     if told.broken and not no_gates:
-        broken = ", ".join(f"{gate.name} {gate.value:.4g} (wanted {gate.target})" for gate in told.broken)
+        broken = ", ".join(f"{gate.name} {number(gate.value)} (wanted {gate.target})" for gate in told.broken)
         typer.echo(f"Service level missed: {broken}", err=True)
         raise typer.Exit(ExitCode.GATES)
 
