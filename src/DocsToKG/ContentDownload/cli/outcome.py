@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import RunResult
     from DocsToKG.ContentDownload.telemetry.results import ResultRow
 
+OUT_OF_REACH = "No host could be reached; content doctor says what stands in the way."
 _MOST_SHOWN = 10
 _MOST_CHARS = 160
 _SKIPS = {
@@ -31,6 +32,7 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
     """The report table on standard output, then what was not obtained and where everything is."""
     print_table(("", ""), _facts(result, figures), title="Result")
     _print_missing(result)
+    _print_later(result)
     folders = [name for name in ("PDF", "XML", "HTML") if (result.files / name).is_dir()]
     if str(result.files).startswith("s3://"):
         folders = ["cas"]
@@ -91,6 +93,21 @@ def _print_missing(result: RunResult) -> None:
         typer.echo(f"  line {row.line}: {_cut(row.input)} - {_cut(row.reason)}")
     if len(missing) > _MOST_SHOWN:
         typer.echo(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")
+
+
+def _print_later(result: RunResult) -> None:
+    """Works that were tried and may only be had later; what was not begun yet has nothing to tell."""
+    from DocsToKG.ContentDownload.api.types import Reason
+    from DocsToKG.ContentDownload.runner.rows import LATER
+
+    later = [row for row in result.rows if row.outcome == "pending" and (row.reason or "").startswith(LATER)]
+    for row in later[:_MOST_SHOWN]:
+        typer.echo(f"Not finished: line {row.line}: {_cut(row.input)} - {_cut(row.reason)}")
+    if len(later) > _MOST_SHOWN:
+        typer.echo(f"  and {len(later) - _MOST_SHOWN} more in results.csv")
+    without = [row.reason or "" for row in result.rows if row.outcome in ("error", "pending")]
+    if without and all(f"({Reason.CONN_ERROR})" in reason for reason in without):
+        typer.echo(OUT_OF_REACH)
 
 
 def _skip_words(row: ResultRow) -> str:
