@@ -6,6 +6,7 @@ Works on every backend. Machine output (`--json`) goes to standard output, messa
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,7 +57,7 @@ def clear(
 ) -> None:
     """Drop every entry; stored files stay. Example: contentdownload cache clear --run my-corpus --yes"""
     cfg = _settings(config, run)
-    if not yes and not typer.confirm(f"Drop every entry of the cache in {_place(cfg)}?", err=True):
+    if not yes and not _agreed(f"Drop every entry of the cache in {_place(cfg)}?"):
         raise typer.Exit(1)
     from DocsToKG.ContentDownload import bootstrap
 
@@ -68,6 +69,16 @@ def clear(
         typer.echo(json.dumps({"backend": cfg.hishel.backend, "place": _place(cfg), "dropped": dropped}))
     else:
         typer.echo(f"{dropped} entries dropped from {_place(cfg)}. Stored files were not touched.")
+
+
+def _agreed(question: str) -> bool:
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        typer.echo(err=True)
+        raise typer.BadParameter("say --yes where nobody can be asked; nothing was dropped") from None
 
 
 def _settings(config: str | None, run: Path | None) -> ContentDownloadConfig:

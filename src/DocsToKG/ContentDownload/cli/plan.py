@@ -28,7 +28,6 @@ from DocsToKG.ContentDownload.cli.options import (
     Sources,
     Version,
     Year,
-    check_config_file,
     wrong_word,
 )
 from DocsToKG.ContentDownload.cli.outcome import OUT_OF_REACH
@@ -87,7 +86,6 @@ def plan(
     """
     from DocsToKG.ContentDownload.cli.pull import read
 
-    check_config_file(config)
     filters = filter_words(license_names, oa_status, version, year, retracted)
     settings = option_settings(None, resolver_order=resolver_order, filters=filters, formats=formats)
     print_plans(_with_own_cache(load_settings(config, settings)), read(sources), as_json=as_json)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption, check_config_file
+from DocsToKG.ContentDownload.cli.options import ConfigOption
 from DocsToKG.ContentDownload.cli.tables import json_text, markdown_table, print_table, printable
 
 if TYPE_CHECKING:
@@ -75,7 +75,6 @@ def report(
     from DocsToKG.ContentDownload.cli.catalog_open import open_report_catalog
     from DocsToKG.ContentDownload.report.sections import number
 
-    check_config_file(config)
     chosen = _form(format, out, as_json)
     with open_report_catalog(run, config) as catalog:
         told = _read(catalog, run, run_id=_chosen(catalog.runs(), run_id), since=since, config=config)
