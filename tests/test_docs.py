@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -63,9 +64,10 @@ def shown_commands() -> Iterator[Any]:
 
 
 def parse(call: list[str]) -> None:
-    """Read the words as the program would, down to the last command; runs nothing."""
+    """Read the words as the program would, down to the last command; runs nothing. A settings file is always there."""
     command: Any = PROGRAMS[call[0]]
-    context = command.make_context(call[0], call[1:])
+    given = [str(ROOT / "README.md") if before in ("-c", "--config") else word for before, word in pairwise(call)]
+    context = command.make_context(call[0], given)
     while hasattr(command, "commands"):
         words = [*getattr(context, "_protected_args", ()), *context.args]
         name, command, rest = command.resolve_command(context, words)

@@ -74,7 +74,7 @@ def test_two_nodes_keep_one_record(sandbox: SandboxServer, database: str, tmp_pa
     with psycopg.connect(database) as connection:
         ends = connection.execute(
             "SELECT count(*), count(DISTINCT doc_id), count(DISTINCT lease_id) FROM docstokg_record.manifests"
-            " WHERE outcome <> 'error' OR reason <> 'worker-exception'"
+            " WHERE outcome <> 'error' OR reason <> 'worker_exception'"
         ).fetchone()
         known = connection.execute("SELECT doc_id FROM docstokg_record.catalog_entries").fetchall()
         files = connection.execute("SELECT count(*), count(DISTINCT doc_id) FROM docstokg_record.downloads").fetchone()

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt, SourceOutcome, Verb
+from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, SourceAttempt, SourceOutcome, Verb
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
@@ -107,7 +107,7 @@ def test_a_finished_file_is_found_for_adoption(catalog: Catalog, record: RunTele
     found = catalog.find_download("doi:a")
     assert found is not None
     assert (found.sha256, found.path, found.size_bytes, found.license) == (A, "doi:a.pdf", 10, "cc-by")
-    assert not catalog.has_download("doi:d")
+    assert catalog.find_download("doi:d") is None
     record.finish(obtained("doi:a", B, path="newer.pdf"))
     record.flush()
     newer = catalog.find_download("doi:a")
@@ -122,8 +122,15 @@ def test_a_corrupt_file_is_not_offered_until_it_is_obtained_again(catalog: Catal
     assert catalog.figures().corruption == 1
     record.finish(obtained("doi:b", B))
     record.flush()
-    assert catalog.has_download("doi:b")
+    assert catalog.find_download("doi:b") is not None
     assert catalog.figures().corruption == 0
+
+
+def test_a_fault_of_the_program_is_no_end_of_a_work(catalog: Catalog, record: RunTelemetry) -> None:
+    for doc_id, reason in (("doi:fault", Reason.WORKER_EXCEPTION), ("doi:miss", Reason.ALL_TIERS_EXHAUSTED)):
+        record.finish(ManifestRecord(doc_id=doc_id, outcome="error", reason=reason))
+    record.flush()
+    assert [end["doc_id"] for end in catalog.ends_without_file(["doi:fault", "doi:miss", "doi:a"])] == ["doi:miss"]
 
 
 def test_a_query_reads(catalog: Catalog) -> None:
@@ -182,7 +189,7 @@ def test_threads_may_share_a_catalog(catalog: Catalog) -> None:
     found: list[bool] = []
 
     def ask() -> None:
-        found.extend(catalog.has_download("doi:a") for _ in range(50))
+        found.extend(catalog.find_download("doi:a") is not None for _ in range(50))
 
     threads = [threading.Thread(target=ask) for _ in range(6)]
     for thread in threads:
@@ -212,7 +219,7 @@ def test_a_closed_record_on_a_disk_that_cannot_be_written_is_still_read(tmp_path
     root.chmod(0o555)
     try:
         with Catalog(root / "manifest.sqlite") as catalog:
-            assert catalog.has_download("doi:a")
+            assert catalog.find_download("doi:a") is not None
     finally:
         root.chmod(0o755)
 
@@ -230,7 +237,7 @@ def test_another_user_who_may_only_read_can_ask() -> None:
             f"import sys; sys.path[:0] = {sys.path!r}; from pathlib import Path\n"
             "from DocsToKG.ContentDownload.catalog.store import Catalog\n"
             f"with Catalog(Path({str(root / 'manifest.sqlite')!r})) as catalog:\n"
-            "    print(catalog.has_download('doi:a'))\n"
+            "    print(catalog.find_download('doi:a') is not None)\n"
         )
         nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
         if subprocess.run([*nobody, sys.executable, "-c", ""], capture_output=True, check=False).returncode:

@@ -80,7 +80,8 @@ def test_clear_asks_first(run: Path, content: Command) -> None:
     assert refused.returncode == 1
     assert "Drop every entry" in refused.stderr
     unanswered = content(*words, program="contentdownload")
-    assert unanswered.returncode != 0
+    assert unanswered.returncode == 2
+    assert "--yes" in unanswered.stderr
     counted = content("cache", "stats", "--run", str(run), "-c", "c.json", "--json")
     assert json.loads(counted.stdout)["entries"] == 3
 

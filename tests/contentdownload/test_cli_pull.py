@@ -215,13 +215,48 @@ def test_too_little_disk_stops_before_any_request(
 def test_a_byte_limit_ends_the_run_and_the_next_goes_on(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
-    dois = open_works(calm_sandbox, 12)
+    dois = open_works(calm_sandbox, 60)  # more than end before the limit is noticed
     first = content("pull", *dois, "--max-bytes", "100kB", "--workers", "1", "--out", "out", "-c", config)
     assert first.returncode == 3
     assert "content resume" in first.stderr
     assert any(row["outcome"] == "pending" for row in results(tmp_path / "out"))
     assert content("resume", "--run", "out").returncode == 0
     assert all(row["outcome"] == "success" for row in results(tmp_path / "out"))
+
+
+def test_a_byte_limit_that_cuts_nothing_off_asks_for_no_more(
+    content: Command, config: str, calm_sandbox: SandboxServer
+) -> None:
+    only = content("pull", *open_works(calm_sandbox, 1), "--max-bytes", "1B", "--out", "out", "-c", config)
+    assert only.returncode == 0
+    assert "Every paper had ended by then." in only.stderr
+    assert "content resume" not in only.stderr
+
+
+def test_where_nothing_was_obtained_no_folder_of_files_is_named(content: Command, config: str) -> None:
+    none = content("pull", "hello", "--out", "out", "-c", config)
+    assert none.returncode == 3
+    assert "Files:" not in none.stdout
+    assert "results.csv" in none.stdout
+
+
+def test_without_the_network_it_is_said_what_to_do(content: Command, tmp_path: Path) -> None:
+    """A closed port stands for a line that is cut."""
+    deaf = {
+        "contact": "me@uni.edu",
+        "http": {"connect_to": {"*": "plain://127.0.0.1:1"}, "names": {"*": "93.184.216.34"}},
+        "robots": {"enabled": False},
+        "tiers": [{"name": "direct_oa", "sources": ["unpaywall"]}],
+        "policies": {"unpaywall": {"max_retries": 0}},
+    }
+    (tmp_path / "deaf.json").write_text(json.dumps(deaf))
+    look = content("plan", "10.1371/journal.pone.0000308", "-c", "deaf.json")
+    assert look.returncode == 3
+    assert "content doctor" in look.stderr
+    tried = content("pull", "10.1371/journal.pone.0000308", "--patience", "0", "--out", "out", "-c", "deaf.json")
+    assert tried.returncode == 3
+    assert "Not finished: line 1: 10.1371/journal.pone.0000308 - may be had from" in tried.stdout
+    assert "content doctor" in tried.stdout
 
 
 def test_a_damaged_file_is_found_and_fetched_again(

@@ -96,7 +96,7 @@ def test_bad_lines_are_named_and_the_good_ones_are_queued(run, tmp_path):
 
 
 def test_a_missing_file_is_an_error_not_a_traceback(run, tmp_path):
-    result = run("import", str(tmp_path / "none.jsonl"), code=1)
+    result = run("import", str(tmp_path / "none.jsonl"), code=2)
     assert "none.jsonl" in result.stderr
     assert "Traceback" not in result.output
 

@@ -264,6 +264,30 @@ def test_the_examples_load_and_satisfy_the_published_schema(name: str) -> None:
     assert complaints(data, schema, schema) == []
 
 
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [
+        ("workers", "another spelling of orchestrator.max_workers"),
+        ("http.timeout", "another spelling of http.timeout_read_s;"),
+        ("policies.arxiv.timeout_ms", "another spelling of policies.arxiv_pdf.timeout_s"),
+        ("storage.connection_string", "of catalog.connection_string and queue.connection_string"),
+        ("orchestrator.max_per_resolver.arxiv", "is not set"),
+        ("http.timout_read_s", "did you mean http.timeout_read_s?"),
+        ("zzz", "content config show lists them"),
+    ],
+)
+def test_a_key_without_a_value_of_its_own_leads_to_one_that_has(key: str, said: str) -> None:
+    result = run("config", "get", key, program=content_app)
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert f"did you mean {key}?" not in result.stderr
+
+
+def test_the_full_example_asks_all_that_is_shipped() -> None:
+    """A list of tiers replaces the shipped one as a whole."""
+    assert load_config(EXAMPLES / "full.yaml", environ={}).tiers == load_config(environ={}).tiers
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "text",

@@ -52,6 +52,10 @@ def test_a_key_like_no_other_gets_the_list_of_those_that_exist(tmp_path: Path) -
     assert "known here: enabled, exempt, ttl_seconds" in refusal(tmp_path, "robots: {zzzzqq: 1}")
 
 
+def test_a_layout_that_no_store_has_is_refused_when_it_is_read(tmp_path: Path) -> None:
+    assert "storage.layout: should be 'policy_path'" in refusal(tmp_path, "storage: {layout: cas}")
+
+
 def test_an_unknown_variable_is_an_error_with_the_nearest_name() -> None:
     """CFG-07."""
     with pytest.raises(ConfigError, match=r"ROBOTS_OBY is not a setting; did you mean DOCSTOKG_CONTENT_ROBOTS_OBEY\?"):

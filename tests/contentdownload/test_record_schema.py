@@ -255,7 +255,7 @@ def test_what_was_taken_down_is_finished_no_more(tmp_path: Path) -> None:
     with record_in(tmp_path):
         pass
     with Catalog(tmp_path / "manifest.sqlite") as catalog:
-        assert [catalog.has_download(doc_id) for doc_id in ("doi:a", "doi:b")] == [False, True]
+        assert [catalog.find_download(doc_id) is not None for doc_id in ("doi:a", "doi:b")] == [False, True]
 
 
 TYPES: dict[str, Any] = {

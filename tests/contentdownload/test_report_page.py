@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.catalog.summary import Figures
 from DocsToKG.ContentDownload.report import charts
 from DocsToKG.ContentDownload.report.page import html_page
-from DocsToKG.ContentDownload.report.sections import Report, count, most, seconds, size
+from DocsToKG.ContentDownload.report.sections import Report, count, most, number, seconds, size
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.core.clock import ManualClock
 
@@ -147,5 +147,6 @@ def test_the_parts_of_a_strip_fill_it() -> None:
 def test_figures_are_worded_for_people() -> None:
     assert [count(0), count(9_999), count(1_234_567)] == ["0", "9999", "1 234 567"]
     assert [seconds(None), seconds(0.5), seconds(200), seconds(90_000)] == ["-", "0.50 s", "3 min 20 s", "1 d 1 h"]
+    assert [number(None), number(0.015), number(2_751.26), number(27_512.6)] == ["-", "0.015", "2751", "27 513"]
     assert [size(0), size(2_500_000), size(3_210_000_000)] == ["0.0 MB", "2.5 MB", "3.21 GB"]
     assert most({"a": 5, "b": 2, "c": 1}, 1) == [("a", 5), ("and 2 more", 3)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from DocsToKG.ContentDownload.cli.tables import markdown_table, print_table, printable
+from DocsToKG.ContentDownload.cli.tables import markdown_table, print_table, printable, size_text
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,11 @@ from DocsToKG.ContentDownload.cli.tables import markdown_table, print_table, pri
 )
 def test_a_value_becomes_one_printable_line(value: object, shown: str) -> None:
     assert printable(value) == shown
+
+
+def test_a_size_has_as_many_digits_as_say_something() -> None:
+    sizes = (0, 999, 1_234, 123_456, 4_200_000_000, 5e15)
+    assert [*map(size_text, sizes)] == ["0 B", "999 B", "1.2 kB", "123 kB", "4.2 GB", "5000.0 TB"]
 
 
 def test_a_table_carries_neither_markup_nor_control_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -271,10 +271,16 @@ def test_wrong_words_are_told_by_the_name_of_their_option(
 
 
 def test_files_that_are_not_there_or_stand_in_the_way_are_wrong_usage(content: Command, tmp_path: Path) -> None:
-    for words in (("pull", "10.1/x"), ("plan", "10.1/x"), ("config", "get", "contact")):
-        done = content(*words, "-c", "nofile.yaml")
+    commands = (
+        "pull 10.1/x, plan 10.1/x, config get contact, cache stats, catalog stats, queue stats, queue run, report"
+    )
+    for words in commands.split(", "):
+        done = content(*words.split(), "-c", "nofile.yaml")
         assert done.returncode == 2
         assert "there is no file nofile.yaml" in done.stderr
+    done = content("queue", "import", "nofile.jsonl")
+    assert done.returncode == 2
+    assert "nofile.jsonl cannot be read" in done.stderr
     (tmp_path / "ids.txt").write_text("10.1/x\n")
     for out in ("ids.txt", "ids.txt/papers"):
         done = content("pull", "ids.txt", "--out", out)

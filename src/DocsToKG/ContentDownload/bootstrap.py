@@ -26,7 +26,7 @@ from DocsToKG.ContentDownload.config.rules import (
     tier_plan,
 )
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
-from DocsToKG.ContentDownload.errors import ConfigError, StorageError, TransientFailure
+from DocsToKG.ContentDownload.errors import StorageError, TransientFailure
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
 from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
 from DocsToKG.ContentDownload.holdings import (
@@ -51,6 +51,7 @@ from DocsToKG.ContentDownload.telemetry.watching import Wanted, Watching, open_w
 from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
 from DocsToKG.ContentDownload.way_out import (
     Network,
+    is_cache_there,
     open_cache,
     open_limits,
     open_network,
@@ -64,6 +65,7 @@ __all__ = [
     "Parts",
     "build_pipeline_from_config",
     "database_path",
+    "is_cache_there",
     "open_answers",
     "open_cache",
     "open_catalog",
@@ -129,7 +131,6 @@ def open_parts(
     """Everything a run needs, ready to work; closed again when the block ends. `share` says whose the record is where
     several processes keep one."""
     clock, worker_id = clock or SystemClock(), worker_id or new_worker_id()
-    _refuse_missing_backends(cfg)
     root = Path(cfg.telemetry.manifest_path).parent
     database = database_path(cfg)
     with ExitStack() as stack:
@@ -304,13 +305,6 @@ def _tell_network(network: Network, telemetry: RunTelemetry, watching: Watching)
 
 def _counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{what} {count}" for what, count in sorted(counts.items()))
-
-
-def _refuse_missing_backends(cfg: ContentDownloadConfig) -> None:
-    """A backend that is configured and cannot be had stops the run; it is never silently replaced."""
-    for key, chosen, available in (("storage.layout", cfg.storage.layout, "policy_path"),):
-        if chosen != available:
-            raise ConfigError(f"{key}: {chosen!r} is not available in this version; set it to {available!r}")
 
 
 def _pipeline(

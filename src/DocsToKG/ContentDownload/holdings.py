@@ -18,11 +18,12 @@ from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.cache import open_entries
+from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.net.held import CachedAnswers
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.upkeep.removal import Removal
-from DocsToKG.ContentDownload.way_out import cache_settings
+from DocsToKG.ContentDownload.way_out import cache_settings, is_cache_there
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_run_id
 
@@ -130,18 +131,17 @@ def _bucket(cfg: ContentDownloadConfig) -> Bucket:
 
 
 def open_answers(cfg: ContentDownloadConfig) -> CachedAnswers:
-    """What the HTTP cache of these settings still holds, for reading; looking at one must not make one."""
-    cache = cache_settings(cfg)
-    place = {"file": cache.base_path, "sqlite": cache.sqlite_path}.get(cache.backend)
-    is_there = cfg.hishel.enabled and (place is None or place.exists())
-    return CachedAnswers(open_entries(cache, open_cas=lambda sha256: None) if is_there else None)
+    """What the HTTP cache of these settings still holds, for reading."""
+    return CachedAnswers(_cache_entries(cfg) if cfg.hishel.enabled else None)
+
+
+def _cache_entries(cfg: ContentDownloadConfig) -> EntryStore | None:
+    return open_entries(cache_settings(cfg), open_cas=lambda sha256: None) if is_cache_there(cfg) else None
 
 
 def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedRecord | None = None) -> Removal:
     """What takes works of this folder down; nothing else may be writing there. A record that is `shared` is closed by
     whoever opened it."""
-    cache = cache_settings(cfg)
-    place = {"file": cache.base_path, "sqlite": cache.sqlite_path}.get(cache.backend)
 
     def known_work(doc_id: str) -> WorkArtifact | None:
         if cfg.queue.url is None and not Path(cfg.queue.path).is_file():
@@ -158,10 +158,7 @@ def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedReco
         clock=clock,
         run_id=new_run_id(),
         known_work=known_work,
-        # Looking at a cache must not make one.
-        open_cache=lambda: (
-            open_entries(cache, open_cas=lambda sha256: None) if place is None or place.exists() else None
-        ),
+        open_cache=lambda: _cache_entries(cfg),
         open_catalog=None if shared is None else lambda: open_catalog(cfg, shared),
         share=shared_takedowns(shared, cfg, clock),
     )

@@ -71,8 +71,7 @@ class RunFolder:
             lock.seek(0)
             owner = lock.read(100).strip() or "another process"
             lock.close()
-            way_out = "wait for it to end, or begin with more `--processes`"
-            raise FolderInUse(f"{self.root} is in use by {owner}; {way_out}") from None
+            raise FolderInUse(f"{self.root} is in use by {owner}; wait for it to end, or stop it") from None
         lock.truncate(0)
         lock.write(f"process {os.getpid()}")
         lock.flush()

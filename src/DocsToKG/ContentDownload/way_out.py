@@ -76,6 +76,12 @@ def open_cache(cfg: ContentDownloadConfig) -> Iterator[EntryStore]:
         yield entries
 
 
+def is_cache_there(cfg: ContentDownloadConfig) -> bool:
+    """Whether there is a cache to look at; looking must not make one. One on a server always is."""
+    place = {"file": cfg.hishel.base_path, "sqlite": cfg.hishel.sqlite_path}.get(cfg.hishel.backend)
+    return place is None or Path(place).exists()
+
+
 @contextmanager
 def open_network(
     cfg: ContentDownloadConfig,

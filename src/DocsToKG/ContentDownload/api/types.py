@@ -103,8 +103,6 @@ class Reason(StrEnum):
     UNKNOWN_IDENTIFIER = "unknown-identifier"
     FILTERED = "filtered"  # left out by the user's own filters, before any file was asked for
     TAKEN_DOWN = "taken-down"  # removed for good by `content takedown`, and refused since
-    CANCELLED = "cancelled"
-    DISK_FULL = "disk-full"
     WORKER_EXCEPTION = "worker_exception"
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from DocsToKG.ContentDownload.api.types import AttemptStatus
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.catalog.tallies import OBTAINED, SHARED
@@ -35,7 +36,7 @@ _MOST_CHECKED = 200_000  # exchanges looked at for a broken Retry-After
 _SOON_S = 0.1  # clocks and rounding
 _QUICK_S = 5.0  # a request that took less and ended so long after a pause had not begun in it
 _NO_PAUSE = (math.inf, 0.0, "")
-SENT = "('http-head', 'http-get', 'robots-fetch', 'retry')"
+SENT = (AttemptStatus.HTTP_HEAD, AttemptStatus.HTTP_GET, AttemptStatus.ROBOTS_FETCH, AttemptStatus.RETRY)
 # Works with several lines, by the number of their first one. All that is asked of a line stands in the index, unless
 # only some lines count. The order of joins is forced.
 _SEVERAL = """INSERT INTO temp.several (doc_id, work)
@@ -193,10 +194,11 @@ def broken_pauses(db: Db, scope: Scope, hosts: Sequence[str]) -> int:
     """How many requests went to hosts before the moment at which they had said to come back."""
     if not hosts:
         return 0
+    sent = ", ".join(f"'{status}'" for status in SENT)
     rows = stream(
         db,
         f"""SELECT host, ts, COALESCE(elapsed_ms, 0) / 1000.0, retry_after_s
-              FROM http_events WHERE status IN {SENT} AND {scope.where("ts")}
+              FROM http_events WHERE status IN ({sent}) AND {scope.where("ts")}
                AND host IN (SELECT value FROM json_each(:hosts)) ORDER BY id LIMIT {_MOST_CHECKED}""",
         {**scope.values, "hosts": orjson.dumps(hosts).decode()},
     )

@@ -17,9 +17,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.catalog import sharing, works
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
-from DocsToKG.ContentDownload.catalog.selection import Selection
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, Selection
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
 from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
 
@@ -32,15 +33,15 @@ _VALUE_CAP = 16 << 20
 _ALLOWED = frozenset(
     {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE},
 )
-_ENDS = """
+# A fault of this program is no end: the work is tried again.
+_NO_ENDS = (Reason.ALREADY_PRESENT, Reason.NOT_MODIFIED, Reason.WORKER_EXCEPTION)
+_ENDS = f"""
 SELECT doc_id, outcome, reason, cause, explanation FROM manifests m
  WHERE id IN (SELECT MAX(id) FROM manifests WHERE doc_id IN (SELECT value FROM json_each(?)) GROUP BY doc_id)
-   AND status IN ('error', 'skipped') AND stage <> 'takedown'
-   AND reason NOT IN ('already-present', 'not-modified', 'worker-exception')
+   AND status IN ('error', 'skipped') AND stage <> '{TAKEDOWN_STAGE}'
+   AND reason NOT IN ({", ".join(f"'{reason}'" for reason in _NO_ENDS)})
    AND NOT EXISTS (SELECT 1 FROM downloads d WHERE d.doc_id = m.doc_id)
 """
-
-
 _URLS = """SELECT url FROM manifests WHERE doc_id = :doc
            UNION SELECT canonical_url AS url FROM manifests WHERE doc_id = :doc
            UNION SELECT url FROM http_events WHERE work_id = :doc AND role = 'artifact'"""
@@ -257,9 +258,6 @@ class Catalog:
             return None
         is_damaged = bool(found[0].pop("corrupt"))
         return Download(**found[0]), is_damaged
-
-    def has_download(self, doc_id: str) -> bool:
-        return self.find_download(doc_id) is not None
 
     def _ids_of(self, key: str) -> list[str]:
         known = self._ask("SELECT 1 FROM manifests WHERE doc_id = ? LIMIT 1", (key,))

@@ -30,20 +30,13 @@ from DocsToKG.ContentDownload.catalog.sources import (
 )
 from DocsToKG.ContentDownload.catalog.tallies import Tally
 
-__all__ = ["FATES", "HELD_REASONS", "Figures", "Gate", "figures", "gates", "percentile"]
+__all__ = ["HELD_REASONS", "Figures", "Gate", "figures", "gates", "percentile"]
 
-# One line per work decides: its latest success, else its latest line.
-FATES = """
-SELECT m.* FROM manifests m JOIN (
-  SELECT COALESCE(MAX(CASE WHEN status = 'ok' THEN id END), MAX(id)) AS fate
-    FROM manifests WHERE :run_id IS NULL OR run_id = :run_id GROUP BY doc_id) f ON m.id = fate
-"""
 # Skips of these reasons mean that the file was there already; every other skip is a work not obtained.
 HELD_REASONS = ("already-present", "not-modified")
 FIRST_TIER = "direct_oa"
 TIME_STEPS_S = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 20.0, 60.0)
 
-_SENT = ("http-head", "http-get", "robots-fetch", "retry")
 _TIMES = """
 SELECT run_id, started_at, finished_at,
        (SELECT created_at FROM manifests m WHERE m.run_id = s.run_id ORDER BY id DESC LIMIT 1), catalog_write_p95_ms,
@@ -253,8 +246,8 @@ def _count_exchanges(db: Db, result: Figures, scope: Scope) -> None:
     hosts: dict[str, _HostSums] = {}
     for (host, status, too_many), count in seen["seen"].items():
         sums = hosts.setdefault(word(host), _HostSums())
-        sums.requests += count * ((status in _SENT) - (status == "cache-hit"))
-        sums.http_429 += count if too_many and status in _SENT else 0
+        sums.requests += count * ((status in counts.SENT) - (status == "cache-hit"))
+        sums.http_429 += count if too_many and status in counts.SENT else 0
         sums.cache_hits += count if status == "cache-hit" else 0
         sums.revalidated += count if status == "http-304" else 0
         sums.answers += count if status == "http-get" else 0

@@ -36,9 +36,9 @@ queue_app.command("drain")(queue_run.drain)
 
 def _version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
+        from DocsToKG.core.product import product_version
 
-        typer.echo(f"DocsToKG ContentDownload {version('docstokg')}")
+        typer.echo(f"DocsToKG ContentDownload {product_version()}")
         raise typer.Exit
 
 

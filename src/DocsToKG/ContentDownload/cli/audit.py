@@ -107,7 +107,7 @@ def _ledger_of(cfg: ContentDownloadConfig) -> Path:
 
     path = Path(cfg.queue.path)
     if cfg.queue.url is None and not path.is_file():
-        raise LedgerUnusable(f"there is no ledger at {path}")
+        raise LedgerUnusable(f"there is no ledger at {path}; name the folder of a run with --run")
     return path
 
 

@@ -6,6 +6,7 @@ Works on every backend. Machine output (`--json`) goes to standard output, messa
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -56,18 +57,28 @@ def clear(
 ) -> None:
     """Drop every entry; stored files stay. Example: contentdownload cache clear --run my-corpus --yes"""
     cfg = _settings(config, run)
-    if not yes and not typer.confirm(f"Drop every entry of the cache in {_place(cfg)}?", err=True):
+    if not yes and not _agreed(f"Drop every entry of the cache in {_place(cfg)}?"):
         raise typer.Exit(1)
-    dropped = 0
-    if _is_there(cfg):
-        from DocsToKG.ContentDownload import bootstrap
+    from DocsToKG.ContentDownload import bootstrap
 
+    dropped = 0
+    if bootstrap.is_cache_there(cfg):
         with bootstrap.open_cache(cfg) as entries:
             dropped = entries.clear()
     if as_json:
         typer.echo(json.dumps({"backend": cfg.hishel.backend, "place": _place(cfg), "dropped": dropped}))
     else:
         typer.echo(f"{dropped} entries dropped from {_place(cfg)}. Stored files were not touched.")
+
+
+def _agreed(question: str) -> bool:
+    try:
+        return typer.confirm(question, err=True)
+    except typer.Abort:
+        if sys.stdin.isatty():
+            raise
+        typer.echo(err=True)
+        raise typer.BadParameter("say --yes where nobody can be asked; nothing was dropped") from None
 
 
 def _settings(config: str | None, run: Path | None) -> ContentDownloadConfig:
@@ -93,17 +104,10 @@ def _census(cfg: ContentDownloadConfig) -> CacheCensus:
     from DocsToKG.ContentDownload import bootstrap
     from DocsToKG.ContentDownload.net.census import take_census
 
-    if not _is_there(cfg):
+    if not bootstrap.is_cache_there(cfg):
         return take_census(())
     with bootstrap.open_cache(cfg) as entries:
         return take_census(entries.walk())
-
-
-def _is_there(cfg: ContentDownloadConfig) -> bool:
-    """Looking at a cache must not make one."""
-    places = {"file": cfg.hishel.base_path, "sqlite": cfg.hishel.sqlite_path}
-    place = places.get(cfg.hishel.backend)
-    return place is None or Path(place).exists()
 
 
 def _place(cfg: ContentDownloadConfig) -> str:

@@ -49,6 +49,9 @@ catalog_app = typer.Typer(
 )
 
 
+_ELSEWHERE = "content catalog query lists what is, and --run names another folder"
+
+
 class GroupBy(StrEnum):
     TIER = "tier"
     SOURCE = "source"
@@ -195,7 +198,7 @@ def show(
     with open_catalog(run, db_path, config) as catalog:
         history = next((found for name in names_for(key) if (found := catalog.show(name)) is not None), None)
     if history is None:
-        typer.echo(f"Nothing is known of {printable(key)} here.", err=True)
+        typer.echo(f"Nothing is known of {printable(key)} here; {_ELSEWHERE}.", err=True)
         raise typer.Exit(1)
     parts = {name: getattr(history, name) for name in ("lines", "downloads", "sources", "attempts")}
     if as_json or format is OutputFormat.JSON:
@@ -242,7 +245,7 @@ def where(
     for place in () if as_json else places:
         typer.echo(place["path"] if place["exists"] else f"{place['path']} is gone", err=not place["exists"])
     if not places:
-        typer.echo(f"No file is known of {printable(key)} here.", err=True)
+        typer.echo(f"No file is known of {printable(key)} here; {_ELSEWHERE}.", err=True)
     raise typer.Exit(0 if places and all(place["exists"] for place in places) else 1)
 
 

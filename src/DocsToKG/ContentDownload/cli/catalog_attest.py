@@ -18,11 +18,10 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     folder_settings,
     looked_at,
     open_catalog,
-    size_text,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption
-from DocsToKG.ContentDownload.cli.tables import json_text, printable
+from DocsToKG.ContentDownload.cli.tables import json_text, printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.attestation.attesting import Attested
@@ -79,12 +78,11 @@ def attest(
 
     Example: content catalog attest --run my-corpus --keys state/keys
     """
-    from importlib.metadata import version
-
     from DocsToKG.ContentDownload.attestation.attesting import attest as sign_all
     from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.telemetry.snapshots import replacing
     from DocsToKG.core.clock import utc_iso
+    from DocsToKG.core.product import product_version
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
     cfg, folder = folder_settings(run, config=config), looked_at(run, config)
@@ -98,7 +96,7 @@ def attest(
                 file,
                 name=folder.resolve().name,
                 at=utc_iso(now),
-                tool=f"docstokg {version('docstokg')}",
+                tool=f"docstokg {product_version()}",
                 signers=signers,
                 threads=threads or os.cpu_count() or 2,
             )

@@ -29,12 +29,11 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     chosen,
     folder_settings,
     open_catalog,
-    size_text,
     tell_unknown,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption
-from DocsToKG.ContentDownload.cli.tables import printable
+from DocsToKG.ContentDownload.cli.tables import printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -164,15 +163,14 @@ def _table(works: Iterable[dict[str, Any]], format: ExportFormat, out: Path | No
 def _package(
     catalog: Catalog, works: Iterable[dict[str, Any]], format: ExportFormat, run: Path, out: Path, config: str | None
 ) -> ExitCode:
-    from importlib.metadata import version
-
     from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.export.bagit import write_bag
     from DocsToKG.ContentDownload.export.ro_crate import write_crate
     from DocsToKG.core.clock import utc_iso
+    from DocsToKG.core.product import product_version
 
     files = open_files(folder_settings(run, config=config))
-    now, number = utc_iso(time.time()), version("docstokg")
+    now, number = utc_iso(time.time()), product_version()
     if format is ExportFormat.BAGIT:
         copied = write_bag(works, files, out, day=now[:10], made_by=f"DocsToKG {number}")
     else:
@@ -184,18 +182,17 @@ def _package(
 
 
 def _warc(catalog: Catalog, works: Iterable[dict[str, Any]], run: Path, out: Path, config: str | None) -> ExitCode:
-    from importlib.metadata import version
-
     from DocsToKG.ContentDownload.bootstrap import open_answers, open_files
     from DocsToKG.ContentDownload.export.warc import need_warc, write_warc
     from DocsToKG.ContentDownload.telemetry.snapshots import replacing
     from DocsToKG.core.clock import utc_iso
+    from DocsToKG.core.product import product_version
 
     need_warc()
     cfg = folder_settings(run, config=config)
     info = {
         "date": utc_iso(time.time()),
-        "software": f"DocsToKG {version('docstokg')}",
+        "software": f"DocsToKG {product_version()}",
         "format": "WARC File Format 1.1",
         "isPartOf": run.resolve().name,
     }

@@ -26,11 +26,10 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     looked_at,
     open_catalog,
     place_of_files,
-    size_text,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.options import ConfigOption
-from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
+from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -138,6 +137,9 @@ def gc(
         return
     for file in found[:_SHOWN]:
         typer.echo(printable(file.key))
+    if not found:
+        typer.echo("Every object of the store is on record.", err=True)
+        return
     more = f" ({len(found) - _SHOWN} more)" if len(found) > _SHOWN else ""
     way_on = f"{removed} removed" if delete else "nothing was removed; --delete removes them"
     typer.echo(f"Objects that no record names: {len(found)}{more}, {size_text(total)}: {way_on}.", err=True)

@@ -239,14 +239,5 @@ def names_for(key: str) -> tuple[str, ...]:
     return (work.work_id, *preprint, key)
 
 
-def size_text(count: float) -> str:
-    """A number of bytes for people: `4.2 GB`."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def _words(values: Words) -> list[str]:
     return [word.strip() for value in values or () for word in value.split(",") if word.strip()]

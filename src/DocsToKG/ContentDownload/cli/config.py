@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import CommandGroup
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, check_config_file
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.explain import Explanation
@@ -35,7 +35,7 @@ def print_config(
     """
     from DocsToKG.ContentDownload.config.models import to_printable
 
-    printable = to_printable(_load_option(config).config)
+    printable = to_printable(_load(config).config)
     if raw:
         typer.echo(json.dumps(printable, sort_keys=True, separators=(",", ":")))
     else:
@@ -80,7 +80,7 @@ def explain(config: ConfigOption = None, as_json: JsonOption = False) -> None:
     from DocsToKG.ContentDownload.config.explain import explain as explained
     from DocsToKG.ContentDownload.resolvers import registry
 
-    explanation = explained(_load_option(config).config, installed=registry.names())
+    explanation = explained(_load(config).config, installed=registry.names())
     if as_json:
         typer.echo(json.dumps(explanation.to_dict(), indent=2))
     else:
@@ -109,7 +109,7 @@ def get_value(
 
     Example: content config get orchestrator.max_workers
     """
-    loaded = _load_option(config)
+    loaded = _load(config)
     value = _find(loaded, key)
     typer.echo(value if isinstance(value, str) else json.dumps(value))
     for line in _origins(loaded.origins, key):
@@ -150,11 +150,6 @@ def _origins(origins: Mapping[str, str], key: str) -> list[str]:
     return [*inside, "the rest from the shipped defaults"] if inside else ["from the shipped defaults"]
 
 
-def _load_option(path: str | None) -> Loaded:
-    check_config_file(path)
-    return _load(path)
-
-
 def _load(path: str | None) -> Loaded:
     from DocsToKG.ContentDownload.config.loader import load_config_verbose
 
@@ -165,15 +160,23 @@ def _load(path: str | None) -> Loaded:
 
 
 def _find(loaded: Loaded, key: str) -> Any:
-    from DocsToKG.ContentDownload.config.keys import nearest_key
+    from DocsToKG.ContentDownload.config.keys import find_node, nearest_key
     from DocsToKG.ContentDownload.config.models import to_printable
+    from DocsToKG.ContentDownload.config.translate import canonical_keys
     from DocsToKG.ContentDownload.errors import ConfigError
 
     value: Any = to_printable(loaded.config)
-    for part in key.split("."):
+    path = tuple(key.split("."))
+    for part in path:
         if not isinstance(value, dict) or part not in value:
-            near = nearest_key(tuple(key.split(".")))
-            raise ConfigError(f"{key} is not a setting" + (f"; did you mean {near}?" if near else ""))
+            same = canonical_keys(path)
+            if same:
+                raise ConfigError(f"{key} is another spelling of {' and '.join(same)}; ask for that")
+            if find_node(path) is not None:
+                raise ConfigError(f"{key} is not set; content config show lists what is")
+            near = nearest_key(path)
+            hint = f"did you mean {near}?" if near else "content config show lists them"
+            raise ConfigError(f"{key} is not a setting; {hint}")
         value = value[part]
     return value
 

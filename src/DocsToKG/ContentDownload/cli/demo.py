@@ -10,7 +10,7 @@ import typer
 
 from DocsToKG.ContentDownload.cli.console import Console, console_of
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.launch import drive, load_settings, option_settings
+from DocsToKG.ContentDownload.cli.launch import drive, load_settings, opened, option_settings
 from DocsToKG.ContentDownload.cli.options import Out
 
 
@@ -30,7 +30,6 @@ def demo(
     """
     from DocsToKG.ContentDownload.config.settle import merge
     from DocsToKG.ContentDownload.inputs import read_inputs
-    from DocsToKG.ContentDownload.runner import DownloadRun
     from DocsToKG.Sandbox.profile import SandboxServer
 
     with SandboxServer(works=papers, seed=seed) as sandbox:
@@ -44,7 +43,7 @@ def demo(
         ids = out / "ids.txt"
         out.mkdir(parents=True, exist_ok=True)
         ids.write_text("\n".join(sandbox.identifiers(papers)) + "\n", encoding="utf-8")
-        with DownloadRun(cfg) as download, console_of(cfg, console):
+        with opened(cfg) as download, console_of(cfg, console):
             download.remember(None, settings)
             lines = read_inputs([str(ids)], stdin=sys.stdin)
             code = drive(download, lines, retry_failed=False, quiet=quiet, way_on="content demo")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, check_config_file
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table
 
 if TYPE_CHECKING:
@@ -42,7 +42,6 @@ def doctor(
     from DocsToKG.ContentDownload.doctor.running import look_at_all
     from DocsToKG.ContentDownload.doctor.settings import known_secrets
 
-    check_config_file(config)
     loaded = load_config_verbose(config)
     secrets = known_secrets(loaded.config, os.environ)
 

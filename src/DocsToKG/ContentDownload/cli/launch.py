@@ -106,7 +106,8 @@ def opened(
         try:
             run = stack.enter_context(DownloadRun(cfg, max_run_bytes=max_run_bytes, run_id=run_id))
         except FolderInUse as error:
-            raise FolderInUse(f"{error}, or give this run another folder with --out") from None
+            more = "or give this run another folder with --out; one run with --processes N uses more of the machine"
+            raise FolderInUse(f"{error}, {more}") from None
         yield run
 
 
@@ -147,11 +148,13 @@ def drive(
             interrupted = True
             typer.echo("Stopping: running downloads have a few seconds to finish.", err=True)
         _stop_or_leave(run)
-    code = finish(run, run.result(), as_json)
+    result = run.result()
+    code = finish(run, result, as_json)
     if interrupted or run.hit_byte_limit:
         why = "Interrupted" if interrupted else "The byte limit is reached"
         way_on = way_on or f"content resume --run {shlex.quote(str(run.folder.root))}"
-        typer.echo(f"{why}. Nothing is lost; go on with: {way_on}", err=True)
+        left = f"Nothing is lost; go on with: {way_on}" if result.pending else "Every paper had ended by then."
+        typer.echo(f"{why}. {left}", err=True)
     if stopped is not None:
         typer.echo(f"The query is not listed to its end: {stopped}.", err=True)
         code = max(code, ExitCode.INCOMPLETE)

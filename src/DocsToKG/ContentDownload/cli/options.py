@@ -18,10 +18,11 @@ def wrong_word(error: ValidationError) -> str:
     return error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
 
 
-def check_config_file(file: str | None) -> None:
+def _is_there(file: str | None) -> str | None:
     """A settings file that is not there is wrong usage; what is in it is not."""
-    if file is not None and not Path(file).exists():
-        raise typer.BadParameter(f"there is no file {file}; check the path", param_hint="--config")
+    if file is not None and not Path(file).expanduser().exists():
+        raise typer.BadParameter(f"there is no file {file}; check the path")
+    return file
 
 
 def _no_file(folder: Path | None) -> Path | None:
@@ -71,6 +72,7 @@ ConfigOption = Annotated[
         metavar="FILE",
         help="Settings, as YAML or JSON.",
         show_default=False,
+        callback=_is_there,
     ),
 ]
 Out = Annotated[

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.progress import size_text
-from DocsToKG.ContentDownload.cli.tables import print_table, printable
+from DocsToKG.ContentDownload.cli.tables import print_table, printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.summary import Figures
     from DocsToKG.ContentDownload.runner import RunResult
     from DocsToKG.ContentDownload.telemetry.results import ResultRow
 
+OUT_OF_REACH = "No host could be reached; content doctor says what stands in the way."
 _MOST_SHOWN = 10
 _MOST_CHARS = 160
 _SKIPS = {
@@ -32,10 +32,12 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
     """The report table on standard output, then what was not obtained and where everything is."""
     print_table(("", ""), _facts(result, figures), title="Result")
     _print_missing(result)
-    folders = [name for name in ("PDF", "XML", "HTML") if (result.files / name).is_dir()] or ["PDF"]
+    _print_later(result)
+    folders = [name for name in ("PDF", "XML", "HTML") if (result.files / name).is_dir()]
     if str(result.files).startswith("s3://"):
         folders = ["cas"]
-    typer.echo(f"Files: {', '.join(str(result.files / name) for name in folders)}")
+    if folders:
+        typer.echo(f"Files: {', '.join(str(result.files / name) for name in folders)}")
     typer.echo(f"Every line's result: {result.folder / 'results.csv'}")
 
 
@@ -63,7 +65,8 @@ def _facts(result: RunResult, figures: Figures) -> list[tuple[str, str]]:
         facts.append(("lines that name no paper", str(result.invalid)))
     facts.append(("stored in this run", size_text(figures.bytes)))
     if figures.ttfp_p50_s is not None and figures.ttfp_p95_s is not None:
-        facts.append(("time to a paper", f"{figures.ttfp_p50_s:.2f} s half of them, {figures.ttfp_p95_s:.2f} s 95 %"))
+        within = f"half within {figures.ttfp_p50_s:.2f} s, 95 % within {figures.ttfp_p95_s:.2f} s"
+        facts.append(("time to a paper", within))
     facts.append(("requests", f"{figures.requests}, of them {figures.http_429} answered 429"))
     sources = ", ".join(f"{name} {count}" for name, count in figures.by_resolver.items())
     if sources:
@@ -90,6 +93,21 @@ def _print_missing(result: RunResult) -> None:
         typer.echo(f"  line {row.line}: {_cut(row.input)} - {_cut(row.reason)}")
     if len(missing) > _MOST_SHOWN:
         typer.echo(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")
+
+
+def _print_later(result: RunResult) -> None:
+    """Works that were tried and may only be had later; what was not begun yet has nothing to tell."""
+    from DocsToKG.ContentDownload.api.types import Reason
+    from DocsToKG.ContentDownload.runner.rows import LATER
+
+    later = [row for row in result.rows if row.outcome == "pending" and (row.reason or "").startswith(LATER)]
+    for row in later[:_MOST_SHOWN]:
+        typer.echo(f"Not finished: line {row.line}: {_cut(row.input)} - {_cut(row.reason)}")
+    if len(later) > _MOST_SHOWN:
+        typer.echo(f"  and {len(later) - _MOST_SHOWN} more in results.csv")
+    without = [row.reason or "" for row in result.rows if row.outcome in ("error", "pending")]
+    if without and all(f"({Reason.CONN_ERROR})" in reason for reason in without):
+        typer.echo(OUT_OF_REACH)
 
 
 def _skip_words(row: ResultRow) -> str:

@@ -28,11 +28,10 @@ from DocsToKG.ContentDownload.cli.options import (
     Sources,
     Version,
     Year,
-    check_config_file,
     wrong_word,
 )
-from DocsToKG.ContentDownload.cli.progress import size_text
-from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
+from DocsToKG.ContentDownload.cli.outcome import OUT_OF_REACH
+from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
 from DocsToKG.core.urls import mask_url
 
 if TYPE_CHECKING:
@@ -60,6 +59,7 @@ class _Sum:
     estimated: int = 0
     unusable: int = 0
     unknown: int = 0  # works without any candidate, wanted or not
+    out_of_reach: int = 0  # of these, works of which no service could be asked
 
 
 def plan(
@@ -86,7 +86,6 @@ def plan(
     """
     from DocsToKG.ContentDownload.cli.pull import read
 
-    check_config_file(config)
     filters = filter_words(license_names, oa_status, version, year, retracted)
     settings = option_settings(None, resolver_order=resolver_order, filters=filters, formats=formats)
     print_plans(_with_own_cache(load_settings(config, settings)), read(sources), as_json=as_json)
@@ -153,10 +152,13 @@ def print_plans(
             rows = [_row(tier, plan, trail.work, filters) for tier, plan in plans]
             _add(total, rows)
             total.unknown += not rows and trail.refused is None
+            total.out_of_reach += not rows and _is_out_of_reach(trail)
             _print_one(work.work_id, rows, trail, as_json=as_json)
     if query is not None and not total.works:
         typer.echo(no_hits(pages.matching), err=True)
     typer.echo(_sum_text(total), err=as_json)
+    if total.works and total.out_of_reach == total.works:
+        typer.echo(OUT_OF_REACH, err=True)
     if total.unusable or total.unknown:
         raise typer.Exit(ExitCode.INCOMPLETE)
 
@@ -234,6 +236,12 @@ def _print_one(work_id: str, rows: Sequence[Mapping[str, Any]], trail: Trail, *,
     if trail.tried:
         missed = [(tried.source, tried.reason, tried.http_status, tried.detail) for tried in trail.in_order()]
         print_table(("source", "why not", "status", "detail"), missed)
+
+
+def _is_out_of_reach(trail: Trail) -> bool:
+    from DocsToKG.ContentDownload.api.types import Reason
+
+    return bool(trail.tried) and all(tried.reason == Reason.CONN_ERROR for tried in trail.tried)
 
 
 def _why_none(trail: Trail) -> str:

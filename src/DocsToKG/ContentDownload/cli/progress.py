@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
-from DocsToKG.ContentDownload.cli.tables import printable
+from DocsToKG.ContentDownload.cli.tables import printable, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import RunStatus
@@ -122,14 +122,6 @@ def _waiting(status: RunStatus, elapsed_s: float) -> str:
 
 def _named(status: RunStatus, most: int) -> str:
     return ", ".join(f"{printable(why)} ({count})" for why, count in list(status.waits.items())[:most])
-
-
-def size_text(size: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.1f} TB"
 
 
 def _span(seconds: float) -> str:

@@ -40,7 +40,6 @@ from DocsToKG.ContentDownload.cli.options import (
     Sources,
     Version,
     Year,
-    check_config_file,
 )
 from DocsToKG.ContentDownload.cli.plan import filter_words, print_plans
 
@@ -159,7 +158,6 @@ def pull(
         formats=formats,
     )
     run_bytes = _parse_size(max_bytes) if max_bytes else None
-    check_config_file(config)
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_settings(config, shown)
     # A missing file is found before a folder is made.
@@ -294,7 +292,6 @@ def run(
         filters=filters,
         formats=formats,
     )
-    check_config_file(config)
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_settings(config, shown)
     lines = read(sources)

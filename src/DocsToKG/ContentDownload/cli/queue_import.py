@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
-from DocsToKG.ContentDownload.cli.queue_open import open_queue, refuse
+from DocsToKG.ContentDownload.cli.queue_open import open_queue
 from DocsToKG.ContentDownload.cli.tables import printable
 
 if TYPE_CHECKING:
@@ -75,7 +75,10 @@ def _opened(file: str) -> Iterator[BinaryIO]:
     try:
         stream = open(file, "rb")  # noqa: SIM115 - what is read from it must not be taken for its opening
     except OSError as error:
-        refuse(f"{file} cannot be read: {error.strerror}; give a JSONL file, or - for standard input")
+        from DocsToKG.ContentDownload.errors import InputError
+
+        way_out = "give a JSONL file, or - for standard input"
+        raise InputError(f"{file} cannot be read: {error.strerror}; {way_out}") from None
     with stream:
         yield stream
 

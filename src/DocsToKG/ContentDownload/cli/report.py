@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption, check_config_file
+from DocsToKG.ContentDownload.cli.options import ConfigOption
 from DocsToKG.ContentDownload.cli.tables import json_text, markdown_table, print_table, printable
 
 if TYPE_CHECKING:
@@ -66,11 +66,15 @@ def report(
 
     Exit code 4 when one was missed. The levels are settings: `slo.yield_min` and others.
 
-    Examples: content report --run my-corpus --format md; content report --run my-corpus --out report.html
+    Examples:
+
+      content report --run my-corpus --format md
+
+      content report --run my-corpus --out report.html
     """
     from DocsToKG.ContentDownload.cli.catalog_open import open_report_catalog
+    from DocsToKG.ContentDownload.report.sections import number
 
-    check_config_file(config)
     chosen = _form(format, out, as_json)
     with open_report_catalog(run, config) as catalog:
         told = _read(catalog, run, run_id=_chosen(catalog.runs(), run_id), since=since, config=config)
@@ -82,7 +86,7 @@ def report(
     if since is not None and not (told.figures.runs or told.figures.attempted):
         typer.echo(f"Nothing has ended here since {printable(since)}.", err=True)
     if told.broken and not no_gates:
-        broken = ", ".join(f"{gate.name} {gate.value:.4g} (wanted {gate.target})" for gate in told.broken)
+        broken = ", ".join(f"{gate.name} {number(gate.value)} (wanted {gate.target})" for gate in told.broken)
         typer.echo(f"Service level missed: {broken}", err=True)
         raise typer.Exit(ExitCode.GATES)
 

@@ -89,6 +89,15 @@ def new_table(
     return table
 
 
+def size_text(count: float) -> str:
+    """A number of bytes for people: `950 B`, `1.2 MB`, `340 MB`, `4.2 GB`."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
 def span_text(seconds: float) -> str:
     """A length of time in the two largest units that say something: `4 s`, `3 min 20 s`, `2 h 5 min`, `6 d`."""
     whole = max(0, round(seconds))

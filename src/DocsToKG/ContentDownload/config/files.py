@@ -84,7 +84,8 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> None:
             Path(temporary).unlink(missing_ok=True)
             raise
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be written ({error.strerror})") from None
+        way_out = "check who may write there, or name another place with XDG_CONFIG_HOME"
+        raise ConfigError(f"{path}: cannot be written ({error.strerror}); {way_out}") from None
 
 
 def _read_text(path: Path) -> str:
@@ -92,9 +93,9 @@ def _read_text(path: Path) -> str:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
     except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
+        raise ConfigError(f"{path}: there is no such file; check the path") from None
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+        raise ConfigError(f"{path}: cannot be read ({error.strerror}); check who may read it") from None
     if len(raw) > MAX_FILE_BYTES:
         raise ConfigError(f"{path}: larger than 1 MiB, which no settings file is")
     try:

@@ -94,6 +94,15 @@ def keys_beside(path: tuple[str, ...]) -> list[str]:
     return sorted(key for key in parent.children if key != ANY_KEY) if parent is not None else []
 
 
+def leaves(settings: Mapping[str, Any], at: str = "") -> Iterator[str]:
+    """The dotted keys that a layer sets."""
+    for key, value in settings.items():
+        if isinstance(value, Mapping) and value:
+            yield from leaves(value, f"{at}{key}.")
+        else:
+            yield f"{at}{key}"
+
+
 def _unknown(layer: Any, node: Node, at: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if not node.children:
         return

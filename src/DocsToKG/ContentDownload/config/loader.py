@@ -28,7 +28,7 @@ from DocsToKG.ContentDownload.config.environment import (
     user_file_path,
 )
 from DocsToKG.ContentDownload.config.files import read_settings, write_settings
-from DocsToKG.ContentDownload.config.keys import find_node, keys_beside, nearest_key, unknown_keys
+from DocsToKG.ContentDownload.config.keys import find_node, keys_beside, leaves, nearest_key, unknown_keys
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, HttpConfig
 from DocsToKG.ContentDownload.config.settle import SettingsClash, merge
 from DocsToKG.ContentDownload.config.translate import apply_connect_cap, translate
@@ -151,7 +151,7 @@ def _add(reading: _Reading, layer: _Layer) -> None:
         reading.problems.append(f"{layer.origin}: {clash}")
         return
     reading.merged = merge(reading.merged, translated)
-    reading.origins.update((leaf, layer.origin) for leaf in _leaves(translated))
+    reading.origins.update((leaf, layer.origin) for leaf in leaves(translated))
 
 
 def _validated(reading: _Reading) -> ContentDownloadConfig:
@@ -208,14 +208,6 @@ def _drop(settings: Any, path: tuple[str, ...]) -> None:
 def _entry(table: Mapping[Any, Any], key: str) -> tuple[Any, Any]:
     """The entry whose key reads like `key`: YAML keys may be numbers or booleans."""
     return next((own, value) for own, value in table.items() if str(own) == key)
-
-
-def _leaves(settings: Mapping[str, Any], at: str = "") -> Iterator[str]:
-    for key, value in settings.items():
-        if isinstance(value, Mapping) and value:
-            yield from _leaves(value, f"{at}{key}.")
-        else:
-            yield f"{at}{key}"
 
 
 def _expanded(overrides: Mapping[str, Any]) -> dict[str, Any]:

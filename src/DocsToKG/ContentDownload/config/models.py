@@ -260,8 +260,8 @@ class StorageConfig(Section):
         description="Folder of the files (of the temporary ones with s3), or s3://bucket/prefix.",
     )
     cas_enabled: bool = Field(default=True, description="Keep each content once, under its SHA-256.")
-    layout: Literal["policy_path", "cas"] = Field(
-        default="policy_path", description="policy_path: readable names linked to the content; cas: the content alone."
+    layout: Literal["policy_path"] = Field(
+        default="policy_path", description="Always policy_path: readable names, linked to the content."
     )
     min_free_bytes: int = Field(default=536_870_912, ge=0, description="A run does not start with less free space.")
     s3_bucket: str | None = Field(default=None, description="Bucket of the s3 backend.")
@@ -280,8 +280,6 @@ class StorageConfig(Section):
             raise ValueError("root_dir is the local folder here; name the bucket with backend: s3 and s3_bucket")
         if self.backend == "s3" and not self.cas_enabled:
             raise ValueError("the s3 backend needs cas_enabled: true, since keys are made of the content")
-        if self.layout == "cas" and not self.cas_enabled:
-            raise ValueError("layout cas needs cas_enabled: true")
         return self
 
 

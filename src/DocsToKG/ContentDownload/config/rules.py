@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from DocsToKG.ContentDownload.config.aliases import LONG_NAMES, canonical_source, long_source
@@ -17,6 +16,7 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, HostLi
 from DocsToKG.ContentDownload.config.sources import BucketConfig, PolicyConfig, ResolverConfig, RetryConfig
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
+from DocsToKG.core.product import product_version
 
 # Where a source goes that is named in `resolvers.order`, though it stands in no tier or, for these, in another one.
 _HOME_TIERS = {"crossref": "doi_follow"}
@@ -180,11 +180,4 @@ def _kept(tiers: list[Tier], only: Collection[str]) -> list[Tier]:
 def _filled(template: str, contact: str | None) -> str:
     if contact is None:
         template = re.sub(r"\s*\([^()]*\{contact\}[^()]*\)", "", template)
-    return template.replace("{version}", _product_version()).replace("{contact}", contact or "")
-
-
-def _product_version() -> str:
-    try:
-        return version("docstokg")
-    except PackageNotFoundError:
-        return "0"
+    return template.replace("{version}", product_version()).replace("{contact}", contact or "")

@@ -23,7 +23,7 @@ def json_schema() -> dict[str, Any]:
     schema["properties"]["artifacts"] = _table("Deployment shape of `storage`.")
     for path, kind in TRANSLATED_KEYS.items():
         _add(schema, path.split("."), kind)
-    # A tier list may be left out: the shipped one holds.
+    # A database under `storage` is that of queue and catalog.
     schema["$defs"]["StorageConfig"]["properties"]["backend"]["enum"] += _DATABASES
     resolvers = schema["$defs"]["ResolversConfig"]["properties"]
     resolvers.update({long: resolvers[short] for short, long in LONG_NAMES.items() if long != short})

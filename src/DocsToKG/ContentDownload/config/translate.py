@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from DocsToKG.ContentDownload.config.keys import Node, key_tree
+from DocsToKG.ContentDownload.config.keys import Node, find_node, key_tree, leaves
 from DocsToKG.ContentDownload.config.settle import SettingsClash, one_spelling
 
 # Not a setting: the merged connect timeout is lowered to it when everything is known.
@@ -29,6 +29,19 @@ def translate(layer: Mapping[str, Any]) -> dict[str, Any]:
     _workers(nested)
     _http(nested)
     return one_spelling(nested)
+
+
+def canonical_keys(path: tuple[str, ...]) -> list[str]:
+    """The settings that a key in another spelling stands for, dotted; none where it is no other spelling."""
+    node = find_node(path)
+    if node is None or node.children:
+        return []
+    sample: Any = "x" if node.is_text else 1
+    for key in reversed(path):
+        sample = {key: sample}
+    found = [tuple(leaf.split(".")) for leaf in leaves(translate(sample)) if not leaf.endswith(CONNECT_CAP)]
+    # The section that the key has left is empty now.
+    return [".".join(leaf) for leaf in found if leaf != path[: len(leaf)]]
 
 
 def apply_connect_cap(merged: dict[str, Any], default_connect_s: float) -> None:

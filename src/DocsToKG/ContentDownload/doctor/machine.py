@@ -7,9 +7,9 @@ import resource
 import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 
 from DocsToKG.ContentDownload.doctor.base import Finding, failed, ok, warning
+from DocsToKG.core.product import product_version
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class MachineCheck:
     needed: bool = False
 
     def look(self) -> Iterator[Finding]:
-        yield ok("program", f"docstokg {program_version()}, Python {platform.python_version()}, {platform.system()}")
+        yield ok("program", f"docstokg {product_version()}, Python {platform.python_version()}, {platform.system()}")
         if self.node is not None:
             yield ok("node", self.node)
         yield self._open_files()
@@ -77,10 +77,3 @@ class PortCheck:
             yield failed("reachable", f"{self.host}:{self.port}: {error.strerror or type(error).__name__}", self.advice)
             return
         yield ok("reachable", f"{self.host}:{self.port}")
-
-
-def program_version() -> str:
-    try:
-        return version("docstokg")
-    except PackageNotFoundError:
-        return "from source"

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import orjson
+
 from DocsToKG.ContentDownload.catalog.files import StoredFiles
 from DocsToKG.ContentDownload.export.copying import Copied, copy_file, new_folder
 from DocsToKG.ContentDownload.export.tables import write_csv, write_jsonl
@@ -48,8 +50,6 @@ def _manifest(folder: Path) -> Any:
 
 def _write_table(metadata: Path) -> None:
     """The same rows once more, for people with a spreadsheet."""
-    import orjson
-
     with (metadata / "works.jsonl").open("rb") as lines, (metadata / "works.csv").open("wb") as out:
         write_csv(map(orjson.loads, lines), out)
 

@@ -221,7 +221,9 @@ def count(value: int) -> str:
 
 
 def number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    if value is None:
+        return "-"
+    return f"{value:.4g}" if abs(value) < 10_000 else count(round(value))
 
 
 def percent(value: float | None) -> str:

@@ -68,9 +68,7 @@ class FatcatResolver(AskOnce[str]):
         return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=_learned(work, record))
 
     def _plans(self, release: Mapping[str, Any]) -> Iterator[DownloadPlan]:
-        files = [
-            file for file in objects_of(release, "files") if text_of(file, "mimetype") in (None, "application/pdf")
-        ]
+        files = [file for file in objects_of(release, "files") if text_of(file, "mimetype") in _PDF_OR_UNSAID]
         for rels in (_ARCHIVES, _LIVE):
             for file in files[:_MOST_FILES]:
                 for rel, address in _addresses(file, rels):

@@ -12,7 +12,7 @@ from typing import Any
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import object_of, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
 from DocsToKG.ContentDownload.resolvers.id_forms import (
     arxiv_base,
     arxiv_of_doi,
@@ -59,7 +59,6 @@ class SemanticScholarResolver(AskOnce[str]):
         plans = []
         if link is not None and link.kind is not LinkKind.PAGE:
             plans.append(self._plan(offered, link))
-        plans = in_order(plans)
         if learned.arxiv_id is not None:
             # Last, since a copy of unknown version may well be the published one.
             plans.append(preprint_plan(learned.arxiv_id, source=self.name, evidence="externalIds"))

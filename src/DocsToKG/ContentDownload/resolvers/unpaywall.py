@@ -63,7 +63,6 @@ class UnpaywallResolver(AskByDoi):
         return DownloadPlan(
             url=address,
             resolver_name=self.name,
-            referer=None,
             version=text_of(location, "version"),
             license=text_of(location, "license"),
             host_type=text_of(location, "host_type"),

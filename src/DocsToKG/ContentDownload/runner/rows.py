@@ -22,6 +22,7 @@ from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import JobRecord, Ledger
 
 _TRY_AGAIN = "Run `content pull` or `content resume` again."
+LATER = "may be had from"  # how the reason of a work begins that was tried and waits for a time
 ENDED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED)
 
 
@@ -113,4 +114,4 @@ def _why_pending(job: JobRecord | None, now: float) -> str:
     if job is None or job.next_eligible_at <= now:
         return "not finished; `content resume` goes on"
     why = f": {job.last_error}" if job.last_error else ""
-    return f"may be had from {utc_iso(job.next_eligible_at)} on with `content resume`{why}"
+    return f"{LATER} {utc_iso(job.next_eligible_at)} on with `content resume`{why}"

@@ -17,7 +17,6 @@ from typing import Any, Literal, Self
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.bootstrap import Parts, database_path, open_parts, open_queue
 from DocsToKG.ContentDownload.catalog.summary import Figures
-from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.config.settle import merge
 from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
@@ -173,7 +172,6 @@ class DownloadRun:
             return None
         asked: set[str | None] = set()
         pages = QueryPages.of(self._cfg, self._parts.pipeline, self._parts.network)
-        wanted = Filters.of(self._cfg.filters)
         while not listing.at.complete:
             asked.add(listing.at.cursor)
             try:
@@ -182,7 +180,7 @@ class DownloadRun:
                 if not listing.at.works:
                     raise
                 return f"{silent}; {listing.at.works} works are listed, and the same command goes on there"
-            works = listing.fresh([work for work in page.works if wanted.refuses_work(work) is None])
+            works = listing.fresh(page.works)
             # First the ledger, then the list and its cursor: a kill in between repeats a page that is known.
             self._enqueue_batch(works, retry_failed)
             # A cursor that leads back would never end.
@@ -334,8 +332,6 @@ class DownloadRun:
             if line.work is not None and line.duplicate_of is None:
                 outcomes[line.work.work_id] = self._single(line.work, fetched)
         return self._written(tuple(single_row(line, outcomes) for line in asked), fetched)
-
-    # details
 
     def _ends(self) -> dict[str, int]:
         """How many works ended how. What a process said before it died may be lost; the ledger knows."""

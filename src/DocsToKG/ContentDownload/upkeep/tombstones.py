@@ -77,7 +77,8 @@ def last_lines(database: Path) -> list[tuple[str, str | None, str, str, str]]:
     with contextlib.closing(open_database(database)) as db:
         return db.execute(
             "SELECT doc_id, sha256, cause, explanation, created_at FROM manifests WHERE id IN "
-            "(SELECT MAX(id) FROM manifests WHERE stage = 'takedown' GROUP BY doc_id) ORDER BY id"
+            "(SELECT MAX(id) FROM manifests WHERE stage = ? GROUP BY doc_id) ORDER BY id",
+            (TAKEDOWN_STAGE,),
         ).fetchall()
 
 

@@ -75,7 +75,7 @@ Check = Callable[[Findings], None]
 
 
 class Verifier:
-    """Checks one store against one record. `progress` is told the findings after each part, `stop` asked before."""
+    """Checks one store against one record. `progress` is told the findings after each part."""
 
     def __init__(
         self,
