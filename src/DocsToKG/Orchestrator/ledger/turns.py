@@ -73,7 +73,10 @@ class HostTurns:
         weights = {host: count * count for host, count in waiting.items()}
         per_place = max(1, sum(weights.values())) / spare
         shares = {host: equal + int(weight / per_place) for host, weight in weights.items()}
-        shares[max(weights, key=weights.__getitem__)] += room - sum(shares.values())
+        # What whole places leave over goes one by one to whoever lacks most of the next.
+        left = room - sum(shares.values())
+        for host in sorted(weights, key=lambda host: weights[host] / per_place % 1, reverse=True)[:left]:
+            shares[host] += 1
         for host, share in shares.items():
             self._waiting[host] = max(0, self._waiting[host] - share)
         return shares
@@ -121,7 +124,7 @@ def _read(asked: _Asked, queues: dict[str, list[int]], shares: Mapping[str, int]
     for share in set(shares.values()):
         after = {host: queues[host][-1] if queues[host] else 0 for host in shares if shares[host] == share}
         for host, ids in asked.rows("due_of_hosts", {**values, "after": json.dumps(after), "limit": share}):
-            found = sorted(json.loads(ids))
+            found = sorted(map(int, ids.split(","))) if ids else []
             queues[host] += found
             if len(found) == share:
                 more.append(host)

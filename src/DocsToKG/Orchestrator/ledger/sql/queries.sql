@@ -207,7 +207,7 @@ FROM json_each(:hosts);
 -- name: due_of_hosts
 -- The next due jobs of each host, after the last that is known of it: one statement for all hosts that get as many.
 SELECT key, (
-  SELECT json_group_array(id) FROM (
+  SELECT group_concat(id) FROM (
     SELECT id FROM jobs INDEXED BY jobs_due_by_host
     WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key = key
       AND id > value /* of type */
