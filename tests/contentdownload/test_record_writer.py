@@ -14,6 +14,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.telemetry import Counts, ManifestRecord, RunTelemetry
-from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines, one_line
+from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines, json_lines, one_line
 from DocsToKG.core.clock import ManualClock
 
 
@@ -451,6 +452,16 @@ def test_rows_joined_quickly_are_as_the_csv_module_writes_them(rows: list[list[A
     )
     assert csv_lines(rows).decode() == out.getvalue()
     assert b"".join(csv_line(row) for row in rows) == csv_lines(rows)
+
+
+_WORDS = st.one_of(
+    st.none(), st.booleans(), st.integers(0, 9), st.sampled_from(["a,\n,b", "\n", ",", "}", "]", "é", ""])
+)
+
+
+@given(items=st.lists(st.dictionaries(st.sampled_from("abc"), st.one_of(_WORDS, st.lists(_WORDS, max_size=3)))))
+def test_lines_written_together_are_as_each_alone(items: list[dict[str, Any]]) -> None:
+    assert json_lines(items) == b"".join(orjson.dumps(item) + b"\n" for item in items)
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 5, 21, 63, 64, 65, 200])

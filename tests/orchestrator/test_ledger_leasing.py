@@ -306,10 +306,10 @@ def test_leasing_reads_no_delayed_job(enqueue, sql):
     [
         ("due_by_age", "jobs_due"),
         ("due_ids_by_age", "jobs_due"),
-        ("due_of_host", "jobs_due_by_host"),
+        ("due_of_hosts", "jobs_due_by_host"),
         ("due_by_age_of_type", "jobs_due_of_type (job_type=?)"),
         ("due_ids_by_age_of_type", "jobs_due_of_type (job_type=? AND priority=?)"),
-        ("due_of_host_of_type", "jobs_due_by_host_of_type (job_type=? AND priority=? AND host_key=? AND id>?)"),
+        ("due_of_hosts_of_type", "jobs_due_by_host_of_type (job_type=? AND priority=? AND host_key=? AND id>?)"),
         ("next_moments_of_type", "jobs_waiting_of_type (job_type=?)"),
         ("grant", "PRIMARY KEY"),
         ("wake_waiting", "jobs_waiting"),

@@ -49,3 +49,16 @@ def test_what_waits_is_counted_anew_after_a_second(ledger, clock):
     clock.advance(2)
     taken = hosts(ledger.lease("w", 40, 60))
     assert taken["b"] >= 29
+
+
+def test_hosts_where_as_much_waits_get_as_many(ledger):
+    """Places that cannot be shared out whole do not all go to one host."""
+    enqueue(ledger, {f"h{n}": 20 for n in range(40)})
+    for _ in range(4):
+        assert set(hosts(ledger.lease("w", 64, 60)).values()) == {1, 2}
+
+
+def test_a_host_of_any_name_has_its_turn(ledger):
+    names = ['quo"te', "back\\slash", "comma,host", "bücher.example", "\U0001f4da.example", "12"]
+    enqueue(ledger, dict.fromkeys(names, 3))
+    assert hosts(ledger.lease("w", 18, 60)) == dict.fromkeys(names, 3)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-import orjson
-
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt
 from DocsToKG.ContentDownload.telemetry.text import (
     are_plain,
     are_storable_ints,
     csv_line,
     csv_lines,
+    json_lines,
     storable,
     storable_int,
     storable_url,
@@ -147,12 +146,13 @@ def attempts_csv(rows: Sequence[Sequence[Any]]) -> bytes:
 
 
 def attempts_json(rows: Iterable[Sequence[Any]]) -> bytes:
-    lines = []
-    for values in rows:
-        line = dict(zip(COLUMNS, values, strict=True))
-        line["from_cache"], line["revalidated"] = bool(line["from_cache"]), bool(line["revalidated"])
-        lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-    return b"".join(lines)
+    return json_lines(map(_line, rows))
+
+
+def _line(values: Sequence[Any]) -> dict[str, Any]:
+    line = dict(zip(COLUMNS, values, strict=True))
+    line["from_cache"], line["revalidated"] = bool(line["from_cache"]), bool(line["revalidated"])
+    return line
 
 
 def _host_of(url: str) -> str | None:

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any
 
 # Few sizes, so that the statements are prepared once. The largest keeps to the number of values a statement may have.
-_SIZES = (64, 16, 4, 1)
+_SIZES = (64, 32, 16, 8, 4, 2, 1)
 
 
 class Insert:

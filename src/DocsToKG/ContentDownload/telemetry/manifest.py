@@ -20,6 +20,7 @@ from DocsToKG.ContentDownload.telemetry.inserting import Insert
 from DocsToKG.ContentDownload.telemetry.text import (
     are_plain,
     are_storable_ints,
+    json_lines,
     storable,
     storable_int,
     storable_json,
@@ -255,14 +256,15 @@ def manifest_values(record: ManifestRecord) -> list[Any]:
 
 def manifest_lines(rows: Iterable[Sequence[Any]]) -> bytes:
     """The JSONL lines of stored rows, values in the order of `COLUMNS`."""
-    lines = []
-    for values in rows:
-        line = dict(zip(COLUMNS, values, strict=True))
-        for name in JSON_COLUMNS:
-            line[name] = orjson.Fragment(line[name] or "[]")
-        for name in _FLAGS:
-            line[name] = bool(line[name])
-        if line["is_retracted"] is not None:
-            line["is_retracted"] = bool(line["is_retracted"])
-        lines.append(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE))
-    return b"".join(lines)
+    return json_lines(map(_line, rows))
+
+
+def _line(values: Sequence[Any]) -> dict[str, Any]:
+    line = dict(zip(COLUMNS, values, strict=True))
+    for name in JSON_COLUMNS:
+        line[name] = orjson.Fragment(line[name] or "[]")
+    for name in _FLAGS:
+        line[name] = bool(line[name])
+    if line["is_retracted"] is not None:
+        line["is_retracted"] = bool(line["is_retracted"])
+    return line

@@ -51,7 +51,7 @@ CREATE TABLE manifests (
   explanation    TEXT      -- of a miss: one sentence
 );
 -- A lease ends once: saying so again after a crash adds nothing.
-CREATE UNIQUE INDEX manifests_one_per_lease ON manifests (doc_id, lease_id) WHERE lease_id IS NOT NULL;
+CREATE UNIQUE INDEX manifests_one_per_lease ON manifests (lease_id, doc_id) WHERE lease_id IS NOT NULL;
 CREATE INDEX manifests_by_doc ON manifests (doc_id, id, status, stage);
 CREATE INDEX manifests_by_run ON manifests (run_id, id);
 -- What was taken down: no success before such a line counts any more.

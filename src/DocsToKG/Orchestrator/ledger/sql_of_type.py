@@ -22,7 +22,7 @@ TYPE_INDEXES = (
 )
 _OTHERS_WAIT = "SELECT 1 FROM job_counts WHERE state = 'queued' AND n > 0 AND job_type <> :job_type LIMIT 1"
 _CHOOSING = (
-    "any_due_by_host", "due_by_age", "due_level", "due_ids_by_age", "due_hosts", "due_at_hosts", "due_of_host",
+    "any_due_by_host", "due_by_age", "due_level", "due_ids_by_age", "due_hosts", "due_at_hosts", "due_of_hosts",
     "next_moments",
 )  # fmt: skip
 _INDEX = re.compile(r"INDEXED BY jobs_(due_by_host|due|waiting)\b")

@@ -70,7 +70,7 @@ class SqliteLedger:
         wal: bool | None = True,
         busy_timeout_s: float = 30.0,
         linger_s: float = 0.005,
-        lively_linger_s: float = 0.05,
+        lively_linger_s: float = 0.1,
         poll_s: float = 0.025,
         signal: Signal | None = None,
     ) -> None:

@@ -10,7 +10,7 @@ the round is kept in memory: losing it only starts the round anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
@@ -56,15 +56,12 @@ class HostTurns:
         hosts = self._hosts(asked, room, values)
         if not hosts:
             return []
-        queues = {host: _Queue() for host in hosts}
-        for host, share in self._shares(asked, hosts, room, values).items():
-            queues[host].read(asked, share, {**values, "host": host})
-        waiting = hosts
-        while waiting and (missing := room - sum(len(queue.ids) for queue in queues.values())) > 0:
-            share = -(-missing // len(waiting))
-            waiting = [host for host in waiting if queues[host].read(asked, share, {**values, "host": host})]
+        queues: dict[str, list[int]] = {host: [] for host in hosts}
+        waiting = _read(asked, queues, self._shares(asked, hosts, room, values), values)
+        while waiting and (missing := room - sum(map(len, queues.values()))) > 0:
+            waiting = _read(asked, queues, dict.fromkeys(waiting, -(-missing // len(waiting))), values)
         self._after = hosts[-1]
-        return _spread([queue.ids for queue in queues.values()])[:room]
+        return _spread(list(queues.values()))[:room]
 
     def _shares(self, asked: _Asked, hosts: Sequence[str], room: int, values: dict[str, Any]) -> dict[str, int]:
         """Half of the places in equal parts, at least one each; the others to whom most waits."""
@@ -76,7 +73,10 @@ class HostTurns:
         weights = {host: count * count for host, count in waiting.items()}
         per_place = max(1, sum(weights.values())) / spare
         shares = {host: equal + int(weight / per_place) for host, weight in weights.items()}
-        shares[max(weights, key=weights.__getitem__)] += room - sum(shares.values())
+        # What whole places leave over goes one by one to whoever lacks most of the next.
+        left = room - sum(shares.values())
+        for host in sorted(weights, key=lambda host: weights[host] / per_place % 1, reverse=True)[:left]:
+            shares[host] += 1
         for host, share in shares.items():
             self._waiting[host] = max(0, self._waiting[host] - share)
         return shares
@@ -118,18 +118,17 @@ class _Asked:
         return None if priority is None else int(priority)
 
 
-class _Queue:
-    """What was read of one host's due jobs."""
-
-    def __init__(self) -> None:
-        self.ids: list[int] = []
-
-    def read(self, asked: _Asked, count: int, values: dict[str, Any]) -> bool:
-        """Read so many more; whether there may be still more."""
-        after = self.ids[-1] if self.ids else 0
-        found = asked.rows("due_of_host", {**values, "after_id": after, "limit": count})
-        self.ids += [row[0] for row in found]
-        return len(found) == count
+def _read(asked: _Asked, queues: dict[str, list[int]], shares: Mapping[str, int], values: dict[str, Any]) -> list[str]:
+    """Read so many more of each host's due jobs; the hosts that may have still more."""
+    more: list[str] = []
+    for share in set(shares.values()):
+        after = {host: queues[host][-1] if queues[host] else 0 for host in shares if shares[host] == share}
+        for host, ids in asked.rows("due_of_hosts", {**values, "after": json.dumps(after), "limit": share}):
+            found = sorted(map(int, ids.split(","))) if ids else []
+            queues[host] += found
+            if len(found) == share:
+                more.append(host)
+    return more
 
 
 def _spread(queues: Sequence[Sequence[int]]) -> list[int]:

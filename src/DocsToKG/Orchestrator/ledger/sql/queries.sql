@@ -204,11 +204,17 @@ SELECT value, (
 )
 FROM json_each(:hosts);
 
--- name: due_of_host
-SELECT id FROM jobs INDEXED BY jobs_due_by_host
-WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key = :host
-  AND id > :after_id AND (:job_type IS NULL OR job_type = :job_type)
-ORDER BY id LIMIT :limit;
+-- name: due_of_hosts
+-- The next due jobs of each host, after the last that is known of it: one statement for all hosts that get as many.
+SELECT key, (
+  SELECT group_concat(id) FROM (
+    SELECT id FROM jobs INDEXED BY jobs_due_by_host
+    WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL AND priority = :priority AND host_key = key
+      AND id > value /* of type */
+    ORDER BY id LIMIT :limit
+  )
+)
+FROM json_each(:after);
 
 -- name: grant
 -- Grant the leases that were chosen in this transaction.
