@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -138,6 +140,36 @@ def test_entries_of_an_earlier_version_without_a_body_are_still_found(tmp_path: 
     backend.put(entry(8), None, replaced=[old])
     assert seen(backend) == [b"head 8"]
     backend.close()
+
+
+@pytest.mark.parametrize("number", [1, 3, 4, 63, 64, 65, 149])
+def test_any_number_is_written_together(heads: GroupedHeads, tmp_path: Path, number: int) -> None:
+    heads.put(entry(0, key="b" * 64), replaced=())
+    keys = [f"{n * 7919 % 1000:064x}" for n in range(number)]
+    for n, key in enumerate(keys):
+        heads.put(entry(n, key=key), replaced=())
+    heads.write()
+    others = GroupedHeads(tmp_path / "heads.sqlite")
+    assert [seen(others, key) for key in keys] == [[b"head %d" % n] for n in range(number)]
+    others.close()
+
+
+def test_a_file_of_an_earlier_version_is_used_as_it_is(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "heads.sqlite")) as old, old:
+        old.execute(
+            "CREATE TABLE entries (key TEXT NOT NULL, id TEXT NOT NULL, stored_at REAL NOT NULL, head BLOB NOT NULL,"
+            " PRIMARY KEY (key, id)) WITHOUT ROWID"
+        )
+        old.execute("INSERT INTO entries VALUES (?, ?, 1.0, ?)", (KEY, f"{1:032x}", b"head 1"))
+    heads = GroupedHeads(tmp_path / "heads.sqlite")
+    assert seen(heads) == [b"head 1"]
+    heads.put(entry(2), replaced=[f"{1:032x}"])
+    heads.put(entry(3, key="b" * 64, stored_at=99.0), replaced=())
+    heads.write()
+    assert (seen(heads), len(list(heads.walk()))) == ([b"head 2"], 2)
+    heads.sweep(0, now=100.0, ttl_s=50.0)
+    assert list(heads.walk()) == [b"head 3"]
+    heads.close()
 
 
 @pytest.mark.parametrize("is_written", [True, False])

@@ -17,8 +17,8 @@ from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
 from DocsToKG.ContentDownload.net.stores.sqlite import Put, SqliteBackend
 from DocsToKG.core.clock import Clock, SystemClock
 
-_TOGETHER = 64
-_SOON_S = 0.1
+_TOGETHER = 512
+_SOON_S = 0.25
 
 
 class GroupedHeads:
