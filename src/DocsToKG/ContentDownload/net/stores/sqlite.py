@@ -75,6 +75,14 @@ class SqliteBackend:
             raise StoreFailed(type(error).__name__) from None
         return [(uuid.UUID(entry_id).hex, bytes(head)) for entry_id, head in rows]
 
+    def beginnings(self, digits: int, *, since: float) -> list[str]:
+        """The first digits of the keys of all entries that were stored at this time or later."""
+        asked = "SELECT group_concat(substr(key, 1, ?), '') FROM entries WHERE stored_at >= ? AND key GLOB ?"
+        with self._using() as connection:
+            found = connection.execute(asked, (digits, since, "[0-9a-f]" * digits + "*")).fetchone()
+        text = found[0] or ""
+        return [text[at : at + digits] for at in range(0, len(text), digits)]
+
     def body(self, key: str, entry_id: str) -> BinaryIO | None:
         with self._using() as connection:
             row = connection.execute("SELECT body FROM bodies WHERE id = ?", (entry_id,)).fetchone()
