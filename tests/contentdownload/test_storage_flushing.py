@@ -120,7 +120,7 @@ def test_the_quicker_way_is_taken_and_the_other_tried_again_at_times(tmp_path: P
     choice.took(1.0, files=10, all_at_once=True)
     assert not choice.is_for_all(10)  # nothing is known of it yet
     choice.took(0.1, files=10, all_at_once=False)
-    chosen = [choice.is_for_all(10) for _ in range(100)]
+    chosen = [choice.is_for_all(10) for _ in range(2 * flushing._LOOK_AGAIN)]
     assert chosen.count(True) == 2
     choice.took(0.001, files=10, all_at_once=True)
     for _ in range(30):

@@ -22,7 +22,7 @@ _KNOWN = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"})
 _TELLS_ERRORS = (5, 8)  # the Linux from which on the call reports what could not be written
 _WORTH_IT = 3
 _WEIGHT = 0.2  # of the newest round in an average
-_LOOK_AGAIN = 50  # rounds after which the way that seemed worse is tried again
+_LOOK_AGAIN = 250  # rounds after which the way that seemed worse is tried again
 
 
 class Flushing:
