@@ -140,17 +140,22 @@ def test_the_end_of_a_round_and_the_beginning_of_the_next_are_one_deed() -> None
     assert deeds == [([0], []), ([1, 2], [0]), ([], [1, 2])]
 
 
-def test_one_thread_gathers_for_a_round_however_many_come() -> None:
-    done, names = threading.Semaphore(0), set()
-    rounds: Rounds[int] = Rounds(lambda duties: names.add(threading.get_ident()), lively_s=0.05)
-    rounds.begin(0, done.release)
-    assert done.acquire(timeout=LONG_S)
+def test_whoever_gathers_takes_along_all_that_come() -> None:
+    done, rounds_seen = threading.Semaphore(0), []
+    rounds: Rounds[int] = Rounds(lambda duties: rounds_seen.append(len(duties)), lively_s=1.0)
+    for number in range(2):
+        rounds.begin(number, done.release)
+        if number == 0:
+            assert done.acquire(timeout=LONG_S)
+    until = time.monotonic() + LONG_S
+    while not rounds._gathering and time.monotonic() < until:
+        time.sleep(0.001)
     for number in range(40):
         rounds.begin(number, done.release)
-        time.sleep(0.001)
-    for _ in range(40):
+    assert rounds._doers == 1
+    for _ in range(41):
         assert done.acquire(timeout=LONG_S)
-    assert len(names) == 1
+    assert rounds_seen == [1, 41]
 
 
 def test_a_round_that_fails_is_the_end_of_nobody_elses_duty(store: LocalStore) -> None:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 Duty = TypeVar("Duty")
 
 _LINGER_S = 1.0
-_WORTH_A_THREAD = 32
+_WORTH_A_THREAD = 16
 _LIVELY_ROUNDS = 4
 
 
