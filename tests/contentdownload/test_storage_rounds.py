@@ -158,6 +158,19 @@ def test_whoever_gathers_takes_along_all_that_come() -> None:
     assert rounds_seen == [1, 41]
 
 
+def test_nobody_takes_what_comes_from_the_one_that_gathers() -> None:
+    done = threading.Event()
+    rounds: Rounds[int] = Rounds(lambda duties: None)
+    rounds._doers = rounds._gathering = 1
+    rounds.begin(1, done.set)
+    rounds._do_left(lingers=False)
+    assert (rounds.left, done.is_set()) == (1, False)
+    rounds._gathering = 0
+    rounds.begin(2, done.set)
+    assert done.wait(LONG_S)
+    assert rounds.left == 0
+
+
 def test_a_round_that_fails_is_the_end_of_nobody_elses_duty(store: LocalStore) -> None:
     done = threading.Semaphore(0)
 

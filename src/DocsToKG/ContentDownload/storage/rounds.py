@@ -112,19 +112,22 @@ class Rounds(Generic[Duty]):
         return False
 
     def _take_left(self, begun: list[_Left[Duty]], lingers: bool) -> list[_Left[Duty]]:
-        """What this thread does next; nothing when it may go, once those that are `begun` are done."""
+        """What this thread does next; nothing when it may go, once those that are `begun` are done. Where one gathers,
+        all that comes is for that one."""
         with self._lock:
-            if lingers and not self._left and not begun:
+            if lingers and not begun and (self._gathering or not self._left):
                 self._idle += 1
                 self._come.wait(_LINGER_S)
                 self._idle -= 1
-            gathers = lingers and time.monotonic() < self._lively_until
+            gathers = lingers and not self._gathering and time.monotonic() < self._lively_until
             self._gathering += gathers
         if gathers:
             time.sleep(self._lively_s)
         with self._lock:
             self._gathering -= gathers
-            left, self._left = self._left[: self._most], self._left[self._most :]
+            left: list[_Left[Duty]] = []
+            if not self._gathering:
+                left, self._left = self._left[: self._most], self._left[self._most :]
             if left:
                 self._lively_until = time.monotonic() + _LIVELY_ROUNDS * self._lively_s
             elif not begun:
