@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +14,7 @@ import pytest
 from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
 from DocsToKG.ContentDownload.net.stores.file import FileBackend
 from DocsToKG.ContentDownload.net.stores.grouped import GroupedHeads
+from DocsToKG.ContentDownload.net.stores.sqlite import SqliteBackend
 from DocsToKG.core.clock import ManualClock
 
 KEY = "a" * 64
@@ -138,6 +141,79 @@ def test_entries_of_an_earlier_version_without_a_body_are_still_found(tmp_path: 
     backend.put(entry(8), None, replaced=[old])
     assert seen(backend) == [b"head 8"]
     backend.close()
+
+
+def test_what_others_write_is_seen_within_a_second_and_a_little(tmp_path: Path) -> None:
+    """However late it was written, and whatever else is in the file."""
+    clock = ManualClock()
+    here = GroupedHeads(tmp_path / "heads.sqlite", clock=clock)
+    others = GroupedHeads(tmp_path / "heads.sqlite", clock=clock)
+    here.put(entry(1), replaced=())
+    keys = [digit * 64 for digit in "bcdef"]
+    for number, key in enumerate(keys):
+        assert (seen(here, key), seen(here)) == ([], [b"head 1"])
+        others.put(entry(number, key=key, stored_at=clock.now()), replaced=())
+        clock.advance(1.0)
+        others.write()
+        assert seen(here, key) == [b"head %d" % number]
+    others.close()
+    with contextlib.closing(sqlite3.connect(tmp_path / "heads.sqlite")) as edited, edited:
+        edited.execute("INSERT INTO entries VALUES ('a', 'b', 'c', 'd'), ('Not hex', '', 1e300, '')")
+    again = GroupedHeads(tmp_path / "heads.sqlite", clock=clock)
+    assert [seen(again, key) for key in [KEY, *keys, "0" * 64]] == [[b"head 1"], *[seen(here, key) for key in keys], []]
+    again.close()
+    here.close()
+
+
+def test_a_large_file_is_looked_into_some_times_before_all_its_keys_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with contextlib.closing(GroupedHeads(tmp_path / "heads.sqlite")) as heads:
+        heads.put(Entry(KEY, f"{1:032x}", b"x" * 100_000, 1.0), replaced=())
+    asked: list[float] = []
+
+    def beginnings(rows: SqliteBackend, digits: int, *, since: float) -> list[str]:
+        asked.append(since)
+        return [KEY[:digits]]
+
+    monkeypatch.setattr(SqliteBackend, "beginnings", beginnings)
+    again = GroupedHeads(tmp_path / "heads.sqlite", clock=ManualClock())
+    assert (seen(again, "b" * 64), asked) == ([], [])
+    for _ in range(100):
+        assert seen(again) == [b"x" * 100_000]
+        assert seen(again, "b" * 64) == []
+    assert asked == [float("-inf")]
+    again.close()
+
+
+@pytest.mark.parametrize("number", [1, 3, 4, 63, 64, 65, 149])
+def test_any_number_is_written_together(heads: GroupedHeads, tmp_path: Path, number: int) -> None:
+    heads.put(entry(0, key="b" * 64), replaced=())
+    keys = [f"{n * 7919 % 1000:064x}" for n in range(number)]
+    for n, key in enumerate(keys):
+        heads.put(entry(n, key=key), replaced=())
+    heads.write()
+    others = GroupedHeads(tmp_path / "heads.sqlite")
+    assert [seen(others, key) for key in keys] == [[b"head %d" % n] for n in range(number)]
+    others.close()
+
+
+def test_a_file_of_an_earlier_version_is_used_as_it_is(tmp_path: Path) -> None:
+    with contextlib.closing(sqlite3.connect(tmp_path / "heads.sqlite")) as old, old:
+        old.execute(
+            "CREATE TABLE entries (key TEXT NOT NULL, id TEXT NOT NULL, stored_at REAL NOT NULL, head BLOB NOT NULL,"
+            " PRIMARY KEY (key, id)) WITHOUT ROWID"
+        )
+        old.execute("INSERT INTO entries VALUES (?, ?, 1.0, ?)", (KEY, f"{1:032x}", b"head 1"))
+    heads = GroupedHeads(tmp_path / "heads.sqlite")
+    assert seen(heads) == [b"head 1"]
+    heads.put(entry(2), replaced=[f"{1:032x}"])
+    heads.put(entry(3, key="b" * 64, stored_at=99.0), replaced=())
+    heads.write()
+    assert (seen(heads), len(list(heads.walk()))) == ([b"head 2"], 2)
+    heads.sweep(0, now=100.0, ttl_s=50.0)
+    assert list(heads.walk()) == [b"head 3"]
+    heads.close()
 
 
 @pytest.mark.parametrize("is_written", [True, False])

@@ -19,6 +19,7 @@ def store_of(root: Path, whole: Callable[[int], None]) -> LocalStore:
     store = LocalStore(root, min_free_bytes=0)
     store.prepare()
     store._flushing = Flushing(root, whole)
+    store._flushing.took(60.0, files=1, all_at_once=False)  # file by file is the slower way
     return store
 
 
@@ -74,10 +75,42 @@ def test_the_oldest_file_is_asked_since_it_is_told_of_all_that_failed(tmp_path: 
     assert asked == [b"paper 2", b"paper 2"]
 
 
+def test_one_flush_serves_the_names_of_a_round_and_the_bytes_of_the_next(tmp_path: Path) -> None:
+    """STO-02: a file gets its names only after a flush that began when its bytes were written."""
+    seen: list[set[str]] = []
+    store = store_of(tmp_path, lambda file: seen.append({path.name for path in tmp_path.glob("PDF/*")}))
+    first, second = orders(store, 3), orders(store, 5)[3:]
+    assert store._store_in_halves(first, ())
+    assert store._store_in_halves(second, first)
+    assert not store._store_in_halves((), second)
+    of_first, of_second = {"0.pdf", "1.pdf", "2.pdf"}, {"3.pdf", "4.pdf"}
+    assert seen == [set(), of_first, of_first | of_second]
+    assert all(order.stored for order in first + second)
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_flush_that_fails_is_the_failure_of_all_it_served(tmp_path: Path, failing: int) -> None:
+    calls: list[int] = []
+
+    def whole(file: int) -> None:
+        calls.append(file)
+        if len(calls) == failing:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    store = store_of(tmp_path, whole)
+    first, second = orders(store, 3), orders(store, 5)[3:]
+    store._store_in_halves(first, ())
+    store._store_in_halves(second, first)
+    store._store_in_halves((), second)
+    assert [all(order.stored for order in each) for each in (first, second)] == [failing == 3, failing == 1]
+
+
 def test_few_files_are_flushed_one_by_one(tmp_path: Path) -> None:
     choice = Flushing(tmp_path, lambda file: None)
     assert not choice.is_for_all(1)
     assert not choice.is_for_all(2)
+    assert choice.is_for_all(2, is_due=True)
+    assert not choice.is_for_all(0, is_due=True)
 
 
 def test_the_quicker_way_is_taken_and_the_other_tried_again_at_times(tmp_path: Path) -> None:
@@ -87,7 +120,7 @@ def test_the_quicker_way_is_taken_and_the_other_tried_again_at_times(tmp_path: P
     choice.took(1.0, files=10, all_at_once=True)
     assert not choice.is_for_all(10)  # nothing is known of it yet
     choice.took(0.1, files=10, all_at_once=False)
-    chosen = [choice.is_for_all(10) for _ in range(100)]
+    chosen = [choice.is_for_all(10) for _ in range(2 * flushing._LOOK_AGAIN)]
     assert chosen.count(True) == 2
     choice.took(0.001, files=10, all_at_once=True)
     for _ in range(30):

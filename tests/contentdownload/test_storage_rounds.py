@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,59 @@ def test_duties_left_during_a_round_are_done_together_in_the_next() -> None:
     assert rounds_seen == [[0], [1, 2, 3, 4, 5]]
 
 
+def test_the_end_of_a_round_and_the_beginning_of_the_next_are_one_deed() -> None:
+    hold, begun, told = threading.Event(), threading.Event(), threading.Semaphore(0)
+    deeds: list[tuple[list[int], list[int]]] = []
+
+    def in_halves(fresh: Sequence[int], half_done: Sequence[int]) -> bool:
+        deeds.append((list(fresh), list(half_done)))
+        begun.set()
+        assert hold.wait(LONG_S)
+        return bool(fresh)
+
+    rounds: Rounds[int] = Rounds(lambda duties: pytest.fail("these are left"), in_halves=in_halves)
+    rounds.begin(0, told.release)
+    assert begun.wait(LONG_S)
+    rounds.begin(1, told.release)
+    rounds.begin(2, told.release)
+    assert not told.acquire(blocking=False)
+    hold.set()
+    for _ in range(3):
+        assert told.acquire(timeout=LONG_S)
+    assert deeds == [([0], []), ([1, 2], [0]), ([], [1, 2])]
+
+
+def test_whoever_gathers_takes_along_all_that_come() -> None:
+    done, rounds_seen = threading.Semaphore(0), []
+    rounds: Rounds[int] = Rounds(lambda duties: rounds_seen.append(len(duties)), lively_s=1.0)
+    for number in range(2):
+        rounds.begin(number, done.release)
+        if number == 0:
+            assert done.acquire(timeout=LONG_S)
+    until = time.monotonic() + LONG_S
+    while not rounds._gathering and time.monotonic() < until:
+        time.sleep(0.001)
+    for number in range(40):
+        rounds.begin(number, done.release)
+    assert rounds._doers == 1
+    for _ in range(41):
+        assert done.acquire(timeout=LONG_S)
+    assert rounds_seen == [1, 41]
+
+
+def test_nobody_takes_what_comes_from_the_one_that_gathers() -> None:
+    done = threading.Event()
+    rounds: Rounds[int] = Rounds(lambda duties: None)
+    rounds._doers = rounds._gathering = 1
+    rounds.begin(1, done.set)
+    rounds._do_left(lingers=False)
+    assert (rounds.left, done.is_set()) == (1, False)
+    rounds._gathering = 0
+    rounds.begin(2, done.set)
+    assert done.wait(LONG_S)
+    assert rounds.left == 0
+
+
 def test_a_round_that_fails_is_the_end_of_nobody_elses_duty(store: LocalStore) -> None:
     done = threading.Semaphore(0)
 
@@ -133,10 +187,10 @@ def test_a_round_that_fails_is_the_end_of_nobody_elses_duty(store: LocalStore) -
 
 
 def test_a_file_whose_round_failed_is_not_said_to_be_stored(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(orders: object) -> None:
-        raise RuntimeError("a fault of ours")
+    def fails(order: object, new: object) -> None:
+        raise MemoryError("a fault of ours")
 
-    monkeypatch.setattr(store._rounds, "_work", fails)
+    monkeypatch.setattr(store, "_sync_names", fails)
     with pytest.raises(StorageError, match="not stored"):
         keep(store, b"paper", "PDF/a.pdf")
 

@@ -11,7 +11,7 @@ import contextlib
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
@@ -270,13 +270,13 @@ class CachedTransport(httpx2.BaseTransport):
         self, request: httpx2.Request, nothing: Nothing, nothing_at: float, response: httpx2.Response
     ) -> httpx2.Response:
         """The answer to a plain question, pending where it may be kept."""
-        may_be_kept = self._below.reword(request, response)
-        if "transfer-encoding" in response.headers:
-            del response.headers["transfer-encoding"]
+        said = self._below.reword(request, response)
+        if said is None or "transfer-encoding" in said:
+            response.headers.pop("transfer-encoding", None)
         if response.is_stream_consumed:
             response = _unread(response)
         try:
-            pending = self._offered(request, nothing, nothing_at, response) if may_be_kept else None
+            pending = None if said is None else self._offered(request, nothing, nothing_at, response, said)
         except BaseException:
             response.close()
             raise
@@ -284,14 +284,18 @@ class CachedTransport(httpx2.BaseTransport):
         return _flagged(response, from_cache=False, revalidated=False)
 
     def _offered(
-        self, request: httpx2.Request, nothing: Nothing, nothing_at: float, response: httpx2.Response
+        self,
+        request: httpx2.Request,
+        nothing: Nothing,
+        nothing_at: float,
+        response: httpx2.Response,
+        said: Mapping[str, str],
     ) -> PendingEntry | None:
-        headers, status, method = response.headers, response.status_code, request.method
-        is_authorized = "authorization" in request.headers
-        if not self._is_storable(method, status, headers.get("cache-control"), "expires" in headers, is_authorized):
+        status, is_authorized = response.status_code, "authorization" in request.headers
+        if not self._is_storable(request.method, status, said.get("cache-control"), "expires" in said, is_authorized):
             return None
         in_cas = status == 200 and bool(request.extensions.get(ARTIFACT))
-        tell = partial(_told, request, nothing, status, headers)
+        tell = partial(_told, request, nothing, status, response.headers)
         pending = offer(self._entries, nothing.key, tell, in_cas=in_cas, nothing_at=nothing_at)
         if pending is not None and (copied := pending.copying(response.stream)) is not None:
             response.stream = _KeptStream(copied, response.stream)

@@ -47,7 +47,7 @@ class BelowCache(httpx2.BaseTransport):
         if request.extensions.get(PEEK):
             raise WouldSend
         response = self.ask(self._real(request) if WIRE_URL in request.extensions else request)
-        if not self.reword(request, response):
+        if self.reword(request, response) is None:
             request.extensions.get(FORBID, lambda: None)()
         return response
 
@@ -70,22 +70,23 @@ class BelowCache(httpx2.BaseTransport):
             request.method, url, headers=request.headers, stream=request.stream, extensions=extensions
         )
 
-    def reword(self, request: httpx2.Request, response: httpx2.Response) -> bool:
-        """Word the answer so that hishel keeps what we want kept. False when it must not be kept in any case."""
+    def reword(self, request: httpx2.Request, response: httpx2.Response) -> dict[str, str] | None:
+        """Word the answer so that hishel keeps what we want kept. Returns what its headers say afterwards; None when it
+        must not be kept in any case."""
         headers = response.headers
         said = dict(headers.items())
         if not _is_date(said.get("date")):
             # Without a Date hishel believes the answer to be new for ever (RFC 9110 section 6.6.1).
-            headers["date"] = formatdate(self._clock.now(), usegmt=True)
+            said["date"] = headers["date"] = formatdate(self._clock.now(), usegmt=True)
         if response.status_code >= 400 or _must_not_be_kept(request, said):
             headers["cache-control"] = "no-store"
-            return False
+            return None
         control = said.get("cache-control", "")
         if self._index_ttl_s and ABOUT_WORK in request.extensions and _says_nothing(request, response, said):
-            headers["cache-control"] = f"max-age={self._index_ttl_s}, {GUESSED}"
+            said["cache-control"] = headers["cache-control"] = f"max-age={self._index_ttl_s}, {GUESSED}"
         elif not self._allow_heuristics and "expires" not in said and not _FRESHNESS.search(control):
-            headers["cache-control"] = f"{control}, no-cache" if control else "no-cache"
-        return True
+            said["cache-control"] = headers["cache-control"] = f"{control}, no-cache" if control else "no-cache"
+        return said
 
 
 class Completed:

@@ -22,7 +22,7 @@ _KNOWN = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"})
 _TELLS_ERRORS = (5, 8)  # the Linux from which on the call reports what could not be written
 _WORTH_IT = 3
 _WEIGHT = 0.2  # of the newest round in an average
-_LOOK_AGAIN = 50  # rounds after which the way that seemed worse is tried again
+_LOOK_AGAIN = 250  # rounds after which the way that seemed worse is tried again
 
 
 class Flushing:
@@ -43,9 +43,9 @@ class Flushing:
             return self._given
         return sync_disk if _may_sync_disk() and kind_of_disk(self._folder) in _KNOWN else None
 
-    def is_for_all(self, files: int) -> bool:
-        """Should a round of so many files flush the disk as a whole?"""
-        if files < _WORTH_IT or self._whole is None:
+    def is_for_all(self, files: int, *, is_due: bool = False) -> bool:
+        """Should a round of so many files flush the disk as a whole? `is_due`: that is done for others in any case."""
+        if files < (1 if is_due else _WORTH_IT) or self._whole is None:
             return False
         with self._lock:
             if self._whole_s is None or self._each_s is None:

@@ -101,7 +101,7 @@ class LocalStore:
         self._in_memory = in_memory
         self._made: set[str] = set()  # folders that are there
         self._proved: set[str] = set()  # folders of readable names that lie below the root
-        self._rounds: Rounds[_Order] = Rounds(self._store_all, lively_s=_LIVELY_S)
+        self._rounds: Rounds[_Order] = Rounds(self._store_all, in_halves=self._store_in_halves, lively_s=_LIVELY_S)
         self._flushing = Flushing(self.root)
         self._on_stored: Callable[[float], None] = lambda seconds: None
 
@@ -240,25 +240,34 @@ class LocalStore:
     # a round of files
 
     def _store_all(self, orders: Sequence[_Order]) -> None:
-        """Bytes first, then names, then the folders: so no name is ever without its bytes."""
-        began, new = time.monotonic(), dict[str, None]()
-        all_at_once = self._fsync and self._flushing.is_for_all(len(orders))
-        each_fsync = self._fsync and not all_at_once
         try:
-            self._for_each(orders, partial(self._seal, fsync=each_fsync))
-            if all_at_once:
-                self._flush(orders)
-            self._for_each(orders, partial(self._give_names, new=new))
-            if all_at_once:
-                self._flush(orders)
-            else:
-                self._sync_names(orders, new)
-            if self._fsync:
-                self._flushing.took(time.monotonic() - began, files=len(orders), all_at_once=all_at_once)
+            if self._store_in_halves(orders, ()):
+                self._store_in_halves((), orders)
         finally:
             for order in orders:
                 if not order.is_sealed:
                     order.temp.discard()
+
+    def _store_in_halves(self, fresh: Sequence[_Order], named: Sequence[_Order]) -> bool:
+        """Bytes first, then names, then the folders: so no name is ever without its bytes. True when the fresh ones
+        have their names and are safe with the next call, as the ones that are `named`: all at once flushes the names of
+        these with the bytes of the others."""
+        began = time.monotonic()
+        all_at_once = self._fsync and self._flushing.is_for_all(len(fresh), is_due=bool(named))
+        try:
+            self._for_each(fresh, partial(self._seal, fsync=self._fsync and not all_at_once))
+            if all_at_once or named:
+                self._flush([*named, *fresh] if all_at_once else named)
+            new: dict[str, None] = {}
+            self._for_each(fresh, partial(self._give_names, new=new))
+            if not all_at_once:
+                self._sync_names(fresh, new)
+        except BaseException as error:
+            _spoil([*named, *fresh], StorageError(f"{self.root}: not stored ({type(error).__name__})"))
+            raise
+        if self._fsync and fresh and (all_at_once or not named):
+            self._flushing.took(time.monotonic() - began, files=len(fresh), all_at_once=all_at_once)
+        return all_at_once
 
     def _for_each(self, orders: Sequence[_Order], step: Callable[[_Order], None]) -> None:
         """What goes wrong with one is its own trouble."""

@@ -3,7 +3,8 @@
 A thread that brings a duty while others are at work waits, and finds it done in the next round, together with what else
 had come in the meantime. Knows threads; does not know what is done. Promises: a duty that comes alone is done at once
 by its own thread; nobody waits for duties that came after the round of their own. Who does not want to wait leaves its
-duty with `begin`, and threads that live while there are such duties do them, many in a round.
+duty with `begin`, and a thread that lives while there are such duties does them, many in a round; more threads come
+where it falls behind.
 """
 
 from __future__ import annotations
@@ -12,15 +13,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 log = logging.getLogger(__name__)
 
 Duty = TypeVar("Duty")
 
 _LINGER_S = 1.0
-_WORTH_A_THREAD = 8
+_WORTH_A_THREAD = 16
 _LIVELY_ROUNDS = 4
+
+
+_Left: TypeAlias = tuple[Duty, Callable[[], None]]  # a duty, and who is told when it is done
 
 
 class _Turn(Generic[Duty]):
@@ -36,12 +40,23 @@ class _Turn(Generic[Duty]):
 
 class Rounds(Generic[Duty]):
     """`work` does the duties of a round and keeps what became of each in it; at most `at_once` rounds run. While rounds
-    follow one another, those who left a duty wait `lively_s` for more to go with it."""
+    follow one another, those who left a duty wait `lively_s` for more to go with it.
+
+    `in_halves(fresh, begun)` is for duties that were left: it ends those that are begun, and either does the fresh ones
+    wholly or, returning True, begins them, so that the end of one round and the beginning of the next are one deed.
+    """
 
     def __init__(
-        self, work: Callable[[Sequence[Duty]], None], *, at_once: int = 4, most: int = 64, lively_s: float = 0.0
+        self,
+        work: Callable[[Sequence[Duty]], None],
+        *,
+        in_halves: Callable[[Sequence[Duty], Sequence[Duty]], bool] | None = None,
+        at_once: int = 4,
+        most: int = 64,
+        lively_s: float = 0.0,
     ) -> None:
         self._work = work
+        self._in_halves = in_halves
         self._lively_s = lively_s
         self._lively_until = float("-inf")
         self._at_once = at_once
@@ -49,9 +64,9 @@ class Rounds(Generic[Duty]):
         self._lock = threading.Lock()
         self._running = 0
         self._waiting: list[_Turn[Duty]] = []  # empty unless as many rounds run as may
-        self._left: list[tuple[Duty, Callable[[], None]]] = []  # with `begin`
+        self._left: list[_Left[Duty]] = []  # with `begin`
         self._come = threading.Condition(self._lock)
-        self._doers = self._idle = 0
+        self._doers = self._idle = self._gathering = 0
 
     @property
     def left(self) -> int:
@@ -62,11 +77,14 @@ class Rounds(Generic[Duty]):
         """Leave `duty` to be done; `on_done` is called afterwards, from another thread."""
         with self._lock:
             self._left.append((duty, on_done))
-            # One that is in its round comes back for what was left meanwhile; more are of use where much was.
+            # One that gathers takes it along, and one in its round comes back for it; more are of use where much waits.
+            busy = self._doers - self._idle
+            if self._gathering or len(self._left) <= busy * _WORTH_A_THREAD:
+                return
             if self._idle:
                 self._come.notify()
                 return
-            if self._doers >= self._at_once or len(self._left) <= self._doers * _WORTH_A_THREAD:
+            if self._doers >= self._at_once:
                 return
             self._doers += 1
         try:
@@ -75,29 +93,44 @@ class Rounds(Generic[Duty]):
             self._do_left(lingers=False)
 
     def _do_left(self, *, lingers: bool = True) -> None:
-        while left := self._take_left(lingers):
-            try:
-                self._work([duty for duty, _ in left])
-            except Exception:
-                log.exception("a round was not done")  # whoever left a duty sees that nothing became of it
-            for _, on_done in left:
+        begun: list[_Left[Duty]] = []
+        while (left := self._take_left(begun, lingers)) or begun:
+            is_half = self._do_round(left, begun)
+            for _, on_done in begun if is_half else begun + left:
                 on_done()
+            begun = left if is_half else []
 
-    def _take_left(self, lingers: bool) -> list[tuple[Duty, Callable[[], None]]]:
-        """What this thread does next; nothing when it may go."""
+    def _do_round(self, left: list[_Left[Duty]], begun: list[_Left[Duty]]) -> bool:
+        """Whether those that were left are only begun."""
+        duties = [duty for duty, _ in left]
+        try:
+            if self._in_halves is not None:
+                return self._in_halves(duties, [duty for duty, _ in begun])
+            self._work(duties)
+        except Exception:
+            log.exception("a round was not done")  # whoever left a duty sees that nothing became of it
+        return False
+
+    def _take_left(self, begun: list[_Left[Duty]], lingers: bool) -> list[_Left[Duty]]:
+        """What this thread does next; nothing when it may go, once those that are `begun` are done. Where one gathers,
+        all that comes is for that one."""
         with self._lock:
-            if lingers and not self._left:
+            if lingers and not begun and (self._gathering or not self._left):
                 self._idle += 1
                 self._come.wait(_LINGER_S)
                 self._idle -= 1
-            is_lively = time.monotonic() < self._lively_until
-        if is_lively and self._lively_s:
+            gathers = lingers and not self._gathering and time.monotonic() < self._lively_until
+            self._gathering += gathers
+        if gathers:
             time.sleep(self._lively_s)
         with self._lock:
-            left, self._left = self._left[: self._most], self._left[self._most :]
+            self._gathering -= gathers
+            left: list[_Left[Duty]] = []
+            if not self._gathering:
+                left, self._left = self._left[: self._most], self._left[self._most :]
             if left:
                 self._lively_until = time.monotonic() + _LIVELY_ROUNDS * self._lively_s
-            else:
+            elif not begun:
                 self._doers -= 1
             return left
 

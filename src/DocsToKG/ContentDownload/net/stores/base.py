@@ -7,10 +7,10 @@ Promises of every backend: an entry is visible whole or not at all, and each fai
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import BinaryIO, Protocol
 
 from DocsToKG.ContentDownload.net.pending import PendingBody
+from DocsToKG.core.values import lean_dataclass
 
 SHARDS = 256
 
@@ -19,7 +19,7 @@ class StoreFailed(OSError):
     """The place of the cache did not do what it was asked. Counts as a miss and never fails a request."""
 
 
-@dataclass(frozen=True, slots=True)
+@lean_dataclass(frozen=True, slots=True)
 class Entry:
     """A head to be kept, with what a backend must know to keep it."""
 

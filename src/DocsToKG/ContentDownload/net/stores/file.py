@@ -41,7 +41,8 @@ class FileBackend:
 
     def heads(self, key: str) -> list[tuple[str, bytes]]:
         bodiless, folder = self._bodiless.heads(key), f"{self._root}/{key[:2]}/{key[2:]}"
-        # Most keys have no folder, which is seen at the least cost by asking nothing else.
+        if not os.access(folder, os.F_OK):  # most keys have none, and an error costs more than an answer
+            return bodiless
         try:
             names = sorted(os.listdir(folder))
         except OSError:

@@ -1,7 +1,8 @@
 """Heads of entries that have no body here, many in one file: a paper's bytes are in the CAS, its entry is a few lines.
 
 Knows when rows are written together: one that comes alone at once, those that follow close on it as one transaction.
-What waits is seen by this process and lost with it, which costs a request. The file is made with the first row.
+What waits is seen by this process and lost with it, which costs a request; so does what another process wrote within
+the last second, which may not be seen yet. The file is made with the first row.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
 from DocsToKG.ContentDownload.net.stores.sqlite import Put, SqliteBackend
 from DocsToKG.core.clock import Clock, SystemClock
 
-_TOGETHER = 64
-_SOON_S = 0.1
+_TOGETHER = 512
+_SOON_S = 0.25
+_NEWS_S = 1.0
+_LATE_S = 5.0  # by which others may write later than their rows say
+_DIGITS = 5
+_BYTES_A_LOOK = 8_000  # of the file: to read the keys of so many costs as much as to look for one
 
 
 class GroupedHeads:
@@ -35,19 +40,37 @@ class GroupedHeads:
         self._writer: threading.Thread | None = None
         self._due = threading.Event()  # something waits
         self._closing = threading.Event()
+        self._maybe = bytearray(16**_DIGITS)  # by the beginning of a key: 1 where such a one may be in the file
+        self._since = float("-inf")  # rows that are older are told of there
+        self._asked_at = float("-inf")
+        self._looks_first = 0
 
     def heads(self, key: str) -> list[tuple[str, bytes]]:
         with self._lock:
             puts = list(self._waiting.get(key, {}).values())
         rows = self._rows or self._open(make=False)
-        written = rows.heads(key) if rows is not None else []
+        written = rows.heads(key) if rows is not None and self._may_be_in(rows, key) else []
         if not puts:
             return written
         gone = {entry_id for _, replaced in puts for entry_id in replaced}
         seen = dict(written) | {entry.id: entry.head for entry, _ in puts}
         return [(entry_id, head) for entry_id, head in seen.items() if entry_id not in gone]
 
+    def _may_be_in(self, rows: SqliteBackend, key: str) -> bool:
+        """Most keys that are asked for are in no row, which is known here without asking the file each time."""
+        if self._looks_first > 0:
+            self._looks_first -= 1
+            return True
+        now = self._clock.monotonic()
+        if now - self._asked_at >= _NEWS_S:
+            asked_at = self._clock.now()
+            for beginning in rows.beginnings(_DIGITS, since=self._since):
+                self._maybe[int(beginning, 16)] = 1
+            self._since, self._asked_at = asked_at - _LATE_S, now
+        return bool(self._maybe[int(key[:_DIGITS], 16)])
+
     def put(self, entry: Entry, *, replaced: Iterable[str]) -> None:
+        self._maybe[int(entry.key[:_DIGITS], 16)] = 1
         with self._lock:
             of_key = self._waiting.setdefault(entry.key, {})
             of_key[entry.id] = (entry, (*self._replaced_by(entry.key, entry.id), *replaced))
@@ -153,6 +176,7 @@ class GroupedHeads:
             if self._rows is None:
                 try:
                     self._rows = SqliteBackend(Path(self._path))
+                    self._looks_first = os.path.getsize(self._path) // _BYTES_A_LOOK
                 except ConfigError as error:
                     raise StoreFailed(str(error)) from None
             return self._rows

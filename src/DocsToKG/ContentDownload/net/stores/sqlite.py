@@ -12,6 +12,7 @@ import sqlite3
 import threading
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -25,10 +26,15 @@ Put: TypeAlias = tuple[Entry, Sequence[str]]  # an entry without a body, and tho
 _LARGEST_BODY = 16 * 1024 * 1024
 _SWEPT_AT_ONCE = 500
 _HEADS = "SELECT id, head FROM entries WHERE key = ? ORDER BY id"
+_PUT = "INSERT OR REPLACE INTO entries (key, id, stored_at, head) VALUES "
+_ROW = "(?, ?, ?, ?)"
+_ROWS_AT_ONCE = 64  # a power of four
+# Keys come in no order: rows that lay in the order of their keys would have a page to themselves, which is written for
+# each. Files of an earlier version keep theirs so, and are used as they are.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
   key TEXT NOT NULL, id TEXT NOT NULL, stored_at REAL NOT NULL, head BLOB NOT NULL, PRIMARY KEY (key, id)
-) WITHOUT ROWID;
+);
 CREATE INDEX IF NOT EXISTS entries_by_age ON entries (stored_at);
 CREATE TABLE IF NOT EXISTS bodies (id TEXT PRIMARY KEY, body BLOB NOT NULL);
 CREATE TRIGGER IF NOT EXISTS body_goes_too AFTER DELETE ON entries BEGIN DELETE FROM bodies WHERE id = old.id; END;
@@ -52,6 +58,7 @@ class SqliteBackend:
             journal = "DELETE" if network_disk(path) else "WAL"
             self._connection.execute(f"PRAGMA journal_mode={journal}")
             self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute("PRAGMA temp_store=MEMORY")  # a statement of many rows would write a file
             self._connection.executescript(_SCHEMA)
         except sqlite3.Error as error:
             self._connection.close()
@@ -68,6 +75,14 @@ class SqliteBackend:
             raise StoreFailed(type(error).__name__) from None
         return [(uuid.UUID(entry_id).hex, bytes(head)) for entry_id, head in rows]
 
+    def beginnings(self, digits: int, *, since: float) -> list[str]:
+        """The first digits of the keys of all entries that were stored at this time or later."""
+        asked = "SELECT group_concat(substr(key, 1, ?), '') FROM entries WHERE stored_at >= ? AND key GLOB ?"
+        with self._using() as connection:
+            found = connection.execute(asked, (digits, since, "[0-9a-f]" * digits + "*")).fetchone()
+        text = found[0] or ""
+        return [text[at : at + digits] for at in range(0, len(text), digits)]
+
     def body(self, key: str, entry_id: str) -> BinaryIO | None:
         with self._using() as connection:
             row = connection.execute("SELECT body FROM bodies WHERE id = ?", (entry_id,)).fetchone()
@@ -77,18 +92,23 @@ class SqliteBackend:
         row = (entry.key, entry.id, entry.stored_at, entry.head)
         with self._changing() as connection:
             _delete(connection, entry.key, replaced)
-            connection.execute("INSERT OR REPLACE INTO entries (key, id, stored_at, head) VALUES (?, ?, ?, ?)", row)
+            connection.execute(f"{_PUT}{_ROW}", row)
             if body is not None:
                 connection.execute("INSERT INTO bodies (id, body) VALUES (?, ?)", (entry.id, body.content()))
 
     def put_all(self, puts: Sequence[Put]) -> None:
         """Entries without a body, and what each replaces, together."""
-        rows = [(entry.key, entry.id, entry.stored_at, entry.head) for entry, _ in puts]
+        rows = sorted((entry.key, entry.id, entry.stored_at, entry.head) for entry, _ in puts)
         gone = [(entry.key, entry_id) for entry, replaced in puts for entry_id in replaced]
         with self._changing() as connection:
-            connection.executemany(
-                "INSERT OR REPLACE INTO entries (key, id, stored_at, head) VALUES (?, ?, ?, ?)", rows
-            )
+            # In few statements, since each lets go of the interpreter, and has to get it back.
+            start, many = 0, _ROWS_AT_ONCE
+            while start < len(rows):
+                while many > len(rows) - start:
+                    many //= 4
+                values = tuple(chain.from_iterable(rows[start : start + many]))
+                connection.execute(_PUT + ", ".join([_ROW] * many), values)
+                start += many
             # Afterwards, as one of these may replace another.
             connection.executemany("DELETE FROM entries WHERE key = ? AND id = ?", gone)
 
