@@ -120,7 +120,7 @@ class LeanTransport(httpx2.BaseTransport):
             wire.close()
             raise
         about = {"http_version": head.version, "reason_phrase": head.reason, "peer": wire.peer}
-        return LightResponse(head.status, Fields.received(head.fields), stream, about)
+        return LightResponse(head.status, Fields.received(head), stream, about)
 
     def _send(self, wire: Wire, request: httpx2.Request, head: bytes) -> None:
         asked, blocks = request.extensions, body_blocks(request)
