@@ -46,7 +46,7 @@ class Fields(httpx2.Headers):
         return made
 
     @property
-    def _list(self) -> list[tuple[bytes, bytes, bytes]]:  # type: ignore[override]  # made when it is asked for
+    def _list(self) -> list[tuple[bytes, bytes, bytes]]:  # made when it is asked for
         if self._text is not None:
             as_bytes = partial(str.encode, encoding=self._encoding or "ascii")
             self._raw = [(as_bytes(name), as_bytes(name.lower()), as_bytes(value)) for name, value in self._text]

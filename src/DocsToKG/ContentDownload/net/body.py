@@ -116,7 +116,7 @@ class StreamedBody:
     def _wait_for(self, awaited: Awaited) -> Steps[None]:
         began = self._clock.monotonic()
         try:
-            if (yield Arrival(awaited.fileno, awaited.until)) is False:
+            if (yield Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
                 awaited.give_up()
         finally:
             waited_s = self._clock.monotonic() - began
