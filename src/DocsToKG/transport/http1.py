@@ -216,6 +216,11 @@ class AnswerStream(httpx2.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         return self
 
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will come."""
+        return self._settled
+
     def awaited(self) -> Awaited | None:
         """What to wait for before the next block; None when it is there, or none will come."""
         return None if self._settled or self._wire.has_more() else self._wire.awaited()

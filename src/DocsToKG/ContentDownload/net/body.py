@@ -162,6 +162,8 @@ class StreamedBody:
             self._received += len(block)
             self._refuse_above_cap(self._received)
             yield block
+            if self._is_raw and getattr(self._response.stream, "is_over", False):
+                break  # known with the last byte
         self._end()
 
     def _raw(self) -> Iterator[bytes]:
