@@ -6,6 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -38,8 +39,8 @@ class Wires:
     def __init__(self, number: int) -> None:
         self.pairs = [socket.socketpair() for _ in range(number)]
 
-    def step(self, number: int, *, wait_s: float = LONG_S) -> Arrival:
-        return Arrival(self.pairs[number][0].fileno(), time.monotonic() + wait_s)
+    def step(self, number: int, *, wait_s: float = LONG_S, own: int = 0) -> Arrival:
+        return Arrival(self.pairs[number][0].fileno(), time.monotonic() + wait_s, own)
 
     def answer(self, number: int) -> None:
         self.pairs[number][1].send(b"x")
@@ -114,12 +115,13 @@ def test_what_came_before_it_was_awaited_is_seen(pool: Frontier, wires: Wires) -
     assert ends.values(1) == [True]
 
 
-def test_one_connection_is_awaited_again_and_again(pool: Frontier, wires: Wires) -> None:
+@pytest.mark.parametrize("own", [0, 7])
+def test_one_connection_is_awaited_again_and_again(pool: Frontier, wires: Wires, own: int) -> None:
     def work() -> Steps[object]:
         heard = b""
         for _ in range(5):
             wires.answer(0)
-            assert (yield wires.step(0))
+            assert (yield wires.step(0, own=own))
             heard += wires.pairs[0][0].recv(10)
         return heard
 
@@ -128,13 +130,14 @@ def test_one_connection_is_awaited_again_and_again(pool: Frontier, wires: Wires)
     assert ends.values(1) == [b"xxxxx"]
 
 
-def test_a_descriptor_that_was_closed_may_come_back_as_another(pool: Frontier, wires: Wires) -> None:
+@pytest.mark.parametrize("numbers", [(0, 0, 0), (1, 2, 3)])
+def test_a_descriptor_that_was_closed_may_come_back_as_another(pool: Frontier, numbers: tuple[int, ...]) -> None:
     def work() -> Steps[object]:
-        for _ in range(3):
+        for number in numbers:
             ours, theirs = socket.socketpair()
             with ours, theirs:
                 theirs.send(b"x")
-                assert (yield Arrival(ours.fileno(), time.monotonic() + LONG_S))
+                assert (yield Arrival(ours.fileno(), time.monotonic() + LONG_S, number))
         return "all"
 
     ends = Ends(pool)
@@ -149,6 +152,50 @@ def test_nobody_waits_beyond_its_time(pool: Frontier, wires: Wires) -> None:
     ends = Ends(pool)
     ends.submit(work())
     assert ends.values(1) == [False]
+
+
+class Watching:
+    """Stands before the system's own, and counts what it is asked."""
+
+    def __init__(self, epoll: Any) -> None:
+        self._epoll = epoll
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked += name in ("register", "modify")
+        return getattr(self._epoll, name)
+
+
+def test_a_connection_that_has_a_number_is_told_of_without_asking_again(wires: Wires) -> None:
+    told: list[tuple[str, bool]] = []
+    here: Arrivals[str] = Arrivals(lambda who, came: told.append((who, came)))
+    here.open()
+    here._epoll = system = Watching(here._epoll)
+    fileno = wires.pairs[0][0].fileno()
+
+    def heard(who: str) -> None:
+        here.wait(fileno, time.monotonic() + LONG_S, who, 7)
+        here.look()
+        assert not told
+        wires.answer(0)
+        here.look()
+        assert told.pop() == (who, True)
+        wires.pairs[0][0].recv(10)
+
+    heard("first")
+    heard("second")
+    assert system.asked == 1
+    # What comes while nobody waits is told to whoever waits next, if it is still there.
+    wires.answer(0)
+    here.look()
+    here.wait(fileno, time.monotonic() + LONG_S, "late", 7)
+    here.look()
+    assert told.pop() == ("late", True)
+    wires.answer(0)
+    here.look()
+    wires.pairs[0][0].recv(10)
+    heard("last")
+    here.close()
 
 
 class Permits:

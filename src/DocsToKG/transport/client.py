@@ -79,12 +79,6 @@ def begin_of(transport: httpx2.BaseTransport) -> Begin | None:
     return begin
 
 
-def begin_on(transport: httpx2.BaseTransport, request: httpx2.Request) -> SentRequest | None:
-    """`begin_of`, for one request."""
-    begin = begin_of(transport)
-    return None if begin is None else begin(request)
-
-
 def sender_of(client: httpx2.Client) -> Begin:
     """The first half of an exchange; answers None for those that are done in one."""
     begin = begin_of(client._transport) if isinstance(client, _PlainClient) else None

@@ -120,7 +120,7 @@ class LeanTransport(httpx2.BaseTransport):
             wire.close()
             raise
         about = {"http_version": head.version, "reason_phrase": head.reason, "peer": wire.peer}
-        return LightResponse(head.status, Fields.received(head.fields), stream, about)
+        return LightResponse(head.status, Fields.received(head), stream, about)
 
     def _send(self, wire: Wire, request: httpx2.Request, head: bytes) -> None:
         asked, blocks = request.extensions, body_blocks(request)
@@ -215,6 +215,11 @@ class AnswerStream(httpx2.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         return self
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing more will come."""
+        return self._settled
 
     def awaited(self) -> Awaited | None:
         """What to wait for before the next block; None when it is there, or none will come."""

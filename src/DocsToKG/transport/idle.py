@@ -69,13 +69,16 @@ class IdleWires:
     def _drop_old(self) -> list[Wire]:
         """The longest idle go: when they have expired, and while too many wait or are open."""
         dropped: list[Wire] = []
+        if not self._by_age:
+            return dropped
         born_before = self._clock.monotonic() - self._expiry_s
         room = self._max_total if self._max_open is None else min(self._max_total, self._max_open - self._in_use)
-        while self._by_age:
-            wire, (_, since) = next(iter(self._by_age.items()))
-            if since > born_before and len(self._by_age) <= room:
+        for wire, (_, since) in self._by_age.items():
+            if since > born_before and len(self._by_age) - len(dropped) <= room:
                 break
-            dropped.append(self._forget(wire))
+            dropped.append(wire)
+        for wire in dropped:
+            self._forget(wire)
         return dropped
 
     def _vacate(self) -> None:

@@ -7,8 +7,7 @@ end a line early (CR, LF, NUL) never leaves, and error texts name the header, no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Iterable, Iterator, Sequence
 
 import httpx2
 
@@ -25,15 +24,19 @@ def may_be_sent_again(request: httpx2.Request) -> bool:
     return request.method in _IDEMPOTENT and isinstance(request.stream, httpx2.ByteStream)
 
 
-def encode_head(request: httpx2.Request, target: bytes, extra: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
+def encode_head(request: httpx2.Request, target: bytes, extra: Sequence[tuple[bytes, bytes]] = ()) -> bytes:
     """Request line and header fields, with the empty line. `extra` are fields for a proxy."""
     method = request.method.encode("ascii", "replace")
     if _TOKEN.fullmatch(method) is None or not target or _BAD_TARGET.search(target):
         raise httpx2.LocalProtocolError("the method or the path of the request cannot be sent")
-    return b"%s %s HTTP/1.1%s" % (method, target, encode_fields((*request.headers.raw, *extra)))
+    template = getattr(request.headers, "template", None)
+    if template is None or extra:
+        return b"%s %s HTTP/1.1%s" % (method, target, encode_fields((*request.headers.raw, *extra)))
+    if template.encoded is None:  # one host is told the same again and again
+        template.encoded = encode_fields(tuple(template.raw))
+    return b"%s %s HTTP/1.1%s" % (method, target, template.encoded)
 
 
-@lru_cache(maxsize=256)  # one host is told the same again and again
 def encode_fields(fields: tuple[tuple[bytes, bytes], ...]) -> bytes:
     """What follows the request line, with the empty line."""
     if not any(name.lower() == b"host" for name, _ in fields):

@@ -9,6 +9,7 @@ touches an exchange that took the connection over later.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
 import os
 import re
@@ -32,15 +33,18 @@ _HEAD_BLOCK = 64 * 1024
 _CONNECT_SLICE_MS = 20
 # Saves a call where the system knows it; elsewhere it is set afterwards.
 _NEVER_BLOCKS = getattr(socket, "SOCK_NONBLOCK", 0)
+_numbers = itertools.count(1)
 
 
 class Awaited(NamedTuple):
     """Bytes that are to come on a connection: its descriptor, the machine's time at which nobody waits any longer, and
-    what to call when that time is over, so that reading fails rather than waits again."""
+    what to call when that time is over, so that reading fails rather than waits again. `number` is this connection's
+    alone, while descriptors are given to others later."""
 
     fileno: int
     until: float
     give_up: Callable[[], None]
+    number: int
 
 
 class Wire:
@@ -50,6 +54,7 @@ class Wire:
         "_ahead",
         "_forget",
         "_lock",
+        "_number",
         "_patience",
         "_poller",
         "_sock",
@@ -66,6 +71,7 @@ class Wire:
         self._poller = select.poll()
         self._poller.register(self._sock, select.POLLOUT)
         self._lock = threading.Lock()
+        self._number = next(_numbers)
         self._ahead = b""
         self._was_sent = False  # and nothing has come since: the answer needs time
         self._patience: Patience | None = None
@@ -236,7 +242,7 @@ class Wire:
         wait_s = patience.longest(patience.read_s)
         until = math.inf if wait_s is None else time.monotonic() + wait_s
         self._was_sent = False
-        return Awaited(self._sock.fileno(), until, self.stop_waiting)
+        return Awaited(self._sock.fileno(), until, self.stop_waiting, self._number)
 
     def _receive(self, size: int) -> bytes:
         patience = self._patience or self._used_by()

@@ -41,24 +41,26 @@ class WorkStages:
         """The sources of this tier are asked from now on."""
         with self._lock:
             self._tier = (resolving(name), None)
-            self._show()
+            self._show(self._where())
 
     def at(self, branch: object, stage: str, url: str | None = None) -> None:
         """A download has come to a stage; without `url` its address stays the same."""
         with self._lock:
-            known = self._branches.get(branch)
-            self._branches[branch] = (stage, url if url is not None or known is None else known[1])
-            self._show()
+            if url is None and branch in self._branches:
+                url = self._branches[branch][1]
+            where = self._branches[branch] = (stage, url)
+            self._show(where if len(self._branches) == 1 else max(self._branches.values(), key=_how_far))
 
     def leave(self, branch: object) -> None:
         """A download is over, however it ended."""
         with self._lock:
             if self._branches.pop(branch, None) is not None:
-                self._show()
+                self._show(self._where())
 
-    def _show(self) -> None:
-        places = self._branches.values()
-        where = max(places, key=_how_far) if len(places) > 1 else next(iter(places), self._tier)
+    def _where(self) -> _Where:
+        return max(self._branches.values(), key=_how_far) if self._branches else self._tier
+
+    def _show(self, where: _Where) -> None:
         if where != self._told:
             self._told = where
             self._tell(*where)

@@ -62,10 +62,13 @@ class Arrival:
     """Go on when something has come on the connection `fileno`, or at the machine's monotonic time `until`; resumes
     with False in the latter case. The exchange goes on meanwhile, so the work keeps its place. Who reads may still have
     to wait, and waits by itself: a driver that cannot wait for connections lets the work go on at once.
+
+    `number` is this connection's alone, also once it is closed and its descriptor is another's; 0 where it has none.
     """
 
     fileno: int
     until: float
+    number: int = 0
 
 
 @lean_dataclass(frozen=True, slots=True)

@@ -31,7 +31,9 @@ class Arrivals(Generic[Who]):
         self._tell = tell
         self._awaited: dict[int, tuple[Who, float]] = {}
         self._lock = threading.Lock()
-        self._known: set[int] = set()  # descriptors that the system has been told of, perhaps closed since
+        # Descriptors that the system has been told of, perhaps closed since; with the number of the connection, as long
+        # as whatever the system told of it was told to somebody who waited.
+        self._watched: dict[int, int] = {}
         self._next_look = math.inf  # for those whose time is over
         self._epoll: Any = None
         self._bell = -1
@@ -55,21 +57,26 @@ class Arrivals(Generic[Who]):
     def __len__(self) -> int:
         return len(self._awaited)
 
-    def wait(self, fileno: int, until: float, who: Who) -> None:
-        """Tell `who` when something has come, or at the machine's time `until`."""
+    def wait(self, fileno: int, until: float, who: Who, number: int = 0) -> None:
+        """Tell `who` when something has come, or at the machine's time `until`. Of a connection that has a `number` of
+        its own, who waits has read all that had come when it was last told."""
         with self._lock:
             self._awaited[fileno] = (who, until)
-            self._next_look = min(self._next_look, max(until, time.monotonic()))
-            self._watch(fileno)
+            if until < self._next_look:
+                self._next_look = until
+            if not number or self._watched.get(fileno) != number:
+                self._watch(fileno, number)
 
-    def _watch(self, fileno: int) -> None:
-        # Told of once for each time that it is asked for; a closed connection the system forgets by itself.
-        events = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLONESHOT
-        if fileno in self._known:
+    def _watch(self, fileno: int, number: int) -> None:
+        # The system tells of whatever comes, once, and of what is there when it is asked to watch. A closed connection
+        # it forgets by itself.
+        events = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLET
+        is_known = fileno in self._watched
+        self._watched[fileno] = number
+        if is_known:
             with contextlib.suppress(FileNotFoundError):
                 self._epoll.modify(fileno, events)
                 return
-        self._known.add(fileno)
         self._epoll.register(fileno, events)
 
     def look(self, sleep_s: float | None = 0.0) -> None:
@@ -84,6 +91,8 @@ class Arrivals(Generic[Who]):
                 continue
             with self._lock:
                 found = self._awaited.pop(fileno, None)
+                if found is None:  # the system tells once: whoever waits for it next asks again
+                    self._watched[fileno] = 0
             if found is not None:
                 self._tell(found[0], True)
         if time.monotonic() >= self._next_look:

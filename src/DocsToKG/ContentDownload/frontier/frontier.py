@@ -48,7 +48,7 @@ _ON_TIME = "time"
 _ON_RACE = "race"
 _ON_OTHERS = "others"
 _ON_WIRE = "wire"
-_LOOK_EVERY_S = 0.0005
+_LOOK_EVERY_S = 0.001
 _MANY_ASIDE = 16  # bodies that wait for their proof, in memory, while exchanges go first
 
 
@@ -402,7 +402,7 @@ class Frontier:
             task.value = True
             return True
         task.parked_on = _ON_WIRE
-        self._arrivals.wait(step.fileno, step.until, task)  # from here on another thread may have it
+        self._arrivals.wait(step.fileno, step.until, task, step.number)  # from here on another thread may have it
         return False
 
     # gates

@@ -116,7 +116,7 @@ class StreamedBody:
     def _wait_for(self, awaited: Awaited) -> Steps[None]:
         began = self._clock.monotonic()
         try:
-            if (yield Arrival(awaited.fileno, awaited.until)) is False:
+            if (yield Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
                 awaited.give_up()
         finally:
             waited_s = self._clock.monotonic() - began
@@ -162,6 +162,8 @@ class StreamedBody:
             self._received += len(block)
             self._refuse_above_cap(self._received)
             yield block
+            if self._is_raw and getattr(self._response.stream, "is_over", False):
+                break  # known with the last byte
         self._end()
 
     def _raw(self) -> Iterator[bytes]:

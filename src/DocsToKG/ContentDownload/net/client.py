@@ -383,7 +383,7 @@ class RateRetryClient:
             return self._exchanged(request)
         try:
             awaited = sent.awaited()
-            if (yield Arrival(awaited.fileno, awaited.until)) is False:
+            if (yield Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
                 awaited.give_up()
         except BaseException:
             sent.close()

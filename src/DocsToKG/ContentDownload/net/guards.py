@@ -17,8 +17,9 @@ _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{0,300})")
 
 def is_bot_check(opened: StreamedBody) -> bool:
     """Whether the page answered is a guard's. Its beginning is read, and can be read again."""
-    kind = (opened.content_type or "").strip().lower()
-    if opened.status not in WALL_STATUSES or opened.from_cache or opened.is_replay or not kind.startswith(_HTML):
+    if opened.status not in WALL_STATUSES or opened.from_cache or opened.is_replay:
+        return False
+    if not (opened.content_type or "").strip().lower().startswith(_HTML):
         return False
     text = opened.look(_LOOKED_AT_BYTES).decode("latin-1").lower()
     title = _TITLE.search(text)

@@ -6,8 +6,6 @@ end adds `http-200`, an answer from the cache adds `cache-hit` or `http-304`. UR
 
 from __future__ import annotations
 
-from typing import Any
-
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
 from DocsToKG.ContentDownload.net.faults import Retryable
@@ -33,18 +31,34 @@ class Journal:
         from_cache: bool = False,
     ) -> None:
         """`from_cache`: nothing was sent for it."""
-        status = AttemptStatus.HTTP_HEAD if about.verb is Verb.HEAD else AttemptStatus.HTTP_GET
-        fields: dict[str, Any] = {"http_status": http_status, "content_type": content_type, "from_cache": from_cache}
-        self._tell(about, status, elapsed_s=elapsed_s, **fields)
+        self._tell(
+            about,
+            AttemptStatus.HTTP_HEAD if about.verb is Verb.HEAD else AttemptStatus.HTTP_GET,
+            elapsed_s=elapsed_s,
+            http_status=http_status,
+            content_type=content_type,
+            from_cache=from_cache,
+        )
 
     def cache_hit(self, about: About, *, http_status: int, content_type: str | None) -> None:
-        fields: dict[str, Any] = {"http_status": http_status, "content_type": content_type, "reason": Reason.OK}
-        self._tell(about, AttemptStatus.CACHE_HIT, from_cache=True, **fields)
+        self._tell(
+            about,
+            AttemptStatus.CACHE_HIT,
+            http_status=http_status,
+            content_type=content_type,
+            reason=Reason.OK,
+            from_cache=True,
+        )
 
     def not_modified(self, about: About, *, content_type: str | None, from_cache: bool) -> None:
-        fields: dict[str, Any] = {"content_type": content_type, "reason": Reason.NOT_MODIFIED}
         self._tell(
-            about, AttemptStatus.HTTP_304, http_status=304, from_cache=from_cache, revalidated=from_cache, **fields
+            about,
+            AttemptStatus.HTTP_304,
+            http_status=304,
+            content_type=content_type,
+            reason=Reason.NOT_MODIFIED,
+            from_cache=from_cache,
+            revalidated=from_cache,
         )
 
     def body(
@@ -93,20 +107,35 @@ class Journal:
         *,
         verb: Verb | None = None,
         elapsed_s: float | None = None,
-        **fields: Any,
+        http_status: int | None = None,
+        content_type: str | None = None,
+        bytes_written: int | None = None,
+        content_length_hdr: int | None = None,
+        reason: Reason | None = None,
+        from_cache: bool = False,
+        revalidated: bool = False,
+        retry_after_s: float | None = None,
     ) -> None:
+        url = about.url
         self._sink.attempt(
             Attempt(
-                ts=self._clock.now(),
-                resolver=self._source,
-                url=mask_url(about.url),
-                verb=verb or about.verb,
-                status=status,
-                elapsed_ms=None if elapsed_s is None else round(elapsed_s * 1000),
-                work_id=about.call.work_id,
-                host=host_key(about.url),
-                role=about.role,
-                **fields,
+                self._clock.now(),
+                self._source,
+                mask_url(url),
+                verb or about.verb,
+                status,
+                http_status,
+                content_type,
+                None if elapsed_s is None else round(elapsed_s * 1000),
+                bytes_written,
+                content_length_hdr,
+                reason,
+                about.call.work_id,
+                host_key(url),
+                about.role,
+                from_cache,
+                revalidated,
+                retry_after_s,
             )
         )
 

@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
 from DocsToKG.core.values import lean_dataclass
-from DocsToKG.transport.client import SentRequest, begin_on
+from DocsToKG.transport.client import SentRequest, begin_of
 
 _ACCEPT = {
     Role.METADATA: "application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.5, */*;q=0.3",
@@ -146,13 +146,14 @@ class CredentialTransport(httpx2.BaseTransport):
 
     def __init__(self, next_transport: httpx2.BaseTransport, *, credentials: Mapping[str, HostCredentials]) -> None:
         self._next = next_transport
+        self._begin = begin_of(next_transport)
         self._credentials = {host.lower(): held for host, held in credentials.items()}
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         return self._next.handle_request(self._with_credentials(request))
 
     def begin(self, request: httpx2.Request) -> SentRequest | None:
-        return begin_on(self._next, self._with_credentials(request))
+        return None if self._begin is None else self._begin(self._with_credentials(request))
 
     def _with_credentials(self, request: httpx2.Request) -> httpx2.Request:
         if not self._credentials or request.url.scheme != "https":

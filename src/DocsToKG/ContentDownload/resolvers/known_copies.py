@@ -47,7 +47,12 @@ def said_of_copies(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) 
 
 def said_of_plans(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
     """The same for the files a source proposes: an archive may have them when their host has not."""
-    return said_of_copies(source, [(plan.url, CopyFacts(plan.version, plan.license, plan.host_type)) for plan in plans])
+    copies = [
+        (plan.url, CopyFacts(plan.version, plan.license, plan.host_type))
+        for plan in plans
+        if plan.version is not None or plan.license is not None or plan.host_type is not None
+    ]
+    return said_of_copies(source, copies) if copies else {}
 
 
 def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:

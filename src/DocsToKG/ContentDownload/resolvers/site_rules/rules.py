@@ -148,11 +148,15 @@ class SiteRules:
     files: tuple[FileRule, ...] = ()
     pages: tuple[PageRule, ...] = ()
     prefixes: tuple[PrefixRule, ...] = ()
+    _viewers: tuple[FileRule, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_viewers", tuple(rule for rule in self.files if rule.shows == "file"))
 
     def unwrapped(self, url: str) -> str:
         """The address of the file that a viewer shows; the same one when no rule speaks."""
-        for rule in self.files:
-            if rule.shows == "file" and rule.pattern.search(url):  # seldom, and soon seen
+        for rule in self._viewers:
+            if rule.pattern.search(url):  # seldom, and soon seen
                 url = rule.rewrite(url) or url
         return url
 
