@@ -137,7 +137,8 @@ def _open(file: Path | BinaryIO, source: Source, ends: Ends, access: pikepdf.Acc
 
 def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source) -> PdfFacts:
     # Opening has walked the page tree: loops, and trees deeper than any writer's, raised there.
-    count = len(pdf.pages)
+    pages = pdf.pages
+    count = len(pages)
     notes = [_note(str(warning), source) for warning in pdf.get_warnings()]
     repaired = any("reconstruct" in note for note in notes)
     if repaired and ends.short:
@@ -147,7 +148,7 @@ def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source) -> PdfFacts:
     if repaired and any("non-dictionary" in note for note in notes):
         # An editor may leave an empty place in the page tree; together with damage it is a page that was lost.
         raise CandidateRejected(Reason.CORRUPT_PDF, "damaged, and pages are missing")
-    imprint = read_imprint(pdf, [pdf.pages[number].obj for number in range(min(count, 2))])
+    imprint = read_imprint(pdf, [pages[number].obj for number in range(min(count, 2))])
     return _told(imprint, ends, pages=count, encrypted=pdf.is_encrypted, notes=tuple(notes[:_NOTES]), repaired=repaired)
 
 
