@@ -154,9 +154,10 @@ def _info(pdf: pikepdf.Pdf) -> dict[str, str]:
 def _page_content(page: pikepdf.Object) -> bytes:
     try:
         content = page.get("/Contents")
-        streams = list(content)[:50] if isinstance(content, pikepdf.Array) else [content]
+        if not isinstance(content, pikepdf.Array):
+            return inflate(content, PAGE_BYTES) + b"\n"
         joined = bytearray()
-        for stream in streams:
+        for stream in list(content)[:50]:
             joined += inflate(stream, PAGE_BYTES - len(joined)) + b"\n"
             if len(joined) >= PAGE_BYTES:
                 break
@@ -191,15 +192,16 @@ def inflate(stream: object, cap: int) -> bytes:
     """At most `cap` decoded bytes of a stream that is plain or Flate; anything else, and anything huge, is empty."""
     if not isinstance(stream, pikepdf.Stream) or cap <= 0 or int(stream.get("/Length", 0)) > _RAW_BYTES:
         return b""
-    filters = _filters(stream)
-    if filters not in ([], ["/FlateDecode"], ["/Fl"]) or (filters and "/DecodeParms" in stream):
+    filters = _filters(stream) if "/Filter" in stream else []  # asking for what is not there is dear
+    if not filters:
+        return bytes(memoryview(stream.get_raw_stream_buffer())[:cap])
+    if filters not in (["/FlateDecode"], ["/Fl"]) or "/DecodeParms" in stream:
         return b""
-    raw = memoryview(stream.get_raw_stream_buffer())
-    return _inflate_flate(raw, cap) if filters else bytes(raw[:cap])
+    return _inflate_flate(memoryview(stream.get_raw_stream_buffer()), cap)
 
 
 def _filters(stream: pikepdf.Stream) -> list[str]:
-    named = stream.get("/Filter") if "/Filter" in stream else None  # asking for what is not there is dear
+    named = stream.get("/Filter")
     if named is None:
         return []
     return [str(name) for name in list(named)[:8]] if isinstance(named, pikepdf.Array) else [str(named)]
@@ -220,6 +222,8 @@ def _inflate_flate(raw: memoryview, cap: int) -> bytes:
 
 def shown_text(content: bytes) -> str:
     """The literal strings a content stream shows, in order: joined inside one operator, apart between two."""
+    if b"(" not in content:
+        return ""
     pieces = map(_Pieces(_OPERATORS).__getitem__, map(itemgetter(0), _SHOWN.finditer(content)))
     out = bytearray()
     while len(out) < _TEXT_CHARS and (some := list(islice(pieces, _AT_ONCE))):

@@ -9,10 +9,10 @@ to; an encrypted file is a valid one, flagged.
 from __future__ import annotations
 
 import functools
-import io
 import re
 import zlib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import BinaryIO
 
 import pikepdf
@@ -24,7 +24,15 @@ from DocsToKG.ContentDownload.proof.facts import PdfFacts
 from DocsToKG.ContentDownload.proof.forms import GZIP_MAGIC, foreign_kind, has_pdf_header
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
 from DocsToKG.ContentDownload.proof.imprint import Imprint, read_imprint
-from DocsToKG.ContentDownload.proof.source import Source, head_of, open_source, size_of
+from DocsToKG.ContentDownload.proof.source import (
+    SHEET_NAME,
+    Source,
+    head_of,
+    lay_out,
+    open_source,
+    put_away,
+    size_of,
+)
 
 __all__ = ["MIN_PDF_BYTES", "PdfFacts", "bound_parser", "is_gzip", "prove_pdf", "unwrap_gzip"]
 
@@ -34,7 +42,7 @@ _NOTES = 20
 _NOTE_CHARS = 300
 _CHUNK = 64 * 1024
 _GZIP_WRAPPER = zlib.MAX_WBITS | 16
-_IN_MEMORY = re.compile(r"stream <_io\.BytesIO object at 0x[0-9a-f]+>")
+_IN_MEMORY = re.compile(rf"stream (?:{SHEET_NAME}|<_io\.BytesIO object at 0x[0-9a-f]+>)")
 
 
 def prove_pdf(
@@ -104,9 +112,18 @@ def _check_bytes(file: BinaryIO, size: int, head: bytes, page_kind: Reason | Non
 
 def _parse(source: Source, ends: Ends) -> PdfFacts:
     bound_parser()
-    file = io.BytesIO(source) if isinstance(source, bytes) else source
+    if not isinstance(source, bytes):
+        return _open(source, source, ends, pikepdf.AccessMode.default)
+    file = lay_out(source)
     try:
-        with pikepdf.open(file, inherit_page_attributes=False) as pdf:
+        return _open(file, source, ends, pikepdf.AccessMode.mmap)
+    finally:
+        put_away(file)
+
+
+def _open(file: Path | BinaryIO, source: Source, ends: Ends, access: pikepdf.AccessMode) -> PdfFacts:
+    try:
+        with pikepdf.open(file, inherit_page_attributes=False, access_mode=access) as pdf:
             return _facts(pdf, ends, source)
     except CandidateRejected:
         raise
@@ -120,7 +137,8 @@ def _parse(source: Source, ends: Ends) -> PdfFacts:
 
 def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source) -> PdfFacts:
     # Opening has walked the page tree: loops, and trees deeper than any writer's, raised there.
-    count = len(pdf.pages)
+    pages = pdf.pages
+    count = len(pages)
     notes = [_note(str(warning), source) for warning in pdf.get_warnings()]
     repaired = any("reconstruct" in note for note in notes)
     if repaired and ends.short:
@@ -130,7 +148,7 @@ def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source) -> PdfFacts:
     if repaired and any("non-dictionary" in note for note in notes):
         # An editor may leave an empty place in the page tree; together with damage it is a page that was lost.
         raise CandidateRejected(Reason.CORRUPT_PDF, "damaged, and pages are missing")
-    imprint = read_imprint(pdf, [pdf.pages[number].obj for number in range(min(count, 2))])
+    imprint = read_imprint(pdf, [pages[number].obj for number in range(min(count, 2))])
     return _told(imprint, ends, pages=count, encrypted=pdf.is_encrypted, notes=tuple(notes[:_NOTES]), repaired=repaired)
 
 
