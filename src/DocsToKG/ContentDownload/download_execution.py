@@ -392,20 +392,21 @@ def _referer(plan: DownloadPlan) -> str:
 
 
 def _stream_result(body: OpenBody, temp: TempFile) -> DownloadStreamResult:
+    headers = body.headers
     return DownloadStreamResult(
-        path_tmp=None if temp.data is not None else temp.path,
-        bytes_written=temp.size,
-        http_status=body.status,
-        content_type=body.headers.get("content-type"),
-        sha256=temp.sha256,
-        md5=None,
-        final_url=body.url,
-        hops=body.hops,
-        etag=body.headers.get("etag"),
-        last_modified=body.headers.get("last-modified"),
-        content_length_hdr=_length(body.headers),
-        from_cache=body.from_cache,
-        revalidated=body.revalidated,
+        None if temp.data is not None else temp.path,
+        temp.size,
+        body.status,
+        headers.get("content-type"),
+        temp.sha256,
+        None,
+        body.url,
+        body.hops,
+        headers.get("etag"),
+        headers.get("last-modified"),
+        _length(headers),
+        body.from_cache,
+        body.revalidated,
     )
 
 

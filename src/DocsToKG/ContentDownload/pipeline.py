@@ -263,7 +263,7 @@ def _put_off(work: WorkArtifact, away: PutOff) -> DownloadOutcome:
 
 def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
     meta = _found_meta(trail, found, elapsed_s)
-    return DownloadOutcome(True, OutcomeClass.SUCCESS, path=found.copy.path, reason=Reason.OK, meta=meta)
+    return DownloadOutcome(True, OutcomeClass.SUCCESS, found.copy.path, Reason.OK, meta)
 
 
 def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:

@@ -115,7 +115,7 @@ class LeanTransport(httpx2.BaseTransport):
         try:
             head = self._receive_head(wire, request.method)
             keep = head.keep_alive and "close" not in request.headers.get("connection", "").lower()
-            stream = AnswerStream(wire, body_of(head, wire), sent.place, keep=keep)
+            stream = AnswerStream(wire, body_of(head, wire), sent.place, keep)
         except BaseException:
             wire.close()
             raise
@@ -204,7 +204,7 @@ class Sent:
 class AnswerStream(httpx2.SyncByteStream):
     """The body as httpx2 reads it. Gives the connection back with the last byte, closes it on any trouble."""
 
-    def __init__(self, wire: Wire, body: Body, place: Place, *, keep: bool) -> None:
+    def __init__(self, wire: Wire, body: Body, place: Place, keep: bool) -> None:
         self._wire = wire
         self._body = body
         self._place = place

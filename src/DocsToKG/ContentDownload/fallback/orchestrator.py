@@ -380,16 +380,16 @@ class FallbackOrchestrator:
         url = url or (problem.url if problem is not None else None)
         self._on_source(
             SourceAttempt(
-                ts=self._clock.now(),
-                work_id=trail.work.work_id,
-                tier=tier,
-                source=name,
-                outcome=outcome,
-                reason=reason,
-                host=_host(url),
-                http_status=problem.http_status if problem is not None else None,
-                elapsed_ms=round((self._clock.monotonic() - began) * 1000),
-                stage=stage,
+                self._clock.now(),
+                trail.work.work_id,
+                tier,
+                name,
+                outcome,
+                reason,
+                _host(url),
+                problem.http_status if problem is not None else None,
+                round((self._clock.monotonic() - began) * 1000),
+                stage,
             )
         )
 

@@ -342,7 +342,7 @@ class Frontier:
                 if task.row is not None:
                     task.row.go_on(task, stop.value, None, is_closing=self._closing)
                     continue
-                self._end(task, Ended(value=stop.value, shut_host=task.shut_host))
+                self._end(task, Ended(stop.value, None, task.shut_host))
                 return
             except BaseException as error:
                 if task.row is not None:

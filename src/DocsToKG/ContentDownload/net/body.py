@@ -39,7 +39,6 @@ class StreamedBody:
     def __init__(
         self,
         response: httpx2.Response,
-        *,
         about: About,
         permit: Permit | None,
         journal: Journal,

@@ -87,7 +87,7 @@ class Breakers:
                 _give_back(entered)
                 raise _refusal(breaker.key, result, url)
             entered.append((breaker, result.ticket))
-        return Watched(entered, trial=trial, failing=self._now)
+        return Watched(entered, trial, self._now)
 
     def get(self, key: str) -> Breaker:
         """The breaker of `host:<host>` or `resolver:<name>`; made on first use."""
@@ -154,7 +154,7 @@ class Watched:
 
     __slots__ = ("_entered", "_failing", "_trial")
 
-    def __init__(self, entered: Sequence[tuple[Breaker, Ticket]], *, trial: bool, failing: _Failure) -> None:
+    def __init__(self, entered: Sequence[tuple[Breaker, Ticket]], trial: bool, failing: _Failure) -> None:
         self._entered = entered
         self._trial = trial
         self._failing = failing

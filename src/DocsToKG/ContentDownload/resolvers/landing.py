@@ -34,9 +34,7 @@ class LandingResolver:
     def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
         if (why_not := self.applies_to(work)) is not None:
             return ResolverResult(notes=(why_not,))
-        walk = Walk(
-            work=work, source=self.name, client=client, call=call, pages_left=self._max_pages, rules=self._rules
-        )
+        walk = Walk(work, self.name, client, call, None, self._max_pages, self._rules)
         plans = self.known_files(work)
         notes: list[str] = []
         learned: WorkArtifact | None = None
@@ -67,7 +65,7 @@ class LandingResolver:
         plans = []
         for url in work.pdf_urls:
             if (address := file_address(url)) is not None:
-                plan = DownloadPlan(url=address, resolver_name=self.name, evidence="given")
+                plan = DownloadPlan(address, self.name, evidence="given")
                 plans.append(as_known(plan, known_of(work, url, address)))
         for url in work.landing_urls:
             if (known := known_file(url, self._rules)) is not None:
