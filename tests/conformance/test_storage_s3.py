@@ -30,7 +30,8 @@ from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.storage.s3 import BucketStore
 from DocsToKG.ContentDownload.storage.uploads import abort_orphans
 from DocsToKG.ContentDownload.upkeep.bucket_files import BucketFiles
-from DocsToKG.ContentDownload.upkeep.verifying import Verifier, unnamed
+from DocsToKG.ContentDownload.upkeep.sweeping import unnamed
+from DocsToKG.ContentDownload.upkeep.verifying import Verifier
 
 pytestmark = pytest.mark.slow  # real servers; part of `make test`
 

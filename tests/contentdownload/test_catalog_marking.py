@@ -19,7 +19,8 @@ from DocsToKG.ContentDownload.storage.paths import numbered
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.upkeep import marking
 from DocsToKG.ContentDownload.upkeep.marking import mark
-from DocsToKG.ContentDownload.upkeep.verifying import Findings, Verifier, superseded_names, unnamed
+from DocsToKG.ContentDownload.upkeep.sweeping import superseded_names, unnamed
+from DocsToKG.ContentDownload.upkeep.verifying import Findings, Verifier
 from DocsToKG.core.clock import ManualClock
 
 A, B, C = "doi:10.1/a", "doi:10.1/b", "doi:10.1/c"

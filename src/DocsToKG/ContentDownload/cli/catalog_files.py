@@ -110,7 +110,7 @@ def gc(
     """
     from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.storage.bucket import SETTLED_S
-    from DocsToKG.ContentDownload.upkeep.verifying import superseded_names, unnamed
+    from DocsToKG.ContentDownload.upkeep.sweeping import superseded_names, unnamed
 
     cfg, catalogs = folder_settings(run, config=config), [open_catalog(run, None, config)]
     run = looked_at(run, config)

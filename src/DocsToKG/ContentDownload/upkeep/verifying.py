@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.catalog.files import CAS, READABLE, StoredFile, StoredFiles
-from DocsToKG.ContentDownload.catalog.store import Catalog, Download
+from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.errors import StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
@@ -28,7 +28,6 @@ from DocsToKG.ContentDownload.upkeep.hashing import BLOCK, digest_of
 _SHARDS = tuple(f"{number:02x}" for number in range(256))
 _AHEAD = 16
 _GOOD_S = 86_400.0  # what a check found longer ago may not be so any more
-_READABLE = tuple(f"{folder}/" for folder in READABLE)
 PARTS = len(_SHARDS) + 1  # the shards, then the readable names
 
 Digest = str | StorageError | None
@@ -233,26 +232,3 @@ class Verifier:
                 self._checkpoint.parent.mkdir(parents=True, exist_ok=True)
                 with replacing(self._checkpoint) as file:
                     file.write(json.dumps(findings.to_dict()).encode())
-
-
-def superseded_names(files: StoredFiles, records: Sequence[Catalog]) -> Iterator[StoredFile]:
-    """Readable names that still hold a file that stands for its work no more, or not by that name. Names that stand in
-    any of the records stay, and so do names that hold other bytes by now."""
-    names = (name for record in records for name in record.earlier_names())
-    earlier = {path: sha256 for sha256, path in names if path.startswith(_READABLE)}
-    if not earlier:
-        return
-    standing = {file.path for record in records for file in record.files() if file.path in earlier}
-    for path in sorted(earlier.keys() - standing):
-        found = digest_of(files, path)
-        if found is not None and found[0] == earlier[path]:
-            yield StoredFile(path, files.size(path) or 0)
-
-
-def unnamed(files: StoredFiles, named: Callable[[str], bool]) -> Iterator[StoredFile]:
-    """Objects of the store whose digest nobody names, and what is no object at all."""
-    for file in files.list(CAS):
-        parts = file.key.split("/")
-        digest = "".join(parts[2:]) if len(parts) == 4 else ""
-        if len(digest) != 64 or not named(digest):
-            yield file
