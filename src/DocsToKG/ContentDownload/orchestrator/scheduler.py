@@ -296,8 +296,8 @@ class Orchestrator:
 
     def _room(self) -> int:
         """How many more jobs to lease; a job counts until the ledger has its end. None until it is worth a question."""
-        spare, most_fresh = min(self._workers, self._lookahead // 8), 3 * self._workers
-        if self._frontier.room(most_live=self._lookahead - spare, most_fresh=max(2, self._workers)) <= 0:
+        spare, most_fresh = min(self._workers, self._lookahead // 8), 2 * self._workers
+        if self._frontier.room(most_live=self._lookahead - spare, most_fresh=max(2, self._workers // 2)) <= 0:
             return 0
         room = self._frontier.room(most_live=self._lookahead, most_fresh=most_fresh)
         return min(room, self._allowed() - len(self._held))

@@ -34,6 +34,8 @@ def open_database(path: Path | None) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         # Pages that change again and again are copied from the log to the file less often.
         db.execute("PRAGMA wal_autocheckpoint = 4000")
+        if path is not None:  # what has no file of its own would lie in memory as a whole
+            db.execute("PRAGMA temp_store = MEMORY")  # a statement of many rows would write a file
         ManifestSchemaMigrator(db, name=str(path or "the record")).migrate()
     except BaseException:
         db.close()

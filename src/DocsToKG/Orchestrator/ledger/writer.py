@@ -101,6 +101,7 @@ class GroupWriter(Gathering[_Change]):
         try:
             self._connection = open_connection(self._path, busy_timeout_s=self._busy_timeout_s)
             self._connection.execute(f"PRAGMA busy_timeout = {int(_INNER_BUSY_S * 1000)}")
+            self._connection.execute("PRAGMA temp_store = MEMORY")  # a statement of many rows would write a file
         except sqlite3.Error as error:
             raise translated(error, self._path) from error
 
