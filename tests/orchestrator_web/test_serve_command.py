@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import stat
@@ -101,10 +102,14 @@ def test_settings_are_read_from_a_file_and_never_shown(tmp_path):
 
 
 def test_a_port_that_is_taken_is_named(tmp_path):
+    """And nothing is left behind: no log goes to where this command wrote."""
+    root = logging.getLogger("DocsToKG.Orchestrator")
+    before = root.handlers[:], root.level, root.propagate
     with bootstrap.listening_socket(ServerSettings(port=0)) as taken:
         port = str(taken.getsockname()[1])
         result = run("serve", "--ledger", str(tmp_path / "l.sqlite"), "--port", port)
     assert (result.exit_code, f"port {port}" in result.stderr) == (1, True)
+    assert (root.handlers, root.level, root.propagate) == before
 
 
 @pytest.mark.slow

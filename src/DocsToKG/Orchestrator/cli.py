@@ -149,14 +149,17 @@ def serve(
     """
     with said_plainly():
         from DocsToKG.Orchestrator import bootstrap
-        from DocsToKG.Orchestrator.web.job_log import listen
+        from DocsToKG.Orchestrator.web.job_log import listening
         from DocsToKG.Orchestrator.web.running import serve as run
 
-        listen(log_level)
         settings = settings_of(ledger, config, host=host, port=port)
         if settings.ledger_url is None and not settings.ledger.exists():
             typer.echo(f"There is no ledger yet; an empty one is made at {settings.ledger}.", err=True)
-        with bootstrap.open_service(settings) as service, bootstrap.listening_socket(settings) as listener:
+        with (
+            listening(log_level),
+            bootstrap.open_service(settings) as service,
+            bootstrap.listening_socket(settings) as listener,
+        ):
             address = bootstrap.address_of(listener)
             typer.echo(address)
             token = bootstrap.first_token(service.tokens)

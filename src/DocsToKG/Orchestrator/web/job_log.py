@@ -6,8 +6,10 @@ ever in it; where nobody listens, a line costs a comparison.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+from collections.abc import Iterator
 from typing import Any
 
 from DocsToKG.core.clock import utc_iso
@@ -46,14 +48,21 @@ class JsonLines(logging.Formatter):
         return json.dumps({**line, **named, **given}, default=str)
 
 
-def listen(level: str) -> None:
-    """Write the log of this process to standard error, from this level on."""
+@contextlib.contextmanager
+def listening(level: str) -> Iterator[None]:
+    """Within it, the log of this process is written to standard error, from this level on."""
     root = logging.getLogger("DocsToKG.Orchestrator")
-    if level == "off":
-        root.addHandler(logging.NullHandler())
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(JsonLines())
+    before = root.level, root.propagate
+    handler: logging.Handler = logging.NullHandler()
+    if level != "off":
+        handler = logging.StreamHandler()
+        handler.setFormatter(JsonLines())
+        root.setLevel(level.upper())
+        root.propagate = False
     root.addHandler(handler)
-    root.setLevel(level.upper())
-    root.propagate = False
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
+        root.setLevel(before[0])
+        root.propagate = before[1]
