@@ -154,6 +154,15 @@ def test_works_that_end_in_one_commit_are_told_of_together(tmp_path: Path) -> No
     assert [count for count, _ in told] == list(accumulate(len(numbers) for _, numbers in told))
 
 
+def test_the_last_work_of_a_run_waits_for_no_company(tmp_path: Path) -> None:
+    written = threading.Event()
+    with record_in(tmp_path, batch_window_s=3600.0) as record:
+        record.finish(obtained(), then=written.set)
+        assert not written.wait(0.05)
+        record.hurry()
+        assert written.wait(10)
+
+
 def test_a_lease_is_recorded_once_and_its_callback_still_runs(tmp_path: Path) -> None:
     """The ledger's acknowledgement may have been lost after the commit; saying it again must not double the line."""
     told: list[str] = []

@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import FolderInUse, RunError
 from DocsToKG.ContentDownload.inputs import coerce_works
-from DocsToKG.ContentDownload.orchestrator.processes import Boss, Crew, Member, Word
+from DocsToKG.ContentDownload.orchestrator.processes import Boss, Crew, Member, Word, _word
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.ContentDownload.runner.many import ManyProcesses
@@ -100,6 +100,14 @@ def test_what_is_gathered_is_said_in_order_and_before_what_is_said_at_once() -> 
         {"outcome": 1}, {"outcome": 2}, {"notes": []}, {"outcome": 3},
     ]  # fmt: skip
     assert not boss.has_gathered.is_set()
+
+
+@pytest.mark.parametrize("said", ["\ud800 alone", 2**70, {"n": [1.5, None, True]}, Path("a")])
+def test_whatever_a_work_ends_with_is_heard(said: object) -> None:
+    """Titles come from outside, and not every text of Python's can be written as UTF-8."""
+    pipe = io.BytesIO()
+    Boss(io.BytesIO(), pipe).say({"outcome": said})
+    assert _word(pipe.getvalue()) == {"outcome": "a" if isinstance(said, Path) else said}
 
 
 @pytest.fixture

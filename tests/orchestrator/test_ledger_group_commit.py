@@ -48,6 +48,16 @@ def test_one_stale_write_does_not_undo_its_neighbours(ledger, enqueue, held):
     assert [ledger.job(job.job_id).state for job in (good, stale, late)] == ["done", "in_progress", "queued"]
 
 
+def test_ends_that_nobody_comes_after_wait_for_no_company(path):
+    with SqliteLedger(path, linger_s=3600.0) as ledger:
+        ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(2)])
+        first, last = ledger.lease("w", 2, 6000)
+        patient = ledger.submit_finishes([finish(first)])
+        assert wait([patient], timeout=0.05).not_done
+        assert ledger.submit_finishes([finish(last)], patient=False).result(timeout=10) == ["applied"]
+        assert patient.result(timeout=10) == ["applied"]
+
+
 class TickingClock(ManualClock):
     """Every look at it is a second later, so that each transaction has a time of its own."""
 

@@ -19,6 +19,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import IO, Any
 
+import orjson
+
 _FALSE_STARTS = 3
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
@@ -149,7 +151,7 @@ class Crew:
         assert member.process.stdout is not None
         for line in member.process.stdout:
             with contextlib.suppress(ValueError):  # a last line that death has torn
-                self._heed(member, json.loads(line))
+                self._heed(member, _word(line))
         code = member.process.wait()
         member.close()
         return code
@@ -200,7 +202,7 @@ class Boss:
         with self._lock, contextlib.suppress(OSError, ValueError):
             self.has_gathered.clear()
             gathered, self._gathered = self._gathered, []
-            self._answers.write(b"".join(_ENCODER.encode(word).encode() + b"\n" for word in (*gathered, *words)))
+            self._answers.write(b"".join(map(_line, (*gathered, *words))))
             self._answers.flush()
 
 
@@ -208,7 +210,19 @@ def _as_json(value: Any) -> Any:
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else str(value)
 
 
-_ENCODER = json.JSONEncoder(default=_as_json)  # kept, because making one takes as long as using it
+def _line(word: Word) -> bytes:
+    try:
+        return orjson.dumps(word, default=_as_json, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:  # a number or a text that only Python has
+        return json.dumps(word, default=_as_json).encode() + b"\n"
+
+
+def _word(line: bytes) -> Word:
+    try:
+        word: Word = orjson.loads(line)
+    except ValueError:
+        word = json.loads(line)
+    return word
 
 
 def _stop(grace_s: float) -> bytes:

@@ -80,6 +80,7 @@ class Orchestrator:
         self._lookahead = settings.leases_held
         self._workers = settings.max_workers
         self.pressure = Pressure()
+        self._telemetry = telemetry
         self._next_parting = 0.0
         self._parting_pause_s = _FIRST_PAUSE_S
         self._frontier = Frontier(
@@ -100,6 +101,7 @@ class Orchestrator:
             pressure=self.pressure,
             monotonic=self._clock.monotonic,
             watch=self._watch,
+            more_to_come=lambda: self._frontier.live > 1,  # one may be about to go
         )
         self._run_token = CancelToken()
         self._lock = threading.Lock()
@@ -282,6 +284,8 @@ class Orchestrator:
             self._fail(ended.error)
         try:
             self._worker.close_job(ours.job, ended, partial(self._let_go, ours.job), crowded=ours.crowded)
+            if self._frontier.live == 1:  # this one, and nobody comes after it
+                self._telemetry.hurry()
         except Exception as error:
             self._fail(error)
 

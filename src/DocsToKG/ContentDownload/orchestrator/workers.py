@@ -75,7 +75,9 @@ class Worker:
         pressure: Pressure | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         watch: JobWatch | None = None,
+        more_to_come: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._more_to_come = more_to_come
         self.worker_id = worker_id
         self._ledger = ledger
         self._pipeline = pipeline
@@ -167,7 +169,8 @@ class Worker:
                 over.append((job, _finish(job, outcome), outcome, then))
         if over:
             self._tell_completing(over)
-            done = self._ledger.submit_finishes([finish for _, finish, _, _ in over])
+            finishes = [finish for _, finish, _, _ in over]
+            done = self._ledger.submit_finishes(finishes, patient=self._more_to_come())
             done.add_done_callback(partial(self._all_answered, over))
 
     def _send_back(self, job: LeasedJob, outcome: DownloadOutcome, shut_host: str | None, then: Then) -> None:

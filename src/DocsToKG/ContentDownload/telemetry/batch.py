@@ -133,6 +133,10 @@ class Intake:
             self._is_idle = False
             self._changed.wait_for(self._is_urgent, timeout=self._patience_s)
 
+    def hurry(self) -> None:
+        """Nobody else is expected to join what is there."""
+        self._hurry.set()
+
     def settle(self) -> None:
         """Wait until everything put so far is written."""
         if threading.get_ident() in (self._writer, self.teller):

@@ -244,6 +244,10 @@ class RunTelemetry:
         """Where the run stands, as of the last commit. Cheap, from any thread."""
         return self._writer.counts
 
+    def hurry(self) -> None:
+        """Write what was handed over without waiting for more."""
+        self._intake.hurry()
+
     def flush(self) -> None:
         """Wait until everything handed over so far is written and told."""
         self._intake.settle()

@@ -212,7 +212,9 @@ class RemoteLedger:
     def submit_finish(self, finish: Finish) -> Future[FinishResult]:
         return self._pool.submit(self.finish, finish)
 
-    def submit_finishes(self, finishes: Sequence[Finish]) -> Future[list[FinishResult | LeaseLost]]:
+    def submit_finishes(
+        self, finishes: Sequence[Finish], *, patient: bool = True
+    ) -> Future[list[FinishResult | LeaseLost]]:
         """Each is a request of its own, and they go side by side; whoever gathers them comes after them in the queue,
         so that they are under way by then."""
         ends = [self._pool.submit(self._finished, finish) for finish in finishes]

@@ -189,10 +189,12 @@ class SqliteLedger:
         """
         return self._writer.join(changes.finish_many, checks.checked_end(finish), patient=True)
 
-    def submit_finishes(self, finishes: Sequence[Finish]) -> Future[list[FinishResult | LeaseLost]]:
+    def submit_finishes(
+        self, finishes: Sequence[Finish], *, patient: bool = True
+    ) -> Future[list[FinishResult | LeaseLost]]:
         """End many jobs at once, each fenced by itself; a lost lease is an answer in its place."""
         ends = [checks.checked_end(finish) for finish in finishes]
-        return self._writer.submit(partial(changes.finish_many, ends=ends), patient=True)
+        return self._writer.submit(partial(changes.finish_many, ends=ends), patient=patient)
 
     def submit_fail(self, fail: Fail) -> Future[JobState]:
         """Count a failed try; the state it led to."""

@@ -188,7 +188,9 @@ class PostgresLedger:
         """
         return _single(self._writer.settle([ending(checks.checked_end(finish))]))
 
-    def submit_finishes(self, finishes: Sequence[Finish]) -> Future[list[FinishResult | LeaseLost]]:
+    def submit_finishes(
+        self, finishes: Sequence[Finish], *, patient: bool = True
+    ) -> Future[list[FinishResult | LeaseLost]]:
         """End many jobs at once, each fenced by itself; a lost lease is an answer in its place."""
         return self._writer.settle([ending(checks.checked_end(finish)) for finish in finishes])
 
