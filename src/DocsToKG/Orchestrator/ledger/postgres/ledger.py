@@ -192,7 +192,7 @@ class PostgresLedger:
         self, finishes: Sequence[Finish], *, patient: bool = True
     ) -> Future[list[FinishResult | LeaseLost]]:
         """End many jobs at once, each fenced by itself; a lost lease is an answer in its place."""
-        return self._writer.settle([ending(checks.checked_end(finish)) for finish in finishes])
+        return self._writer.settle([ending(checks.checked_end(finish)) for finish in finishes], patient=patient)
 
     def submit_fail(self, fail: Fail) -> Future[JobState]:
         """Count a failed try; the state it led to."""
