@@ -67,6 +67,19 @@ def test_one_that_nobody_overtook_goes_at_once(took_s: float) -> None:
     assert permit.goes_out() == 0.0, "sent again on a fresh connection"
 
 
+def test_a_pause_that_the_host_asked_for_meanwhile_holds() -> None:
+    """NET-06. Also where no distance is kept."""
+    clock = ManualClock()
+    limits = Limits(clock=clock, default_host=HostLimit(2))
+    slow = begun(limits)
+    limits.hold("a.org", clock.monotonic() + 3.0, "Retry-After")
+    assert slow.goes_out() == 0.0, "it is on its way"
+    clock.advance(0.4)
+    assert slow.goes_out() == pytest.approx(2.6)
+    clock.advance(2.6)
+    assert slow.goes_out() == 0.0
+
+
 def test_another_process_is_not_met_at_the_server(tmp_path: Path) -> None:
     """It cannot know that we still connect, and is granted when our interval is over."""
     clock = ManualClock()

@@ -81,6 +81,8 @@ class HostPermit:
                 return _UNSURE_S
             if now - started_at >= CONNECTING_S:
                 return self._go(now)
+            if (held_until := max(lane.hold_until for lane in way.sending)) > now:
+                return held_until - now  # the host asked for a pause meanwhile
             if not house.store.shared or not way.is_paced():
                 return 0.0
             if not 0.0 < max(lane.interval_s(way.role) for lane in way.sending) <= now - started_at:
