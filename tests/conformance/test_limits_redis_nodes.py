@@ -153,7 +153,7 @@ def test_two_pulls_that_share_only_a_server_are_as_polite_as_one(
         finally:
             for puller in pullers:
                 puller.stop()
-        assert violations_of(sandbox) == []
+        assert violations_of(sandbox, pullers) == []
         assert min(result["successful"] for result in results) > 60
     with redis.Redis.from_url(url) as client:
         kept = [name.decode() for name in client.scan_iter(match="*", count=1000)]

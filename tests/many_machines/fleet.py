@@ -11,7 +11,6 @@ import json
 import math
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -19,7 +18,6 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,6 +35,7 @@ from tests.conformance.conftest import (
 )
 from tests.conformance.postgres_server import NoPostgres, PostgresServer, running_postgres
 from tests.many_machines.relay import Cut, Relay, Wires
+from tests.politeness import complaints
 
 from DocsToKG.ContentDownload.bootstrap import open_queue
 from DocsToKG.ContentDownload.config import load_config
@@ -314,16 +313,9 @@ class Fleet:
         """Impolite requests, as the web counted them; not those that came while the word that asks for a pause lay
         unread at the client (a machine that is busy with other things reads late), or was known only to a process that
         was killed, or to a node that could not pass it on: nobody who asked could know of it."""
-        wall = time.time() - time.monotonic()
-        pauses = [pause for node in self.nodes for pause in _pauses_told(node)]
-
-        def nobody_knew(found: dict[str, Any]) -> bool:
-            came = found["at_s"] + wall
-            if any(untold.hides(found) for untold in self._untold):
-                return True
-            return any(host == found["host"] and sent - 0.1 <= came <= read + 0.1 for host, sent, read in pauses)
-
-        return [one for one in self.sandbox.violations() if one["kind"] != "retry-after" or not nobody_knew(one)]
+        records = [node.folder / "run" / "manifest.sqlite" for node in self.nodes]
+        found = complaints(self.sandbox.violations(), records)
+        return [one for one in found if one["kind"] != "retry-after" or not any(u.hides(one) for u in self._untold)]
 
     def jobs(self) -> dict[str, dict[str, Any]]:
         """By identifier in small letters: the state of each job, its file, and how often it ended."""
@@ -428,15 +420,6 @@ class Fleet:
 
     def errors(self) -> Counter[str]:
         return Counter(str(job["error"])[:100] for job in self.jobs().values() if job["state"] == "error")
-
-
-def _pauses_told(node: Node) -> list[tuple[str, float, float]]:
-    """By the node's own record: who asked for a pause, when that request was sent and when its answer was read."""
-    sql = "SELECT host, ts, elapsed_ms FROM http_events WHERE http_status IN (429, 503) AND elapsed_ms IS NOT NULL"
-    with contextlib.closing(sqlite3.connect(node.folder / "run" / "manifest.sqlite")) as record:
-        rows = record.execute(sql).fetchall()
-    read = [(host, datetime.fromisoformat(ts).timestamp(), elapsed_ms / 1000) for host, ts, elapsed_ms in rows]
-    return [(host, at - took_s, at) for host, at, took_s in read]
 
 
 def _result(text: Any) -> dict[str, Any]:
