@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 
 _LINE_CAP = 4 << 20
+_MOST_COLUMNS = 64  # ours are fewer; a line of thousands would be filled up for every row
 
 
 def load_previous_manifest(path: Path | str) -> Iterator[dict[str, Any]]:
@@ -114,8 +115,13 @@ def load_last_csv(path: Path) -> Iterator[dict[str, str]]:
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         # A last line without its newline may end anywhere, unless it ends as the last column of ours does.
         whole = (line.replace("\0", "") for line in file if line.endswith(("\n", "Z")))
-        for row in csv.DictReader(whole):
-            if row.get("doc_id") and None not in row.values():
+        lines = csv.reader(whole)
+        columns = next(lines, [])
+        if len(columns) > _MOST_COLUMNS:
+            return
+        for values in lines:
+            row = dict(zip(columns, values, strict=False)) if len(values) >= len(columns) else {}
+            if row.get("doc_id"):
                 yield {key: value for key, value in row.items() if key and value}
 
 
