@@ -75,7 +75,7 @@ class Bench:
             return self._timed(lambda: self._lease_and_finish(ledger))
 
     def _lease_and_finish(self, ledger: SqliteLedger) -> None:
-        """One batch is finished while the next is leased, as the orchestrator does it."""
+        """One batch is finished while the next is leased, and the last waits for nobody, as with the orchestrator."""
         pending: Any = None
         done = 0
         while done < self._jobs:
@@ -84,10 +84,11 @@ class Bench:
                 raise RuntimeError("the ledger ran out of jobs")
             if pending is not None:
                 pending.result()
-            pending = ledger.submit_finishes(
-                [Finish(j.job_id, j.fence, j.lease_id, JobState.DONE, result={"x": 1}, outcome="success") for j in jobs]
-            )
             done += len(jobs)
+            ends = [
+                Finish(j.job_id, j.fence, j.lease_id, JobState.DONE, result={"x": 1}, outcome="success") for j in jobs
+            ]
+            pending = ledger.submit_finishes(ends, patient=done < self._jobs)
         pending.result()
 
     def _timed(self, action: Callable[[], object]) -> Cost:
