@@ -48,16 +48,21 @@ def test_a_round_is_flushed_before_its_names_and_after_them(tmp_path: Path, monk
     assert [order.stored.path.read_bytes() for order in kept if order.stored] == [b"paper %d" % n for n in range(5)]
 
 
-@pytest.mark.parametrize("failing", [1, 2])
-def test_what_the_disk_did_not_take_is_said_to_be_stored_by_nobody(tmp_path: Path, failing: int) -> None:
+def failing_at(number: int) -> Callable[[int], None]:
+    """A flush whose call of this number fails."""
     calls: list[int] = []
 
     def whole(file: int) -> None:
         calls.append(file)
-        if len(calls) == failing:
+        if len(calls) == number:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    store = store_of(tmp_path, whole)
+    return whole
+
+
+@pytest.mark.parametrize("failing", [1, 2])
+def test_what_the_disk_did_not_take_is_said_to_be_stored_by_nobody(tmp_path: Path, failing: int) -> None:
+    store = store_of(tmp_path, failing_at(failing))
     store._store_all(made := orders(store, 4))
     assert all(order.stored is None and isinstance(order.error, StorageError) for order in made)
 
@@ -90,14 +95,7 @@ def test_one_flush_serves_the_names_of_a_round_and_the_bytes_of_the_next(tmp_pat
 
 @pytest.mark.parametrize("failing", [1, 2, 3])
 def test_a_flush_that_fails_is_the_failure_of_all_it_served(tmp_path: Path, failing: int) -> None:
-    calls: list[int] = []
-
-    def whole(file: int) -> None:
-        calls.append(file)
-        if len(calls) == failing:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    store = store_of(tmp_path, whole)
+    store = store_of(tmp_path, failing_at(failing))
     first, second = orders(store, 3), orders(store, 5)[3:]
     store._store_in_halves(first, ())
     store._store_in_halves(second, first)
