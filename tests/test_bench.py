@@ -95,6 +95,10 @@ def test_the_oracle_is_done_when_the_slowest_host_is() -> None:
 
     limits = Limits(rate_factor=1.0)  # doi.org: ten a second after twenty at once; Unpaywall the same
     assert oracle_s({"doi.org": 120, "api.unpaywall.org": 40}, limits, {}) == (10.0, "doi.org")
+    assert oracle_s({"doi.org": 120, "api.unpaywall.org": 40}, limits, {"api.unpaywall.org": 9}) == (
+        11.0,
+        "api.unpaywall.org",
+    )
 
 
 @pytest.mark.slow

@@ -259,6 +259,22 @@ def test_a_trickle_does_not_use_up_the_time_of_the_other_copies(rig):
     assert rig.goes_on(client)
 
 
+def test_a_body_that_falls_silent_is_left_sooner_than_one_that_has_not_begun(rig):
+    """A slot at a host that has one must not wait for bytes as long as for an answer."""
+
+    def script(talk):
+        talk.pause(0.6)
+        talk.send(OK + b"Content-Length: 100000\r\n\r\n%PDF-1.7\n")
+        talk.pause(4.0)
+
+    client, began = rig.client(deadline_s=60.0, trickle_s=0.3), time.monotonic()
+    with pytest.raises(TransientFailure) as caught:
+        rig.download(client, rig.play(script))
+    assert caught.value.reason == Reason.TIMEOUT
+    assert 0.9 <= time.monotonic() - began < 4.0
+    assert rig.goes_on(client)
+
+
 def test_a_slow_body_that_keeps_coming_is_waited_for(rig):
     def script(talk):
         talk.send(OK + b"Content-Length: 40000\r\n\r\n")

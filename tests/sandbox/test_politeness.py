@@ -50,6 +50,21 @@ def test_a_gap_shorter_than_the_interval_is_noted_beyond_a_tenth_of_a_second(jud
     assert judge.lanes["spaced.example"].min_gap_s == pytest.approx(0.85)
 
 
+def test_answers_drawn_out_in_the_only_slot_are_added_up():
+    limits = {
+        "single.example": HostLimit(1.0, 1, 1, interval_s=1.0),
+        "wide.example": HostLimit(1.0, 1, 2, interval_s=1.0),
+    }
+    judge = Politeness(limits=Limits(rate_factor=1.0, overrides=limits))
+    for host in limits:
+        for at, took_s in ((100.0, 0.4), (101.0, 3.5), (105.0, 0.0)):
+            judge.end(judge.begin(_request(host), at, settle=lambda lane: None), took_s=took_s)
+    assert {host: judge.lanes[host].as_dict()["drawn_out_s"] for host in limits} == {
+        "single.example": 2.5,
+        "wide.example": 0.0,
+    }
+
+
 def test_requests_that_are_told_of_in_another_order_are_judged_by_when_they_came(judge):
     for at in (100.0, 99.0, 101.0, 100.9):
         _visit(judge, "spaced.example", at)

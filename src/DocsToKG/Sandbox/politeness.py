@@ -37,12 +37,14 @@ class LaneRecord:
     starts: deque[float] = field(default_factory=deque)
     held_from: float = 0.0
     held_until: float = 0.0
+    drawn_out_s: float = 0.0  # how much longer than the interval whole answers held the only slot
 
     def as_dict(self) -> dict[str, Any]:
         limit = self.limit
         return {
             "max_concurrent": self.max_concurrent,
             "min_gap_s": None if self.min_gap_s is None else round(self.min_gap_s, 4),
+            "drawn_out_s": round(self.drawn_out_s, 3),
             "limit": {
                 "rate_per_s": limit.rate_per_s,
                 "burst": limit.burst,
@@ -84,9 +86,12 @@ class Politeness:
             self._note("concurrency", request, now, f"{record.active} at once, {record.limit.concurrent} allowed")
         return lane
 
-    def end(self, lane: str) -> None:
+    def end(self, lane: str, *, took_s: float = 0.0) -> None:
+        """An answer is over; `took_s` when it left whole, so that nobody could have had it sooner."""
         record = self._record(lane)
         record.active = max(0, record.active - 1)
+        if record.limit.concurrent == 1:
+            record.drawn_out_s += max(0.0, took_s - record.limit.interval_s)
 
     def hold(self, lane: str, now: float, seconds: float) -> None:
         """The host asked for quiet."""

@@ -32,6 +32,8 @@ def sandbox_profile(port: int, rate_factor: float = 20.0) -> dict[str, Any]:
         "http": {
             "connect_to": {"*": f"plain://127.0.0.1:{port}"},
             "names": {"*": [PUBLIC_ADDRESS], PRIVATE_NAME: ["10.0.0.5"], "localhost": ["127.0.0.1"]},
+            # Where one may ask twenty times as often, ten seconds of silence in the only slot would be minutes.
+            "timeout_stall_s": 2,
         },
         "limits": {"rate_factor": float(rate_factor)},
         # This web recovers from its faults within seconds, so nobody has to wait minutes for another try.

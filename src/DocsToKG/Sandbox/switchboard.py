@@ -28,6 +28,7 @@ class Visit:
     request: Request
     reply: Reply
     lane: str | None
+    began: float = 0.0
 
 
 class Switchboard:
@@ -49,7 +50,8 @@ class Switchboard:
         if request.host in (*self._control.hosts, own_address, own_address.replace("127.0.0.1", "localhost")):
             return Visit(request, self._control.answer(request), None)
         service = self._by_host.get(request.host)
-        lane = self._politeness.begin(request, self._clock.monotonic() - late_s, settle=settle)
+        began = self._clock.monotonic() - late_s
+        lane = self._politeness.begin(request, began, settle=settle)
         self._counters.begun(host=request.host, service=service.name if service else "unknown")
         try:
             reply = self._answer(service, request)
@@ -57,7 +59,7 @@ class Switchboard:
             # A fault of the sandbox must not look like one it plays: it has a count of its own.
             self._counters.own_failures += 1
             reply = text_reply(f"the sandbox failed: {error!r:.500}\n", 500)
-        return Visit(request, reply, lane)
+        return Visit(request, reply, lane, began)
 
     def begun(self, visit: Visit) -> None:
         """The reply is about to leave: from now on its Retry-After is known to the client."""
@@ -68,7 +70,7 @@ class Switchboard:
     def ended(self, visit: Visit, *, sent: int, whole: bool) -> None:
         if visit.lane is None:
             return
-        self._politeness.end(visit.lane)
+        self._politeness.end(visit.lane, took_s=self._clock.monotonic() - visit.began if whole else 0.0)
         self._counters.answered(status=visit.reply.status, sent=sent)
         work = visit.reply.work
         if whole and work is not None and visit.reply.status == 200 and visit.request.method == "GET":

@@ -114,6 +114,7 @@ class LeanTransport(httpx2.BaseTransport):
         wire, request = sent.wire, sent.request
         try:
             head = self._receive_head(wire, request.method)
+            sent.patience.start_body()
             keep = head.keep_alive and "close" not in request.headers.get("connection", "").lower()
             stream = AnswerStream(wire, body_of(head, wire), sent.place, keep)
         except BaseException:

@@ -29,13 +29,15 @@ class Patience:
     deadline: float | None = None
     cancel: CancelToken | None = None
     connect_by: float | None = None
+    silence_s: float | None = None
 
     @classmethod
     def of(cls, request: httpx2.Request, clock: Clock) -> Patience:
         asked: dict[str, Any] = request.extensions
         timeouts = asked.get("timeout") or {}
         connect_s, read_s, write_s = timeouts.get("connect"), timeouts.get("read"), timeouts.get("write")
-        return cls(clock, connect_s, read_s, write_s, asked.get("deadline"), asked.get("cancel"))
+        silence_s = timeouts.get("silence")
+        return cls(clock, connect_s, read_s, write_s, asked.get("deadline"), asked.get("cancel"), None, silence_s)
 
     def wait(self, limit_s: float | None) -> float | None:
         """Seconds the next wait may take, above zero. Raises when the exchange is called off or out of time."""
@@ -48,6 +50,11 @@ class Patience:
             return limit_s
         left = max(self.deadline - self.clock.monotonic(), 1e-6)
         return left if limit_s is None else min(limit_s, left)
+
+    def start_body(self) -> None:
+        """The head is there. A server may think long before it answers; in the middle of a body, silence is a stall."""
+        if self.silence_s is not None:
+            self.read_s = self.silence_s if self.read_s is None else min(self.read_s, self.silence_s)
 
     def start_connecting(self) -> None:
         """From here the name look-up, the connect and the handshake together may take `connect_s`."""

@@ -120,6 +120,7 @@ class RateRetryClient:
         wait_s = policy.wait_s or policy.timeout_s
         connect_s = min(wait_s, http.timeout.connect or math.inf)
         self._timeouts = {"read": wait_s, "write": wait_s, "pool": wait_s, "connect": connect_s}
+        self._timeouts["silence"] = policy.trickle_s
 
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         journey = self._journey(Verb.GET, url, role, call, headers)
