@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -264,6 +265,27 @@ def test_the_next_exchange_begins_while_what_came_is_still_proved() -> None:
         pool.submit(first(), cancel=CancelToken(), on_done=ends)
         pool.submit(other(), cancel=CancelToken(), on_done=ends)
         assert {ended.value for ended in ends.await_ends(2)} == {"proved", "second"}
+
+
+def test_exchanges_and_proofs_take_turns_of_several_each() -> None:
+    """What is alike goes quicker one after another; neither kind waits until the other is done."""
+    gate, ends, log = CountedGate(), Ends(), list[str]()
+
+    def work() -> Steps[None]:
+        permit = yield Gate("https://a.org/x", "test", "artifact")
+        log.append("exchange")
+        permit.release()
+        yield ExchangeOver()
+        log.append("proof")
+
+    pool = Frontier(gate=gate, clock=SystemClock(), threads=4)
+    for _ in range(200):
+        pool.submit(work(), cancel=CancelToken(), on_done=ends)
+    with pool:
+        ends.await_ends(200)
+    turns = [kind for kind, _ in itertools.groupby(log)]
+    assert log.index("proof") < 50
+    assert 10 < len(turns) < 100
 
 
 def test_a_work_that_waits_or_fails_in_its_exchange_leaves_its_place() -> None:

@@ -49,6 +49,7 @@ _ON_RACE = "race"
 _ON_OTHERS = "others"
 _ON_WIRE = "wire"
 _LOOK_EVERY_S = 0.001
+_TURN = 8  # works, about a millisecond: hosts that have answered are not kept waiting for longer
 _MANY_ASIDE = 16  # bodies that wait for their proof, in memory, while exchanges go first
 
 
@@ -80,7 +81,8 @@ class Frontier:
         self._preparing: Task | None = None  # begun without a place, and on its way to its first gate
         self._prepared = 0  # stand before a gate that nobody has asked for them yet, for want of a place
         self._aside: deque[Task] = deque()  # may go on at once, and need no place
-        self._was_exchange = False  # what was picked last
+        self._exchanges = 0  # picked since the last of those
+        self._proofs_left = 0  # so many more of those go before anything else
         self._live = 0  # submitted and not ended, races' branches left out
         self._closing = False
         self._room_for = (0, 0)  # how few must be live, and not begun, for whoever wants to submit more to be told
@@ -268,14 +270,19 @@ class Frontier:
 
     def _pick(self) -> Task | None:
         """Exchanges first: hosts answer while we prove what has come from others. Once much has come, in turns: neither
-        may wait until the other has nothing left."""
+        may wait until the other has nothing left. Several of a kind make a turn, each finding its code still in the
+        processor's caches."""
+        if self._proofs_left and self._aside:
+            self._proofs_left -= 1
+            return self._aside.popleft()
+        self._proofs_left = 0
         if self._arrived:
             return self._arrived.popleft()
-        is_their_turn = self._was_exchange and len(self._aside) >= _MANY_ASIDE
+        is_their_turn = self._exchanges >= _TURN and len(self._aside) >= _MANY_ASIDE
         if not is_their_turn and (task := self._pick_exchange()) is not None:
-            self._was_exchange = True
+            self._exchanges += 1
             return task
-        self._was_exchange = False
+        self._exchanges, self._proofs_left = 0, _TURN - 1
         return self._aside.popleft() if self._aside else self._pick_to_prepare()
 
     def _pick_exchange(self) -> Task | None:
