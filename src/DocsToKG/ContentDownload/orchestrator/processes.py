@@ -193,7 +193,8 @@ class Boss:
         costs us."""
         with self._lock:
             self._gathered.append(word)
-        self.has_gathered.set()
+            if len(self._gathered) == 1:
+                self.has_gathered.set()
 
     def say_gathered(self) -> None:
         self._speak([])

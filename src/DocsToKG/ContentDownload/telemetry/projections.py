@@ -12,13 +12,14 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from DocsToKG.ContentDownload.errors import RecordError
 
 _CHUNK = 1 << 20
+_TOGETHER = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +102,10 @@ class Projection:
 
     def follow(self) -> None:
         """Add the rows that the table has more than the file, whoever committed them."""
-        before = self.position
-        last_id, _ = self._append_lines(
-            (row_id, self._line(values)) for row_id, values in self._rows_after(before.last_id)
-        )
-        if last_id:
-            self.position = replace(before, last_id=last_id, end_bytes=os.fstat(self._fd).st_size)
+        rows = iter(self._rows_after(self.position.last_id))
+        while some := list(islice(rows, _TOGETHER)):
+            self._write(self._made_of([values for _, values in some]))
+            self.position = replace(self.position, last_id=some[-1][0], end_bytes=os.fstat(self._fd).st_size)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -194,7 +193,7 @@ class Projection:
         for row_id, line in lines:
             last_id, count = row_id, count + int(row_id > 0)
             held.append(line)
-            if len(held) >= 1_000:
+            if len(held) >= _TOGETHER:
                 self._write(b"".join(held))
                 held.clear()
         self._write(b"".join(held))
