@@ -255,7 +255,7 @@ def test_one_signal_drains_all_processes(calm_sandbox, make_config, clean_enviro
         members = root / "state" / "ledger.sqlite.workers"
         # A file is there a moment before its number is.
         eventually(lambda: members.exists() and [bool(path.read_text()) for path in members.iterdir()] == [True] * 3)
-        pids = [int(path.read_text()) for path in members.iterdir()]
+        pids = [int(path.read_text().split()[0]) for path in members.iterdir()]
         with WorkQueue(root / "state" / "ledger.sqlite") as queue:
             eventually(lambda: queue.stats()["done"] >= 1)
             os.killpg(command.pid, number)  # as a terminal does

@@ -140,6 +140,27 @@ def test_after_kill_9_the_leases_are_free_at_once(path):
         assert ledger.verify_history()
 
 
+def test_a_job_in_hand_when_its_process_was_killed_pays_although_nobody_was_told_of_it(path):
+    """What kills its worker within milliseconds must end at last, or it would do so for ever."""
+    with SqliteLedger(path) as ledger:
+        ledger.enqueue_many([NewJob(f"a:{n}", {}, max_attempts=3) for n in range(4)])
+    script = """
+    presence = Presence(path, worker); presence.__enter__()
+    first, deadly, third, fourth = SqliteLedger(path).lease(worker, 4, 600)
+    in_hand = presence.in_hand()
+    in_hand.drop(in_hand.take(first.job_id))
+    assert in_hand.take(deadly.job_id) is not None"""
+    for life in range(1, 4):
+        killed_worker(path, script)
+        with SqliteLedger(path) as ledger, Presence(path, f"successor-{life}"):
+            assert free_dead(ledger) == 4
+            jobs = ledger.list_jobs()
+            assert [(job.attempts, job.crashes) for job in jobs] == [(0, 0), (life, life), (0, 0), (0, 0)]
+            assert (jobs[1].last_error or "").startswith("ended_worker")
+            assert ledger.verify_history()
+    assert [job.state for job in jobs] == ["queued", "error", "queued", "queued"]
+
+
 @pytest.mark.slow
 def test_kill_9_in_the_middle_of_writing_loses_no_acknowledged_job(path):
     """QUE-20: what was answered is there, the file is whole, and the rest can be done."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pytest
 
 from DocsToKG.Orchestrator.errors import BadJob, LedgerError
@@ -59,7 +61,7 @@ def test_a_failed_freeing_leaves_the_file_for_the_next(path, ledger):
         def __init__(self) -> None:
             self.path = path
 
-        def release_worker(self, worker_id: str) -> int:
+        def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int:
             raise LedgerError("disk full")
 
     folder = path.with_name(path.name + ".workers")
@@ -77,7 +79,7 @@ def test_leases_that_cannot_be_given_back_leave_the_file_behind(path, ledger, le
         def __init__(self) -> None:
             self.path = path
 
-        def release_worker(self, worker_id: str) -> int:
+        def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int:
             raise LedgerError("disk full")
 
     with Presence(path, "leaving") as here:
@@ -95,3 +97,23 @@ def test_leases_that_are_given_back_leave_nothing(path, ledger, lease_one):
         here.give_back(ledger)
     assert ledger.stats()["queued"] == 1
     assert not here.path.exists()
+
+
+def test_more_jobs_than_there_are_places_are_simply_not_noted(path):
+    with Presence(path, "busy") as here:
+        hand = here.in_hand()
+        places = [hand.take(number) for number in range(1, 200)]
+        assert places[-1] is None
+        for place in places:
+            hand.drop(place)
+        assert hand.take(7) is not None
+
+
+@pytest.mark.parametrize("spoiled", [b"1\n" + b"9" * 99, b"\0" * 71, b"1\n 7\n\xff\xfe\n 3", b""])
+def test_a_spoiled_note_is_no_trouble(spoiled, ledger, path, lease_one):
+    folder = path.with_name(path.name + ".workers")
+    folder.mkdir(exist_ok=True)
+    (folder / "dead.lock").write_bytes(spoiled)
+    lease_one("dead")
+    assert free_dead(ledger) == 1
+    assert ledger.stats()["queued"] == 1

@@ -33,7 +33,7 @@ from DocsToKG.ContentDownload.api.steps import (
 from DocsToKG.ContentDownload.frontier.arrivals import Arrivals
 from DocsToKG.ContentDownload.frontier.crew import Crew, CrewTurn
 from DocsToKG.ContentDownload.frontier.queues import GateQueues
-from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, RaceState, Row, Task
+from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, Hands, NoHands, RaceState, Row, Task
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.turns import join_pool
@@ -58,11 +58,19 @@ class Frontier:
     that is done with the network, and proves or stores what came, does not count."""
 
     def __init__(
-        self, *, gate: Gatekeeper, clock: Clock, threads: int, name: str = "frontier", most_running: int = MOST_RUNNING
+        self,
+        *,
+        gate: Gatekeeper,
+        clock: Clock,
+        threads: int,
+        name: str = "frontier",
+        most_running: int = MOST_RUNNING,
+        hands: Hands | None = None,
     ) -> None:
         self._gate = gate
         self._clock = clock
         self._name = name
+        self._hands = hands or NoHands()
         self._lock = threading.Lock()
         self._arrivals: Arrivals[Task] = Arrivals(self._has_arrived)
         self._arrived: deque[Task] = deque()  # what they waited for has come; they need no place, or have theirs
@@ -105,9 +113,12 @@ class Frontier:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, steps: Steps[Any], *, cancel: CancelToken, on_done: Callable[[Ended], None]) -> None:
-        """Begin `steps` when a thread is free. `on_done` is called in a thread of the pool, exactly once."""
-        task = Task(steps, cancel, on_done)
+    def submit(
+        self, steps: Steps[Any], *, cancel: CancelToken, on_done: Callable[[Ended], None], number: int = 0
+    ) -> None:
+        """Begin `steps` when a thread is free. `on_done` is called in a thread of the pool, exactly once. `number` is
+        noted while a thread is at it."""
+        task = Task(steps, cancel, on_done, None, number)
         with self._lock:
             self._live += 1
             refused = self._closing
@@ -226,7 +237,9 @@ class Frontier:
             self._crew.begin()
         try:
             while (task := self._next(turn.bell)) is not None:
+                place = self._hands.take(task.number)
                 self._advance(task)
+                self._hands.drop(place)
         finally:
             with self._lock:
                 self._crew.end()

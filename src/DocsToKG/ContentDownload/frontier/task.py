@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from DocsToKG.ContentDownload.api.steps import Gate, Race, Steps
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -35,6 +35,25 @@ class Crowded:
     why: str
 
 
+class Hands(Protocol):
+    """Where it is noted whose work the threads are at, so that somebody knows who finds the process dead."""
+
+    def take(self, number: int, /) -> int | None:
+        """The place of the note, for `drop`."""
+
+    def drop(self, place: int | None, /) -> None: ...
+
+
+class NoHands:
+    """Notes nothing."""
+
+    def take(self, number: int, /) -> None:
+        return None
+
+    def drop(self, place: int | None, /) -> None:
+        return None
+
+
 def _nothing() -> None:
     """It is not watched yet."""
 
@@ -44,16 +63,22 @@ class Task:
 
     __slots__ = (
         *("cancel", "ended", "error", "forget_cancel", "gate", "has_place", "is_prepared", "on_done", "parked_on"),
-        *("race", "row", "shut_host", "started", "steps", "value"),
+        *("number", "race", "row", "shut_host", "started", "steps", "value"),
     )
 
     def __init__(
-        self, steps: Steps[Any], cancel: CancelToken, on_done: Callable[[Ended], None], race: RaceState | None = None
+        self,
+        steps: Steps[Any],
+        cancel: CancelToken,
+        on_done: Callable[[Ended], None],
+        race: RaceState | None = None,
+        number: int = 0,
     ) -> None:
         self.steps = steps
         self.cancel = cancel
         self.on_done = on_done
         self.race = race
+        self.number: int = number if race is None else race.parent.number  # of the work, for whoever notes it
         self.started = False
         self.ended = False
         self.gate: Gate | None = None  # the gate it stands before, while parked on a key

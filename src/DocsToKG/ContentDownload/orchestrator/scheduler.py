@@ -17,7 +17,7 @@ from functools import partial
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
-from DocsToKG.ContentDownload.frontier.task import Crowded, Ended
+from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, Hands
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.workers import JobRetry, OnOutcome, Worker
@@ -69,6 +69,7 @@ class Orchestrator:
         on_outcome: OnOutcome | None = None,
         clock: Clock | None = None,
         watch: JobWatch | None = None,
+        in_hand: Hands | None = None,
     ) -> None:
         settings = cfg.orchestrator
         self.worker_id = worker_id or new_worker_id()
@@ -88,6 +89,7 @@ class Orchestrator:
             clock=self._clock,
             threads=settings.max_workers,
             name=self.worker_id[:12],
+            hands=in_hand,
         )
         self._worker = Worker(
             self.worker_id,
@@ -277,7 +279,7 @@ class Orchestrator:
             self._held[job.lease_id] = ours
         self._watch.on_job_start(job)
         steps = self._worker.steps(job, ours.token, on_begin=partial(setattr, ours, "begun", True))
-        self._frontier.submit(steps, cancel=ours.token, on_done=partial(self._end, ours))
+        self._frontier.submit(steps, cancel=ours.token, on_done=partial(self._end, ours), number=job.job_id)
 
     def _end(self, ours: _Held, ended: Ended) -> None:
         if isinstance(ended.error, RunError):

@@ -66,6 +66,7 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
         worker_id=worker_id,
         on_outcome=on_outcome,
         watch=parts.watching.watch,
+        in_hand=here.in_hand(),
     )
     parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
     reports = reporter_of(order.cfg, queue.ledger, orchestrator, parts)

@@ -22,6 +22,7 @@ from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import JobRecord, Ledger
 
 _TRY_AGAIN = "Run `content pull` or `content resume` again."
+_DARE_IT = "`content resume --force --filter status=failed` tries it once more"
 LATER = "may be had from"  # how the reason of a work begins that was tried and waits for a time
 ENDED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED)
 
@@ -63,7 +64,7 @@ class ResultRows:
             if held is not None:
                 path = shown_path(self._parts.store.at(held.path), self._folder.root)
                 return OutcomeClass.SUCCESS, path, self._same_file(job.artifact_id, held.sha256)
-        way_on = f" {_TRY_AGAIN}" if missed_for_now(job) else ""
+        way_on = f" {_TRY_AGAIN}" if missed_for_now(job) else f"; {_DARE_IT}" if ended_its_process(job) else ""
         outcome = OutcomeClass.SKIP if job.state == JobState.SKIPPED else OutcomeClass.ERROR
         return outcome, None, job.last_error and f"{job.last_error}{way_on}"
 
@@ -78,6 +79,11 @@ def missed_for_now(job: JobRecord) -> bool:
     candidates = _result(job).get("candidates") if job.state == JobState.ERROR else None
     tried = candidates if isinstance(candidates, list) else []
     return any(isinstance(one, dict) and one.get("transient") is True for one in tried)
+
+
+def ended_its_process(job: JobRecord) -> bool:
+    """Whether the program ended, at its last try of this work, while it was at work on it."""
+    return (job.last_error or "").startswith("ended_worker")
 
 
 def had_file(job: JobRecord) -> bool:

@@ -80,7 +80,7 @@ class DownloadRun:
             self._worker_id = worker_id_of(self._cfg)
             # The record closes before the ledger, so that what it has committed can still be acknowledged.
             self._queue: WorkQueue = stack.enter_context(open_queue(self._cfg, clock=self._clock))
-            here = stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
+            self._here = here = stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
             # Whatever makes the run end, no lease is left behind: the next run goes on at once.
             stack.callback(here.give_back, self._queue.ledger)
             free_dead(self._queue.ledger)
@@ -224,6 +224,7 @@ class DownloadRun:
             on_outcome=self._on_outcome,
             clock=self._clock,
             watch=self._parts.watching.watch,
+            in_hand=self._here.in_hand(),
         )
         self._parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
         return orchestrator
@@ -405,6 +406,7 @@ class DownloadRun:
         with self._tally_lock:
             self._tally.total += len(works)
             self._tally.present += sum(how == "held" for how in standing.values())
+            self._tally.ends[OutcomeClass.ERROR] += sum(how == "deadly" for how in standing.values())
             if not retry_failed:
                 self._tally.ends[OutcomeClass.ERROR] += len(missed) + len(ended)
 

@@ -13,7 +13,7 @@ from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.errors import StorageError, TransientFailure
 from DocsToKG.ContentDownload.orchestrator.queue import DOWNLOADS
 from DocsToKG.ContentDownload.runner.again import Again
-from DocsToKG.ContentDownload.runner.rows import ENDED, had_file, missed_for_now
+from DocsToKG.ContentDownload.runner.rows import ENDED, ended_its_process, had_file, missed_for_now
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Enqueued, JobRecord, Ledger
 
@@ -29,10 +29,13 @@ class TakingUp:
         self._parts = parts
 
     def standing(self, entry: Enqueued) -> str:
-        """How a known work stands: `open`, `held` (its file is there), `gone` (it was), or `missed`."""
+        """How a known work stands: `open`, `held` (its file is there), `gone` (it was), `missed`, or `deadly`: once too
+        often the program ended while it was at work on it."""
         if entry.state not in ENDED:
             return "open"
         if self._parts.find_file(entry.artifact_id) is None and not self._mended(entry.artifact_id):
+            if entry.state == JobState.ERROR and ended_its_process(self._ledger.job(entry.job_id)):
+                return "deadly"
             return "gone" if entry.state == JobState.DONE else "missed"
         # A file whose job did not end well was stored by a process that died before it could say so: adopt it.
         well = entry.state in (JobState.DONE, JobState.SKIPPED)

@@ -232,7 +232,7 @@ class RemoteLedger:
     def tell_progress(self, progress: Progress, told: Told) -> None:
         self.submit_progress(progress).add_done_callback(lambda done: told(done.exception()))
 
-    def release_worker(self, worker_id: str) -> int:
+    def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int:
         """Give back what this process leased for the worker; how many jobs that were."""
         with self._lock:
             mine = [lease_id for lease_id, worker in self._held.items() if worker == worker_id]

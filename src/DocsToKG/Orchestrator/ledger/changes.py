@@ -69,8 +69,9 @@ def expire_leases(tx: Transaction, worker_id: str) -> int:
     return _taken_back(tx, rows, "lease_expired")
 
 
-def release_worker(tx: Transaction, worker_id: str) -> int:
-    rows = tx.rows("free_worker", {"now": tx.now_ms, "worker": worker_id})
+def release_worker(tx: Transaction, worker_id: str, in_hand: Collection[int]) -> int:
+    noted = json.dumps(list(in_hand))
+    rows = tx.rows("free_worker", {"now": tx.now_ms, "worker": worker_id, "in_hand": noted})
     return _taken_back(tx, rows, "worker_lost")
 
 

@@ -1,7 +1,8 @@
 """Who is alive? Each worker process holds a locked file beside the ledger for as long as it lives.
 
 The system drops the lock when the process ends, however it ends. Whoever then gets the lock knows
-that the worker is dead and frees its leases at once, without waiting for them to run out.
+that the worker is dead and frees its leases at once, without waiting for them to run out. The file also has the jobs
+that the process was at work on in its last moment: one of them may be what ended it.
 Promises: the leases of a living worker are never touched; a file is there for as long as leases may be.
 """
 
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import mmap
 import os
 import re
 import time
+from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -22,13 +25,42 @@ _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SUFFIX = ".lock"
 _TRIES = 200
 _PAUSE_S = 0.01
+# A file's lines are of one length: the number of the process, then places for jobs, blank or with a number.
+_LINE = b"%19d\n"
+_BLANK = b" " * 19 + b"\n"
+_PLACES = 128
+_FILE_BYTES = len(_BLANK) * (1 + _PLACES)
 
 
 class _FreesWorkers(Protocol):
     @property
     def path(self) -> Path: ...
 
-    def release_worker(self, worker_id: str) -> int: ...
+    def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int: ...
+
+
+class InHand:
+    """Numbers of jobs that threads are at work on right now, in memory that is also a file: writing one is no call to
+    the system, and what was written outlives the process. A job beyond the places is not noted."""
+
+    def __init__(self, memory: mmap.mmap) -> None:
+        self._memory = memory
+        self._free = [len(_BLANK) * place for place in range(1, 1 + _PLACES)]
+        memory[len(_BLANK) :] = _BLANK * _PLACES
+
+    def take(self, job_id: int) -> int | None:
+        """The place where it is noted, for `drop`."""
+        try:
+            place = self._free.pop()
+        except IndexError:
+            return None
+        self._memory[place : place + len(_BLANK)] = _LINE % job_id
+        return place
+
+    def drop(self, place: int | None) -> None:
+        if place is not None:
+            self._memory[place : place + len(_BLANK)] = _BLANK
+            self._free.append(place)
 
 
 class Presence:
@@ -45,7 +77,7 @@ class Presence:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._own_file()
         os.truncate(self._file, 0)
-        os.write(self._file, f"{os.getpid()}\n".encode())
+        os.write(self._file, _LINE % os.getpid())
         return self
 
     def __exit__(
@@ -56,6 +88,15 @@ class Presence:
                 self.path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
+
+    def in_hand(self) -> InHand:
+        """Where to note the jobs that are worked on. On a disk without mapped files nothing outlives the process."""
+        assert self._file is not None, "only while it is held"
+        try:
+            os.ftruncate(self._file, _FILE_BYTES)
+            return InHand(mmap.mmap(self._file, _FILE_BYTES))
+        except (OSError, ValueError):
+            return InHand(mmap.mmap(-1, _FILE_BYTES))
 
     def give_back(self, ledger: _FreesWorkers) -> None:
         """Give every lease back. Where the ledger cannot take them, on a full disk say, the file stays and tells the
@@ -87,11 +128,16 @@ def _free_if_dead(ledger: _FreesWorkers, path: Path) -> int:
         return 0
     try:
         # The file goes last: a crash in between leaves it for the next one to find.
-        freed = ledger.release_worker(path.name.removesuffix(_SUFFIX))
+        freed = ledger.release_worker(path.name.removesuffix(_SUFFIX), _were_in_hand(file))
         path.unlink(missing_ok=True)
         return freed
     finally:
         os.close(file)
+
+
+def _were_in_hand(file: int) -> list[int]:
+    noted = os.pread(file, _FILE_BYTES, 0).split(b"\n")[1:]
+    return [int(line) for line in noted if line.strip().isdigit() and len(line) < len(_BLANK)]
 
 
 def _folder(ledger_path: Path) -> Path:

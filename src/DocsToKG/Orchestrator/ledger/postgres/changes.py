@@ -6,7 +6,7 @@ A change that is refused raises before it has written anything, so that others i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from DocsToKG.Orchestrator.domain.dependencies import wanted_state
@@ -17,8 +17,8 @@ from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 
 
-def release_worker(tx: Transaction, worker_id: str) -> int:
-    rows = tx.rows("free_worker", {"now": tx.now_ms, "worker": worker_id})
+def release_worker(tx: Transaction, worker_id: str, in_hand: Collection[int]) -> int:
+    rows = tx.rows("free_worker", {"now": tx.now_ms, "worker": worker_id, "in_hand": list(in_hand)})
     moves: list[Move] = [
         (job_id, tenant, job_type, "in_progress", state, fence, attempts, "ledger", last_error)
         for job_id, tenant, job_type, state, fence, attempts, last_error in rows

@@ -113,18 +113,27 @@ WHERE id IN (
 RETURNING id, tenant, job_type, state, fence, attempts, last_error;
 
 -- name: free_worker
--- Take back every lease of a worker that is known to be dead. Only jobs it had begun count an attempt.
+-- Take back every lease of a worker that is known to be dead. Only jobs it had begun, or had in hand when it died, count
+-- an attempt.
 UPDATE jobs SET
-  attempts = attempts + (started_at IS NOT NULL),
-  crashes = crashes + (started_at IS NOT NULL),
-  last_error = CASE WHEN started_at IS NOT NULL THEN 'worker_lost: the worker process ended' ELSE last_error END,
-  state = CASE
-    WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN 'error' ELSE 'queued'
+  attempts = attempts + counts, crashes = crashes + counts,
+  last_error = CASE
+    WHEN was_in_hand THEN 'ended_worker: the worker process ended while it was at work on this'
+    WHEN counts THEN 'worker_lost: the worker process ended'
+    ELSE last_error
   END,
-  finished_at = CASE WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN :now END,
+  state = CASE WHEN counts AND crashes + 1 >= max_attempts THEN 'error' ELSE 'queued' END,
+  finished_at = CASE WHEN counts AND crashes + 1 >= max_attempts THEN :now END,
   due = 1, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = :now,
   updated_at = :now
-WHERE id IN (SELECT id FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress' AND worker_id = :worker)
+FROM (
+  SELECT held, was_in_hand, was_begun OR was_in_hand AS counts FROM (
+    SELECT
+      id AS held, started_at IS NOT NULL AS was_begun, id IN (SELECT value FROM json_each(:in_hand)) AS was_in_hand
+    FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress' AND worker_id = :worker
+  )
+)
+WHERE id = held
 RETURNING id, tenant, job_type, state, fence, attempts, last_error;
 
 -- name: any_due_by_host

@@ -52,16 +52,25 @@ SELECT * FROM orchestrator.lease_v1(
 )
 
 -- name: free_worker
--- Take back every lease of a worker that is known to be dead. Only jobs it had begun count an attempt.
+-- Take back every lease of a worker that is known to be dead. Only jobs it had begun, or had in hand when it died, count
+-- an attempt.
 UPDATE orchestrator.jobs AS j SET
-  attempts = attempts + (started_at IS NOT NULL)::integer,
-  crashes = crashes + (started_at IS NOT NULL)::integer,
-  last_error = CASE WHEN started_at IS NOT NULL THEN 'worker_lost: the worker process ended' ELSE last_error END,
-  state = CASE WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN 'error' ELSE 'queued' END,
-  finished_at = CASE WHEN started_at IS NOT NULL AND crashes + 1 >= max_attempts THEN %(now)s END,
+  attempts = attempts + counts::integer, crashes = crashes + counts::integer,
+  last_error = CASE
+    WHEN was_in_hand THEN 'ended_worker: the worker process ended while it was at work on this'
+    WHEN counts THEN 'worker_lost: the worker process ended'
+    ELSE last_error
+  END,
+  state = CASE WHEN counts AND crashes + 1 >= max_attempts THEN 'error' ELSE 'queued' END,
+  finished_at = CASE WHEN counts AND crashes + 1 >= max_attempts THEN %(now)s END,
   due = true, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = %(now)s,
   updated_at = %(now)s
-WHERE state = 'in_progress' AND worker_id = %(worker)s
+FROM (
+  SELECT id AS held, id = ANY(%(in_hand)s) AS was_in_hand, started_at IS NOT NULL OR id = ANY(%(in_hand)s) AS counts
+  FROM orchestrator.jobs WHERE state = 'in_progress' AND worker_id = %(worker)s
+  FOR UPDATE
+) AS theirs
+WHERE j.id = held
 RETURNING id, tenant, job_type, state, fence, attempts, last_error
 
 -- name: heartbeat
