@@ -173,6 +173,12 @@ HTML = {
     "half characters": b"\xff\xfe" + b"\xd8\x00" * 700_000,
     "a charset that is none": b"<meta charset=punycode>" + b"\xff" * 500_000,
     "tags without end": b"<meta name=citation_pdf_url content=/x.pdf>" * 40_000,
+    "links in a box with a class without end": b"<div class='"
+    + b"-" * 900_000
+    + b"'>"
+    + b"<a href=/x.pdf>PDF</a>" * 5000,
+    "links below a base without end": b"<base href='/" + b"x" * 900_000 + b"/'>" + b"<a href=x.pdf>PDF</a>" * 5000,
+    "escapes in escapes": b"<base href='/" + b"%" * 900_000 + b"3" * 900_001 + b"'><a href=x.pdf>PDF</a>",
 }
 
 
