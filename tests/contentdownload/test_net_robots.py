@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, _held_bytes
+from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
 
@@ -28,16 +29,19 @@ PAGE = "https://pub.org/article/1"
 class Scene:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.limits = Limits(clock=self.clock, default_host=HostLimit(2))
         self.attempts: list[Attempt] = []
         self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.asked: list[str] = []
         self.answer: Callable[[httpx2.Request], httpx2.Response] = lambda request: rules(b"")
         self.stack: HttpStack = build_http_stack(httpx2.MockTransport(self._serve), user_agent="DocsToKG/1")
+        self.use(Limits(clock=self.clock, default_host=HostLimit(2)))
+
+    def use(self, limits: Limits, url_policy: UrlPolicy | None = None) -> None:
+        self.limits = limits
         self.robots = Robots(
             http=self.stack.http,
-            limits=self.limits,
-            url_policy=UrlPolicy(),
+            limits=limits,
+            url_policy=url_policy or UrlPolicy(),
             attempts=self,
             clock=self.clock,
             random=lambda: 0.0,
@@ -216,6 +220,22 @@ def test_crawl_delay_reaches_the_limiter(scene: Scene) -> None:
     waiting = scene.limits.ask(Gate(PAGE, "r", "landing"))
     assert isinstance(waiting, NotYet)
     assert waiting.at == scene.clock.monotonic() + 2.5
+
+
+def test_the_next_request_keeps_its_distance_from_when_robots_txt_was_asked_for(scene: Scene) -> None:
+    """A look-up and a handshake come first, and the server sees none of that."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        scene.clock.advance(1.0)
+        assert request.extensions["goes_out"]() == 0.0
+        request.extensions["sent"]()
+        return rules(b"")
+
+    scene.use(Limits(clock=scene.clock, default_host=HostLimit(2, rates={"*": (Rate(1, 3.0),)})))
+    scene.answer = answer
+    scene.check()
+    scene.clock.advance(2.0)
+    assert scene.permit(Gate(PAGE, "r", "landing")).start() == pytest.approx(1.0)
 
 
 def test_a_wait_for_the_hosts_pause_is_recorded(scene: Scene) -> None:

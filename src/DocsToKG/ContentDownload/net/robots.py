@@ -28,13 +28,12 @@ from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import UNCACHED
 from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS_OR_CUT, asked_pause_s, cut_off, describe, fault_of
-from DocsToKG.ContentDownload.net.limits import Limits
+from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
 from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.core.backoff import RetryPolicy
-from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 from DocsToKG.core.values import lean_dataclass
@@ -333,7 +332,7 @@ class Robots:
         try:
             watched = self._watched(url, permit)
             try:
-                answer, content_type = self._exchange(url, call, permit.cut_with(call.cancel))
+                answer, content_type = self._exchange(url, call, permit)
             except BaseException as error:
                 watched.raised(error)
                 raise
@@ -366,10 +365,13 @@ class Robots:
         else:
             watched.answered(answer.status, retry_after_s=answer.retry_after_s)
 
-    def _exchange(self, url: str, call: Call, cancel: CancelToken) -> tuple[_Answer, str | None]:
+    def _exchange(self, url: str, call: Call, permit: HostPermit) -> tuple[_Answer, str | None]:
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
-        deadline = time.monotonic() + self._timeout_s
+        deadline, cancel = time.monotonic() + self._timeout_s, permit.cut_with(call.cancel)
         extensions = {"timeout": timeouts, "deadline": deadline, "cancel": cancel, UNCACHED: True}
+        # Mostly the first question to its host, after a look-up and a handshake: the next one keeps its distance from
+        # when this one is sent.
+        extensions |= {"goes_out": permit.goes_out, "sent": permit.is_sent}
         try:
             request = httpx2.Request("GET", url, headers=self._headers, extensions=extensions)
             response = self._http.send(request, stream=True, follow_redirects=False)
