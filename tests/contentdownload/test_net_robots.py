@@ -17,7 +17,7 @@ from DocsToKG.ContentDownload.api.types import Attempt
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
-from DocsToKG.ContentDownload.net.policy import UrlPolicy
+from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, _held_bytes
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -203,6 +203,19 @@ def test_endless_redirects_count_as_no_file(scene: Scene) -> None:
     scene.answer = lambda request: httpx2.Response(301, headers={"location": "/robots.txt"})
     assert scene.check().allowed
     assert len(scene.asked) == 6
+
+
+def test_a_redirect_of_robots_txt_carries_no_key_of_ours_away(scene: Scene) -> None:
+    """As with every other request."""
+    held = {"pub.org": HostCredentials(params={"api_key": "SESAME"})}
+    scene.use(scene.limits, UrlPolicy(credentials=held))
+    scene.answer = lambda request: (
+        rules(b"")
+        if request.url.host == "other.org"
+        else httpx2.Response(301, headers={"location": "https://other.org/robots.txt?api_key=SESAME"})
+    )
+    assert scene.check().allowed
+    assert scene.asked == ["https://pub.org/robots.txt", "https://other.org/robots.txt"]
 
 
 def test_only_the_first_500_kib_are_read(scene: Scene) -> None:

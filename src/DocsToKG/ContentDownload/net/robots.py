@@ -305,7 +305,8 @@ class Robots:
             if answer.status not in _REDIRECTS or not answer.location:
                 return answer
             try:
-                url = self._url_policy.admit(join_url(url, answer.location)).url
+                target = self._url_policy.leave(url, join_url(url, answer.location))
+                url = self._url_policy.admit(target).url
             except (BadUrl, ContentDownloadError):
                 return _Answer(None)
         # RFC 9309 section 2.3.1.2: after five redirects the file may be taken as unavailable, which allows.
