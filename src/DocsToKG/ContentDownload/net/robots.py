@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import re
 import threading
 import time
 from collections import Counter
@@ -52,6 +53,8 @@ _FACTS = frozenset({Reason.SECURITY_POLICY, Reason.TLS_ERROR})
 # How soon to look again whether another node has read the rules.
 _ANOTHER_READS_S = 0.2
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_AGENT = re.compile(r"\s*user[-\s]?agent(?:\s*:|\s)(?P<name>[^#]*)", re.IGNORECASE)
+_OTHERS = "somebody else"  # no robot has a blank in its name
 
 State: TypeAlias = Literal["allowed", "exempt", "blocked", "timeout", "unreachable", "parse error"]
 
@@ -277,7 +280,7 @@ class Robots:
         if answer.status != 200:
             return _Rules(RobotsVerdict(True, None, "allowed"), now + self._keep_s)
         try:
-            parsed = Protego.parse(_text_of(answer.body))
+            parsed = Protego.parse(_with_few_names(_text_of(answer.body), self._product.lower()))
             delay_s = parsed.crawl_delay(self._product)
         except Exception:
             log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
@@ -444,3 +447,14 @@ def _text_of(body: bytes) -> str:
     """UTF-8, as the RFC has it, unless the file says otherwise. A byte order mark would hide the first group."""
     encoding = "utf-16" if body.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     return body.decode(encoding, errors="replace")
+
+
+def _with_few_names(text: str, product: str) -> str:
+    """The rules with one name for all robots that are not ours: a group may be for thousands of names, and the parser
+    keeps all its rules for each of them."""
+    return "\n".join(line if _may_be_ours(line, product) else f"User-agent: {_OTHERS}" for line in text.splitlines())
+
+
+def _may_be_ours(line: str, product: str) -> bool:
+    agent = _AGENT.match(line)
+    return agent is None or agent["name"].strip().lower().replace("*", "") in product
