@@ -103,6 +103,10 @@ class TempFile:
         if self._fd < 0 and self.size > self._in_memory:
             self._to_disk()
 
+    def another(self) -> TempFile:
+        """An empty one beside this, for more bytes of the same work."""
+        return TempFile(self._open_file, where=self._where, in_memory=self._in_memory)
+
     def restart(self) -> None:
         """Forget what was written: the server sends the body from its beginning again."""
         if self._fd >= 0:
