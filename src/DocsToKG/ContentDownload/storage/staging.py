@@ -99,10 +99,6 @@ class StagedFile(TempFile):
             work=self._work,
         )
 
-    def restart(self) -> None:
-        super().restart()
-        self._give_back()
-
     def discard(self) -> None:
         try:
             super().discard()
