@@ -262,6 +262,16 @@ def test_a_missing_date_does_not_make_an_answer_fresh_for_ever(caches: Caches) -
     assert caches.origin.asked == 2
 
 
+@pytest.mark.parametrize(
+    "date", ["soon", "Fri, 31 Dec 2027 23:59:59 +" + "9" * 20, "Fri, 31 Dec 99999999999 23:59:59 GMT"]
+)
+def test_an_absurd_date_counts_as_none(caches: Caches, date: str) -> None:
+    caches.origin.answer = lambda request: body(b"one", FRESH | {"date": date})
+    stack = caches.open()
+    assert ask(stack).headers["date"] != date
+    assert from_cache(ask(stack)) == (True, False)
+
+
 def test_force_cache_serves_what_headers_would_not_allow(caches: Caches) -> None:
     """CACHE-10"""
     caches.origin.answer = lambda request: body(b"one", {"cache-control": "no-store"})

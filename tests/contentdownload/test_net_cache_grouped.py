@@ -43,6 +43,24 @@ def test_looking_makes_no_file(heads: GroupedHeads, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_rows_wait_for_the_next_one_where_the_system_gives_no_thread(
+    heads: GroupedHeads, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    heads.put(entry(1), replaced=())
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        heads.put(entry(2), replaced=())
+    assert seen(heads) == [b"head 1", b"head 2"]
+    heads.put(entry(3), replaced=())
+    others, until = GroupedHeads(tmp_path / "heads.sqlite"), time.monotonic() + LONG_S
+    while seen(others) != [b"head 1", b"head 2", b"head 3"]:
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def test_the_first_is_written_at_once_and_the_next_ones_are_seen_here_at_once(
     heads: GroupedHeads, tmp_path: Path
 ) -> None:

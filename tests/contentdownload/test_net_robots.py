@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -17,8 +18,9 @@ from DocsToKG.ContentDownload.api.types import Attempt
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
-from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, _held_bytes
+from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
+from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, _held_bytes, _with_few_names
+from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
 
@@ -28,16 +30,19 @@ PAGE = "https://pub.org/article/1"
 class Scene:
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.limits = Limits(clock=self.clock, default_host=HostLimit(2))
         self.attempts: list[Attempt] = []
         self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.asked: list[str] = []
         self.answer: Callable[[httpx2.Request], httpx2.Response] = lambda request: rules(b"")
         self.stack: HttpStack = build_http_stack(httpx2.MockTransport(self._serve), user_agent="DocsToKG/1")
+        self.use(Limits(clock=self.clock, default_host=HostLimit(2)))
+
+    def use(self, limits: Limits, url_policy: UrlPolicy | None = None) -> None:
+        self.limits = limits
         self.robots = Robots(
             http=self.stack.http,
-            limits=self.limits,
-            url_policy=UrlPolicy(),
+            limits=limits,
+            url_policy=url_policy or UrlPolicy(),
             attempts=self,
             clock=self.clock,
             random=lambda: 0.0,
@@ -127,6 +132,36 @@ def test_a_group_for_our_product_beats_the_group_for_all(scene: Scene) -> None:
     assert scene.check("https://pub.org/x").state == "blocked"
 
 
+def test_a_group_for_thousands_of_robots_costs_no_more_than_its_lines(scene: Scene) -> None:
+    """SEC-07"""
+    names = b"".join(b"User-agent: bot%d\n" % number for number in range(4_000))
+    listed = b"".join(b"Disallow: /no/%d/\n" % number for number in range(4_000))
+    scene.answer = lambda request: rules(names + b"User agent: DocsToKG # and we\n" + listed + names + b"Disallow: /\n")
+    began = time.thread_time()
+    assert not scene.check("https://pub.org/no/7/x").allowed
+    assert scene.check("https://pub.org/yes").allowed
+    assert time.thread_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("line", "ours"),
+    [
+        ("User-agent: *", True),
+        ("user-agent:docstokg", True),
+        ("USERAGENT: DocsToKG*  # all of it", True),
+        ("User agent Docs", True),
+        ("User-agent:", True),
+        ("Disallow: /user-agent", True),
+        ("User-agent: Googlebot", False),
+        ("  User-Agent : docstokg-2", False),
+        ("user agent: *bot*", False),
+    ],
+)
+def test_which_names_of_robots_are_kept_apart(line: str, ours: bool) -> None:
+    kept = _with_few_names(f"{line}\nDisallow: /x", "docstokg")
+    assert kept == (f"{line}\nDisallow: /x" if ours else "User-agent: somebody else\nDisallow: /x")
+
+
 def test_a_byte_order_mark_does_not_hide_the_first_group(scene: Scene) -> None:
     scene.answer = lambda request: rules("\ufeffUser-agent: *\nDisallow: /".encode())
     assert not scene.check().allowed
@@ -201,6 +236,19 @@ def test_endless_redirects_count_as_no_file(scene: Scene) -> None:
     assert len(scene.asked) == 6
 
 
+def test_a_redirect_of_robots_txt_carries_no_key_of_ours_away(scene: Scene) -> None:
+    """As with every other request."""
+    held = {"pub.org": HostCredentials(params={"api_key": "SESAME"})}
+    scene.use(scene.limits, UrlPolicy(credentials=held))
+    scene.answer = lambda request: (
+        rules(b"")
+        if request.url.host == "other.org"
+        else httpx2.Response(301, headers={"location": "https://other.org/robots.txt?api_key=SESAME"})
+    )
+    assert scene.check().allowed
+    assert scene.asked == ["https://pub.org/robots.txt", "https://other.org/robots.txt"]
+
+
 def test_only_the_first_500_kib_are_read(scene: Scene) -> None:
     scene.answer = lambda request: rules(
         b"User-agent: *\nDisallow: /early\n" + b"# pad\n" * 90_000 + b"Disallow: /late\n"
@@ -216,6 +264,22 @@ def test_crawl_delay_reaches_the_limiter(scene: Scene) -> None:
     waiting = scene.limits.ask(Gate(PAGE, "r", "landing"))
     assert isinstance(waiting, NotYet)
     assert waiting.at == scene.clock.monotonic() + 2.5
+
+
+def test_the_next_request_keeps_its_distance_from_when_robots_txt_was_asked_for(scene: Scene) -> None:
+    """A look-up and a handshake come first, and the server sees none of that."""
+
+    def answer(request: httpx2.Request) -> httpx2.Response:
+        scene.clock.advance(1.0)
+        assert request.extensions["goes_out"]() == 0.0
+        request.extensions["sent"]()
+        return rules(b"")
+
+    scene.use(Limits(clock=scene.clock, default_host=HostLimit(2, rates={"*": (Rate(1, 3.0),)})))
+    scene.answer = answer
+    scene.check()
+    scene.clock.advance(2.0)
+    assert scene.permit(Gate(PAGE, "r", "landing")).start() == pytest.approx(1.0)
 
 
 def test_a_wait_for_the_hosts_pause_is_recorded(scene: Scene) -> None:

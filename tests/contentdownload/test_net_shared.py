@@ -82,6 +82,24 @@ def test_two_processes_keep_a_host_cap_together(open_limits: Open, clock: Manual
     granted(two.ask(gate()))
 
 
+def test_a_slot_is_freed_also_where_the_system_gives_no_thread(
+    open_limits: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Freed slots are given to others a little later, by a thread; who waits here is told at once."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    one, told = open_limits(slots=1), list[str]()
+    one.on_free(told.append)
+    running = granted(one.ask(gate()))
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        running.release()
+    assert told == ["resolver:unpaywall", "host:a.org"]
+    granted(one.ask(gate())).release()
+
+
 def test_two_processes_keep_a_sources_slots_and_rate_together(open_limits: Open, clock: ManualClock) -> None:
     """LIM-07: one bucket per source, shared by all."""
     knobs = {"resolver_slots": {"unpaywall": 2}, "resolver_rates": {"unpaywall": BucketSpec(3, 0.1)}}

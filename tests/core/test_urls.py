@@ -36,6 +36,24 @@ def test_both_forms_are_idempotent(url: str) -> None:
         assert form(once) == once
 
 
+@given(st.text(alphabet="%%%23456aAeEfF/", max_size=60))
+@example("%%33" + "3" * 5)
+@example("%%34%31")
+@example("%%%33%35af")
+def test_escapes_made_of_escapes_come_out_as_if_read_again_and_again(text: str) -> None:
+    again = text
+    while (once := urls._PERCENT.sub(urls._normal_percent, again)) != again:
+        again = once
+    assert urls._percent(text) == again
+
+
+def test_escapes_nested_without_end_cost_little() -> None:
+    """A redirect or a link may be as long as a page."""
+    begun = time.thread_time()
+    assert request_url("https://a.org/" + "%" * 200_000 + "3" * 200_001) == "https://a.org/3"
+    assert time.thread_time() - begun < 3
+
+
 @given(
     st.builds(
         lambda host, rest: f"https://{host}{rest}",

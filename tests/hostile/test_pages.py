@@ -50,6 +50,10 @@ READABLE = {
     "a page": lines(b"<!doctype html><html><title>Not found</title>" + b"<p>x" * 1000),
     "one endless line": lines(b"Disallow: /" + b"x" * 400_000),
     "a hundred thousand agents": lines(b"User-agent: a\n" * 30_000 + b"Disallow: /\n"),
+    "thousands of rules for thousands of agents": lines(
+        b"".join(b"User-agent: a%d\n" % n for n in range(14_000))
+        + b"".join(b"Disallow: /%d\n" % n for n in range(14_000))
+    ),
     "stars": lines(b"User-agent: *\nDisallow: /" + b"*p" * 5_000 + b"$\n"),
     "absurd delays": lines(b"User-agent: *\nCrawl-delay: -1\nRequest-rate: 1/0\nVisit-time: 9999-0000\n"),
     "redirect to another scheme's end": lambda talk: talk.answer(b"", b"Location:", status=b"301 Moved"),
@@ -173,6 +177,12 @@ HTML = {
     "half characters": b"\xff\xfe" + b"\xd8\x00" * 700_000,
     "a charset that is none": b"<meta charset=punycode>" + b"\xff" * 500_000,
     "tags without end": b"<meta name=citation_pdf_url content=/x.pdf>" * 40_000,
+    "links in a box with a class without end": b"<div class='"
+    + b"-" * 900_000
+    + b"'>"
+    + b"<a href=/x.pdf>PDF</a>" * 5000,
+    "links below a base without end": b"<base href='/" + b"x" * 900_000 + b"/'>" + b"<a href=x.pdf>PDF</a>" * 5000,
+    "escapes in escapes": b"<base href='/" + b"%" * 900_000 + b"3" * 900_001 + b"'><a href=x.pdf>PDF</a>",
 }
 
 

@@ -216,6 +216,18 @@ def test_a_redirect_whose_body_never_ends_is_followed_at_once(rig):
     assert time.monotonic() - began < 5
 
 
+def test_a_redirect_whose_body_drips_is_followed_soon(rig):
+    def script(talk):
+        talk.send(b"HTTP/1.1 302 Found\r\nLocation: /file.pdf\r\nContent-Length: 60000\r\n\r\n")
+        talk.drip(b"x")
+
+    rig.play(script, path="/start.pdf")
+    rig.play(lambda talk: talk.answer(PDF), path="/file.pdf")
+    began = time.monotonic()
+    assert rig.download(rig.client(deadline_s=60.0), "https://evil.example/start.pdf") == PDF
+    assert time.monotonic() - began < 10
+
+
 # names
 
 

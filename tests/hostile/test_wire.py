@@ -205,6 +205,7 @@ TOLERATED = {
         b'Content-Disposition: attachment; filename="../../../etc/cron.d/x%00.pdf"', b"Content-Length: 4016"
     ),
     "no reason phrase": raw(b"HTTP/1.1 200\r\n" + LENGTH + PDF),
+    "a date that no calendar has": head(b"Date: Fri, 31 Dec 2027 23:59:59 +" + b"9" * 20, b"Content-Length: 4016"),
 }
 
 

@@ -117,6 +117,19 @@ def test_an_answer_that_comes_after_everybody_left_is_remembered(blocked):
     assert len(blocked.asked) == 1
 
 
+def test_where_the_system_gave_no_thread_the_next_asker_has_one(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    names = SystemNames(getaddrinfo=FakeSystem())
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(httpx2.ConnectTimeout):
+            resolve(names, timeout_s=0.01)
+    assert resolve(names) == ["93.184.216.34"]
+    wait_for_quiet()
+
+
 def test_answers_are_asked_for_again_when_they_are_old():
     clock, system = ManualClock(), FakeSystem()
     names = SystemNames(getaddrinfo=system, clock=clock, ttl_s=60)

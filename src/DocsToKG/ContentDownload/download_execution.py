@@ -266,7 +266,7 @@ def finalize_candidate_download(
     """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order. Once the work is claimed
     nothing calls it off."""
     came = _came(temp, body)
-    inner = _unwrapped(temp, store, max_bytes) if is_gzip(came.file) else None
+    inner = _unwrapped(temp, max_bytes) if is_gzip(came.file) else None
     try:
         proved = came if inner is None else _came(inner, body)
         _check_digests(plan, came, None if inner is None else proved)
@@ -337,9 +337,9 @@ def _check_digests(plan: DownloadPlan, came: Came, inner: Came | None) -> None:
         raise TransientFailure(mismatch.reason, mismatch.detail, url=plan.url) from None
 
 
-def _unwrapped(temp: TempFile, store: LocalStore, max_bytes: int) -> TempFile:
+def _unwrapped(temp: TempFile, max_bytes: int) -> TempFile:
     """The file inside, for a server that compressed it and forgot to say so."""
-    inner = store.temp()
+    inner = temp.another()
     try:
         for piece in unwrap_gzip(_source(temp), max_bytes=max_bytes):
             inner.write(piece)

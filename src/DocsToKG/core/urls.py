@@ -174,10 +174,23 @@ def _parse(url: str) -> ada_url.URL:
 
 
 def _percent(text: str) -> str:
-    # Decoding can bring two characters together that look like a new escape ("%%34%31"), so go on until nothing moves.
-    while (normal := _PERCENT.sub(_normal_percent, text)) != text:
-        text = normal
-    return text
+    normal = _PERCENT.sub(_normal_percent, text)
+    is_settled = normal == text or _PERCENT.sub(_normal_percent, normal) == normal
+    return normal if is_settled else _settled(normal)
+
+
+def _settled(text: str) -> str:
+    """Decoding can bring characters together that look like a new escape (`%%34%31`), and what that gives can again.
+    Each is seen as soon as its last character is there, so that thousands in one another are read once.
+    """
+    out: list[str] = []
+    for char in text:
+        out.append(char)
+        while len(out) > 2 and out[-3] == "%" and (escape := _PERCENT.fullmatch("".join(out[-3:]))) is not None:
+            out[-3:] = normal = _normal_percent(escape)
+            if len(normal) > 1:
+                break
+    return "".join(out)
 
 
 def _normal_percent(match: re.Match[str]) -> str:

@@ -8,6 +8,7 @@ idle.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 from collections import OrderedDict, deque
@@ -120,13 +121,17 @@ class SystemNames:
             look_up = self._under_way[host] = _LookUp(host, port)
             self._waiting.append(look_up)
             self._start_thread()
+        elif not self._threads:
+            self._start_thread()
         look_up.waiters.append(wake)
         return look_up
 
     def _start_thread(self) -> None:
         if self._threads < self._max_threads:
-            threading.Thread(target=self._work, name="name-look-up", daemon=True).start()
-            self._threads += 1
+            # Where the system gives no more, those there are do it, or the next asker's.
+            with contextlib.suppress(RuntimeError):
+                threading.Thread(target=self._work, name="name-look-up", daemon=True).start()
+                self._threads += 1
 
     def _work(self) -> None:
         while (look_up := self._next()) is not None:

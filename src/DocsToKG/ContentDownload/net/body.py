@@ -26,6 +26,7 @@ from DocsToKG.transport.errors import DeadlineExceeded
 from DocsToKG.transport.wire import Awaited
 
 _DRAIN_BYTES = 64 * 1024
+_DRAIN_S = 1.0  # a new connection takes no longer
 _SLOWEST_BYTES_PER_S = 1024
 _SEEN_AT_ONCE = 64 * 1024
 _LARGE_BLOCK = 64 * 1024
@@ -173,17 +174,22 @@ class StreamedBody:
         return iter(stream)
 
     def drain(self) -> bool:
-        """Read a short body to its end, so that the connection can be used again. True when it was."""
-        length = self.content_length
+        """Read a short body to its end, so that the connection can be used again. True when it was, and soon."""
+        length, call, began = self.content_length, self._about.call, self._clock.monotonic()
         if length is None or length > _DRAIN_BYTES:
             return False
         with contextlib.suppress(*WIRE_ERRORS):
             try:
                 for _ in self._response.iter_raw():
-                    self._about.call.cancel.raise_if_cancelled()
+                    call.cancel.raise_if_cancelled()
+                    if self._clock.monotonic() - began > _DRAIN_S:
+                        return False
                 self._whole = not self._cancel.cancelled
             except Cancelled:
-                self._about.call.cancel.raise_if_cancelled()
+                call.cancel.raise_if_cancelled()
+            finally:
+                if call.budget is not None:
+                    call.budget.spend(self._clock.monotonic() - began)
         return self._whole
 
     def close(self) -> None:

@@ -123,5 +123,5 @@ def _must_not_be_kept(request: httpx2.Request, said: dict[str, str]) -> bool:
 def _is_date(text: str | None) -> bool:
     try:
         return text is not None and parsedate_to_datetime(text) is not None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return False

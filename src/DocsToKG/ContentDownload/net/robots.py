@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
+import re
 import threading
 import time
 from collections import Counter
@@ -28,13 +29,12 @@ from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import UNCACHED
 from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS_OR_CUT, asked_pause_s, cut_off, describe, fault_of
-from DocsToKG.ContentDownload.net.limits import Limits
+from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
 from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.core.backoff import RetryPolicy
-from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 from DocsToKG.core.values import lean_dataclass
@@ -53,6 +53,8 @@ _FACTS = frozenset({Reason.SECURITY_POLICY, Reason.TLS_ERROR})
 # How soon to look again whether another node has read the rules.
 _ANOTHER_READS_S = 0.2
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_AGENT = re.compile(r"\s*user[-\s]?agent(?:\s*:|\s)(?P<name>[^#]*)", re.IGNORECASE)
+_OTHERS = "somebody else"  # no robot has a blank in its name
 
 State: TypeAlias = Literal["allowed", "exempt", "blocked", "timeout", "unreachable", "parse error"]
 
@@ -278,7 +280,7 @@ class Robots:
         if answer.status != 200:
             return _Rules(RobotsVerdict(True, None, "allowed"), now + self._keep_s)
         try:
-            parsed = Protego.parse(_text_of(answer.body))
+            parsed = Protego.parse(_with_few_names(_text_of(answer.body), self._product.lower()))
             delay_s = parsed.crawl_delay(self._product)
         except Exception:
             log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
@@ -306,7 +308,8 @@ class Robots:
             if answer.status not in _REDIRECTS or not answer.location:
                 return answer
             try:
-                url = self._url_policy.admit(join_url(url, answer.location)).url
+                target = self._url_policy.leave(url, join_url(url, answer.location))
+                url = self._url_policy.admit(target).url
             except (BadUrl, ContentDownloadError):
                 return _Answer(None)
         # RFC 9309 section 2.3.1.2: after five redirects the file may be taken as unavailable, which allows.
@@ -333,7 +336,7 @@ class Robots:
         try:
             watched = self._watched(url, permit)
             try:
-                answer, content_type = self._exchange(url, call, permit.cut_with(call.cancel))
+                answer, content_type = self._exchange(url, call, permit)
             except BaseException as error:
                 watched.raised(error)
                 raise
@@ -366,10 +369,13 @@ class Robots:
         else:
             watched.answered(answer.status, retry_after_s=answer.retry_after_s)
 
-    def _exchange(self, url: str, call: Call, cancel: CancelToken) -> tuple[_Answer, str | None]:
+    def _exchange(self, url: str, call: Call, permit: HostPermit) -> tuple[_Answer, str | None]:
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
-        deadline = time.monotonic() + self._timeout_s
+        deadline, cancel = time.monotonic() + self._timeout_s, permit.cut_with(call.cancel)
         extensions = {"timeout": timeouts, "deadline": deadline, "cancel": cancel, UNCACHED: True}
+        # Mostly the first question to its host, after a look-up and a handshake: the next one keeps its distance from
+        # when this one is sent.
+        extensions |= {"goes_out": permit.goes_out, "sent": permit.is_sent}
         try:
             request = httpx2.Request("GET", url, headers=self._headers, extensions=extensions)
             response = self._http.send(request, stream=True, follow_redirects=False)
@@ -441,3 +447,14 @@ def _text_of(body: bytes) -> str:
     """UTF-8, as the RFC has it, unless the file says otherwise. A byte order mark would hide the first group."""
     encoding = "utf-16" if body.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
     return body.decode(encoding, errors="replace")
+
+
+def _with_few_names(text: str, product: str) -> str:
+    """The rules with one name for all robots that are not ours: a group may be for thousands of names, and the parser
+    keeps all its rules for each of them."""
+    return "\n".join(line if _may_be_ours(line, product) else f"User-agent: {_OTHERS}" for line in text.splitlines())
+
+
+def _may_be_ours(line: str, product: str) -> bool:
+    agent = _AGENT.match(line)
+    return agent is None or agent["name"].strip().lower().replace("*", "") in product

@@ -276,9 +276,11 @@ class SharedStore:
 
     def _try_later(self, wait_s: float = _LATER_S) -> None:
         if self._timer is None and not self._closed:
-            self._timer = threading.Timer(wait_s, self._pay)
-            self._timer.daemon = True
-            self._timer.start()
+            timer = threading.Timer(wait_s, self._pay)
+            timer.daemon = True
+            with contextlib.suppress(RuntimeError):  # the system gives no more threads; the next change does it
+                timer.start()
+                self._timer = timer
 
     def _pay(self) -> None:
         with self._lock:

@@ -62,15 +62,18 @@ class _Anchor:
 
 def pdf_anchors(page: HtmlPage, keys: Collection[str]) -> Iterator[str]:
     """What a reader would click, the likeliest first; `keys` are the paper's own names."""
-    anchors = {anchor.url: anchor for node in page.each("a") if (anchor := _anchor(page, node, keys)) is not None}
-    candidates = list(anchors.values())
+    boxes: dict[etree._Element, bool] = {}
+    found = (_anchor(page, node, keys, boxes) for node in page.each("a"))
+    candidates = list({anchor.url: anchor for anchor in found if anchor is not None}.values())
     if len(candidates) > 3:
         candidates = [anchor for anchor in candidates if anchor.own_name][:3]
     for anchor in sorted(candidates, key=lambda each: (not each.own_name, not each.named, not each.own_site)):
         yield anchor.url
 
 
-def _anchor(page: HtmlPage, node: etree._Element, keys: Collection[str]) -> _Anchor | None:
+def _anchor(
+    page: HtmlPage, node: etree._Element, keys: Collection[str], boxes: dict[etree._Element, bool]
+) -> _Anchor | None:
     address = page.absolute(node.get("href"))
     if address is None:
         return None
@@ -84,7 +87,7 @@ def _anchor(page: HtmlPage, node: etree._Element, keys: Collection[str]) -> _Anc
         NOT_THE_PAPER.search(words)
         or NOT_THE_PAPER.search(last_part(path))
         or _SUPPLEMENT_PATH.search(path)
-        or _among_others(node)
+        or _among_others(node, boxes)
     ):
         return None
     return _Anchor(address, named, own_site, any(key in unquote(address).lower() for key in keys))
@@ -95,13 +98,16 @@ def _says_pdf(words: str) -> bool:
     return ("pdf" in tokens or "epdf" in tokens) and _PDF_COMPANY.issuperset(tokens)
 
 
-def _among_others(node: etree._Element) -> bool:
-    """Inside a reference list or a box of other papers."""
+def _among_others(node: etree._Element, boxes: dict[etree._Element, bool]) -> bool:
+    """Inside a reference list or a box of other papers. `boxes` are those looked at before: thousands of links may lie
+    in one, and its class may be as long as the page."""
     place: etree._Element | None = node
     for _ in range(9):
         if place is None or place.tag in ("body", "html"):
             return False
-        if _NEIGHBOURS.search(f"{place.get('class') or ''} {place.get('id') or ''}"):
+        if place not in boxes:
+            boxes[place] = _NEIGHBOURS.search(f"{place.get('class') or ''} {place.get('id') or ''}") is not None
+        if boxes[place]:
             return True
         place = place.getparent()
     return False

@@ -20,6 +20,7 @@ from DocsToKG.core.urls import BadUrl, join_url
 MAX_PAGE_BYTES = 4 * 1024 * 1024
 _MAX_ELEMENTS = 5_000
 _MAX_HEADER = 16 * 1024
+_MAX_LINK = 4096
 _MAX_WALK = 400
 _MAX_ATTRIBUTES = 1_000
 _MAX_SCRIPT = 1024 * 1024
@@ -65,7 +66,7 @@ class HtmlPage:
     def absolute(self, link: str | None) -> str | None:
         """An address for `link` on this page, or None when it leads nowhere we can go."""
         link = (link or "").strip()
-        if not link or len(link) > 4096 or link.startswith("#"):
+        if not link or len(link) > _MAX_LINK or link.startswith("#"):
             return None
         try:
             return join_url(self.base, link)
@@ -166,9 +167,10 @@ def _known(name: str) -> bool:
 
 def _base_of(url: str, root: etree._Element) -> str:
     for node in islice(root.iter("base"), 3):
-        if node.get("href"):
+        link = node.get("href") or ""
+        if 0 < len(link) <= _MAX_LINK:  # every link of the page is joined to it
             try:
-                return join_url(url, node.get("href") or "")
+                return join_url(url, link)
             except BadUrl:
                 continue
     return url
@@ -179,6 +181,6 @@ def _metas(root: etree._Element) -> dict[str, tuple[str, ...]]:
     for node in islice(root.iter("meta"), _MAX_ELEMENTS):
         name = (node.get("name") or node.get("property") or node.get("id") or "").strip().lower()
         content = (node.get("content") or "").strip()
-        if name and content and len(content) <= 4096:
+        if name and content and len(content) <= _MAX_LINK:
             found.setdefault(name, []).append(content)
     return {name: tuple(values) for name, values in found.items()}

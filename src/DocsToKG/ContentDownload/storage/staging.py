@@ -1,14 +1,15 @@
 """A bounded place on the local disk for files that are on their way to a bucket.
 
-Knows how many bytes wait there and who brought them. Whoever would go over the budget waits until others have left.
+Knows how many bytes wait there and for which work. Whoever would go over the budget waits until others have left.
 Promises: the bytes on disk stay within the budget, except for a file that is larger than all of it, which goes alone;
-nobody waits for ever, because the thread that came first always has room to finish.
+nobody waits for ever, because the work that came first always has room to finish. Not the thread: one thread fetches
+for many works by turns.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 
 from DocsToKG.ContentDownload.errors import DiskFull
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, TempFile
@@ -16,12 +17,12 @@ from DocsToKG.core.turns import giving_way
 
 
 class Budget:
-    """`total` bytes for all threads together; `largest` is what one thread may need before it is done."""
+    """`total` bytes for all works together; `largest` is what one of them may need before it is done."""
 
     def __init__(self, total: int, *, largest: int) -> None:
         self._total = total
         self._largest = min(largest, total)
-        self._held: dict[int, int] = {}  # bytes by thread, in the order in which they came
+        self._held: dict[Hashable, int] = {}  # bytes by work, in the order in which they came
         self._used = 0
         self._changed = threading.Condition()
         self.peak = 0
@@ -31,32 +32,38 @@ class Budget:
     def used(self) -> int:
         return self._used
 
-    def take(self, thread: int, size: int) -> None:
-        """Return when `thread` may write `size` bytes more."""
+    def take(self, work: Hashable, size: int) -> None:
+        """Return when `work` may write `size` bytes more."""
         with self._changed:
-            self._held.setdefault(thread, 0)
-            if not self._fits(thread, size):
-                self.waits += 1
-                with giving_way():
-                    self._changed.wait_for(lambda: self._fits(thread, size))
-            self._held[thread] += size
-            self._used += size
-            self.peak = max(self.peak, self._used)
+            self._held.setdefault(work, 0)
+            if self._fits(work, size):
+                self._count(work, size)
+                return
+            self.waits += 1
+        # The lock is let go of before the turn is waited for: whoever has that may want the lock.
+        with giving_way(), self._changed:
+            self._changed.wait_for(lambda: self._fits(work, size))
+            self._count(work, size)
 
-    def give_back(self, thread: int, size: int) -> None:
+    def _count(self, work: Hashable, size: int) -> None:
+        self._held[work] += size
+        self._used += size
+        self.peak = max(self.peak, self._used)
+
+    def give_back(self, work: Hashable, size: int) -> None:
         with self._changed:
             self._used -= size
-            self._held[thread] -= size
-            if self._held[thread] <= 0:
-                del self._held[thread]
+            self._held[work] -= size
+            if self._held[work] <= 0:
+                del self._held[work]
             self._changed.notify_all()
 
-    def _fits(self, thread: int, size: int) -> bool:
+    def _fits(self, work: Hashable, size: int) -> bool:
         """The first in line needs only what is free. The others leave it the room to become as large as any: so it
         ends, and the next is the first."""
         free = self._total - self._used
         first = next(iter(self._held))
-        if thread == first:
+        if work == first:
             return size <= free or self._used == self._held[first]
         return size <= free - max(0, self._largest - self._held[first])
 
@@ -72,17 +79,25 @@ class StagedFile(TempFile):
         budget: Budget,
         in_memory: int = IN_MEMORY,
         refused: Callable[[int, DiskFull], Exception] = lambda size, full: full,
+        work: Hashable | None = None,
     ) -> None:
-        """`refused` makes the error of a disk that is full, by the size that the file has come to."""
+        """`refused` makes the error of a disk that is full, by the size that the file has come to. `work`: for which
+        the file is, where it is not the only one."""
         super().__init__(open_file, where=where, in_memory=in_memory)
         self._budget = budget
-        self._thread = threading.get_ident()
+        self._work = work or object()
         self._on_disk = 0
         self._refused = refused
 
-    def restart(self) -> None:
-        super().restart()
-        self._give_back()
+    def another(self) -> TempFile:
+        return StagedFile(
+            self._open_file,
+            where=self._where,
+            budget=self._budget,
+            in_memory=self._in_memory,
+            refused=self._refused,
+            work=self._work,
+        )
 
     def discard(self) -> None:
         try:
@@ -91,7 +106,7 @@ class StagedFile(TempFile):
             self._give_back()
 
     def _write_out(self, data: bytes) -> None:
-        self._budget.take(self._thread, len(data))
+        self._budget.take(self._work, len(data))
         self._on_disk += len(data)
         try:
             super()._write_out(data)
@@ -107,4 +122,4 @@ class StagedFile(TempFile):
     def _give_back(self) -> None:
         if self._on_disk:
             size, self._on_disk = self._on_disk, 0
-            self._budget.give_back(self._thread, size)
+            self._budget.give_back(self._work, size)

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal
 
-from DocsToKG.ContentDownload.storage.disk import DiskErrors, place_of, refusal
+from DocsToKG.ContentDownload.storage.disk import place_of, refusal
 
 Link = Literal["hardlink", "reflink", "copy", "none"]
 
@@ -52,15 +52,6 @@ class TempFile:
         if self._hashed != self.size:
             self._sha256, self._hashed = hashlib.sha256(self.data or b""), self.size
         return self._sha256.hexdigest()
-
-    @property
-    def md5(self) -> str:
-        """Made when it is asked for, which is seldom."""
-        data = self.data
-        if data is not None:
-            return hashlib.md5(data, usedforsecurity=False).hexdigest()
-        with open(self.source, "rb") as file:
-            return hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
 
     @property
     def data(self) -> bytes | None:
@@ -103,15 +94,9 @@ class TempFile:
         if self._fd < 0 and self.size > self._in_memory:
             self._to_disk()
 
-    def restart(self) -> None:
-        """Forget what was written: the server sends the body from its beginning again."""
-        if self._fd >= 0:
-            with DiskErrors(self._where):
-                os.ftruncate(self._fd, 0)
-                os.lseek(self._fd, 0, os.SEEK_SET)
-        self._pieces = []
-        self._sha256 = hashlib.sha256()
-        self.size = self._hashed = 0
+    def another(self) -> TempFile:
+        """An empty one beside this, for more bytes of the same work."""
+        return TempFile(self._open_file, where=self._where, in_memory=self._in_memory)
 
     def seal(self, *, fsync: bool) -> None:
         """Read-only from here on, and on the disk before any name points at it."""
@@ -134,14 +119,6 @@ class TempFile:
                 while chunk := origin.read(_READ_BYTES):
                     self.write(chunk)
         return "copy"
-
-    def lock(self) -> None:
-        """Before a file without a name is given a temporary one: no sweeper may take it."""
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
-
-    def close(self) -> None:
-        """Nothing more is written. The file stays ours, so that no sweeper takes it before it is stored."""
-        self._is_open = False
 
     def discard(self) -> None:
         """Remove the temporary name; names already linked to the same bytes stay. Safe to call twice."""

@@ -156,8 +156,13 @@ class GroupedHeads:
     def _have_writer(self) -> None:
         """One thread for all that waits, since starting one costs more than a row does."""
         if self._writer is None:
-            self._writer = threading.Thread(target=self._write_late, name="cache-heads", daemon=True)
-            self._writer.start()
+            writer = threading.Thread(target=self._write_late, name="cache-heads", daemon=True)
+            try:
+                writer.start()
+            except RuntimeError:  # the system gives no more threads; the next row asks again
+                self._due.clear()
+            else:
+                self._writer = writer
 
     def _write_late(self) -> None:
         while not self._closing.is_set():
