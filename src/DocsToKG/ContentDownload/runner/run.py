@@ -240,11 +240,13 @@ class DownloadRun:
         if watch is None:
             self._orchestrator.wait_until_drained(patience_s)
             return
-        over = threading.Event()
-        waiter = threading.Thread(target=self._drain_then, args=(over, patience_s), name="drain", daemon=True)
+        over, failures = threading.Event(), list[Exception]()
+        waiter = threading.Thread(target=self._drain_then, args=(over, patience_s, failures), name="drain", daemon=True)
         waiter.start()
         while not over.wait(every_s):
             watch(self.status())
+        if failures:
+            raise failures[0]
         watch(self.status())
 
     def wait_for_failure(self) -> None:
@@ -422,10 +424,13 @@ class DownloadRun:
             self._orchestrator.halt()
         self._told(work_id, outcome)
 
-    def _drain_then(self, over: threading.Event, patience_s: float | None) -> None:
+    def _drain_then(self, over: threading.Event, patience_s: float | None, failures: list[Exception]) -> None:
+        """In a thread of its own; what goes wrong there is for whoever waits."""
         try:
             if self._orchestrator is not None:
                 self._orchestrator.wait_until_drained(patience_s)
+        except Exception as error:
+            failures.append(error)
         finally:
             over.set()
 
