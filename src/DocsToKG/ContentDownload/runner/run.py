@@ -34,6 +34,7 @@ from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilen
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
 from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, counted
 from DocsToKG.ContentDownload.runner.taking_up import TakingUp
+from DocsToKG.ContentDownload.telemetry.folder import RESULTS
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
@@ -370,7 +371,7 @@ class DownloadRun:
         return self._parts.catalog.obtained(self._parts.telemetry.run_id)
 
     def _written(self, rows: tuple[ResultRow, ...], fetched: set[str]) -> RunResult:
-        write_results(self.folder.root / "results.csv", rows)
+        write_results(self.folder.root / RESULTS, rows)
         return counted(rows, fetched, self.folder.root, self._parts.store.root)
 
     def _enqueue_lines(self, lines: Iterable[InputLine], retry_failed: bool, watch: Callable[[int], None]) -> None:

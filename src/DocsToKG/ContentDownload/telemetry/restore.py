@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.attempts import row_of_line
 from DocsToKG.ContentDownload.telemetry.folder import ATTEMPTS_JSONL, LAST, MANIFEST, is_json_object
@@ -26,7 +27,6 @@ from DocsToKG.ContentDownload.telemetry.manifest import (
     AT,
     INSERT_DOWNLOADS,
     JSON_COLUMNS,
-    TAKEDOWN_STAGE,
     ManifestRecord,
     insert_manifests,
     manifest_values,

@@ -18,8 +18,8 @@ import orjson
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.catalog.asking import stream
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.errors import RecordError
-from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, known_part, readable_rows
 
 if TYPE_CHECKING:

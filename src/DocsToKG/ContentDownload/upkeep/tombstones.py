@@ -15,11 +15,11 @@ from pathlib import Path
 
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry.closing import refresh_snapshots
-from DocsToKG.ContentDownload.telemetry.folder import LAST, MANIFEST, followers, locked, newest_id, translating
+from DocsToKG.ContentDownload.telemetry.folder import LAST, MANIFEST, followers, locked, translating
 from DocsToKG.ContentDownload.telemetry.projections import Position
 from DocsToKG.ContentDownload.telemetry.restore import restore, restore_attempts
 from DocsToKG.ContentDownload.telemetry.salvage import last_aside
-from DocsToKG.ContentDownload.telemetry.schema import open_database, transaction
+from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, transaction
 from DocsToKG.ContentDownload.telemetry.writer import RecordWriter
 from DocsToKG.core.clock import Clock, utc_iso
 
