@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import io
 import json
 import os
@@ -22,6 +23,7 @@ from typer.testing import CliRunner
 from DocsToKG.ContentDownload.attestation.attesting import Attested, attest
 from DocsToKG.ContentDownload.attestation.checking import Compared, check
 from DocsToKG.ContentDownload.attestation.statement import AttestationBad
+from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.cli.app import content_app
 from DocsToKG.core.digest import sha256_hex
@@ -40,12 +42,14 @@ def corpus(tmp_path: Path) -> Corpus:
     return make_corpus(tmp_path / "corpus", BODIES)
 
 
-def attested(corpus: Corpus, signers: tuple[Signer, ...] = (KEY,), *, part_files: int = 4) -> tuple[bytes, Attested]:
+def attested(
+    corpus: Corpus, signers: tuple[Signer, ...] = (KEY,), *, part_files: int = 4, files: LocalFiles | None = None
+) -> tuple[bytes, Attested]:
     out = io.BytesIO()
     with corpus.catalog() as catalog:
         done = attest(
-            catalog.files(), corpus.files, out, name="papers", at="2026-01-01T00:00:00.000Z", tool="docstokg 1",
-            signers=signers, part_files=part_files,
+            catalog.files(), files or corpus.files, out, name="papers", at="2026-01-01T00:00:00.000Z",
+            tool="docstokg 1", signers=signers, part_files=part_files,
         )  # fmt: skip
     return out.getvalue(), done
 
@@ -139,6 +143,19 @@ def test_a_damaged_corpus_is_not_signed(corpus: Corpus) -> None:
     _, done = attested(corpus)
     found = {corpus.paths["doi:10.1/3"]: "missing", corpus.paths["doi:10.1/5"]: "damaged"}
     assert dict(done.spoiled) == found
+
+
+def test_a_file_that_the_disk_does_not_give_is_named_too(corpus: Corpus) -> None:
+    class BadSector(io.RawIOBase):
+        def readinto(self, buffer: Any) -> int:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    class Spoiled(LocalFiles):
+        def open(self, key: str) -> Any:
+            return BadSector() if key == corpus.paths["doi:10.1/3"] else super().open(key)
+
+    _, done = attested(corpus, files=Spoiled(corpus.root))
+    assert done.spoiled == [(corpus.paths["doi:10.1/3"], "unreadable")]
 
 
 def _damage(path: Path) -> None:

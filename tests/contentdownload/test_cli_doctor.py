@@ -23,7 +23,7 @@ from DocsToKG.ContentDownload.doctor import remote
 from DocsToKG.ContentDownload.doctor.base import Finding, Level, failed, ok, warning
 from DocsToKG.ContentDownload.doctor.choice import checks_for
 from DocsToKG.ContentDownload.doctor.folders import FolderCheck
-from DocsToKG.ContentDownload.doctor.machine import MachineCheck, NamesCheck, PortCheck
+from DocsToKG.ContentDownload.doctor.machine import CollectorCheck, MachineCheck, NamesCheck, PortCheck, ProxyCheck
 from DocsToKG.ContentDownload.doctor.running import look_at_all
 from DocsToKG.ContentDownload.doctor.settings import known_secrets
 from DocsToKG.ContentDownload.doctor.sqlite import SqliteCheck
@@ -302,6 +302,36 @@ def test_a_port_takes_connections_or_not() -> None:
         port = listener.getsockname()[1]
         assert findings(PortCheck("p", "127.0.0.1", port, "x"))["reachable"].level == Level.OK
     assert findings(PortCheck("p", "127.0.0.1", port, "x"))["reachable"].level == Level.FAILED
+
+
+def test_a_proxy_is_looked_at_as_requests_would_find_it() -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        found = findings(ProxyCheck({"http_proxy": f"http://{address}", "https_proxy": address}))
+    assert found == {"reachable": ok("reachable", address)}
+    assert findings(ProxyCheck({"https_proxy": address, "no_proxy": "*"})) == {}, "nothing goes through it"
+
+
+@pytest.mark.parametrize("address", ["socks5://127.0.0.1:1080", "http://proxy.example.org:port"])
+def test_a_proxy_that_cannot_be_used_is_named_by_doctor_and_by_a_run(
+    home: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", address)
+    file = str(write(home / "c.yaml", {"contact": "reader@university.edu", "limits": {"shared": False}}))
+    code, found, _ = examine("-c", file)
+    assert (code, found["proxy"]["address"]["level"]) == (1, "failed")
+    assert "https_proxy" in found["proxy"]["address"]["seen"]
+    tried = CliRunner().invoke(content_app, ["plan", "10.1371/journal.pone.0000308", "-c", file])
+    assert tried.exit_code == 1
+    assert "Error: http.proxy: https_proxy" in tried.stderr
+    assert "http://proxy.example.org:3128" in tried.stderr
+
+
+@pytest.mark.parametrize("address", ["http://127.0.0.1:port", "localhost:4317"])
+def test_a_collector_that_has_no_address_is_told_as_such(address: str) -> None:
+    assert findings(CollectorCheck(address))["address"].level == Level.FAILED
 
 
 @pytest.mark.parametrize(

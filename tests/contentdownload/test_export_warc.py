@@ -136,6 +136,18 @@ def test_damaged_files_and_addresses_that_are_none_are_left_out(corpus: Corpus, 
     assert [kind for kind, *_ in found] == ["warcinfo", "metadata", "metadata", "resource", "metadata"]
 
 
+def test_a_work_names_no_record_that_could_not_be_written(tmp_path: Path) -> None:
+    """Two works have one file from one address; what is missing of the first is there for the second."""
+    url = "https://host.example.org/same.pdf"
+    corpus = make_corpus(tmp_path, {"doi:10.1/a": b"%PDF-1.4 same", "doi:10.1/b": b"%PDF-1.4 same"}, url=url)
+    corpus.name_of("doi:10.1/a").unlink()
+    content, done = written(corpus, None, [])
+    assert (done.files, done.spoiled) == (1, [(corpus.paths["doi:10.1/a"], "missing")])
+    found = records(content)
+    told = [json.loads(body)["records"] for kind, _, _, body, _ in found if kind == "metadata"]
+    assert told == [[], [name for kind, _, _, _, name in found if kind == "resource"]]
+
+
 def test_what_may_be_secret_is_in_no_record(corpus: Corpus, cache: EntryStore) -> None:
     """Cookies that were set are not even kept, and a masked address finds nothing."""
     keep(cache, "https://api.example.org/v2?email=me@example.org", b"{}", in_cas=False)

@@ -14,7 +14,7 @@ import pytest
 
 from DocsToKG.ContentDownload import telemetry
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Hop, Role, WorkArtifact
-from DocsToKG.ContentDownload.catalog import selection
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import (
@@ -28,7 +28,7 @@ from DocsToKG.ContentDownload.telemetry import (
     SqliteResumeLookup,
     write_results,
 )
-from DocsToKG.ContentDownload.telemetry.manifest import COLUMNS, TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.telemetry.manifest import COLUMNS
 from DocsToKG.ContentDownload.telemetry.otel import tracer
 from DocsToKG.ContentDownload.telemetry.schema import schema_sql
 from DocsToKG.core.clock import ManualClock
@@ -233,7 +233,6 @@ def test_a_finished_work_stays_finished_in_the_catalog_view(tmp_path: Path) -> N
 
 def test_what_was_taken_down_is_finished_no_more(tmp_path: Path) -> None:
     """No success before the line counts: not in the view, not in the files that show a state, not when resuming."""
-    assert TAKEDOWN_STAGE == selection.TAKEDOWN_STAGE
     success = {"outcome": "success", "sha256": "ab" * 32, "path": "a.pdf", "canonical_url": "https://a.org/a"}
     with record_in(tmp_path) as record:
         record.finish(ManifestRecord(doc_id="doi:a", **success))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import random
 from pathlib import Path
 
@@ -103,6 +104,28 @@ def test_a_damaged_last_csv_gives_what_can_be_read(tmp_path: Path) -> None:
     path = tmp_path / "last.csv"
     path.write_bytes(b"doc_id,path\ndoi:a,x\ndoi:\xff,y\n\0\n,z\ndoi:b")
     assert CsvResumeLookup(path).completed_ids() == {"doi:a", "doi:�"}, "half an id is another work's"
+
+
+def test_a_quote_that_lost_its_end_spoils_its_own_row_alone(tmp_path: Path) -> None:
+    """The reader of the csv module refuses cells of more than 128 KiB, and would take all that follows for one."""
+    rows = [f"doi:{number},{'words ' * 20}" for number in range(2_000)]
+    (tmp_path / "last.csv").write_text("\n".join(["doc_id,title", 'doi:torn,"A title, half', *rows, ""]))
+    assert CsvResumeLookup(tmp_path / "last.csv").completed_ids() >= {f"doi:{number}" for number in range(2_000)}
+
+
+def test_a_new_database_passes_over_what_last_csv_cannot_mean(tmp_path: Path) -> None:
+    written(tmp_path, 1)
+    for path in (*tmp_path.glob("manifest.*"), *tmp_path.glob("attempts.*")):
+        path.unlink()
+    with (tmp_path / "last.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    rows[0] |= {"size_bytes": "9" * 5_000}
+    with (tmp_path / "last.csv").open("w", newline="") as file:
+        table = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        table.writeheader()
+        table.writerows(rows)
+    with RunTelemetry(tmp_path, run_id="r2", config_hash="c", clock=ManualClock()) as record:
+        assert record.restored == len(rows)
 
 
 def test_a_damaged_database_is_named_with_the_way_out(tmp_path: Path) -> None:

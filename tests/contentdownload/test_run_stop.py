@@ -14,6 +14,7 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import DiskFull
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Sandbox.faults import Faults
@@ -144,6 +145,22 @@ def test_works_that_another_process_has_are_named_and_not_waited_for_beyond_pati
         run.stop()
         assert run.result().pending == 2
     assert any(words.startswith("another process that may have them until 20") for words in seen)
+
+
+def test_a_ledger_that_fails_while_the_run_is_watched_is_told(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A display must not make the run look drained."""
+    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+
+        def is_away(*_: object) -> None:
+            raise LedgerError("the ledger is away")
+
+        monkeypatch.setattr(Orchestrator, "_is_drained", is_away)
+        run.start()
+        with pytest.raises(LedgerError, match="is away"):
+            run.wait(lambda status: None, every_s=0.05)
+        run.stop()
 
 
 class Busy(http.server.BaseHTTPRequestHandler):

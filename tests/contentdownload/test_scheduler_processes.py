@@ -155,6 +155,18 @@ def test_members_that_cannot_begin_fail_the_crew_instead_of_starting_for_ever(cr
     assert crew.deaths == 3
 
 
+def test_members_that_cannot_even_be_started_fail_the_crew_too():
+    failures = []
+    crew = Crew(
+        ["/no/such/program"], b"x", count=1, on_word=lambda member, word: None,
+        on_failure=lambda kind, text: failures.append(text),
+    )  # fmt: skip
+    crew.start()
+    eventually(lambda: bool(failures))
+    crew.stop(0.0)
+    assert failures == ["worker processes end before they begin (No such file or directory)"]
+
+
 def test_a_member_that_does_not_stop_is_killed(crew_of, heard):
     stubborn = SPEAKS.replace("sys.exit(", "import time; time.sleep(600); sys.exit(")
     crew = crew_of(stubborn)
@@ -232,6 +244,24 @@ def test_an_error_of_the_run_in_one_process_ends_it_in_all(
             run.stop()
     with WorkQueue(tmp_path / "state" / "ledger.sqlite") as queue:
         assert queue.stats()["queued"] == 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", [ValueError, KeyError])
+def test_whoever_is_told_of_outcomes_and_fails_ends_the_run(
+    calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path, kind: type[Exception]
+) -> None:
+    """As with one process: the processes go on being heard, and the run ends with what went wrong."""
+
+    def spoil(work_id: str, outcome: DownloadOutcome) -> None:
+        raise kind("of the caller's own")
+
+    with DownloadRun(make_config(calm_sandbox, tmp_path, orchestrator={"processes": 2}), on_outcome=spoil) as run:
+        run.enqueue(coerce_works(file_urls(calm_sandbox, 6)))
+        run.start()
+        run.wait()
+        with pytest.raises(kind, match="of the caller's own"):
+            run.stop()
 
 
 @pytest.mark.slow

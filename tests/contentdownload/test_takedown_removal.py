@@ -260,6 +260,21 @@ def test_a_database_filled_anew_from_the_files_does_not_bring_it_back(corpus: Co
     assert states(corpus)[A] == "taken-down"
 
 
+def test_a_database_that_was_lost_is_filled_before_a_work_is_taken_down(corpus: Corpus) -> None:
+    """Begun with the line about the takedown, it would stay without all the others, and so would `last.csv`."""
+    for path in corpus.root.glob("manifest.sqlite*"):
+        path.unlink()
+    removal = removal_of(corpus)
+    assert removal.knows(A)
+    entry = removal.take_down(A, reason="asked")
+    assert entry.sha256 == (corpus.digests[A],)
+    assert is_gone(corpus, A)
+    assert states(corpus) == {A: "taken-down", B: "obtained", C: "obtained"}
+    assert [line["doc_id"] for line in lines(corpus)] == [A, B, C, A]
+    with (corpus.root / "last.csv").open() as file:
+        assert {row["doc_id"] for row in csv.DictReader(file)} == {B, C}
+
+
 def test_nothing_is_taken_down_while_a_run_writes(corpus: Corpus) -> None:
     with locked(corpus.root), pytest.raises(FolderInUse):
         removal_of(corpus).take_down(A, reason="asked")

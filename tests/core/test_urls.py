@@ -22,6 +22,18 @@ URLS = st.builds(
 )
 
 
+@pytest.mark.parametrize("port", ["", ":8080"])
+def test_a_host_that_is_longer_than_any_name_is_none(port: str) -> None:
+    """A page may link to anything; ledgers and reports refuse keys of any length, and a run would end on one."""
+    name = ".".join(["a" * 48] * 5)
+    assert host_key(f"https://{name}.org{port}/x") == f"{name}.org{port}"
+    for form in (request_url, index_url, host_key):
+        with pytest.raises(BadUrl, match="longer than any"):
+            form(f"https://{name}.example.org{port}/x")
+    with pytest.raises(BadUrl):
+        join_url("https://a.org/", f"//{name}.example.org{port}/x")
+
+
 @pytest.mark.slow
 @given(URLS)
 @example("https://a.org/%%34%31")

@@ -142,7 +142,7 @@ def record_of(run: Path) -> Path:
     try:
         return run / RunFolder(run).saved().database
     except RecordError:
-        return run / "manifest.sqlite"
+        return run / DATABASE
 
 
 def read_lines(path: Path, *, size_bytes: int | None = None) -> Iterator[AskedLine]:

@@ -233,7 +233,7 @@ def _wire(cfg: ContentDownloadConfig, clock: Clock) -> LeanTransport:
         guard=AddressGuard(allow_hosts=http.allow_private_hosts),
         names=StaticNames(http.names, fallback=SystemNames()) if http.names else SystemNames(),
         connect_to=_connect_to(http.connect_to),
-        proxies=Proxies(http.proxy.mapping()),
+        proxies=_proxies(http.proxy.mapping()),
         max_idle=http.max_keepalive,
         max_open=http.max_connections,
         clock=clock,
@@ -245,6 +245,13 @@ def _connect_to(rules: Mapping[str, str]) -> ConnectTo | None:
         return ConnectTo(rules) if rules else None
     except ValueError as error:
         raise ConfigError(f"http.connect_to: {error}") from error
+
+
+def _proxies(settings: Mapping[str, str]) -> Proxies:
+    try:
+        return Proxies(settings)
+    except ValueError as error:
+        raise ConfigError(f"http.proxy: {error}") from None
 
 
 def cache_settings(cfg: ContentDownloadConfig) -> CacheSettings:

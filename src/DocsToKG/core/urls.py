@@ -25,6 +25,7 @@ _SECRET = re.compile(
 )
 _LONGEST_NAME = 200
 _LONGEST_TEXT = 64 * 1024
+_LONGEST_HOST = 255  # with its port; no name is longer than 253 (RFC 1035 section 2.3.4)
 _USER_INFO = re.compile(r"(://)[^/?#]*@")
 # A text may have been cut in the middle of a password: what follows a host and a colon and is no port.
 _CUT_USER_INFO = re.compile(r"(://)[^/?#@\[\]:]*:(?!\d{1,5}\W*$)[^/?#@\]]+$")
@@ -56,7 +57,11 @@ class BadUrl(ValueError):
 @lru_cache(maxsize=256)
 def request_url(url: str) -> str:
     """The form that is sent: canonical host, port, path and percent-encoding, query order kept, no fragment."""
-    return url if _PLAIN.fullmatch(url) else _parsed(url)
+    plain = url if _PLAIN.fullmatch(url) else _parsed(url)
+    # Hosts are keys of limits, records and jobs, which are all bounded.
+    if len(plain) > _LONGEST_HOST and len(plain.split("/", 3)[2]) > _LONGEST_HOST:
+        raise BadUrl("the name of the host is longer than any host's")
+    return plain
 
 
 def _parsed(url: str) -> str:

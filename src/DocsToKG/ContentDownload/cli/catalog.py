@@ -17,7 +17,6 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     DbOption,
     FormatOption,
     HostOption,
-    JsonOption,
     LicenceOption,
     OutputFormat,
     RunIdOption,
@@ -38,7 +37,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     tell_unknown,
 )
 from DocsToKG.ContentDownload.cli.group import CommandGroup
-from DocsToKG.ContentDownload.cli.options import ConfigOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 catalog_app = typer.Typer(

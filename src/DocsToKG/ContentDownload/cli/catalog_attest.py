@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from DocsToKG.ContentDownload.cli.catalog_open import (
-    JsonOption,
     RunOption,
     folder_settings,
     looked_at,
     open_catalog,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import json_text, printable, size_text
 
 if TYPE_CHECKING:

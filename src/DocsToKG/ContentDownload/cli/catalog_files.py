@@ -19,7 +19,6 @@ from DocsToKG.ContentDownload.cli.catalog_attest import (
     check_copy,
 )
 from DocsToKG.ContentDownload.cli.catalog_open import (
-    JsonOption,
     RunOption,
     catalog_of,
     folder_settings,
@@ -28,7 +27,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     place_of_files,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
 
 if TYPE_CHECKING:

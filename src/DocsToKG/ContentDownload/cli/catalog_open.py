@@ -31,7 +31,6 @@ DbOption = Annotated[
     typer.Option("--db-path", metavar="FILE", help="The record itself, instead of --run.", show_default=False),
 ]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="For people or for programs.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
 Words = list[str] | None
 SourceOption = Annotated[
     Words, typer.Option("--source", metavar="NAME", help="Only files that this source named.", show_default=False)

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_open import JsonOption, RunOption, folder_settings
+from DocsToKG.ContentDownload.cli.catalog_open import RunOption, folder_settings
 from DocsToKG.ContentDownload.cli.group import CommandGroup, ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 if TYPE_CHECKING:

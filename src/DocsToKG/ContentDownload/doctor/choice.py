@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.doctor.base import Check
 from DocsToKG.ContentDownload.doctor.folders import FolderCheck
-from DocsToKG.ContentDownload.doctor.machine import MachineCheck, NamesCheck, PortCheck
+from DocsToKG.ContentDownload.doctor.machine import CollectorCheck, MachineCheck, NamesCheck, ProxyCheck
 from DocsToKG.ContentDownload.doctor.nats import NatsCheck
 from DocsToKG.ContentDownload.doctor.postgres import ListenCheck, PostgresCheck
 from DocsToKG.ContentDownload.doctor.redis import RedisCheck
@@ -117,15 +116,13 @@ def _places(cfg: ContentDownloadConfig) -> Iterator[tuple[str, Path]]:
 
 
 def _ways(cfg: ContentDownloadConfig, environ: Mapping[str, str]) -> Iterator[Check]:
-    proxies = {cfg.http.proxy.http, cfg.http.proxy.https} - {None}
-    for number, secret in enumerate(sorted(one.get_secret_value() for one in proxies if one is not None), start=1):
-        parts = urlsplit(secret)
-        yield PortCheck(f"proxy {number}", parts.hostname or "", parts.port or 3128, "see to http.proxy")
+    proxies = cfg.http.proxy.mapping()
+    has_proxy = bool(proxies.keys() - {"no_proxy"})
+    if has_proxy:
+        yield ProxyCheck(proxies)
     # A proxy, a sandbox or fixed answers look names up by themselves.
-    if not proxies and "*" not in cfg.http.connect_to and "*" not in cfg.http.names:
+    if not has_proxy and "*" not in cfg.http.connect_to and "*" not in cfg.http.names:
         yield NamesCheck(_WEB)
     collector = cfg.telemetry.otlp_endpoint or environ.get("OTEL_EXPORTER_OTLP_ENDPOINT")
     if collector:
-        parts = urlsplit(collector)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        yield PortCheck("traces", parts.hostname or "", port, "see to telemetry.otlp_endpoint; runs go on without")
+        yield CollectorCheck(collector)

@@ -1,15 +1,17 @@
-"""This machine and this program: versions, open files, names on the network."""
+"""This machine and this program: versions, open files, names on the network, and the ways out that settings name."""
 
 from __future__ import annotations
 
 import platform
 import resource
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from DocsToKG.ContentDownload.doctor.base import Finding, failed, ok, warning
 from DocsToKG.core.product import product_version
+from DocsToKG.transport.proxy import Proxies
 
 
 @dataclass(slots=True)
@@ -62,7 +64,7 @@ class NamesCheck:
 
 @dataclass(slots=True)
 class PortCheck:
-    """Something that only has to take connections: a proxy, a collector of traces."""
+    """Something that only has to take connections."""
 
     name: str
     host: str
@@ -77,3 +79,43 @@ class PortCheck:
             yield failed("reachable", f"{self.host}:{self.port}: {error.strerror or type(error).__name__}", self.advice)
             return
         yield ok("reachable", f"{self.host}:{self.port}")
+
+
+@dataclass(slots=True)
+class ProxyCheck:
+    """The proxies of `settings`, read as the transport reads them."""
+
+    settings: Mapping[str, str]
+    name: str = "proxy"
+    needed: bool = False
+
+    def look(self) -> Iterator[Finding]:
+        try:
+            proxies = Proxies(self.settings)
+        except ValueError as error:
+            yield failed("address", str(error), "see to http.proxy, or to HTTP_PROXY and HTTPS_PROXY")
+            return
+        found = (proxies.proxy_for(scheme, "", 0) for scheme in ("http", "https"))
+        for host, port in sorted({(one.host, one.port) for one in found if one is not None}):
+            yield from PortCheck(self.name, host, port, "see to http.proxy").look()
+
+
+@dataclass(slots=True)
+class CollectorCheck:
+    """The collector of traces at `url`. Runs go on without."""
+
+    url: str
+    name: str = "traces"
+    needed: bool = False
+
+    def look(self) -> Iterator[Finding]:
+        try:
+            parts = urlsplit(self.url)
+            host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
+        except ValueError:
+            host, port = None, 0
+        if host is None:
+            yield failed("address", "it cannot be read", "write telemetry.otlp_endpoint as http://127.0.0.1:4318")
+        else:
+            advice = "see to telemetry.otlp_endpoint; runs go on without"
+            yield from PortCheck(self.name, host, port, advice).look()

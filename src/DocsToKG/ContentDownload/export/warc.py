@@ -83,7 +83,7 @@ class _Archive:
     def __init__(self, out: IO[bytes], *, compressed: bool, files: StoredFiles, answers: Answers) -> None:
         self._writer, self._http = _library(out, compressed)
         self._files, self._answers = files, answers
-        self._held: set[bytes] = set()
+        self._held: set[bytes] = set()  # names of records that were written
         self._date = ""
         self.written = Written()
 
@@ -111,7 +111,7 @@ class _Archive:
         if not (path and sha256 and _is_plain(url)):
             return None
         name = _name("file", url, sha256)
-        if not self._is_new(name):
+        if _short(name) in self._held:
             return name
         body = self._proved(path, sha256)
         if body is None:
@@ -125,6 +125,7 @@ class _Archive:
                 heads = {"WARC-Date": date, "WARC-Record-ID": name}
                 heads["Content-Type"] = row["mime"] or "application/octet-stream"
                 self._write(url, "resource", heads, body, size)
+        self._held.add(_short(name))
         self.written.files += 1
         self.written.bytes += size
         return name
@@ -135,7 +136,7 @@ class _Archive:
         if answer is None or answer.in_cas:
             return None
         name = _name("answer", url, answer.sha256)
-        if not self._is_new(name):
+        if _short(name) in self._held:
             return name
         opened = self._answers.body(url, answer)
         if opened is None:
@@ -145,6 +146,7 @@ class _Archive:
             if digest != answer.sha256:
                 return None
             self._response(url, answer, body, _size(body), self._moment(one["ts"]), name)
+        self._held.add(_short(name))
         return name
 
     def _response(self, url: str, answer: StoredAnswer, body: IO[bytes], size: int, date: str, name: str) -> None:
@@ -190,12 +192,6 @@ class _Archive:
         self.written.spoiled.append((path, "damaged"))
         return None
 
-    def _is_new(self, name: str) -> bool:
-        key = hashlib.blake2b(name.encode(), digest_size=16).digest()
-        is_new = key not in self._held
-        self._held.add(key)
-        return is_new
-
     def _write(
         self, url: str | None, kind: str, heads: dict[str, str], body: IO[bytes] | None, size: int, http: Any = None
     ) -> None:
@@ -235,6 +231,10 @@ def _is_plain(url: Any) -> bool:
 def _name(*words: str) -> str:
     """The same words are the same record."""
     return f"<urn:uuid:{uuid5(NAMESPACE_URL, ' '.join(('urn:docstokg:warc', *words)))}>"
+
+
+def _short(name: str) -> bytes:
+    return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
 
 def _copied(opened: BinaryIO, body: IO[bytes]) -> str:

@@ -56,7 +56,8 @@ class Member:
 
 
 class Crew:
-    """`count` members that run `command`. `on_word(member, word)` hears them; `on_death` follows each that died."""
+    """`count` members that run `command`. `on_word(member, word)` hears them and must not raise; `on_death` follows
+    each that died."""
 
     def __init__(
         self,
@@ -123,21 +124,29 @@ class Crew:
         """Keep one seat taken."""
         false_starts = 0
         while not self._stopping.is_set():
-            member = self._seat(seat)
-            if member is None:
-                return
-            code = self._listen(member)
-            with self._lock:
-                del self._members[seat]
+            has_begun, how = self._have_one(seat)
             if self._stopping.is_set():
                 return
             self.deaths += 1
             self._on_death()
-            false_starts = 0 if member.is_up else false_starts + 1
+            false_starts = 0 if has_begun else false_starts + 1
             if false_starts >= _FALSE_STARTS:
-                self._on_failure("RunError", f"worker processes end before they begin (exit code {code})")
+                self._on_failure("RunError", f"worker processes end before they begin ({how})")
                 return
             self._stopping.wait(min(_FIRST_PAUSE_S * 2**false_starts, _LONGEST_PAUSE_S))
+
+    def _have_one(self, seat: int) -> tuple[bool, str]:
+        """Seat a member and hear it out: whether it got to work, and how it ended."""
+        try:
+            member = self._seat(seat)
+        except OSError as error:  # no memory, or too many processes or open files
+            return False, error.strerror or type(error).__name__
+        if member is None:
+            return False, "stopped"
+        code = self._listen(member)
+        with self._lock:
+            del self._members[seat]
+        return member.is_up, f"exit code {code}"
 
     def _seat(self, seat: int) -> Member | None:
         with self._lock:
@@ -150,8 +159,11 @@ class Crew:
         """Hear the member out; its exit code once it is gone."""
         assert member.process.stdout is not None
         for line in member.process.stdout:
-            with contextlib.suppress(ValueError):  # a last line that death has torn
-                self._heed(member, _word(line))
+            try:
+                word = _word(line)
+            except ValueError:  # a last line that death has torn
+                continue
+            self._heed(member, word)
         code = member.process.wait()
         member.close()
         return code

@@ -33,6 +33,7 @@ log = logging.getLogger(__name__)
 EVERY_S = 2.0
 _PAUSED_S = 4 * EVERY_S  # how long a pause holds without being said again
 _WATCHED = 200  # hosts whose standing is told again while it changes by itself
+_NOTHING = object()  # what was told of a host whose word did not arrive
 
 
 class Desk(Protocol):
@@ -118,6 +119,7 @@ class Reporter:
         except LedgerError as error:
             log.debug("the ledger takes no report now: %s", error)
             self._owed = counted
+            self._told.update(dict.fromkeys(((word.source, word.host) for word in words), _NOTHING))
             self._tally.put_back(changes)
             return
         self._obey(orders)
@@ -136,7 +138,7 @@ class Reporter:
 
     def _words(self) -> tuple[list[HostWord], dict[Place, HostCounts]]:
         counted = _summed(self._owed, self._tally.take())
-        self._owed = {}
+        self._owed = dict(list(counted.items())[MOST_ROWS:])  # a report has an end; the rest comes with the next
         # Hosts that were told of stay in sight for a while: a pause that ends by itself is news too.
         places = [*counted, *(place for place in self._told if place not in counted)][:MOST_ROWS]
         shut = {} if self._breakers is None else {each.key: each for each in self._breakers.statuses()}

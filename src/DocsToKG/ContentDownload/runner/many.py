@@ -146,6 +146,14 @@ class ManyProcesses:
         return soonest is not None and patience_s is not None and soonest - self._clock.now() > patience_s
 
     def _hear(self, member: Member, word: Word) -> None:
+        """Whoever is told of outcomes may fail, as with one process; a member that nobody hears any more would wait."""
+        try:
+            self._take_in(member, word)
+        except Exception as error:
+            self._fail(error)
+        self._moved.set()
+
+    def _take_in(self, member: Member, word: Word) -> None:
         if "outcome" in word:
             work_id, fields = word["outcome"]
             self._on_outcome(work_id, DownloadOutcome(**fields))
@@ -154,7 +162,6 @@ class ManyProcesses:
             self._watching.hear(word["figures"])
         for note in word.get("notes", ()):
             self._telemetry.note(note)
-        self._moved.set()
 
     def _free(self) -> None:
         try:
@@ -175,8 +182,9 @@ class ManyProcesses:
         self._fail(known(text))
 
     def _fail(self, error: BaseException) -> None:
-        self._failure = self._failure or error
-        self.halt()
+        if self._failure is None:
+            self._failure = error
+            self.halt()
 
 
 def private_limits(cfg: ContentDownloadConfig, state: Path) -> ContentDownloadConfig:

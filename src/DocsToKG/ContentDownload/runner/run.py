@@ -34,6 +34,7 @@ from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilen
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
 from DocsToKG.ContentDownload.runner.status import RunResult, RunStatus, Tally, counted
 from DocsToKG.ContentDownload.runner.taking_up import TakingUp
+from DocsToKG.ContentDownload.telemetry.folder import RESULTS
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
@@ -241,11 +242,13 @@ class DownloadRun:
         if watch is None:
             self._orchestrator.wait_until_drained(patience_s)
             return
-        over = threading.Event()
-        waiter = threading.Thread(target=self._drain_then, args=(over, patience_s), name="drain", daemon=True)
+        over, failures = threading.Event(), list[Exception]()
+        waiter = threading.Thread(target=self._drain_then, args=(over, patience_s, failures), name="drain", daemon=True)
         waiter.start()
         while not over.wait(every_s):
             watch(self.status())
+        if failures:
+            raise failures[0]
         watch(self.status())
 
     def wait_for_failure(self) -> None:
@@ -369,7 +372,7 @@ class DownloadRun:
         return self._parts.catalog.obtained(self._parts.telemetry.run_id)
 
     def _written(self, rows: tuple[ResultRow, ...], fetched: set[str]) -> RunResult:
-        write_results(self.folder.root / "results.csv", rows)
+        write_results(self.folder.root / RESULTS, rows)
         return counted(rows, fetched, self.folder.root, self._parts.store.root)
 
     def _enqueue_lines(self, lines: Iterable[InputLine], retry_failed: bool, watch: Callable[[int], None]) -> None:
@@ -424,10 +427,13 @@ class DownloadRun:
             self._orchestrator.halt()
         self._told(work_id, outcome)
 
-    def _drain_then(self, over: threading.Event, patience_s: float | None) -> None:
+    def _drain_then(self, over: threading.Event, patience_s: float | None, failures: list[Exception]) -> None:
+        """In a thread of its own; what goes wrong there is for whoever waits."""
         try:
             if self._orchestrator is not None:
                 self._orchestrator.wait_until_drained(patience_s)
+        except Exception as error:
+            failures.append(error)
         finally:
             over.set()
 

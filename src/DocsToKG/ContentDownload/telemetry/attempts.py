@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt
+from DocsToKG.ContentDownload.catalog import counts
 from DocsToKG.ContentDownload.telemetry.text import (
     are_plain,
     are_storable_ints,
@@ -65,9 +66,7 @@ _READ_BACK: dict[str, Callable[[Any], Any]] = {
 }
 
 # A retry stands for an exchange that failed; a cache hit follows an `http-get` that sent nothing.
-SENT = frozenset(
-    map(str, (AttemptStatus.HTTP_HEAD, AttemptStatus.HTTP_GET, AttemptStatus.ROBOTS_FETCH, AttemptStatus.RETRY))
-)
+SENT = frozenset(map(str, counts.SENT))
 # What a line adds to the number of requests sent, by its status.
 _REQUESTS = {**dict.fromkeys(SENT, 1), str(AttemptStatus.CACHE_HIT): -1}
 _STATUS, _HTTP_STATUS = COLUMNS.index("status"), COLUMNS.index("http_status")

@@ -17,7 +17,6 @@ from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordDamaged
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
 from DocsToKG.ContentDownload.telemetry.projections import Projection, Rows
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken
-from DocsToKG.ContentDownload.telemetry.schema import newest_id as newest_id
 
 DATABASE = "manifest.sqlite"
 MANIFEST = "manifest.jsonl"

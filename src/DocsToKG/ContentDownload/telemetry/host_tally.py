@@ -112,7 +112,8 @@ class HostTally:
     def put_back(self, changes: Sequence[BreakerChange]) -> None:
         """These were not told after all; they come before what has happened since."""
         with self._lock:
-            self._changes.extendleft(reversed(changes[-(_MOST_CHANGES - len(self._changes)) :]))
+            room = _MOST_CHANGES - len(self._changes)
+            self._changes.extendleft(reversed(changes[max(0, len(changes) - room) :]))
 
     def _of(self, source: str, host: str) -> HostCounts:
         counts = self._counts.get((source, host))

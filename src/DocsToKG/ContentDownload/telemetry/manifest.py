@@ -28,7 +28,6 @@ from DocsToKG.ContentDownload.telemetry.text import (
 )
 
 STATUS: Mapping[str, str] = {OutcomeClass.SUCCESS: "ok", OutcomeClass.SKIP: "skipped", OutcomeClass.ERROR: "error"}
-TAKEDOWN_STAGE = "takedown"  # of a line after which no earlier success of its work counts
 
 
 # Not frozen, because one is made for every work and making a frozen one of so many fields takes many times as long.

@@ -252,10 +252,6 @@ class RunTelemetry:
         """Wait until everything handed over so far is written and told."""
         self._intake.settle()
 
-    def check(self) -> None:
-        """Raise what the writer failed with, if it has."""
-        self._intake.check()
-
     def on_failure(self, watcher: Callable[[RunError], None]) -> None:
         """Call `watcher` once when writing fails: callbacks handed to `finish` may then never run."""
         self._intake.on_failure(watcher)

@@ -8,6 +8,7 @@ be read is passed over.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.attempts import row_of_line
 from DocsToKG.ContentDownload.telemetry.folder import ATTEMPTS_JSONL, LAST, MANIFEST, is_json_object
@@ -25,7 +27,6 @@ from DocsToKG.ContentDownload.telemetry.manifest import (
     AT,
     INSERT_DOWNLOADS,
     JSON_COLUMNS,
-    TAKEDOWN_STAGE,
     ManifestRecord,
     insert_manifests,
     manifest_values,
@@ -36,6 +37,7 @@ from DocsToKG.ContentDownload.telemetry.salvage import known_part, readable_rows
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
 
 _CSV_NUMBERS = ("year", "size_bytes")
+_DIGITS = re.compile(r"[0-9]{1,18}")  # what 64 bits hold
 # No file stands for a work that was taken down.
 _FORGET = f"""DELETE FROM downloads WHERE EXISTS (SELECT 1 FROM manifests t WHERE t.stage = '{TAKEDOWN_STAGE}'
               AND t.doc_id = downloads.doc_id AND t.id > downloads.manifest_id)"""
@@ -139,5 +141,5 @@ def _from_database(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _from_csv(row: Mapping[str, str]) -> dict[str, Any]:
-    numbers = {key: int(row[key]) for key in _CSV_NUMBERS if row.get(key, "").isdecimal()}
+    numbers = {key: int(row[key]) for key in _CSV_NUMBERS if _DIGITS.fullmatch(row.get(key, ""))}
     return {**{key: value for key, value in row.items() if key not in _CSV_NUMBERS}, **numbers, "outcome": "success"}

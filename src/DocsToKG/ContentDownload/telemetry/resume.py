@@ -18,8 +18,8 @@ import orjson
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.catalog.asking import stream
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.errors import RecordError
-from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, known_part, readable_rows
 
 if TYPE_CHECKING:
@@ -115,14 +115,22 @@ def load_last_csv(path: Path) -> Iterator[dict[str, str]]:
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
         # A last line without its newline may end anywhere, unless it ends as the last column of ours does.
         whole = (line.replace("\0", "") for line in file if line.endswith(("\n", "Z")))
-        lines = csv.reader(whole)
-        columns = next(lines, [])
+        columns = _cells(next(whole, ""))
         if len(columns) > _MOST_COLUMNS:
             return
-        for values in lines:
+        for line in whole:
+            values = _cells(line)
             row = dict(zip(columns, values, strict=False)) if len(values) >= len(columns) else {}
             if row.get("doc_id"):
                 yield {key: value for key, value in row.items() if key and value}
+
+
+def _cells(line: str) -> list[str]:
+    """Each row of ours is one line, so that a quote which lost its end spoils no other row."""
+    try:
+        return next(csv.reader([line]), [])
+    except csv.Error:
+        return []
 
 
 class ResumeController:

@@ -15,9 +15,9 @@ from uuid import uuid4
 
 import orjson
 
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
-from DocsToKG.ContentDownload.telemetry.manifest import TAKEDOWN_STAGE
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
 
 MOST_ROWS = 1_000  # of each table in one transaction

@@ -16,7 +16,8 @@ from typing import IO, Any
 
 import orjson
 
-from DocsToKG.ContentDownload.telemetry.manifest import AT, TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.telemetry.manifest import AT
 from DocsToKG.ContentDownload.telemetry.schema import newest_id
 from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines
 

@@ -27,6 +27,7 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.telemetry import metrics
+from DocsToKG.ContentDownload.telemetry.attempts import SENT
 from DocsToKG.core.urls import mask_text, mask_url
 from DocsToKG.Orchestrator.ledger.base import LeasedJob, ToldJob
 from DocsToKG.Orchestrator.tracing import Tracing
@@ -61,12 +62,7 @@ SPANS: dict[str, tuple[str, tuple[str, ...]]] = {
     "complete": ("telling the ledger, until it has answered", ()),
 }
 
-_REQUESTS = frozenset(
-    {
-        *(AttemptStatus.HTTP_GET, AttemptStatus.HTTP_HEAD, AttemptStatus.ROBOTS_FETCH, AttemptStatus.RETRY),
-        AttemptStatus.DOWNLOAD_ERROR,
-    }
-)
+_REQUESTS = SENT | {AttemptStatus.DOWNLOAD_ERROR}
 
 
 class Download(Protocol):

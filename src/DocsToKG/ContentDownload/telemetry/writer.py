@@ -81,13 +81,8 @@ class RecordWriter:
         self.counts = Counts()
         self.commit_ms: deque[float] = deque(maxlen=10_000)
 
-    def write(self, batch: Batch) -> None:
-        """Commit, follow, then tell. Raises what went wrong; callbacks of an uncommitted batch do not run."""
-        self.commit(batch)
-        tell(batch)
-
     def commit(self, batch: Batch) -> None:
-        """The same without telling."""
+        """Commit, then follow; `tell` comes after it. Raises what went wrong."""
         begun = time.perf_counter()
         # A file that is acknowledged must survive a power cut; other rows may lose their last moments.
         self._sync_fully("ok" in [values[_STATUS] for values in batch.finished])

@@ -25,7 +25,7 @@ from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.upkeep.hashing import digest_of
 from DocsToKG.ContentDownload.upkeep.retelling import retell
 from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, is_identifier, named_work, names_of, undone
-from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line, forget_files, last_lines
+from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line, forget_files, last_lines, refill
 from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.core.urls import BadUrl, index_url
 
@@ -88,6 +88,7 @@ class Removal:
 
     def knows(self, text: str) -> bool:
         """Whether the folder was asked for the work that `text` names, or its record tells of it."""
+        self._refill()
         return self._is_known(self._work(text).work_id)
 
     def _is_known(self, doc_id: str) -> bool:
@@ -113,7 +114,10 @@ class Removal:
         """Finish what was cut off, or begun by other machines; returns what that was."""
         if self.list.learn():
             self.list.save()
-        return [self._carry_out(entry) for entry in list(self.list.entries) if entry.pending]
+        pending = [entry for entry in self.list.entries if entry.pending]
+        if pending:
+            self._refill()
+        return [self._carry_out(entry) for entry in pending]
 
     def uphold(self) -> int:
         """See to it that no file is on record for what was taken down, and that the list knows what the record tells;
@@ -124,8 +128,13 @@ class Removal:
         return forget_files(self._database, [entry.doc_id for entry in self.list.entries if entry.stands])
 
     def _settle(self) -> None:
+        self._refill()
         self._recall()
         self.finish()
+
+    def _refill(self) -> None:
+        """A database that was lost tells of no file; begun with a line of ours alone, it would never be filled."""
+        refill(self._root, self._database, attempts=self._share is None)  # a shared record has the requests
 
     def _recall(self) -> None:
         """Should the list be lost, the lines of the record still say what is refused."""

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from DocsToKG.ContentDownload.api.types import OutcomeClass, Reason
+from DocsToKG.ContentDownload.telemetry.folder import RESULTS
 from DocsToKG.ContentDownload.telemetry.results import RESULT_COLUMNS
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 from DocsToKG.ContentDownload.telemetry.text import csv_line
 
-RESULTS = "results.csv"
 _AGAIN = "may be had again; `content pull` fetches it"
 
 

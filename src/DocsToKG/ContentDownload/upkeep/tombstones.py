@@ -15,9 +15,11 @@ from pathlib import Path
 
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry.closing import refresh_snapshots
-from DocsToKG.ContentDownload.telemetry.folder import followers, locked, newest_id, translating
+from DocsToKG.ContentDownload.telemetry.folder import LAST, MANIFEST, followers, locked, translating
 from DocsToKG.ContentDownload.telemetry.projections import Position
-from DocsToKG.ContentDownload.telemetry.schema import open_database, transaction
+from DocsToKG.ContentDownload.telemetry.restore import restore, restore_attempts
+from DocsToKG.ContentDownload.telemetry.salvage import last_aside
+from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, transaction
 from DocsToKG.ContentDownload.telemetry.writer import RecordWriter
 from DocsToKG.core.clock import Clock, utc_iso
 
@@ -60,6 +62,17 @@ def add_line(root: Path, line: Tombstone, *, database: Path, sinks: Sequence[str
             if line.gone:
                 db.execute("DELETE FROM downloads WHERE doc_id = ?", (line.doc_id,))
         _follow(db, root, sinks, clock, held)
+
+
+def refill(root: Path, database: Path, *, attempts: bool) -> None:
+    """Fill a database that was lost from the text files of its record, as a run would; with `attempts` also with the
+    requests. One that has a line already would stay as it is."""
+    if database.is_file() or not any((root / name).is_file() for name in (MANIFEST, LAST)):
+        return
+    database.parent.mkdir(parents=True, exist_ok=True)
+    with translating(root), locked(root), contextlib.closing(open_database(database)) as db:
+        if restore(db, root, damaged=last_aside(database)).rows and attempts:
+            restore_attempts(db, root)
 
 
 def forget_files(database: Path, doc_ids: Sequence[str]) -> int:
