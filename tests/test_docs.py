@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ PROGRAMS = {
 }
 _STARTS = ("./dev run ", *(f"{program} " for program in PROGRAMS))
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_SETTING = re.compile(r"[A-Z][A-Z0-9_]*=.*")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -45,6 +46,7 @@ def commands_in(line: str) -> Iterator[list[str]]:
 
 
 def ours(call: list[str]) -> Iterator[list[str]]:
+    call = list(dropwhile(_SETTING.fullmatch, call))
     if call[:2] == ["./dev", "run"]:
         call = call[2:]
     if call and call[0] in PROGRAMS:
@@ -106,8 +108,8 @@ def test_a_command_that_does_not_exist_would_be_noticed(words: str) -> None:
         parse(words.split())
 
 
-def test_commands_are_found_behind_pipes_and_comments() -> None:
-    line = "cat ids.txt | ./dev run content pull - --sql 'a | b' > out && content report  # and look"
+def test_commands_are_found_behind_pipes_settings_and_comments() -> None:
+    line = "cat ids.txt | ./dev run content pull - --sql 'a | b' > out && KEY=1 content report  # and look"
     assert list(commands_in(line)) == [["content", "pull", "-", "--sql", "a | b"], ["content", "report"]]
 
 

@@ -67,6 +67,7 @@ def test_every_line_of_a_page_does_what_it_says(page: Path, reader: Reader, sand
         "127.0.0.1:8080": f"127.0.0.1:{sandbox.port}", "--papers 200": "--papers 20",
         "--profile sandbox.yaml": "--profile second.yaml",  # the first goes on in another terminal
         "docstokg-orchestrator serve": "docstokg-orchestrator serve --port 0",
+        "--metrics-port 9464": "--metrics-port 0",
         "primary_topic.id:t11995": "publication_year:2020",  # the sandbox's index has no topics
     }  # fmt: skip
     reader = replace(reader, instead=instead)
