@@ -19,7 +19,20 @@ import pytest
 import yaml
 from tests.contentdownload.collector import Collector
 from tests.docs.conftest import Reader, service_of, wrong
-from tests.docs.reading import NOT_HERE, PAGES, ROOT, blocks, is_elsewhere, lines_of, name_of, shown_lines
+from tests.docs.reading import (
+    EVERYWHERE,
+    NOT_HERE,
+    NOT_RUN,
+    ON_THEIR_PAGES,
+    PAGES,
+    ROOT,
+    blocks,
+    is_elsewhere,
+    kinds,
+    lines_of,
+    name_of,
+    shown_lines,
+)
 
 from DocsToKG.ContentDownload.config import load_config
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -57,6 +70,11 @@ def test_few_lines_are_left_out_and_each_has_its_reason() -> None:
     left_out = [line for page in PAGES for line in shown_lines(page) if is_elsewhere(line)]
     assert len(left_out) <= MOST_ELSEWHERE, left_out
     assert all(any(line.startswith(start) for line in left_out) for start in NOT_HERE)
+
+
+def test_every_block_is_run_or_has_nothing_to_run() -> None:
+    others = {name_of(page): left for page in PAGES if (left := kinds(page) - EVERYWHERE)}
+    assert others == {**ON_THEIR_PAGES, **{name: {""} for name in NOT_RUN}}
 
 
 @pytest.mark.slow
