@@ -92,11 +92,28 @@ def commands_below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield name, command
 
 
+def examples_in(told: str) -> Iterator[list[str]]:
+    """The calls behind or below the word, where `, or` joins two ways of saying it."""
+    _, _, shown = told.partition("Example")
+    for line in re.split(r"\n|, or ", shown.lstrip("s:")):
+        yield from commands_in(line)
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_help_of_every_command_has_an_example(program: str) -> None:
-    told = {name: command.help or "" for name, command in commands_below(program, PROGRAMS[program])}
-    assert len(told) > 10
-    assert [name for name, words in told.items() if "Example" not in words] == []
+def test_the_help_of_every_command_has_examples_that_are_understood(program: str) -> None:
+    shown = {
+        name: list(examples_in(command.help or "")) for name, command in commands_below(program, PROGRAMS[program])
+    }
+    assert len(shown) > 10
+    assert [name for name, calls in shown.items() if not calls] == []
+    for call in (call for calls in shown.values() for call in calls):
+        parse(call)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_option_says_what_it_means(program: str) -> None:
+    for name, command in commands_below(program, PROGRAMS[program]):
+        assert [param.name for param in command.params if not param.hidden and not param.help] == [], name
 
 
 @pytest.mark.slow
