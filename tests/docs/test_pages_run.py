@@ -232,13 +232,10 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from DocsToKG.ContentDownload.config import load_config
-from DocsToKG.ContentDownload.runner import DownloadRun
 
 spans, figures = InMemorySpanExporter(), InMemoryMetricReader()
 my_tracer_provider, my_meter_provider = TracerProvider(), MeterProvider([figures])
 my_tracer_provider.add_span_processor(SimpleSpanProcessor(spans))
-cfg = load_config("contentdownload.yaml")
 """
     after = """
 assert figures.get_metrics_data().resource_metrics
