@@ -195,6 +195,19 @@ def test_the_columns_of_the_csv_files_are_listed_in_order() -> None:
     assert listed("results-csv.md")[: len(RESULT_COLUMNS)] == list(RESULT_COLUMNS)
 
 
+def test_what_sources_say_is_listed() -> None:
+    from DocsToKG.ContentDownload.api.types import Reason, SourceOutcome
+
+    page = (REFERENCE / "sources-asked.md").read_text(encoding="utf-8")
+    assert listed("sources-asked.md")[: len(SourceOutcome)] == list(SourceOutcome)
+    said = re.compile(r'"((?:no|not|missing|bad|blocked|malformed|needs|answered)_[a-z_]+)[":]')
+    rooms = [SOURCES / "ContentDownload" / name for name in ("resolvers", "fallback")]
+    texts = [file.read_text(encoding="utf-8") for room in rooms for file in room.glob("*.py")]
+    words = {word for text in texts for word in said.findall(text)} - {Reason.NO_OPEN_COPY}
+    assert len(words) > 10
+    assert {word for word in words if f"`{word}`" not in page} == set()
+
+
 def test_every_exit_code_is_listed() -> None:
     from DocsToKG.ContentDownload.cli.group import ExitCode
 
