@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import dropwhile, pairwise
 from pathlib import Path
@@ -144,6 +145,16 @@ def test_the_generated_pages_are_fresh() -> None:
         [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_extra_that_a_page_or_a_message_names_can_be_installed() -> None:
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    texts = [file.read_text(encoding="utf-8") for file in (*PAGES, *SOURCES.rglob("*.py"))]
+    named = {
+        name for text in texts for names in re.findall(r"docstokg\[([a-z0-9,]+)\]", text) for name in names.split(",")
+    }
+    assert len(named) > 5
+    assert named <= set(known)
 
 
 def listed(page: str) -> list[str]:

@@ -16,7 +16,7 @@ _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 NOT_HERE: Mapping[str, str] = {
     "make demo": "sets up from nothing, which tests/test_dev_script.py does; the demo itself is run by the tutorial",
     "make test": "is the suite that this is a part of",
-    "pip install": "fetches from the internet",
+    "pip install": "fetches from the internet; tests/test_docs.py sees that the extras exist",
     "./dev run python docs/generate.py": "would change the checkout; tests/test_docs.py runs it with --check",
     "docstokg-orchestrator serve -c": "needs keys at an invented address; conformance/test_web_postgres.py does it",
 }
