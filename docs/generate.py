@@ -212,8 +212,15 @@ def _parameter(param: Any) -> tuple[str, str, str]:
         name = ", ".join(f"`{spelling}`" for spelling in (*param.opts, *param.secondary_opts))
         if not param.is_flag:
             name += f" {_value_name(param)}"
-    default = "needed" if param.required else "" if getattr(param, "is_flag", False) else _literal(param.default)
-    return name, default, param.help or ""
+    return name, _default_of(param), param.help or ""
+
+
+def _default_of(param: Any) -> str:
+    if param.required:
+        return "needed"
+    if isinstance(param.show_default, str):  # in words, where it follows from something else
+        return param.show_default
+    return "" if getattr(param, "is_flag", False) else _literal(param.default)
 
 
 def _value_name(param: Any) -> str:
@@ -229,7 +236,6 @@ def _value_name(param: Any) -> str:
 
 def config_page() -> str:
     from DocsToKG.ContentDownload.config.environment import KNOWN_VARIABLES, SHORT_NAMES
-    from DocsToKG.ContentDownload.config.keys import TRANSLATED_KEYS
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 
     simple = {name: info for name, info in ContentDownloadConfig.model_fields.items() if not _section_of(info)}
@@ -247,9 +253,7 @@ def config_page() -> str:
             "",
             "Accepted, and translated to the keys above.",
             "",
-            *markdown_table(
-                ("key", "value"), ((f"`{key}`", _type_name(kind)) for key, kind in TRANSLATED_KEYS.items())
-            ),
+            *markdown_table(("key", "value", "sets"), _other_spellings()),
         ],
         [
             "## Other variables",
@@ -269,6 +273,17 @@ def config_page() -> str:
             "`DTKG_` works as a prefix too; where both are set, `DOCSTOKG_CONTENT_` holds.",
         ],
     )
+
+
+def _other_spellings() -> Iterator[tuple[str, str, str]]:
+    from DocsToKG.ContentDownload.config.keys import TRANSLATED_KEYS
+    from DocsToKG.ContentDownload.config.translate import canonical_keys
+
+    # A value of a known key, so not in the list of keys.
+    yield "`storage.backend`", "`sqlite` or `postgres`", "`catalog.backend`, `queue.backend`"
+    for key, kind in TRANSLATED_KEYS.items():
+        same = canonical_keys(tuple(key.split("."))) or [key.replace(".mailto", ".email")]
+        yield f"`{key}`", _type_name(kind), _codes(same)
 
 
 def _section(name: str, section: tuple[str, type[BaseModel]] | None) -> list[str]:
@@ -386,7 +401,7 @@ def _bare(annotation: Any) -> Any:
     return annotation
 
 
-# errors
+# the HTTP API
 
 
 def http_page() -> str:
@@ -418,6 +433,9 @@ def _routes(resource: Any) -> list[str]:
         [method] = route.methods
         rows.append((f"`{method} {route.path}`", scopes, says[permit.demand], route.summary))
     return markdown_table(("route", "scope", "must say", "does"), rows)
+
+
+# errors
 
 
 def errors_page() -> str:

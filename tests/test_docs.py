@@ -8,8 +8,9 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ PROGRAMS = {
 }
 _STARTS = ("./dev run ", *(f"{program} " for program in PROGRAMS))
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
+_SETTING = re.compile(r"[A-Z][A-Z0-9_]*=.*")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -45,6 +47,7 @@ def commands_in(line: str) -> Iterator[list[str]]:
 
 
 def ours(call: list[str]) -> Iterator[list[str]]:
+    call = list(dropwhile(_SETTING.fullmatch, call))
     if call[:2] == ["./dev", "run"]:
         call = call[2:]
     if call and call[0] in PROGRAMS:
@@ -90,11 +93,28 @@ def commands_below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
         yield name, command
 
 
+def examples_in(told: str) -> Iterator[list[str]]:
+    """The calls behind or below the word, where `, or` joins two ways of saying it."""
+    _, _, shown = told.partition("Example")
+    for line in re.split(r"\n|, or ", shown.lstrip("s:")):
+        yield from commands_in(line)
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_the_help_of_every_command_has_an_example(program: str) -> None:
-    told = {name: command.help or "" for name, command in commands_below(program, PROGRAMS[program])}
-    assert len(told) > 10
-    assert [name for name, words in told.items() if "Example" not in words] == []
+def test_the_help_of_every_command_has_examples_that_are_understood(program: str) -> None:
+    shown = {
+        name: list(examples_in(command.help or "")) for name, command in commands_below(program, PROGRAMS[program])
+    }
+    assert len(shown) > 10
+    assert [name for name, calls in shown.items() if not calls] == []
+    for call in (call for calls in shown.values() for call in calls):
+        parse(call)
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_option_says_what_it_means(program: str) -> None:
+    for name, command in commands_below(program, PROGRAMS[program]):
+        assert [param.name for param in command.params if not param.hidden and not param.help] == [], name
 
 
 @pytest.mark.slow
@@ -106,8 +126,8 @@ def test_a_command_that_does_not_exist_would_be_noticed(words: str) -> None:
         parse(words.split())
 
 
-def test_commands_are_found_behind_pipes_and_comments() -> None:
-    line = "cat ids.txt | ./dev run content pull - --sql 'a | b' > out && content report  # and look"
+def test_commands_are_found_behind_pipes_settings_and_comments() -> None:
+    line = "cat ids.txt | ./dev run content pull - --sql 'a | b' > out && KEY=1 content report  # and look"
     assert list(commands_in(line)) == [["content", "pull", "-", "--sql", "a | b"], ["content", "report"]]
 
 
@@ -125,6 +145,16 @@ def test_the_generated_pages_are_fresh() -> None:
         [sys.executable, str(ROOT / "docs" / "generate.py"), "--check"], capture_output=True, text=True, timeout=100
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_every_extra_that_a_page_or_a_message_names_can_be_installed() -> None:
+    known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    texts = [file.read_text(encoding="utf-8") for file in (*PAGES, *SOURCES.rglob("*.py"))]
+    named = {
+        name for text in texts for names in re.findall(r"docstokg\[([a-z0-9,]+)\]", text) for name in names.split(",")
+    }
+    assert len(named) > 5
+    assert named <= set(known)
 
 
 def listed(page: str) -> list[str]:
@@ -174,6 +204,19 @@ def test_the_columns_of_the_csv_files_are_listed_in_order() -> None:
 
     assert listed("attempts-csv.md") == [*COLUMNS, *AttemptStatus, *Reason]
     assert listed("results-csv.md")[: len(RESULT_COLUMNS)] == list(RESULT_COLUMNS)
+
+
+def test_what_sources_say_is_listed() -> None:
+    from DocsToKG.ContentDownload.api.types import Reason, SourceOutcome
+
+    page = (REFERENCE / "sources-asked.md").read_text(encoding="utf-8")
+    assert listed("sources-asked.md")[: len(SourceOutcome)] == list(SourceOutcome)
+    said = re.compile(r'"((?:no|not|missing|bad|blocked|malformed|needs|answered)_[a-z_]+)[":]')
+    rooms = [SOURCES / "ContentDownload" / name for name in ("resolvers", "fallback")]
+    texts = [file.read_text(encoding="utf-8") for room in rooms for file in room.glob("*.py")]
+    words = {word for text in texts for word in said.findall(text)} - {Reason.NO_OPEN_COPY}
+    assert len(words) > 10
+    assert {word for word in words if f"`{word}`" not in page} == set()
 
 
 def test_every_exit_code_is_listed() -> None:

@@ -50,10 +50,12 @@ def test_a_file_that_was_replaced_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_file_cut_short_is_made_whole(tmp_path: Path) -> None:
+    Signals(tmp_path / "whole").close()
     (tmp_path / "s").write_bytes(b"abc")
     signals = Signals(tmp_path / "s")
     signals.raise_for("host:a.org")
     signals.close()
+    assert (tmp_path / "s").stat().st_size == (tmp_path / "whole").stat().st_size
 
 
 def test_a_link_is_not_followed(tmp_path: Path) -> None:

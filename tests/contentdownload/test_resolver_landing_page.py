@@ -444,18 +444,7 @@ def test_hostile_data_on_a_page_costs_little(body: bytes) -> None:
         lambda inner: (
             st.lists(inner, max_size=3)
             | st.dictionaries(
-                st.sampled_from(
-                    (
-                        "@graph",
-                        "@type",
-                        "encoding",
-                        "encodingFormat",
-                        "contentUrl",
-                        "url",
-                        "isAccessibleForFree",
-                        "article",
-                    )
-                ),
+                st.sampled_from(LD_KEYS),
                 inner,
                 max_size=4,
             )

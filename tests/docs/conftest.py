@@ -164,7 +164,7 @@ def corpus(
     (folder / "works.jsonl").write_text("".join(json.dumps({"doi": work["doi"]}) + "\n" for work in works))
     (folder / "settings.yaml").write_text(yaml.safe_dump(settings))
     queue = {"storage": {"root_dir": "engine", "min_free_bytes": 0}, "queue": {"path": "state/workqueue.sqlite"}}
-    for name in ("corpus.yaml", "contentdownload.yaml", "sandbox.yaml"):
+    for name in ("corpus.yaml", "sandbox.yaml"):
         (folder / name).write_text(yaml.safe_dump({**settings, **queue}))
     lines = ["content pull ids.txt --out papers", "contentdownload queue import works.jsonl -c corpus.yaml"]
     assert wrong(Reader(folder, programs).types(lines), {}) == []

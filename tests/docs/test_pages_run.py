@@ -19,7 +19,20 @@ import pytest
 import yaml
 from tests.contentdownload.collector import Collector
 from tests.docs.conftest import Reader, service_of, wrong
-from tests.docs.reading import NOT_HERE, PAGES, ROOT, blocks, is_elsewhere, lines_of, name_of, shown_lines
+from tests.docs.reading import (
+    EVERYWHERE,
+    NOT_HERE,
+    NOT_RUN,
+    ON_THEIR_PAGES,
+    PAGES,
+    ROOT,
+    blocks,
+    is_elsewhere,
+    kinds,
+    lines_of,
+    name_of,
+    shown_lines,
+)
 
 from DocsToKG.ContentDownload.config import load_config
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -59,6 +72,11 @@ def test_few_lines_are_left_out_and_each_has_its_reason() -> None:
     assert all(any(line.startswith(start) for line in left_out) for start in NOT_HERE)
 
 
+def test_every_block_is_run_or_has_nothing_to_run() -> None:
+    others = {name_of(page): left for page in PAGES if (left := kinds(page) - EVERYWHERE)}
+    assert others == {**ON_THEIR_PAGES, **{name: {""} for name in NOT_RUN}}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("page", list(pages()))
@@ -67,6 +85,7 @@ def test_every_line_of_a_page_does_what_it_says(page: Path, reader: Reader, sand
         "127.0.0.1:8080": f"127.0.0.1:{sandbox.port}", "--papers 200": "--papers 20",
         "--profile sandbox.yaml": "--profile second.yaml",  # the first goes on in another terminal
         "docstokg-orchestrator serve": "docstokg-orchestrator serve --port 0",
+        "--metrics-port 9464": "--metrics-port 0",
         "primary_topic.id:t11995": "publication_year:2020",  # the sandbox's index has no topics
     }  # fmt: skip
     reader = replace(reader, instead=instead)
@@ -213,13 +232,10 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from DocsToKG.ContentDownload.config import load_config
-from DocsToKG.ContentDownload.runner import DownloadRun
 
 spans, figures = InMemorySpanExporter(), InMemoryMetricReader()
 my_tracer_provider, my_meter_provider = TracerProvider(), MeterProvider([figures])
 my_tracer_provider.add_span_processor(SimpleSpanProcessor(spans))
-cfg = load_config("contentdownload.yaml")
 """
     after = """
 assert figures.get_metrics_data().resource_metrics

@@ -13,10 +13,10 @@ from typing import Any
 import psycopg
 import pytest
 from tests.conformance.conftest import PASSWORD, nats_url, running_moto, running_nats, running_valkey, valkey_url
-from tests.conformance.postgres_server import NoPostgres, running_postgres
+from tests.conformance.postgres_server import NoPostgres, PostgresServer, running_postgres
 from tests.docs.conftest import Reader, wrong
-from tests.docs.reading import lines_of, name_of
-from tests.docs.test_pages_run import WITH_SERVERS
+from tests.docs.reading import blocks, lines_of, name_of
+from tests.docs.test_pages_run import HOWTO, WITH_SERVERS
 
 SIGNAL = "DOCSTOKG_CONTENT_QUEUE__SIGNAL_URL"
 
@@ -29,17 +29,18 @@ def addresses() -> Iterator[dict[str, str]]:
             postgres = stack.enter_context(running_postgres())
         except NoPostgres as error:
             pytest.skip(str(error))
+        database = made_as_the_page_says(postgres)
         valkey = stack.enter_context(running_valkey())
         nats = stack.enter_context(running_nats())
         s3 = f"http://127.0.0.1:{stack.enter_context(running_moto()).port}"
         with urllib.request.urlopen(urllib.request.Request(f"{s3}/papers", method="PUT"), timeout=20):
             pass
         yield {
-            "postgresql://docstokg:...@db.internal/docstokg?sslmode=verify-full": postgres.url,
-            "postgresql://docstokg:...@pooler.internal:6432/docstokg": postgres.url,
-            "postgresql://docstokg:...@db.internal:5432/docstokg": postgres.url,
-            "postgresql://catalog:...@db.internal:5432/catalog": postgres.url,
-            "postgresql://catalog@db.internal:5432/catalog": postgres.url,
+            "postgresql://docstokg:...@db.internal/docstokg?sslmode=verify-full": database,
+            "postgresql://docstokg:...@pooler.internal:6432/docstokg": database,
+            "postgresql://docstokg:...@db.internal:5432/docstokg": database,
+            "postgresql://catalog:...@db.internal:5432/catalog": database,
+            "postgresql://catalog@db.internal:5432/catalog": database,
             "rediss://docstokg:...@valkey.internal:6379/0": valkey_url(valkey),
             "tls://docstokg:...@nats.internal:4222": nats_url(nats),
             "https://s3.internal:8333": s3,
@@ -47,6 +48,15 @@ def addresses() -> Iterator[dict[str, str]]:
             "/var/lib/docstokg/node/": "node/",
             "queue run": "queue drain",  # with an end
         }
+
+
+def made_as_the_page_says(server: PostgresServer) -> str:
+    """The address of the database and the user that the first step makes."""
+    [statements] = blocks(HOWTO / "run-on-many-machines.md", "sql")
+    with psycopg.connect(server.url, autocommit=True) as owner:
+        for statement in statements.strip().removesuffix(";").split(";"):
+            owner.execute(statement.encode())
+    return f"postgresql://docstokg@127.0.0.1:{server.port}/docstokg"
 
 
 @pytest.mark.slow

@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 from tests.docs.conftest import Reader, wrong
 from tests.docs.reading import ROOT, lines_of
-from tests.orchestrator_web.conftest import app_over, token_for
+from tests.orchestrator_web.conftest import app_over
 from tests.orchestrator_web.serving import served
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, Release
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.web.tokens import TokenFile
 
 PAGE = ROOT / "docs" / "howto" / "runbook.md"
 DRAIN = "queue run --drain"
@@ -37,17 +38,13 @@ def prepared(ledger: SqliteLedger) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_every_command_of_the_runbook_does_what_it_says(reader: Reader) -> None:
-    lines = lines_of(PAGE)
+    lines, file = lines_of(PAGE), reader.folder / "state" / "workqueue.sqlite"
     until_drained = next(number for number, line in enumerate(lines) if DRAIN in line)
-    with SqliteLedger(reader.folder / "state" / "workqueue.sqlite") as ledger, served(app_over(ledger)) as port:
+    exports = [line for line in lines if line.startswith("export ")]
+    tokens = TokenFile(file.with_name(f"{file.name}.tokens.json"))
+    with SqliteLedger(file) as ledger, served(app_over(ledger, tokens)) as port:
         prepared(ledger)
-        reader = replace(
-            reader,
-            variables={
-                "DOCSTOKG_ORCHESTRATOR": f"http://127.0.0.1:{port}",
-                "DOCSTOKG_TOKEN": token_for(tenants=("*",)),
-            },
-        )
+        reader = replace(reader, instead={"127.0.0.1:8470": f"127.0.0.1:{port}"})
         ended = reader.types(lines[:until_drained])
         assert wrong(ended, {}) == []
         told = answers(ended)
@@ -57,7 +54,7 @@ def test_every_command_of_the_runbook_does_what_it_says(reader: Reader) -> None:
         assert told["POST /bulk-actions/preview"]["count"] == told["POST /bulk-actions/retry"]["changed"] == 1
         assert ledger.stats()["error"] == 0
         assert {"lease_cleared", "retry_requested"} <= {r.event for job in (18, 19) for r in ledger.history(job)}
-        ended = reader.types(lines[until_drained:])
+        ended = reader.types([*exports, *lines[until_drained:]])
         assert wrong(ended, {}) == []
         told = answers(ended)
         assert told["PUT /quotas/content.download"]["maxActive"] == 200

@@ -17,7 +17,6 @@ from joserfc import jwt
 from joserfc.jwk import OctKey
 from starlette.testclient import TestClient
 
-from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.web.admission import Admission
 from DocsToKG.Orchestrator.web.app import build_app
@@ -136,8 +135,3 @@ def caller(client: TestClient) -> Callable[..., Caller]:
 @pytest.fixture
 def admin(caller: Callable[..., Caller]) -> Caller:
     return caller(tenants=("*",), X_Reason="a test", X_Ticket="T-1")
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 LedgerOption = Annotated[Path, typer.Option("--ledger", metavar="PATH", help="The ledger's SQLite file.")]
-JobArgument = Annotated[int, typer.Argument(metavar="JOB_ID")]
+JobArgument = Annotated[int, typer.Argument(metavar="JOB_ID", help="The job's number.")]
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -75,7 +75,7 @@ def status(ledger: LedgerOption, as_json: JsonOption = False) -> None:
 def list_jobs(
     ledger: LedgerOption,
     state: Annotated[str | None, typer.Option("--state", help="Only jobs in this state.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000)] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 100,
     after: Annotated[int, typer.Option("--after", min=0, help="Only ids above this one: the next page.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -186,7 +186,10 @@ def call(
     ticket: Annotated[str | None, typer.Option("--ticket", help="The ticket that it goes by.")] = None,
     tenant: Annotated[str | None, typer.Option("--tenant", help="For a token of several tenants.")] = None,
     token_file: Annotated[
-        Path | None, typer.Option("--token-file", metavar="FILE", show_default="the variable DOCSTOKG_TOKEN")
+        Path | None,
+        typer.Option(
+            "--token-file", metavar="FILE", help="File with the token.", show_default="the variable DOCSTOKG_TOKEN"
+        ),
     ] = None,
 ) -> None:
     """Ask a running service one thing of its API, and print the answer as JSON.
@@ -219,7 +222,11 @@ def token_new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Who will hold it; stands in the history.")],
     scope: Annotated[
         list[str] | None,
-        typer.Option("--scope", help="May be given again.", show_default="orch:read"),
+        typer.Option(
+            "--scope",
+            help="orch:read, orch:operate, orch:quota, orch:backfill; may be repeated.",
+            show_default="orch:read",
+        ),
     ] = None,
     tenant: Annotated[list[str] | None, typer.Option("--tenant", help="The first is its home; * means all.")] = None,
     hours: Annotated[float | None, typer.Option("--hours", min=0.01, help="How long it is good.")] = None,
@@ -277,7 +284,9 @@ def token_list(ledger: ServedOption = None, config: ServerFile = None, as_json: 
 
 @token_app.command("revoke")
 def token_revoke(
-    token_id: Annotated[str, typer.Argument(metavar="ID")], ledger: ServedOption = None, config: ServerFile = None
+    token_id: Annotated[str, typer.Argument(metavar="ID", help="As `token list` shows it.")],
+    ledger: ServedOption = None,
+    config: ServerFile = None,
 ) -> None:
     """Take a token back; a running service refuses it within a second.
 

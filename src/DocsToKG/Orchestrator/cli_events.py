@@ -84,7 +84,7 @@ def list_events(
     config: ServerFile = None,
     target: TargetOption = None,
     dead: Annotated[bool, typer.Option("--dead", help="Those that were given up, instead of those that wait.")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000)] = 100,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="At most so many.")] = 100,
     after: Annotated[int, typer.Option("--after", min=0, help="Only numbers above this one: the next page.")] = 0,
     as_json: JsonOption = False,
 ) -> None:
@@ -126,7 +126,7 @@ def retry(
 
 @app.command("forget")
 def forget(
-    name: Annotated[str, typer.Argument(metavar="TARGET")],
+    name: Annotated[str, typer.Argument(metavar="TARGET", help="Its name, as `events status` shows it.")],
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask, though events wait for it.")] = False,
     ledger: ServedOption = None,
     config: ServerFile = None,

@@ -99,6 +99,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on 
 PullJson = Annotated[
     bool, typer.Option("--json", help="For programs: one JSON document; with --dry-run a line of JSON per work.")
 ]
+ResumeJson = Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")]
 PlanJson = Annotated[bool, typer.Option("--json", help="For programs: a line of JSON per work.")]
 Sources = Annotated[
     list[str] | None,

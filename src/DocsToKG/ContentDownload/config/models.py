@@ -205,12 +205,14 @@ class OrchestratorConfig(Section):
 
     max_workers: int = Field(default=8, ge=1, le=1024, description="Jobs that run at once in one process.")
     processes: int = Field(default=1, ge=1, le=64, description="Processes that work on the queue together.")
-    max_per_resolver: dict[str, int] = Field(default_factory=dict, description="Exchanges at once by source.")
+    max_per_resolver: dict[str, int] = Field(
+        default_factory=dict, description="Exchanges at once by source, in all processes that share the limits."
+    )
     default_per_resolver: int | None = Field(
         default=None,
         ge=1,
         le=1024,
-        description="For sources not in max_per_resolver, all together; default: as many as workers.",
+        description="The same for each source that is not in max_per_resolver; default: no limit but the workers.",
     )
     max_per_host: int = Field(default=4, ge=1, le=1024, description="Exchanges at once with one host.")
     lookahead: int | None = Field(
