@@ -13,8 +13,11 @@ from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.services import backfills as backfills_room
+from DocsToKG.Orchestrator.services import paging
+from DocsToKG.Orchestrator.services.actions import ActionService
 from DocsToKG.Orchestrator.services.backfills import BackfillService
 from DocsToKG.Orchestrator.services.idempotency import Answer, IdempotencyService
+from DocsToKG.Orchestrator.services.incidents import IncidentService
 from DocsToKG.Orchestrator.services.jobs import JobService
 from DocsToKG.Orchestrator.services.leaders import Leader
 from DocsToKG.Orchestrator.services.packruns import Hints, PackRunService
@@ -109,6 +112,15 @@ def test_backfills_are_the_tenants_own_and_come_in_pages(ledger: Any, clock: Man
         service.get("b", ids[0])
     with pytest.raises(BadPage):
         service.list("a", page_token="x")
+
+
+@pytest.mark.parametrize("kind", ["actions", "backfills", "incidents", "pack-runs"])
+@pytest.mark.parametrize("number", [-1, 2**63, 2**70])
+def test_a_place_that_no_ledger_could_hold_was_not_handed_out(ledger: Any, kind: str, number: int) -> None:
+    services = (ActionService(ledger), BackfillService(ledger), IncidentService(ledger), PackRunService(ledger))
+    lists = dict(zip(["actions", "backfills", "incidents", "pack-runs"], services, strict=True))
+    with pytest.raises(BadPage):
+        lists[kind].list("a", page_token=paging.token(kind, number, number if kind == "actions" else "x"))
 
 
 def test_workers_are_listed_with_what_they_hold_each_tenant_for_itself(ledger: Any, clock: ManualClock) -> None:
