@@ -273,7 +273,7 @@ class PostgresLedger:
         return self._reader.is_paused()
 
     def job(self, job_id: int) -> JobRecord:
-        found = self._reader.jobs("WHERE id = %(job_id)s", job_id=job_id)
+        found = self._reader.by_id(job_id)
         if not found:
             raise UnknownJob(job_id)
         return found[0]
@@ -323,7 +323,7 @@ class PostgresLedger:
 
     def why(self, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""
-        found = self._reader.jobs("WHERE id = %(job_id)s", job_id=job_id)
+        found = self._reader.by_id(job_id)
         return standing.why(found[0], self._reader, self._time, self.look) if found else eligibility.unknown(job_id)
 
     def change(self, make: Callable[[ControlTx], T]) -> T:
