@@ -294,6 +294,24 @@ def test_of_two_notifiers_one_carries(open_ledger: Open) -> None:
     assert (len(first.events), len(second.events)) == (3, 0)
 
 
+def test_whatever_goes_wrong_with_the_lead_it_is_asked_for_again(
+    open_ledger: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notifier = Notifier(open_ledger(), [], [], signers=[KEY], lead_s=0.15)
+    hold, tries = notifier._leader.hold, iter([ZeroDivisionError()])
+    held = threading.Event()
+
+    def shaky() -> bool:
+        for error in tries:
+            raise error
+        held.set()
+        return hold()
+
+    monkeypatch.setattr(notifier._leader, "hold", shaky)
+    with notifier.running():
+        assert held.wait(20)
+
+
 @pytest.mark.slow
 def test_while_many_write_nothing_is_lost_and_each_job_keeps_its_order(open_ledger: Open) -> None:
     ledgers, target = [open_ledger() for _ in range(3)], Recorder(max_tries=1000)

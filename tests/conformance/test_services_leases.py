@@ -13,7 +13,7 @@ from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.ledger.base import JobState, NewJob
 from DocsToKG.Orchestrator.services.jobs import JobService
 from DocsToKG.Orchestrator.services.lease_rows import JobLease
-from DocsToKG.Orchestrator.services.leases import LeaseService
+from DocsToKG.Orchestrator.services.leases import LeaseService, NextLease
 from DocsToKG.Orchestrator.services.tally import Tally
 
 Open = Callable[..., Any]
@@ -240,6 +240,21 @@ def test_a_stale_or_foreign_lease_changes_nothing(ledger: Any, leases: LeaseServ
     assert leases.complete("a", fresh.lease_id, "succeeded").state == "done"
     with pytest.raises(LeaseLost):
         leases.complete("a", fresh.lease_id, "canceled")
+
+
+def test_jobs_that_nobody_is_told_of_are_given_back_beside_one_that_was_called_off(
+    ledger: Any, leases: LeaseService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enqueue(ledger, 3)
+    mine = one(leases)
+    jobs = ledger.lease("w1", 2, 60, tenants=("a",))
+    ledger.cancel(jobs[0].job_id, "not needed")
+    lost = LeaseLost(mine.job_id)
+    monkeypatch.setattr(ledger, "finish_and_lease", lambda *_, **__: ([lost], jobs))
+    with pytest.raises(LeaseLost) as told:
+        leases.complete("a", mine.lease_id, "succeeded", then=NextLease("w1", limit=2))
+    assert told.value is lost
+    assert ledger.job(jobs[1].job_id).state is JobState.QUEUED
 
 
 @pytest.mark.slow

@@ -10,9 +10,10 @@ import pytest
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.core.digest import sha256_hex
-from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound
+from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound, Refused
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState
 from DocsToKG.Orchestrator.services.packruns import Hints, PackRunService
+from DocsToKG.Orchestrator.services.tenants import TenantService
 
 DIGEST = "sha256:" + sha256_hex(b"hello")
 
@@ -47,6 +48,19 @@ def test_bad_hints_are_refused_and_leave_nothing(ledger: Any, packs: PackRunServ
         with pytest.raises(BadJob):
             register(packs, hints=hints)
     assert packs.list("a").runs == []
+
+
+def test_a_run_whose_job_would_be_refused_leaves_nothing(ledger: Any, packs: PackRunService) -> None:
+    with pytest.raises(BadJob):
+        packs.register("a", payload={"text": "x" * 2**20}, actor="me")
+    TenantService(ledger).block("a", actor="op", reason="unpaid")
+    with pytest.raises(Refused):
+        register(packs, idempotency_key="k")
+    assert packs.list("a").runs == []
+    [(count,)] = ledger.look(lambda tx: tx.ask("SELECT count(*) FROM job_history WHERE event LIKE 'pack_run%'"))
+    assert count == 0
+    TenantService(ledger).unblock("a", actor="op")
+    assert packs.get("a", register(packs, idempotency_key="k")).job_id is not None
 
 
 def test_lines_are_numbered_by_the_ledger_and_read_from_any_number(packs: PackRunService) -> None:

@@ -12,9 +12,13 @@ import pytest
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.services import backfills as backfills_room
+from DocsToKG.Orchestrator.services import idempotency, paging
+from DocsToKG.Orchestrator.services.actions import ActionService
 from DocsToKG.Orchestrator.services.backfills import BackfillService
 from DocsToKG.Orchestrator.services.idempotency import Answer, IdempotencyService
+from DocsToKG.Orchestrator.services.incidents import IncidentService
 from DocsToKG.Orchestrator.services.jobs import JobService
 from DocsToKG.Orchestrator.services.leaders import Leader
 from DocsToKG.Orchestrator.services.packruns import Hints, PackRunService
@@ -111,6 +115,15 @@ def test_backfills_are_the_tenants_own_and_come_in_pages(ledger: Any, clock: Man
         service.list("a", page_token="x")
 
 
+@pytest.mark.parametrize("kind", ["actions", "backfills", "incidents", "pack-runs"])
+@pytest.mark.parametrize("number", [-1, 2**63, 2**70])
+def test_a_place_that_no_ledger_could_hold_was_not_handed_out(ledger: Any, kind: str, number: int) -> None:
+    services = (ActionService(ledger), BackfillService(ledger), IncidentService(ledger), PackRunService(ledger))
+    lists = dict(zip(["actions", "backfills", "incidents", "pack-runs"], services, strict=True))
+    with pytest.raises(BadPage):
+        lists[kind].list("a", page_token=paging.token(kind, number, number if kind == "actions" else "x"))
+
+
 def test_workers_are_listed_with_what_they_hold_each_tenant_for_itself(ledger: Any, clock: ManualClock) -> None:
     workers = WorkerService(ledger)
     workers.seen("a", "w1", node="n1", kind="download", version="1", info={"cores": 2})
@@ -187,6 +200,29 @@ def test_a_request_that_did_not_act_may_come_again(ledger: Any, clock: ManualClo
     assert answers.remember("a", "/p", "k", "d2") is None
     answers.keep("a", "/p", "k", Answer(200, "x" * (1024 * 1024 + 1)))
     assert answers.remember("a", "/p", "k", "d2") is None
+
+
+def test_a_key_that_is_let_go_of_while_another_asks_is_taken_by_that_one(ledger: Any) -> None:
+    """On a server the first may forget its key between the other's two statements."""
+    answers = IdempotencyService(ledger)
+    assert answers.remember("a", "/jobs", "k", "d1") is None
+
+    class LetsGo:
+        """A transaction in which the key goes after the first statement."""
+
+        def __init__(self, tx: ControlTx) -> None:
+            self.now_ms, self._tx, self._asked = tx.now_ms, tx, 0
+
+        def ask(self, statement: str, values: Any = None) -> Any:
+            self._asked += 1
+            if self._asked == 2:
+                self._tx.ask("DELETE FROM idempotency_keys")
+            return self._tx.ask(statement, values)
+
+    names = {"tenant": "a", "path": "/jobs", "key": "k"}
+    assert ledger.change(lambda tx: idempotency._first(LetsGo(tx), names, "d2")) is None
+    with pytest.raises(Conflict):
+        answers.remember("a", "/jobs", "k", "d1")
 
 
 def test_answers_are_kept_for_a_day(ledger: Any, clock: ManualClock) -> None:

@@ -111,6 +111,16 @@ def test_burst_is_given_only_where_it_is_allowed_and_capacity_idles() -> None:
     assert grant(bold, share=4, held={"a": 4, "b": 6}, tenant="a", asked=1).granted == 0
 
 
+def test_a_share_that_another_has_borrowed_is_not_given_twice() -> None:
+    """QUOTA-16: what one tenant holds as burst is gone until it is given back, but for amounts that are fixed."""
+    pool = policy(Strategy.EQUAL, 10, allow_burst=True)
+    borrowed = grant(pool, share=5, held={}, tenant="a", asked=9).granted
+    assert borrowed == 7
+    assert grant(pool, share=5, held={"a": borrowed}, tenant="b", asked=5).granted == 3
+    own = policy(Strategy.FIXED, 10, minimum_per_tenant=7)
+    assert grant(own, share=7, held={"a": 7}, tenant="b", asked=7).granted == 7
+
+
 def test_nobody_gives_back_more_than_it_has() -> None:
     """QUOTA-17."""
     assert release(3, 2) == 1
@@ -185,5 +195,5 @@ def test_grants_never_exceed_what_burst_allows(
         given_ = grant(rule, share=shares[tenant], held=held, tenant=tenant, asked=data.draw(some.integers(0, 100)))
         held[tenant] += given_.granted
         assert held[tenant] <= burst_limit(rule, shares[tenant])
-        if given_.burst_used:
+        if given_.burst_used or rule.strategy is not Strategy.FIXED:
             assert sum(held.values()) <= rule.total_capacity

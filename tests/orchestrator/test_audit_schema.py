@@ -11,7 +11,8 @@ from jsonschema import Draft202012Validator
 from tests.orchestrator.eventful import afternoon, bundle, morning, ms
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.audit import layout
+from DocsToKG.Orchestrator.audit import layout, replay
+from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.replay import manifest_of
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import write_trust
@@ -53,6 +54,16 @@ def test_a_trust_file_and_a_replay_manifest_fit_theirs(ledger: Any, tmp_path: Pa
     write_trust(tmp_path / "trust.json", [OURS.key])
     check("trust", json.loads((tmp_path / "trust.json").read_text()))
     check("replayManifest", json.loads(json.dumps(manifest_of(ledger, [OURS]))))
+
+
+def test_no_job_of_a_manifest_goes_unchecked(ledger: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One with more jobs than a manifest holds is none, and not one whose last jobs are believed as they come."""
+    document = manifest_of(ledger, [])
+    assert len(replay.checked(document, "m.json")) == len(document["jobs"]) > 1
+    monkeypatch.setattr(replay, "MAX_JOBS", len(document["jobs"]) - 1)
+    document["jobs"][-1]["input"] = {"another": "work"}
+    with pytest.raises(BadBundle):
+        replay.checked(document, "m.json")
 
 
 def test_a_row_with_a_field_more_does_not_fit() -> None:

@@ -113,6 +113,13 @@ def test_a_job_that_does_not_exist_is_named(ledger):
         ledger.finish(Finish(99, 1, "x", JobState.DONE))
 
 
+def test_a_number_that_no_column_holds_is_no_jobs(ledger):
+    for number in (2**63, 10**30, -(2**63)):
+        with pytest.raises(UnknownJob):
+            ledger.job(number)
+        assert ledger.why(number).reason == "unknown"
+
+
 def test_the_database_refuses_a_fence_that_shrinks(lease_one, sql):
     job = lease_one()
     with pytest.raises(Exception, match="only grows"):

@@ -14,6 +14,7 @@ from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.ledger.governed import Governor
 from DocsToKG.Orchestrator.ledger.postgres.database import Database
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.postgres.writer import GroupWriter
@@ -47,6 +48,32 @@ def test_rules_that_were_never_committed_hold_nobody_up(tmp_path: Path) -> None:
         with pytest.raises(RuntimeError, match="full"):
             ledger._writer.call(change_look_and_break)
         assert len(ledger.lease("w1", limit=1, ttl_s=60)) == 1
+
+
+def test_rules_of_a_transaction_that_broke_by_itself_are_forgotten_on_a_server_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What goes along with the changes may fail where the database says nothing."""
+    database = Database("postgresql://nobody@127.0.0.1:1/none", schema="orchestrator", patience_s=0.05)
+    governor = Governor()
+    writer = GroupWriter(
+        database,
+        sql={},
+        ledger_time=DatabaseTime(SystemClock()),
+        signal=LocalSignal(),
+        linger_s=0.0,
+        retain_history_days=None,
+        governor=governor,
+    )
+
+    def read_rules_and_break(batch: Any) -> Any:
+        governor._version = 7
+        raise RuntimeError("this cannot be written")
+
+    monkeypatch.setattr(writer, "_transact", read_rules_and_break)
+    with contextlib.closing(writer), pytest.raises(RuntimeError):
+        writer.call(lambda tx: None)
+    assert governor._version == -1
 
 
 def test_changes_that_are_committed_are_not_refused_because_of_what_follows_them(

@@ -144,6 +144,16 @@ def test_waiting_ends_when_woken_or_when_told_so(remote):
     assert not remote.wait_for_work(60, unless=stop.is_set)
 
 
+def test_queues_are_those_of_the_tokens_tenant_and_count_all_that_waits(url, ledger):
+    ledger.enqueue_many([NewJob("theirs", {}, tenant="theirs")])
+    needs = {"a": [], "b": [], "c": ["a"]}
+    ledger.enqueue_many([NewJob(name, {}, tenant="ours", depends_on=wanted) for name, wanted in needs.items()])
+    with RemoteLedger(OrchestratorClient(url, token_for(tenant="ours"))) as remote:
+        remote.lease("w", 1, 60)
+        assert remote.depths() == {("content.download", "ours"): 2}
+        assert ledger.depths()["content.download", "ours"] == 2
+
+
 def test_what_is_an_operators_is_refused(remote):
     with pytest.raises(Refused, match="retry_failed"):
         remote.retry_failed()

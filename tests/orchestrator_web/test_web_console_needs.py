@@ -6,6 +6,10 @@ import pytest
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
+from DocsToKG.Orchestrator.services import bulk as bulk_room
+from DocsToKG.Orchestrator.services import job_pages
+
+NEEDS = "INSERT INTO job_dependencies (job_id, needs_job_id) VALUES (:job, :need)"
 
 
 def submit(admin, count, **fields):
@@ -80,7 +84,7 @@ def test_an_action_touches_the_jobs_of_its_preview_and_no_later_ones(admin, ledg
     preview = admin.post("/bulk-actions/preview", {"action": "cancel"}).json()
     later = admin.post("/jobs", {"payload": {}}).json()["id"]
     done = admin.post("/bulk-actions/cancel", {"upTo": preview["upTo"], "reason": "wrong list"}).json()
-    assert done == {"action": "cancel", "changed": 20, "more": False}
+    assert done == {"action": "cancel", "changed": 20, "more": False, "upTo": None}
     assert ledger.job(later).state is JobState.QUEUED
     assert admin.get("/jobs/1").json()["lastError"] == "wrong list"
 
@@ -106,6 +110,36 @@ def test_a_bulk_action_goes_on_where_it_stopped(admin, ledger):
             break
     assert changed == [500, 500, 200]
     assert ledger.stats()["canceled"] == 1200
+
+
+def bulk(admin, action, up_to, **filter_):
+    """Every answer of an action that is gone on with until it says that it is through."""
+    answers = []
+    while up_to is not None:
+        answers.append(admin.post(f"/bulk-actions/{action}", {"filter": filter_, "upTo": up_to}).json())
+        assert answers[-1]["more"] == (answers[-1]["upTo"] is not None)
+        assert (answers[-1]["upTo"] or 0) < up_to, "each goes on further down"
+        up_to = answers[-1]["upTo"]
+    return answers
+
+
+def test_a_bulk_action_comes_to_jobs_far_below_the_newest(admin, ledger, monkeypatch):
+    """As many pages as one answer looks through may hold nothing that fits: the next one goes on below them."""
+    monkeypatch.setattr(job_pages, "WINDOW", 10)
+    monkeypatch.setattr(bulk_room, "_LOOKS", 2)
+    submit(admin, 100)
+    answers = bulk(admin, "cancel", 100, search="10.1/7")
+    assert [each["changed"] for each in answers][:4] == [0, 10, 0, 0]
+    assert ledger.stats()["canceled"] == sum(each["changed"] for each in answers) == 11
+
+
+def test_a_bulk_retry_passes_jobs_that_must_stay(admin, ledger, monkeypatch):
+    """A job whose need has failed stays as it is until the need comes back, and must not be found again and again."""
+    monkeypatch.setattr(bulk_room, "MOST_AT_ONCE", 5)
+    first, *_ = submit(admin, 12)
+    fail_all(ledger)
+    ledger.change(lambda tx: [tx.ask(NEEDS, {"job": job, "need": first}) for job in range(first + 1, first + 12)])
+    assert [each["changed"] for each in bulk(admin, "retry", first + 11)] == [0, 0, 2]
 
 
 def test_a_bulk_action_needs_a_reason_and_stays_with_its_tenant(caller, admin):

@@ -117,3 +117,12 @@ def test_a_subscription_follows_a_live_run(ledger):
         with EventStream(port, f"{HOME}/graphql/stream", token_for(), method="POST", content=wrong) as stream:
             told = [fields["event"] for fields in stream.blocks() if "event" in fields]
             assert told == ["next", "complete"]
+
+
+def test_a_stream_may_be_asked_for_again_with_its_key(caller):
+    """What it told cannot be told again, so that nothing is kept of it."""
+    asking = caller()
+    for _ in range(2):
+        answer = asking.post("/graphql/stream", {"query": "{ jobs { nodes { id } } }"}, Idempotency_Key="k")
+        assert (answer.status_code, "event: complete" in answer.text) == (200, True)
+        assert "idempotency-replayed" not in answer.headers

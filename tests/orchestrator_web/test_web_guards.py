@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
+from functools import partial
 
 import pytest
 from starlette.testclient import TestClient
@@ -222,6 +224,25 @@ def test_a_request_that_takes_too_long_is_answered(make_app, monkeypatch):
         finally:
             gate.set()
     assert (answer.status_code, answer.json()["error"]["code"]) == (504, "TIMED_OUT")
+
+
+def test_a_request_that_takes_too_long_acts_once_however_often_it_is_sent(make_app, ledger, monkeypatch):
+    """API-29: the thread that was waited for in vain may still act."""
+    app = make_app(request_seconds=0.3)
+    jobs, gate = app.state.doors.rooms.jobs, threading.Event()
+    submit = jobs.submit
+    monkeypatch.setattr(jobs, "submit", lambda *said, **more: gate.wait(30) and submit(*said, **more), raising=False)
+    with TestClient(app) as client:
+        send = partial(caller_of(client)().post, "/jobs/bulk", {"jobs": [{"payload": {}}]}, Idempotency_Key="k")
+        try:
+            assert [send().status_code, send().status_code] == [504, 409]
+        finally:
+            gate.set()
+        deadline = time.monotonic() + 20
+        while (again := send()).status_code in (409, 504) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
+    assert ledger.stats()["total"] == 1
 
 
 @pytest.mark.parametrize(

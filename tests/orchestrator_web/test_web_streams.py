@@ -50,6 +50,25 @@ def test_a_reader_sees_a_jobs_way_as_it_happens(ledger, port):
         assert (name, event["job"]["status"]) == ("job.completed", "succeeded")
 
 
+def test_whatever_goes_wrong_with_the_news_readers_are_told_of_them_later(ledger, monkeypatch):
+    app = app_over(ledger)
+    feed = app.state.doors.rooms.feed
+    after, failed = feed.after, threading.Event()
+
+    def shaky(*said):
+        if not failed.is_set():
+            failed.set()
+            raise ZeroDivisionError
+        return after(*said)
+
+    with served(app) as port, EventStream(port, JOBS, token_for()) as stream:
+        connected(stream)
+        monkeypatch.setattr(feed, "after", shaky, raising=False)
+        assert failed.wait(PATIENCE_S)
+        [job_id] = enqueue(ledger, 1)
+        assert stream.next_event()[2]["job"]["id"] == job_id
+
+
 def test_a_reader_that_comes_back_misses_nothing_and_gets_nothing_twice(ledger, port):
     """STREAM-03: while others write, from the last id on."""
     with EventStream(port, JOBS, token_for()) as stream:

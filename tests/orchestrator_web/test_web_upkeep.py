@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from DocsToKG.core.clock import ManualClock
@@ -47,3 +49,17 @@ def test_the_thread_ends_with_the_service(timed):
     with upkeep.running():
         pass
     assert not upkeep._thread.is_alive()
+
+
+def test_what_nobody_foresaw_does_not_end_the_thread(timed, monkeypatch):
+    rooms, _ = timed
+    asked = threading.Semaphore(0)
+
+    def purge() -> None:
+        asked.release()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(rooms.answers, "purge", purge, raising=False)
+    with Upkeep(rooms, every_s=0.05).running():
+        assert asked.acquire(timeout=20)
+        assert asked.acquire(timeout=20)

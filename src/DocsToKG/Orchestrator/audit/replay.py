@@ -50,10 +50,10 @@ def manifest_of(
 def checked(document: Any, where: str) -> list[Mapping[str, Any]]:
     """The jobs of a manifest, once each input is the one that its digest names."""
     try:
-        if document["schema"] != REPLAY_SCHEMA:
-            raise ValueError
         jobs: list[Mapping[str, Any]] = document["jobs"]
-        for job in jobs[:MAX_JOBS]:
+        if document["schema"] != REPLAY_SCHEMA or len(jobs) > MAX_JOBS:
+            raise ValueError
+        for job in jobs:
             if _digest(job["input"]) != job["payloadDigest"]:
                 raise BadBundle(where, f"the input of job {job['jobId']} is not the one that was digested")
             if layout.job_digest(job) != job["jobDigest"]:

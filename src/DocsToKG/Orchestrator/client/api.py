@@ -188,6 +188,9 @@ class OrchestratorClient:
     def replay(self, job_id: int, reason: str, *, ticket: str | None = None) -> Body:
         return _object(self._calls.post(f"/jobs/{job_id}/replay", {"reason": reason, "ticket": ticket}, key=_key()))
 
+    def whoami(self) -> Body:
+        return _object(self._calls.get("/whoami"))
+
     def dashboard(self) -> Body:
         return _object(self._calls.get("/dashboard/metrics"))
 

@@ -91,6 +91,7 @@ class RemoteLedger:
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="remote-ledger")
         self._lock = threading.Lock()
         self._held: dict[str, str] = {}  # leases and the workers that have them
+        self._tenant: str | None = None  # that of the token, once it was asked for
         self.signal = LocalSignal()
 
     def __enter__(self) -> RemoteLedger:
@@ -257,8 +258,11 @@ class RemoteLedger:
         return {**found, "leased": found["in_progress"], "total": sum(found.values())}
 
     def depths(self) -> dict[tuple[str, str], int]:
+        """Of the token's own tenant, which is all that the service shows of the queues."""
         queues = self._client.dashboard()["queues"]
-        return {(kind, "default"): int(counts.get("queued", 0)) for kind, counts in queues.items()}
+        self._tenant = tenant = self._tenant or str(self._client.whoami()["tenant"])
+        waits = ("queued", "pending")
+        return {(kind, tenant): sum(int(counts.get(word, 0)) for word in waits) for kind, counts in queues.items()}
 
     def next_eligible_at(self, job_type: str | None = None) -> float | None:
         """When the first of the waiting jobs may run, among the newest; None where none waits."""

@@ -103,13 +103,16 @@ class Grant:
 
 
 def grant(policy: AllocationPolicy, *, share: int, held: Mapping[str, int], tenant: str, asked: int) -> Grant:
-    """Give `tenant` up to `asked` more. `held` says what every tenant has now; burst comes from idle capacity only."""
+    """Give `tenant` up to `asked` more. `held` says what every tenant has now; burst comes from idle capacity only.
+
+    A share that others hold beyond theirs has to be given back first; but `Fixed` promises each tenant its own.
+    """
     if asked < 0:
         raise ValueError("the requested amount cannot be negative")
-    mine = held.get(tenant, 0)
-    within = max(0, min(asked, share - mine))
-    idle = policy.total_capacity - sum(held.values()) - within
-    beyond = max(0, min(asked - within, burst_limit(policy, share) - mine - within, idle))
+    mine, idle = held.get(tenant, 0), policy.total_capacity - sum(held.values())
+    room = share - mine if policy.strategy is Strategy.FIXED else min(share - mine, idle)
+    within = max(0, min(asked, room))
+    beyond = max(0, min(asked - within, burst_limit(policy, share) - mine - within, idle - within))
     return Grant(within + beyond, beyond)
 
 

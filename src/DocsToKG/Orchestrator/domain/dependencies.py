@@ -6,11 +6,17 @@ that one is tried again, it waits again. A need once met stays met for a job tha
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from DocsToKG.Orchestrator.domain.states import GOOD_ENDS, TERMINAL, JobState
 
 DEPENDENCY_FAILED = "dependency_failed"
+# What the history calls it that a dependent went to a state.
+EVENTS: Mapping[JobState, str] = {
+    JobState.QUEUED: "dependencies_met",
+    JobState.CANCELED: DEPENDENCY_FAILED,
+    JobState.PENDING: "waits_again",
+}
 
 
 def wanted_state(needs: Collection[JobState]) -> JobState:
@@ -33,3 +39,8 @@ def next_state(state: JobState, outcome: str | None, needs: Collection[JobState]
     follows = state is JobState.PENDING or (state is JobState.CANCELED and outcome == DEPENDENCY_FAILED)
     wanted = wanted_state(needs) if follows else state
     return None if wanted is state else wanted
+
+
+def failed_words(need: int, artifact_id: str, state: str) -> str:
+    """Why a dependent of a job that ended so is canceled."""
+    return f"{DEPENDENCY_FAILED}: job {need} ({artifact_id[:200]}) ended as {state}"

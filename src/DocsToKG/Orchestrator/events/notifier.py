@@ -199,7 +199,7 @@ class Notifier:
         while True:
             try:
                 self.hold()
-            except LedgerError as error:
+            except Exception as error:  # whatever it is, nobody would carry anything without this thread
                 _log.warning("events: %s", type(error).__name__)
             if self._stop.wait(self._lead_s / 3):
                 break

@@ -149,6 +149,14 @@ def short_error(text: str | None) -> str | None:
     return None if text is None else storable(str(text)[:MAX_ERROR_CHARS])
 
 
+def cancel_note(reason: str) -> str:
+    """Why a job is called off, as it is kept, or `BadJob` where nobody says."""
+    note = short_error(reason.strip())
+    if not note:
+        raise BadJob("a cancel needs a reason")
+    return note
+
+
 def storable(text: str) -> str:
     """The text as a database can hold it: UTF-8 has no place for half of a surrogate pair."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()

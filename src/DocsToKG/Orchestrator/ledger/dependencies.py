@@ -12,18 +12,13 @@ from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.dependencies import DEPENDENCY_FAILED, next_state, wanted_state
+from DocsToKG.Orchestrator.domain.dependencies import EVENTS, failed_words, next_state, wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob, short_error
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 _PAGE = 500
-_EVENTS = {
-    JobState.QUEUED: "dependencies_met",
-    JobState.CANCELED: DEPENDENCY_FAILED,
-    JobState.PENDING: "waits_again",
-}
 
 
 def needs_first(jobs: Sequence[CheckedJob]) -> list[int]:
@@ -87,7 +82,7 @@ def _follow_one(tx: Transaction, row: Sequence[Any]) -> None:
     reason = short_error(_failed(tx, failed_need)) if after is JobState.CANCELED else None
     values = {"job_id": job_id, "state": after.value, "reason": reason, "now": tx.now_ms}
     tx.rows("follow", values)
-    tx.moved(_EVENTS[after], (job_id, tenant, job_type, before.value, after.value, fence, attempts, "ledger", reason))
+    tx.moved(EVENTS[after], (job_id, tenant, job_type, before.value, after.value, fence, attempts, "ledger", reason))
 
 
 def _states(names: Iterable[str]) -> set[JobState]:
@@ -96,4 +91,4 @@ def _states(names: Iterable[str]) -> set[JobState]:
 
 def _failed(tx: Transaction, need: int) -> str:
     [(artifact_id, state)] = tx.rows("name_and_state", (need,))
-    return f"{DEPENDENCY_FAILED}: job {need} ({artifact_id[:200]}) ended as {state}"
+    return failed_words(need, artifact_id, state)

@@ -13,22 +13,17 @@ from typing import Any
 
 from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
+from DocsToKG.Orchestrator.errors import UnknownJob
 from DocsToKG.Orchestrator.ledger.base import Enqueued
 from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
+from DocsToKG.Orchestrator.ledger.known import Known
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
-_Found = tuple[int, str, JobState]
 
-
-class _Known:
-    """The jobs that the new ones may be, repeat or need: by artifact, by idempotency key and by id."""
-
+class _Known(Known):
     def __init__(self, tx: Transaction, jobs: Sequence[CheckedJob]) -> None:
-        self.by_artifact: dict[tuple[str, str, str], _Found] = {}
-        self.by_key: dict[tuple[str, str], _Found] = {}
-        self.states: dict[int, JobState] = {}
+        super().__init__()
         self._read_artifacts(tx, jobs)
         self._read_keys(tx, jobs)
         self._read_ids(tx, jobs)
@@ -60,33 +55,6 @@ class _Known:
             self.states = {job_id: JobState(state) for job_id, state in tx.rows("states_of", (_json(sorted(wanted)),))}
         for missing in sorted(wanted - self.states.keys())[:1]:
             raise UnknownJob(missing)
-
-    def same(self, job: CheckedJob) -> _Found | None:
-        """The job that already stands for this one. A replay may share its artifact, never its key."""
-        found = self.by_artifact.get(job.key) if job.replay_of is None else None
-        if found is None and job.idempotency_key is not None:
-            found = self.by_key.get((job.key[0], job.idempotency_key))
-        return found
-
-    def add(self, job: CheckedJob, job_id: int, state: JobState) -> None:
-        found = (job_id, job.key[2], state)
-        if job.replay_of is None:
-            self.by_artifact[job.key] = found
-        if job.idempotency_key is not None:
-            self.by_key[job.key[0], job.idempotency_key] = found
-
-    def needs(self, job: CheckedJob) -> dict[int, JobState]:
-        """The ids and states of what the job needs."""
-        found: dict[int, JobState] = {}
-        for need in job.needs:
-            if isinstance(need, int):
-                found[need] = self.states[need]
-            else:
-                entry = self.by_artifact.get((job.key[0], job.key[1], need))
-                if entry is None:
-                    raise BadJob(f"{job.key[2][:80]} depends on {need[:80]}, which is not on this ledger")
-                found[entry[0]] = entry[2]
-        return found
 
 
 def enqueue(tx: Transaction, jobs: Sequence[CheckedJob], actor: str) -> list[Enqueued]:

@@ -17,12 +17,10 @@ from typing import TypeVar
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.domain import eligibility
-from DocsToKG.Orchestrator.domain.eligibility import Standing, Why
-from DocsToKG.Orchestrator.domain.sharing import Held
+from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
-from DocsToKG.Orchestrator.domain.throttling import Lane
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger import changes, checks, control, dependencies, governed_rows, schema
+from DocsToKG.Orchestrator.ledger import changes, checks, control, dependencies, schema, standing
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -256,12 +254,14 @@ class SqliteLedger:
 
     def cancel(self, job_id: int, reason: str, *, actor: str = "operator", ticket: str | None = None) -> bool:
         """Call a job off; False when it was over already. Its worker learns at the next heartbeat."""
-        note = _cancel_note(reason)
+        note = checks.cancel_note(reason)
         return self._writer.call(lambda tx: changes.cancel(tx, job_id, note, actor, ticket), durable=True)
 
     def cancel_many(self, wanted: JobFilter, reason: str, *, actor: str = "operator", ticket: str | None = None) -> int:
         """Call off every job that fits and is not over; how many there were. What comes in meanwhile may be missed."""
-        write = partial(changes.cancel_page, wanted=wanted, reason=_cancel_note(reason), actor=actor, ticket=ticket)
+        write = partial(
+            changes.cancel_page, wanted=wanted, reason=checks.cancel_note(reason), actor=actor, ticket=ticket
+        )
         return sum(
             self._writer.call(partial(write, found=page), durable=True) for page in self._reader.open_jobs(wanted)
         )
@@ -281,7 +281,7 @@ class SqliteLedger:
         return self._reader.is_paused()
 
     def job(self, job_id: int) -> JobRecord:
-        found = self._reader.jobs("WHERE id = :job_id", job_id=job_id)
+        found = self._reader.by_id(job_id)
         if not found:
             raise UnknownJob(job_id)
         return found[0]
@@ -331,39 +331,8 @@ class SqliteLedger:
 
     def why(self, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""
-        found = self._reader.jobs("WHERE id = :job_id", job_id=job_id)
-        return eligibility.why(self._standing(found[0])) if found else eligibility.unknown(job_id)
-
-    def _standing(self, job: JobRecord) -> Standing:
-        held = self._held(job) if job.state is JobState.QUEUED else None
-        return Standing(
-            job_id=job.job_id,
-            state=job.state,
-            now=self._local_s(self._time.now_ms() / 1000),
-            paused=self._reader.is_paused(),
-            pause_reason=self._reader.pause_reason(),
-            eligible_at=self._local_s(job.next_eligible_at),
-            lease_until=None if job.lease_until is None else self._local_s(job.lease_until),
-            worker_id=job.worker_id,
-            stage=job.stage,
-            last_error=job.last_error,
-            outcome=job.outcome,
-            finished_at=job.finished_at,
-            needs=self._reader.needs(job.job_id) if job.state is JobState.PENDING else (),
-            ahead=self._reader.ahead(job) if job.state is JobState.QUEUED else 0,
-            host=job.host_key,
-            given_back=self._reader.said_at_release(job.job_id) if job.state is JobState.QUEUED else None,
-            held_by=None if held is None else held.by,
-            held_words="" if held is None else held.words,
-            held_until=None if held is None or held.until is None else self._time.local_s(held.until),
-        )
-
-    def _held(self, job: JobRecord) -> Held | None:
-        lane = Lane(job.tenant, job.job_type, job.source or "")
-        return self.look(lambda tx: governed_rows.held_lane(tx, lane) if control.version_of(tx) else None)
-
-    def _local_s(self, ledger_s: float) -> float:
-        return self._time.local_s(round(ledger_s * 1000))
+        found = self._reader.by_id(job_id)
+        return standing.why(found[0], self._reader, self._time, self.look) if found else eligibility.unknown(job_id)
 
     def change(self, make: Callable[[ControlTx], T]) -> T:
         """Change what governs the queue: `make` is run in one durable transaction, again where it was not committed."""
@@ -391,13 +360,6 @@ class SqliteLedger:
         With `job_type`, jobs of other types that are due call nobody.
         """
         return self._waiting.for_work(timeout_s, unless, job_type)
-
-
-def _cancel_note(reason: str) -> str:
-    note = checks.short_error(reason.strip())
-    if not note:
-        raise BadJob("a cancel needs a reason")
-    return note
 
 
 def _failing(fail: Fail) -> Callable[[Transaction], JobState]:

@@ -71,7 +71,7 @@ class ActionService:
 
 def _page(tx: ControlTx, tenant: str, given: Mapping[str, str], size: int, place: tuple[int, int]) -> ActionPage:
     more = "".join(f" AND {name} = :{name}" for name in given)
-    at, seq = (min(max(0, number), 2**62) for number in place)
+    at, seq = place
     # One part for each tenant, so that each is read in the order of the index and only as far as the page goes.
     parts = " UNION ALL ".join(
         f"SELECT * FROM (SELECT {_COLUMNS} FROM job_history WHERE tenant = :{name} AND {_DECISIONS}"

@@ -1,22 +1,23 @@
 """One decision for many jobs: count those that a question finds, call them off, or queue them again.
 
 Knows lists of jobs and the decisions that can be made of each. Promises: a preview changes nothing; an action touches
-only jobs of the tenant that were there when the preview was made, at most a bounded number at once, and says whether
-there are more; it leaves one audit row of its own, and one for every job.
+only jobs of the tenant that were there when the preview was made, at most a bounded number at once, and says up to
+where it is to be asked for again, so that whoever goes on comes to the end; it leaves one audit row of its own, and one
+for every job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.domain.status import OVER, JobStatus
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger.base import JobFilter
 from DocsToKG.Orchestrator.services import paging
-from DocsToKG.Orchestrator.services.job_pages import JobQuery
+from DocsToKG.Orchestrator.services.job_pages import JobQuery, last_of
 from DocsToKG.Orchestrator.services.job_views import JobView
 from DocsToKG.Orchestrator.services.jobs import JobService, ServedLedger
 
@@ -46,11 +47,22 @@ class Preview:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What an action has changed; `more` says that it is to be asked for again."""
+    """What an action has changed; `up_to` is the last job that was not looked at, None where all were."""
 
     action: str
     changed: int
-    more: bool
+    up_to: int | None
+
+    @property
+    def more(self) -> bool:
+        return self.up_to is not None
+
+
+class _Found(NamedTuple):
+    """The newest jobs that fit, and the last one that was not looked at, if any."""
+
+    jobs: list[JobView]
+    up_to: int | None
 
 
 class BulkService:
@@ -63,55 +75,53 @@ class BulkService:
     def preview(self, tenant: str, action: Action, query: JobQuery) -> Preview:
         """How many jobs the action would touch now."""
         [(last,)] = self._ledger.look(lambda tx: tx.ask("SELECT coalesce(max(id), 0) FROM jobs"))
-        found, complete = self._found(tenant, action, query, int(last), MOST_COUNTED)
-        return Preview(action, len(found), complete, int(last), found[:_SAMPLE])
+        found = self._found(tenant, action, query, int(last), MOST_COUNTED)
+        return Preview(action, len(found.jobs), found.up_to is None, int(last), found.jobs[:_SAMPLE])
 
     def cancel(self, tenant: str, query: JobQuery, *, up_to: int, actor: str, reason: str, ticket: str | None) -> Done:
         """Call off those that are not over."""
-        found, complete = self._start(tenant, "cancel", query, up_to, actor, reason, ticket)
-        if not found:
-            return Done("cancel", 0, not complete)
-        wanted = JobFilter(tenant=tenant, job_ids=[job.job_id for job in found])
-        changed = self._ledger.cancel_many(wanted, reason, actor=actor, ticket=ticket)
-        return Done("cancel", changed, not complete)
+        ids, rest = self._start(tenant, "cancel", query, up_to, actor, reason, ticket)
+        wanted = JobFilter(tenant=tenant, job_ids=ids)
+        changed = self._ledger.cancel_many(wanted, reason, actor=actor, ticket=ticket) if ids else 0
+        return Done("cancel", changed, rest)
 
     def retry(self, tenant: str, query: JobQuery, *, up_to: int, actor: str, reason: str, ticket: str | None) -> Done:
         """Queue those again that failed for good or ran out of time, with their attempts reset."""
-        found, complete = self._start(tenant, "retry", query, up_to, actor, reason, ticket)
-        if not found:
-            return Done("retry", 0, not complete)
+        ids, rest = self._start(tenant, "retry", query, up_to, actor, reason, ticket)
         states = (JobState.ERROR, JobState.TIMED_OUT)
-        ids = [job.job_id for job in found]
-        changed = self._ledger.retry_failed(job_ids=ids, states=states, actor=actor, reason=reason)
-        return Done("retry", changed, not complete)
+        changed = self._ledger.retry_failed(job_ids=ids, states=states, actor=actor, reason=reason) if ids else 0
+        return Done("retry", changed, rest)
 
     def _start(
         self, tenant: str, action: Action, query: JobQuery, up_to: int, actor: str, reason: str, ticket: str | None
-    ) -> tuple[list[JobView], bool]:
+    ) -> tuple[list[int], int | None]:
+        """The jobs to touch, and the last one that was not looked at."""
         if not reason.strip():
             raise BadJob("an action on many jobs needs a reason")
-        found, complete = self._found(tenant, action, query, up_to, MOST_AT_ONCE)
-        if found:
+        found = self._found(tenant, action, query, up_to, MOST_AT_ONCE)
+        ids = [job.job_id for job in found.jobs]
+        if ids:
             said: dict[str, Any] = {"event": f"bulk_{action}", "actor": actor, "reason": reason, "ticket": ticket}
-            ids = [job.job_id for job in found]
             detail = {"jobs": len(ids), "first": min(ids), "last": max(ids)}
             self._ledger.change(lambda tx: tx.note(tenant, detail=detail, **said))
-        return found, complete
+        return ids, found.up_to
 
-    def _found(self, tenant: str, action: Action, query: JobQuery, up_to: int, most: int) -> tuple[list[JobView], bool]:
-        """The newest jobs that fit, and whether these are all; a bounded part of the ledger is looked through."""
+    def _found(self, tenant: str, action: Action, query: JobQuery, up_to: int, most: int) -> _Found:
+        """A bounded part of the ledger is looked through, from the newest job that is meant."""
         fitting = _fitting(query, action)
         if fitting is None:
-            return [], True
+            return _Found([], None)
         found: list[JobView] = []
         token: str | None = None
         for _ in range(_LOOKS):
             page = self._jobs.list(tenant, replace(fitting, up_to=up_to), page_size=_PAGE, page_token=token)
             found += page.jobs
             token = page.next_page_token
-            if token is None or len(found) > most:
-                break
-        return found[:most], token is None and len(found) <= most
+            if len(found) > most:
+                return _Found(found[:most], found[most].job_id)
+            if token is None:
+                return _Found(found, None)
+        return _Found(found, last_of(token) if token is not None else None)
 
 
 def _fitting(query: JobQuery, action: Action) -> JobQuery | None:

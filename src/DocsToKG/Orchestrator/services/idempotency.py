@@ -86,11 +86,14 @@ def _first(tx: ControlTx, names: dict[str, str], digest: str) -> Answer | None:
     )
     if added:
         return None
-    [(known, status, body, at)] = tx.ask(
+    found = tx.ask(
         "SELECT request_digest, status, body, at FROM idempotency_keys"
         " WHERE tenant = :tenant AND path = :path AND key = :key /* lock */",
         names,
     )
+    if not found:  # whoever was first has let go of it between the two
+        return _first(tx, names, digest)
+    [(known, status, body, at)] = found
     age = tx.now_ms - at
     if age >= KEPT_MS or (status is None and known == digest and age >= ABANDONED_MS):
         tx.ask(

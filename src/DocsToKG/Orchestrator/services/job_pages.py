@@ -97,6 +97,11 @@ def page(tx: ControlTx, tenant: str, query: JobQuery, size: int, page_token: str
     return JobPage([view(row, held) for row in rows], paging.token(_KIND, bound + 1) if bound > low else None)
 
 
+def last_of(page_token: str) -> int:
+    """The highest id that the page of a token may show."""
+    return (paging.number(_KIND, page_token) or 1) - 1
+
+
 def _is_any(choices: Sequence[StateChoice]) -> bool:
     return len(choices) == len(JobState) and not any(each.only is not None or each.without for each in choices)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from DocsToKG.Orchestrator.domain.retry import job_backoff_s
@@ -158,7 +159,8 @@ class LeaseService:
         if isinstance(told, LeaseLost):
             # The worker hears of the loss and nothing else, so nobody would work on these.
             for job in jobs:
-                self._ledger.submit_release(Release(job.job_id, job.fence, job.lease_id, why=_NOT_TOLD)).result()
+                with suppress(LeaseLost):  # one that was called off meanwhile must not keep the others
+                    self._ledger.submit_release(Release(job.job_id, job.fence, job.lease_id, why=_NOT_TOLD)).result()
             raise told
         if len(types) > 1 and len(jobs) < then.limit:
             jobs += self._take(tenant, then.worker_id, types[1:], then.limit - len(jobs), then.ttl_s)

@@ -17,11 +17,13 @@ from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.domain.status import ENDS
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost, NotFound
+from DocsToKG.Orchestrator.ledger import checks
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.services import pack_rows, paging
 from DocsToKG.Orchestrator.services.jobs import JobService, ServedLedger
 from DocsToKG.Orchestrator.services.pack_rows import Artifact, LogLine, LogPage, PackRun, PackRunPage
+from DocsToKG.Orchestrator.services.tenants import refuse_blocked
 
 JOB_TYPE = "pack-run"
 MISSED = 3
@@ -58,8 +60,12 @@ class PackRunService:
         idempotency_key: str | None = None,
         trace_context: str | None = None,
     ) -> PackRun:
-        """A new run and its job of the type `pack-run`. The same key again gives the same run."""
+        """A new run and its job of the type `pack-run`. The same key again gives the same run.
+
+        A run whose job would be refused is refused with it: it would stand there for ever.
+        """
         hints = _checked(hints or Hints())
+        more = {"priority": priority, "project": project, "trace_context": trace_context}
         row = {
             "id": f"pr_{uuid4().hex}",
             "tenant": paging.plain_name("tenant", tenant),
@@ -70,21 +76,19 @@ class PackRunService:
             "correlation_id": None if correlation_id is None else paging.plain_name("correlation id", correlation_id),
             "key": None if idempotency_key is None else paging.plain_name("idempotency key", idempotency_key),
         }
-        run = self._ledger.change(lambda tx: pack_rows.add(tx, row, actor))
+
+        def write(tx: ControlTx) -> PackRun:
+            run = pack_rows.add(tx, row, actor)
+            if run.job_id is None:
+                refuse_blocked(tx, tenant)
+                checks.checked_job(_job(run, payload, more))
+            return run
+
+        run = self._ledger.change(write)
         if run.job_id is not None:
             return run
         # The run is there before its job, so that whoever leases the job finds it; a second try comes here again.
-        told = {"packRunId": run.pack_run_id, "heartbeatSeconds": run.heartbeat_s, **run.hints}
-        job = NewJob(
-            run.pack_run_id,
-            {**payload, "packRun": told},
-            priority=priority,
-            project=project,
-            job_type=JOB_TYPE,
-            correlation_id=run.correlation_id,
-            trace_context=trace_context,
-        )
-        [answer] = self._jobs.submit(tenant, [job], actor=actor)
+        [answer] = self._jobs.submit(tenant, [_job(run, payload, more)], actor=actor)
         self._ledger.change(lambda tx: pack_rows.set_job(tx, run.pack_run_id, answer.job_id))
         return self.get(tenant, run.pack_run_id)
 
@@ -196,6 +200,13 @@ class PackRunService:
                 self._ledger.submit_finish(end).result()
             except LeaseLost:
                 return  # it was settled in another way meanwhile
+
+
+def _job(run: PackRun, payload: Mapping[str, Any], more: Mapping[str, Any]) -> NewJob:
+    told = {"packRunId": run.pack_run_id, "heartbeatSeconds": run.heartbeat_s, **run.hints}
+    return NewJob(
+        run.pack_run_id, {**payload, "packRun": told}, job_type=JOB_TYPE, correlation_id=run.correlation_id, **more
+    )
 
 
 def _checked(hints: Hints) -> Hints:

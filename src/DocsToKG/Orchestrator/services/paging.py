@@ -1,7 +1,7 @@
 """Where a list goes on: a position in it, as an opaque text that the reader hands back.
 
 Knows nothing of what is listed. Promises: what was not made here, or was made for another list, is refused with
-`BadPage`; a page has between 1 and 500 entries.
+`BadPage`; a number in a position is one that a ledger can hold; a page has between 1 and 500 entries.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ def position(kind: str, text: str, shape: tuple[type, ...]) -> tuple[int | str, 
         raise BadPage("this page token was not handed out here; begin again without one") from None
     if not isinstance(found, list) or tuple(map(type, found)) != (str, *shape) or found[0] != kind:
         raise BadPage("this page token belongs to another list; begin again without one")
+    if any(isinstance(part, int) and not 0 <= part < 2**63 for part in found[1:]):
+        raise BadPage("this page token was not handed out here; begin again without one")
     return tuple(found[1:])
 
 
@@ -43,7 +45,7 @@ def number(kind: str, text: str | None) -> int | None:
     if text is None:
         return None
     (found,) = position(kind, text, (int,))
-    if not 0 < int(found) < 2**63:
+    if found == 0:
         raise BadPage("this page token was not handed out here; begin again without one")
     return int(found)
 

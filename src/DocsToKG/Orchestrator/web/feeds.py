@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,12 +18,12 @@ from typing import Any, NamedTuple
 import anyio
 import anyio.to_thread
 
-from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.services.history_feed import Cursor, FeedPage, HistoryFeed
 from DocsToKG.Orchestrator.services.jobs import ServedLedger
 from DocsToKG.Orchestrator.web.envelope import Problem
 
+_log = logging.getLogger("DocsToKG.Orchestrator.web")
 _PAGE = 500
 
 
@@ -234,8 +235,10 @@ class Feeds:
 
     async def _run(self, tenant: str, hub: _Hub) -> None:
         while not self.is_closed:
-            with contextlib.suppress(LedgerError):  # a ledger that is away for a moment is asked again
+            try:
                 await self._catch_up(tenant, hub)
+            except Exception as error:  # whatever it is, its readers would wait for ever without this task
+                _log.warning("news: %s", type(error).__name__)
             await self.rest(self._poll_s)
 
     async def _catch_up(self, tenant: str, hub: _Hub) -> None:

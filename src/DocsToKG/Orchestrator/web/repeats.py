@@ -2,11 +2,13 @@
 
 Knows keys, digests of requests and where first answers are kept. Promises: a key that comes again with the same request
 gets the first answer, with `Idempotency-Replayed: true`; with another request, or while the first is at work, it is
-refused; a request that did not act may be tried again with its key.
+refused; a request that did not act may be tried again with its key. One whose caller was told that it took too long is
+at work until it is through.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
@@ -15,7 +17,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.to_thread
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from DocsToKG.Orchestrator.services.idempotency import Answer, IdempotencyService
 from DocsToKG.Orchestrator.web.admission import Caller
@@ -30,6 +32,7 @@ class Repeats:
 
     def __init__(self, answers: IdempotencyService) -> None:
         self._answers = answers
+        self._works: set[asyncio.Task[Response]] = set()  # kept here, as the event loop does not keep them
 
     async def once(
         self,
@@ -43,22 +46,43 @@ class Repeats:
     ) -> Response:
         if not _KEY.fullmatch(key):
             raise Problem(400, "BAD_IDEMPOTENCY_KEY", "an Idempotency-Key has 1 to 128 visible ASCII characters")
-        place = (caller.tenant, path, key)
-        known = await _threaded(partial(self._answers.remember, *place, _digest(path, body)), limiter)
+        # A thread cannot be called back: whoever stops waiting must not make the key free while it may still act.
+        task = asyncio.create_task(self._first(caller.tenant, path, key, _digest(path, body), work, limiter))
+        self._works.add(task)
+        task.add_done_callback(self._through)
+        return await asyncio.shield(task)
+
+    def _through(self, task: asyncio.Task[Response]) -> None:
+        self._works.discard(task)
+        if not task.cancelled():
+            task.exception()  # told to the caller, if one still waits
+
+    async def _first(
+        self,
+        tenant: str,
+        path: str,
+        key: str,
+        digest: str,
+        work: Callable[[], Awaitable[Response]],
+        limiter: anyio.CapacityLimiter,
+    ) -> Response:
+        place = (tenant, path, key)
+        known = await _threaded(partial(self._answers.remember, *place, digest), limiter)
         if known is not None:
             headers = {"Idempotency-Replayed": "true"}
             return Response(known.body, known.status, headers=headers, media_type="application/json")
-        acted = False
+        is_kept = False
         try:
             response = await work()
-            acted = 200 <= response.status_code < 300
+            is_kept = 200 <= response.status_code < 300 and not isinstance(response, StreamingResponse)
         finally:
-            # Shielded: a caller that went away must not leave its key taken.
-            if not acted:
+            # Shielded: a service that ends must not leave a key taken.
+            if not is_kept:
                 with anyio.CancelScope(shield=True):
                     await _threaded(partial(self._answers.forget, *place), limiter)
-        answer = Answer(response.status_code, bytes(response.body).decode())
-        await _threaded(partial(self._answers.keep, *place, answer), limiter)
+        if is_kept:
+            answer = Answer(response.status_code, bytes(response.body).decode())
+            await _threaded(partial(self._answers.keep, *place, answer), limiter)
         return response
 
 

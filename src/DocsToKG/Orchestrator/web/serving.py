@@ -174,12 +174,11 @@ async def _admitted(
     caller = with_reason(caller, permit, request.headers, request.parsed)
     request.state.ask = Ask(caller, doors.rooms, request)
     key = request.headers.get("idempotency-key")
-    work = partial(_by_right, permit, partial(admission.in_time, permit, partial(handle, request)))
-    if key is None or request.method != "POST":
-        return await work()
-    path = request.scope["path"]
-    body = await request.body()
-    return await doors.repeats.once(caller, path, key, body, work, limiter=admission.threads)
+    work = partial(_by_right, permit, partial(handle, request))
+    if key is not None and request.method == "POST":
+        path, body = request.scope["path"], await request.body()
+        work = partial(doors.repeats.once, caller, path, key, body, work, limiter=admission.threads)
+    return await admission.in_time(permit, work)
 
 
 def _query_names(dependant: Dependant) -> frozenset[str]:

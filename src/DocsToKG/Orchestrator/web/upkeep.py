@@ -1,6 +1,6 @@
 """What one of all instances does every few seconds: end pack-runs that fell silent, forget old answers.
 
-Promises: one instance at a time does it, another takes over when that one dies; trouble of the ledger is waited out.
+Promises: one instance at a time does it, another takes over when that one dies; what goes wrong is tried again.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Upkeep:
         while not self._stop.wait(self._every_s):
             try:
                 self.once()
-            except LedgerError as error:
+            except Exception as error:  # whatever it is, a silent run would stay for ever without this thread
                 _log.warning("upkeep: %s", type(error).__name__)
         with contextlib.suppress(LedgerError):
             self._leader.resign()

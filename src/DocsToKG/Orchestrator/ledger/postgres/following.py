@@ -10,17 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.dependencies import DEPENDENCY_FAILED, next_state
+from DocsToKG.Orchestrator.domain.dependencies import EVENTS, failed_words, next_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.checks import short_error
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 
 _PAGE = 500
-_EVENTS = {
-    JobState.QUEUED: "dependencies_met",
-    JobState.CANCELED: DEPENDENCY_FAILED,
-    JobState.PENDING: "waits_again",
-}
 
 
 def follow(tx: Transaction) -> bool:
@@ -60,9 +55,9 @@ def _follow_one(tx: Transaction, row: Sequence[Any]) -> None:
     moved = tx.row("follow", values)
     if moved is not None:
         move = (job_id, tenant, job_type, before.value, after.value, moved[0], attempts, "ledger", reason)
-        tx.moved(_EVENTS[after], move)
+        tx.moved(EVENTS[after], move)
 
 
 def _failed(tx: Transaction, need: int) -> str:
     [(artifact_id, state)] = tx.rows("name_and_state", {"job_id": need})
-    return f"{DEPENDENCY_FAILED}: job {need} ({artifact_id[:200]}) ended as {state}"
+    return failed_words(need, artifact_id, state)

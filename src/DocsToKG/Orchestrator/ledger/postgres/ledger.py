@@ -17,12 +17,10 @@ from typing import Any, TypeVar
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.domain import eligibility
-from DocsToKG.Orchestrator.domain.eligibility import Standing, Why
-from DocsToKG.Orchestrator.domain.sharing import Held
+from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
-from DocsToKG.Orchestrator.domain.throttling import Lane
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger import checks, control, dependencies, governed_rows
+from DocsToKG.Orchestrator.ledger import checks, control, dependencies, standing
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -250,12 +248,12 @@ class PostgresLedger:
 
     def cancel(self, job_id: int, reason: str, *, actor: str = "operator", ticket: str | None = None) -> bool:
         """Call a job off; False when it was over already. Its worker learns at the next heartbeat."""
-        note = _cancel_note(reason)
+        note = plain(checks.cancel_note(reason)) or ""
         return self._writer.call(lambda tx: changes.cancel(tx, job_id, note, plain(actor) or "", plain(ticket)))
 
     def cancel_many(self, wanted: JobFilter, reason: str, *, actor: str = "operator", ticket: str | None = None) -> int:
         """Call off every job that fits and is not over; how many there were. What comes in meanwhile may be missed."""
-        note = _cancel_note(reason)
+        note = plain(checks.cancel_note(reason)) or ""
         words, values = condition(wanted)
         said: dict[str, Any] = {"reason": note, "actor": plain(actor) or "", "ticket": plain(ticket)}
         write = partial(changes.cancel_page, wanted=words, values=values, **said)
@@ -276,7 +274,7 @@ class PostgresLedger:
         return self._reader.is_paused()
 
     def job(self, job_id: int) -> JobRecord:
-        found = self._reader.jobs("WHERE id = %(job_id)s", job_id=job_id)
+        found = self._reader.by_id(job_id)
         if not found:
             raise UnknownJob(job_id)
         return found[0]
@@ -326,40 +324,8 @@ class PostgresLedger:
 
     def why(self, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""
-        found = self._reader.jobs("WHERE id = %(job_id)s", job_id=job_id)
-        return eligibility.why(self._standing(found[0])) if found else eligibility.unknown(job_id)
-
-    def _standing(self, job: JobRecord) -> Standing:
-        held = self._held(job) if job.state is JobState.QUEUED else None
-        queued = job.state is JobState.QUEUED
-        return Standing(
-            job_id=job.job_id,
-            state=job.state,
-            now=self._local_s(self._time.now_ms() / 1000),
-            paused=self._reader.is_paused(),
-            pause_reason=self._reader.pause_reason(),
-            eligible_at=self._local_s(job.next_eligible_at),
-            lease_until=None if job.lease_until is None else self._local_s(job.lease_until),
-            worker_id=job.worker_id,
-            stage=job.stage,
-            last_error=job.last_error,
-            outcome=job.outcome,
-            finished_at=job.finished_at,
-            needs=self._reader.needs(job.job_id) if job.state is JobState.PENDING else (),
-            ahead=self._reader.ahead(job) if queued else 0,
-            host=job.host_key,
-            given_back=self._reader.said_at_release(job.job_id) if queued else None,
-            held_by=None if held is None else held.by,
-            held_words="" if held is None else held.words,
-            held_until=None if held is None or held.until is None else self._time.local_s(held.until),
-        )
-
-    def _held(self, job: JobRecord) -> Held | None:
-        lane = Lane(job.tenant, job.job_type, job.source or "")
-        return self.look(lambda tx: governed_rows.held_lane(tx, lane) if control.version_of(tx) else None)
-
-    def _local_s(self, ledger_s: float) -> float:
-        return self._time.local_s(round(ledger_s * 1000))
+        found = self._reader.by_id(job_id)
+        return standing.why(found[0], self._reader, self._time, self.look) if found else eligibility.unknown(job_id)
 
     def change(self, make: Callable[[ControlTx], T]) -> T:
         """Change what governs the queue: `make` is run in one transaction, again where it was not committed."""
@@ -421,13 +387,6 @@ class _Single(Future[Any]):
             self.set_exception(error or answer)
         else:
             self.set_result(answer)
-
-
-def _cancel_note(reason: str) -> str:
-    note = plain(checks.short_error(reason.strip()))
-    if not note:
-        raise BadJob("a cancel needs a reason")
-    return note
 
 
 def _close_parts(writer: GroupWriter, database: Database, signal: Signal) -> None:

@@ -42,6 +42,10 @@ class Reader:
         """Job rows by a condition of this package's own making; the values are bound, never written in."""
         return [_record(row) for row in self._database.fetch(f"{self._sql['jobs']} {condition}", values)]
 
+    def by_id(self, job_id: int) -> list[JobRecord]:
+        """The job of this number, if there is one. A number that no column holds is no job's."""
+        return self.jobs("WHERE id = %(job_id)s", job_id=job_id) if abs(job_id) < 2**63 else []
+
     def history(self, job_id: int) -> list[HistoryRow]:
         rows = self._database.fetch(
             f"{self._sql['history']} WHERE job_id = %(job_id)s ORDER BY seq", {"job_id": job_id}

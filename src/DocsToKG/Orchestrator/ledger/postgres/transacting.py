@@ -77,7 +77,10 @@ class Transactor:
                 connection.close()
 
     def with_patience(self, deed: Callable[[], T], *, undone: Callable[[], None]) -> T:
-        """Run a transaction, again where nothing of it was committed and another try may do."""
+        """Run a transaction, again where nothing of it was committed and another try may do.
+
+        `undone` is told however it failed: what was learned in a transaction that came to nothing is not so.
+        """
         deadline = time.monotonic() + self._database.patience_s
         pause_s, twice = 0.005, 0
         while True:
@@ -92,6 +95,9 @@ class Transactor:
                 twice += error.sqlstate == _TWICE
                 if time.monotonic() >= deadline:
                     raise
+            except BaseException:
+                undone()
+                raise
             time.sleep(pause_s * random.random())
             pause_s = min(1.0, pause_s * 2)
 

@@ -81,15 +81,16 @@ class BulkRequest(Explained):
     """The jobs of a preview, and why."""
 
     filter: JobsMeant = JobsMeant()
-    up_to: Annotated[int, Field(ge=0, le=BIG, description="As the preview gave it.")]
+    up_to: Annotated[int, Field(ge=0, le=BIG, description="As the preview gave it, or the call before.")]
 
 
 class DoneShown(Shown):
-    """What was changed. While `more`, the same call goes on with the rest."""
+    """What was changed. While `more`, the same call goes on with the rest; with `upTo` it passes over what is done."""
 
     action: str
     changed: int
     more: bool
+    up_to: int | None = Field(description="For the next call, while there is more.")
 
 
 class ActionShown(Shown):

@@ -120,10 +120,10 @@ function allFitting(action, state, { load }) {
     run: async ({ typed, ...sent }) => {
       if (String(typed).trim() !== String(meant.count)) throw new Error(`Type ${meant.count ?? "the number of the preview"} to confirm.`);
       let changed = 0;
-      for (let more = true; more;) {
-        const told = await send("POST", `/bulk-actions/${action}`, sent);
+      for (let upTo = sent.upTo; upTo !== null;) {
+        const told = await send("POST", `/bulk-actions/${action}`, { ...sent, upTo });
         changed += told.changed;
-        more = told.more && told.changed > 0;
+        upTo = told.upTo;
       }
       return { changed };
     },

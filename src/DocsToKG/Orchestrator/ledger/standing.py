@@ -1,0 +1,81 @@
+"""Why is a job not running? What a ledger knows of it at this moment, for every engine the same.
+
+Knows which reads answer that; the judging is done by `domain.eligibility`. Moments are shown as this process's clock
+will show them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from DocsToKG.Orchestrator.domain import eligibility
+from DocsToKG.Orchestrator.domain.eligibility import Need, Standing, Why
+from DocsToKG.Orchestrator.domain.sharing import Held
+from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.domain.throttling import Lane
+from DocsToKG.Orchestrator.ledger import control, governed_rows
+from DocsToKG.Orchestrator.ledger.base import JobRecord
+from DocsToKG.Orchestrator.ledger.control import ControlTx
+
+Look = Callable[[Callable[[ControlTx], Held | None]], Held | None]
+
+
+class Reads(Protocol):
+    """The part of an engine's reader that is asked here."""
+
+    def is_paused(self) -> bool: ...
+
+    def pause_reason(self) -> str | None: ...
+
+    def needs(self, job_id: int) -> Sequence[Need]: ...
+
+    def ahead(self, job: JobRecord) -> int: ...
+
+    def said_at_release(self, job_id: int) -> str | None: ...
+
+
+class Moments(Protocol):
+    """The part of an engine's time that is asked here."""
+
+    def now_ms(self) -> int: ...
+
+    def local_s(self, moment_ms: int) -> float: ...
+
+
+def why(job: JobRecord, reads: Reads, moments: Moments, look: Look) -> Why:
+    """What keeps a job from running, and when it may."""
+    held = _held(job, look) if job.state is JobState.QUEUED else None
+    queued = job.state is JobState.QUEUED
+    return eligibility.why(
+        Standing(
+            job_id=job.job_id,
+            state=job.state,
+            now=moments.local_s(moments.now_ms()),
+            paused=reads.is_paused(),
+            pause_reason=reads.pause_reason(),
+            eligible_at=_shown(moments, job.next_eligible_at),
+            lease_until=None if job.lease_until is None else _shown(moments, job.lease_until),
+            worker_id=job.worker_id,
+            stage=job.stage,
+            last_error=job.last_error,
+            outcome=job.outcome,
+            finished_at=job.finished_at,
+            needs=reads.needs(job.job_id) if job.state is JobState.PENDING else (),
+            ahead=reads.ahead(job) if queued else 0,
+            host=job.host_key,
+            given_back=reads.said_at_release(job.job_id) if queued else None,
+            held_by=None if held is None else held.by,
+            held_words="" if held is None else held.words,
+            held_until=None if held is None or held.until is None else moments.local_s(held.until),
+        )
+    )
+
+
+def _held(job: JobRecord, look: Look) -> Held | None:
+    lane = Lane(job.tenant, job.job_type, job.source or "")
+    return look(lambda tx: governed_rows.held_lane(tx, lane) if control.version_of(tx) else None)
+
+
+def _shown(moments: Moments, ledger_s: float) -> float:
+    return moments.local_s(round(ledger_s * 1000))
