@@ -2,7 +2,8 @@
 
 Beside it stands an oracle: somebody who makes the very same requests, knows every limit that is configured or told,
 pauses among them, and loses no moment. Where one may ask only once at a time, an answer that a host draws out keeps it
-waiting too. It is done when the busiest host is, so `share` says how much of the time went to limits alone.
+waiting too. It is done when the busiest host is, so `share` says how much of the time went to limits alone. The time is
+that until the last paper: what is given up may be so later, when a host that was away has been asked for the last time.
 """
 
 from __future__ import annotations
@@ -86,7 +87,7 @@ def measure(works: int, *, workers: int, rate_factor: float) -> dict[str, Any]:
         pauses = announced_pauses(Path(folder) / "manifest.sqlite")
         seen, violations = server.counters(), len(server.violations())
         truth = server.truth()["works"]
-    took_s = max(at for at, _ in ends) - began
+    took_s, ended_s = (max(at for at, ok in ends if ok or not papers) - began for papers in (True, False))
     drawn_out = {host: lane["drawn_out_s"] for host, lane in seen["hosts"].items()}
     lost = {host: pauses.get(host, 0.0) + drawn_out.get(host, 0.0) for host in seen["by_host"]}
     least_s, slowest = oracle_s(seen["by_host"], Limits(rate_factor=rate_factor), lost)
@@ -106,6 +107,7 @@ def measure(works: int, *, workers: int, rate_factor: float) -> dict[str, Any]:
         "ttfp_p95_s": figures.ttfp_p95_s,
         "cpu_ms_each": round(1000 * used_s / works, 1),
         "took_s": round(took_s, 1),
+        "ended_s": round(ended_s, 1),
         "oracle_s": round(least_s, 1),
         "slowest": slowest,
         "its_pauses_s": round(pauses.get(slowest, 0.0), 1),
