@@ -221,8 +221,8 @@ class PostgresLedger:
         only(self._writer.wait_for([progressing(progress)]))
 
     def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int:
-        """Free all leases of a worker known to be dead; how many there were. Jobs it had begun, or had `in_hand` when
-        it died, count an attempt."""
+        """Free all leases of a worker known to be dead; how many there were. Jobs it had `in_hand` when it died count
+        an attempt; where none is known, those it had begun."""
         return self._writer.call(lambda tx: changes.release_worker(tx, worker_id, in_hand))
 
     def retry_failed(

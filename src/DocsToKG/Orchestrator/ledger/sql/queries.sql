@@ -113,8 +113,8 @@ WHERE id IN (
 RETURNING id, tenant, job_type, state, fence, attempts, last_error;
 
 -- name: free_worker
--- Take back every lease of a worker that is known to be dead. Only jobs it had begun, or had in hand when it died, count
--- an attempt.
+-- Take back every lease of a worker that is known to be dead. Only jobs that it had in hand when it died count an attempt;
+-- where none is known, those it had begun.
 UPDATE jobs SET
   attempts = attempts + counts, crashes = crashes + counts,
   last_error = CASE
@@ -127,7 +127,7 @@ UPDATE jobs SET
   due = 1, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = :now,
   updated_at = :now
 FROM (
-  SELECT held, was_in_hand, was_begun OR was_in_hand AS counts FROM (
+  SELECT held, was_in_hand, was_in_hand OR (was_begun AND :in_hand = '[]') AS counts FROM (
     SELECT
       id AS held, started_at IS NOT NULL AS was_begun, id IN (SELECT value FROM json_each(:in_hand)) AS was_in_hand
     FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress' AND worker_id = :worker

@@ -52,8 +52,8 @@ SELECT * FROM orchestrator.lease_v1(
 )
 
 -- name: free_worker
--- Take back every lease of a worker that is known to be dead. Only jobs it had begun, or had in hand when it died, count
--- an attempt.
+-- Take back every lease of a worker that is known to be dead. Only jobs that it had in hand when it died count an attempt;
+-- where none is known, those it had begun.
 UPDATE orchestrator.jobs AS j SET
   attempts = attempts + counts::integer, crashes = crashes + counts::integer,
   last_error = CASE
@@ -66,7 +66,9 @@ UPDATE orchestrator.jobs AS j SET
   due = true, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = %(now)s,
   updated_at = %(now)s
 FROM (
-  SELECT id AS held, id = ANY(%(in_hand)s) AS was_in_hand, started_at IS NOT NULL OR id = ANY(%(in_hand)s) AS counts
+  SELECT
+    id AS held, id = ANY(%(in_hand)s) AS was_in_hand,
+    id = ANY(%(in_hand)s) OR (started_at IS NOT NULL AND cardinality(%(in_hand)s::bigint[]) = 0) AS counts
   FROM orchestrator.jobs WHERE state = 'in_progress' AND worker_id = %(worker)s
   FOR UPDATE
 ) AS theirs
