@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Collection
 
 import pytest
@@ -117,3 +119,15 @@ def test_a_spoiled_note_is_no_trouble(spoiled, ledger, path, lease_one):
     lease_one("dead")
     assert free_dead(ledger) == 1
     assert ledger.stats()["queued"] == 1
+
+
+def test_on_a_full_disk_nothing_is_noted_and_nothing_breaks(path, monkeypatch):
+    def no_room(*words: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with Presence(path, "full") as here:
+        before = here.path.read_bytes()
+        monkeypatch.setattr(os, "pwrite", no_room)
+        hand = here.in_hand()
+        hand.drop(hand.take(7))
+        assert here.path.read_bytes() == before

@@ -46,7 +46,6 @@ class InHand:
     def __init__(self, memory: mmap.mmap) -> None:
         self._memory = memory
         self._free = [len(_BLANK) * place for place in range(1, 1 + _PLACES)]
-        memory[len(_BLANK) :] = _BLANK * _PLACES
 
     def take(self, job_id: int) -> int | None:
         """The place where it is noted, for `drop`."""
@@ -90,10 +89,12 @@ class Presence:
             self._file = None
 
     def in_hand(self) -> InHand:
-        """Where to note the jobs that are worked on. On a disk without mapped files nothing outlives the process."""
+        """Where to note the jobs that are worked on. On a disk that is full, or without mapped files, nothing outlives
+        the process."""
         assert self._file is not None, "only while it is held"
         try:
-            os.ftruncate(self._file, _FILE_BYTES)
+            # Written, and not only made longer: to write into a hole of a mapped file on a full disk is death.
+            os.pwrite(self._file, _BLANK * _PLACES, len(_BLANK))
             return InHand(mmap.mmap(self._file, _FILE_BYTES))
         except (OSError, ValueError):
             return InHand(mmap.mmap(-1, _FILE_BYTES))
