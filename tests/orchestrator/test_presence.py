@@ -111,7 +111,7 @@ def test_more_jobs_than_there_are_places_are_simply_not_noted(path):
         assert hand.take(7) is not None
 
 
-@pytest.mark.parametrize("spoiled", [b"1\n" + b"9" * 99, b"\0" * 71, b"1\n 7\n\xff\xfe\n 3", b""])
+@pytest.mark.parametrize("spoiled", [b"1\n" + b"9" * 99, b"\0" * 71, b"1\n 7\n\xff\xfe\n 3", b"1\n" + b"9" * 19, b""])
 def test_a_spoiled_note_is_no_trouble(spoiled, ledger, path, lease_one):
     folder = path.with_name(path.name + ".workers")
     folder.mkdir(exist_ok=True)

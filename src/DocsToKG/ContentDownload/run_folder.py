@@ -7,7 +7,6 @@ given on the command line). Does not know jobs or papers.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator
@@ -20,8 +19,10 @@ from DocsToKG.ContentDownload.errors import FolderInUse, RecordError, StorageErr
 from DocsToKG.ContentDownload.inputs import InputLine
 from DocsToKG.ContentDownload.telemetry.folder import DATABASE, LAST, MANIFEST
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
+from DocsToKG.core.locks import lock_soon
 
 _TEXT_CHARS = 500  # of an input line, enough to recognise it
+_LEAVING_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +66,12 @@ class RunFolder:
             raise StorageError(f"{self.root} is not a folder; name another one with --out") from None
         self.state.mkdir(mode=0o700, exist_ok=True)  # addresses in here may carry keys
         lock = open(self.state / "run.lock", "a+")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            lock.seek(0)
-            owner = lock.read(100).strip() or "another process"
+        lock.seek(0)
+        owner = lock.read(100).strip() or "another process"
+        # Processes of a run whose first one was killed may be about to go.
+        if not lock_soon(lock.fileno(), within_s=_LEAVING_S, is_leaving=lambda: _is_gone(owner)):
             lock.close()
-            raise FolderInUse(f"{self.root} is in use by {owner}; wait for it to end, or stop it") from None
+            raise FolderInUse(f"{self.root} is in use by {owner}; wait for it to end, or stop it")
         lock.truncate(0)
         lock.write(f"process {os.getpid()}")
         lock.flush()
@@ -157,6 +157,20 @@ def read_lines(path: Path, *, size_bytes: int | None = None) -> Iterator[AskedLi
                     entry["first"] = tuple(entry["first"])
                 line = AskedLine(**entry)
             yield line
+
+
+def _is_gone(owner: str) -> bool:
+    """Whether the process that wrote its name into the lock is no more; others may have it from that one."""
+    word, _, number = owner.partition(" ")
+    if word != "process" or not number.isdigit():
+        return False
+    try:
+        os.kill(int(number), 0)
+    except (ProcessLookupError, OverflowError):
+        return True
+    except PermissionError:
+        pass
+    return False
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -17,6 +16,7 @@ from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordDamaged
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
 from DocsToKG.ContentDownload.telemetry.projections import Projection, Rows
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken
+from DocsToKG.core.locks import lock_soon
 
 DATABASE = "manifest.sqlite"
 MANIFEST = "manifest.jsonl"
@@ -27,6 +27,7 @@ INDEX = "index.json"
 SUMMARY = "summary.json"
 RESULTS = "results.csv"
 _LOCK = ".record.lock"
+_LEAVING_S = 1.0  # a process that ends lets go of its files one by one
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -36,12 +37,8 @@ def locked(folder: Path) -> Iterator[int]:
     when the last of them has died."""
     fd = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise FolderInUse(
-                f"another run is writing the record in {folder}: wait for it, or use another folder"
-            ) from None
+        if not lock_soon(fd, within_s=_LEAVING_S):
+            raise FolderInUse(f"another run is writing the record in {folder}: wait for it, or use another folder")
         yield fd
     finally:
         os.close(fd)

@@ -138,7 +138,8 @@ def _free_if_dead(ledger: _FreesWorkers, path: Path) -> int:
 
 def _were_in_hand(file: int) -> list[int]:
     noted = os.pread(file, _FILE_BYTES, 0).split(b"\n")[1:]
-    return [int(line) for line in noted if line.strip().isdigit() and len(line) < len(_BLANK)]
+    numbers = [int(line) for line in noted if line.strip().isdigit() and len(line) < len(_BLANK)]
+    return [number for number in numbers if number < 1 << 63]
 
 
 def _folder(ledger_path: Path) -> Path:
