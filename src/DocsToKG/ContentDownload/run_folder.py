@@ -66,10 +66,9 @@ class RunFolder:
             raise StorageError(f"{self.root} is not a folder; name another one with --out") from None
         self.state.mkdir(mode=0o700, exist_ok=True)  # addresses in here may carry keys
         lock = open(self.state / "run.lock", "a+")
-        lock.seek(0)
-        owner = lock.read(100).strip() or "another process"
         # Processes of a run whose first one was killed may be about to go.
-        if not lock_soon(lock.fileno(), within_s=_LEAVING_S, is_leaving=lambda: _is_gone(owner)):
+        if not lock_soon(lock.fileno(), within_s=_LEAVING_S, is_leaving=lambda: _is_gone(_owner_of(lock))):
+            owner = _owner_of(lock)
             lock.close()
             raise FolderInUse(f"{self.root} is in use by {owner}; wait for it to end, or stop it")
         lock.truncate(0)
@@ -157,6 +156,11 @@ def read_lines(path: Path, *, size_bytes: int | None = None) -> Iterator[AskedLi
                     entry["first"] = tuple(entry["first"])
                 line = AskedLine(**entry)
             yield line
+
+
+def _owner_of(lock: IO[str]) -> str:
+    lock.seek(0)
+    return lock.read(100).strip() or "another process"
 
 
 def _is_gone(owner: str) -> bool:
