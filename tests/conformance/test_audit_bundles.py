@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,8 +21,10 @@ from DocsToKG.Orchestrator.audit.errors import BadRange
 from DocsToKG.Orchestrator.audit.verify import verify, verify_sequence
 from DocsToKG.Orchestrator.cli import app
 from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.postgres import upkeep
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keys import new_signer
 
 NOW = ManualClock().now()
@@ -86,6 +90,30 @@ def test_bundles_go_on_where_the_one_before_ended(ledger: Any, clock: ManualCloc
     assert "begins at" in broken[1].problems[0]
     assert "does not go on" in broken[1].problems[1]
     assert verify_sequence([paths[1], paths[0]], trust(clock, A))[1].problems
+
+
+def test_what_is_written_at_the_end_of_a_range_is_waited_for(clock: ManualClock, tmp_path: Path) -> None:
+    """AUD-04: a file's one writer may have begun in the range and not have committed."""
+    begun, gate, start = threading.Event(), threading.Event(), ms(clock)
+
+    def write(tx: ControlTx) -> None:
+        tx.note("a", event="noted", actor="me")
+        begun.set()
+        gate.wait(30)
+
+    with SqliteLedger(tmp_path / "q.sqlite", clock=clock) as ledger, ThreadPoolExecutor(2) as threads:
+        ledger.enqueue_many([NewJob("doi:10.1/x", {}, tenant="a")])
+        writing = threads.submit(ledger.change, write)
+        assert begun.wait(30)
+        clock.advance(1)
+        exporting = threads.submit(bundle, ledger, start, ms(clock), tmp_path / "first", [A])
+        wait([exporting], 0.2)
+        gate.set()
+        writing.result(30)
+        first = exporting.result(30)
+        again = bundle(ledger, start, ms(clock), tmp_path / "again", [A])
+    assert [row["event"] for row in rows(first.path, "history")] == ["enqueued", "noted"]
+    assert contents(first.path) == contents(again.path)
 
 
 def test_one_tenant_sees_only_what_is_its_own(ledger: Any, clock: ManualClock, tmp_path: Path) -> None:

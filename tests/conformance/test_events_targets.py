@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from operator import itemgetter
@@ -14,6 +15,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from tests.conformance.conftest import nats_url, running_nats
 from tests.conformance.events_receiver import SECRET, Answer, Receiver, receiving
 
@@ -25,7 +27,9 @@ from DocsToKG.Orchestrator.events.webhook import Webhook, checked_url, secret_by
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.settings import BadSettings, ServerSettings
+from DocsToKG.Orchestrator.signing import current
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
+from DocsToKG.Orchestrator.signing.rotation import rotate
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads((ROOT / "docs/modules/orchestrator/event-envelope.schema.json").read_text())
@@ -85,6 +89,40 @@ def test_a_receiver_can_prove_what_it_gets_and_every_event_fits_the_published_sc
         assert re.fullmatch(r"lease_[0-9a-f]{32}_\d+", end["job"]["leaseId"])
         assert end["metrics"]["durationSeconds"] >= 0
     assert len(ends) == 2
+
+
+def test_a_rotated_key_signs_from_then_on_and_without_a_key_events_wait(
+    tmp_path: Path,
+    settings: Callable[..., ServerSettings],
+    keys: tuple[Path, str],
+    receiver: Receiver,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(current, "_LOOK_AGAIN_S", 0.0)
+    folder = KeyFolder(keys[0])
+    with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
+        notifier = notifier_of(settings(url=receiver.url), ledger)
+        assert notifier is not None
+        assert notifier.hold()
+        notifier.register()
+        [target] = notifier._targets
+        with closing(target):
+            work(ledger, "a")
+            assert notifier.deliver(target) == 3
+            key, _ = rotate(folder, "events", time.time(), None)
+            receiver.public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key.public))
+            work(ledger, "b")
+            assert notifier.deliver(target) == 3
+            folder.retire(key)
+            work(ledger, "c")
+            assert [notifier.deliver(target), notifier.deliver(target)] == [0, 0]
+            assert [line.message.split(":")[0] for line in caplog.records] == ["events wait, as they are signed"]
+            waiting = notifier.outbox.list()
+            assert [(one.tries, one.last_error) for one in waiting] == [(0, None)] * 3
+            receiver.public_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(folder.new("events", 0.0).public))
+            assert notifier.deliver(target) == 3
+    assert receiver.wrong == []
 
 
 def test_what_a_receiver_refused_comes_again_with_the_same_words(
@@ -207,7 +245,7 @@ def test_nats_keeps_each_event_once_under_its_subject(
 
         told = envelopes(ledger, [one.row for one in waiting])
         for event in told:  # the process died before it could say that they were sent
-            target.send(parcel_of(event, again._signers))
+            target.send(parcel_of(event, again._signers()))
         target.close()
         stored = asyncio.run(_stored(nats_url(server)))
     events = [json.loads(base64.b64decode(json.loads(body)["payload"])) for _, body in stored]

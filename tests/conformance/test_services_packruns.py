@@ -10,7 +10,7 @@ import pytest
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.core.digest import sha256_hex
-from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound, Refused
+from DocsToKG.Orchestrator.errors import BadJob, Conflict, LedgerBusy, NotFound, Refused
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState
 from DocsToKG.Orchestrator.services.packruns import Hints, PackRunService
 from DocsToKG.Orchestrator.services.tenants import TenantService
@@ -153,6 +153,54 @@ def test_a_run_that_misses_three_heartbeats_is_timed_out_with_its_job(
     job = ledger.job(jobs[silent].job_id)
     assert (job.state, job.last_error.split(":")[0]) == (JobState.TIMED_OUT, "heartbeat_missed")
     assert ledger.job(jobs[lively].job_id).state is JobState.IN_PROGRESS
+
+
+def test_a_job_that_waits_again_is_called_off_with_its_run(
+    ledger: Any, packs: PackRunService, clock: ManualClock
+) -> None:
+    """PACK-05: its runner died, and the next one could do nothing for a run that is over."""
+    run = register(packs)
+    [job] = ledger.lease("runner", 1, 6000)
+    packs.heartbeat("a", run)
+    ledger.release_worker("runner")
+    clock.advance(31)
+    assert len(packs.time_out_overdue()) == 1
+    found = ledger.job(job.job_id)
+    assert (found.state, found.last_error.split(":")[0]) == (JobState.CANCELED, "heartbeat_missed")
+    assert ledger.lease("other", 1, 60) == []
+
+
+def test_a_job_that_comes_back_while_its_run_is_timed_out_is_called_off(
+    ledger: Any, packs: PackRunService, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = register(packs)
+    [job] = ledger.lease("runner", 1, 6000)
+    packs.heartbeat("a", run)
+    clock.advance(31)
+    finish = ledger.submit_finish
+    monkeypatch.setattr(ledger, "submit_finish", lambda end: ledger.release_worker("runner") and finish(end))
+    assert len(packs.time_out_overdue()) == 1
+    assert ledger.job(job.job_id).state is JobState.CANCELED
+
+
+def test_a_job_that_could_not_be_ended_with_its_run_is_ended_later(
+    ledger: Any, packs: PackRunService, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [register(packs), register(packs)]
+    jobs = ledger.lease("runner", 2, 6000)
+    for run in runs:
+        packs.heartbeat("a", run)
+    clock.advance(31)
+
+    def busy(*_: Any, **__: Any) -> None:
+        raise LedgerBusy("locked")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "submit_finish", busy)
+        with pytest.raises(LedgerBusy):
+            packs.time_out_overdue()
+    assert packs.time_out_overdue() == []
+    assert [ledger.job(job.job_id).state for job in jobs] == [JobState.TIMED_OUT] * 2
 
 
 def test_a_run_whose_job_is_over_already_is_timed_out_alone(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, NotFound
+from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LedgerBusy, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.services import backfills as backfills_room
@@ -157,6 +157,31 @@ def test_a_worker_that_reports_often_is_written_seldom(ledger: Any, clock: Manua
     assert workers.list("a").workers[0].last_seen_at == started + 16
 
 
+def test_a_word_that_could_not_be_written_is_written_the_next_time(
+    ledger: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(change: Any) -> None:
+        raise LedgerBusy("locked")
+
+    workers = WorkerService(ledger)
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "change", busy)
+        with pytest.raises(LedgerBusy):
+            workers.seen("a", "w")
+    workers.seen("a", "w")
+    assert [each.worker_id for each in workers.list("a").workers] == ["w"]
+
+
+def test_a_worker_is_forgotten_a_month_after_its_last_word(ledger: Any, clock: ManualClock) -> None:
+    workers = WorkerService(ledger)
+    workers.seen("a", "gone")
+    clock.advance(86_400)
+    workers.seen("b", "there")
+    clock.advance(29.5 * 86_400)
+    workers.forget_old()
+    assert [[each.worker_id for each in workers.list(tenant).workers] for tenant in "ab"] == [[], ["there"]]
+
+
 def test_what_a_worker_says_of_itself_is_bounded(ledger: Any) -> None:
     workers = WorkerService(ledger)
     for wrong in ({"node": ""}, {"node": "x" * 300}, {"info": {"x": "y" * 20_000}}, {"info": {"x": float("nan")}}):
@@ -200,6 +225,19 @@ def test_a_request_that_did_not_act_may_come_again(ledger: Any, clock: ManualClo
     assert answers.remember("a", "/p", "k", "d2") is None
     answers.keep("a", "/p", "k", Answer(200, "x" * (1024 * 1024 + 1)))
     assert answers.remember("a", "/p", "k", "d2") is None
+
+
+def test_a_request_that_is_at_work_for_long_keeps_its_key(ledger: Any, clock: ManualClock) -> None:
+    answers = IdempotencyService(ledger)
+    answers.remember("a", "/p", "k", "d")
+    for _ in range(3):
+        clock.advance(40)
+        answers.hold("a", "/p", "k")
+        with pytest.raises(Conflict):
+            answers.remember("a", "/p", "k", "d")
+    answers.forget("a", "/p", "k")
+    answers.hold("a", "/p", "k")
+    assert answers.remember("a", "/p", "k", "d") is None
 
 
 def test_a_key_that_is_let_go_of_while_another_asks_is_taken_by_that_one(ledger: Any) -> None:

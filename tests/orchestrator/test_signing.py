@@ -9,6 +9,8 @@ import sys
 import pytest
 from tests.orchestrator.second_dsse import check
 
+from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.signing.current import CurrentSigners
 from DocsToKG.Orchestrator.signing.dsse import sign, verify
 from DocsToKG.Orchestrator.signing.errors import BadKey, NotVerified, Reason, SigningUnavailable
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust, record_of, write_trust
@@ -133,6 +135,23 @@ def test_a_file_that_is_no_trust_file_is_named(tmp_path, content):
     path.write_bytes(content)
     with pytest.raises(BadKey, match=r"trust\.json"):
         read_trust(path)
+
+
+def test_a_key_that_has_expired_or_was_rotated_is_signed_with_no_longer_than_a_moment(tmp_path):
+    clock, folder = ManualClock(NOW), KeyFolder(tmp_path)
+    first = folder.new("a", NOW, NOW + 100)
+    current = CurrentSigners(folder, clock=clock)
+    assert [signer.key for signer in current()] == [first]
+    second = folder.new("a", NOW + 1, NOW + 200)
+    clock.advance(5)
+    assert [signer.key for signer in current()] == [second]
+    clock.advance(200)
+    for _ in range(2):
+        with pytest.raises(BadKey, match="has expired"):
+            current()
+    third = folder.new("a", NOW + 205)
+    clock.advance(5)
+    assert [signer.key for signer in current()] == [third]
 
 
 def test_without_the_libraries_the_message_says_what_to_install(monkeypatch):

@@ -78,7 +78,7 @@ def test_a_service_that_is_away_is_asked_again_and_then_told(ledger):
 
 
 def test_an_address_without_sense_is_refused():
-    for url in ("ftp://x", "http://", "http://user:pw@host", "nonsense"):
+    for url in ("ftp://x", "http://", "http://user:pw@host", "nonsense", "http://x:port", "http://x:99999", "http://["):
         with pytest.raises(BadJob):
             OrchestratorClient(url, "t")
 

@@ -7,6 +7,7 @@ import threading
 import time
 from functools import partial
 
+import anyio
 import pytest
 from starlette.testclient import TestClient
 from tests.orchestrator_web.conftest import app_over, caller_of, token_for
@@ -15,6 +16,7 @@ from tests.orchestrator_web.serving import EventStream, served
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator import errors
 from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerDamaged, LedgerError
+from DocsToKG.Orchestrator.web import repeats
 from DocsToKG.Orchestrator.web.door import HOME
 from DocsToKG.Orchestrator.web.envelope import problem_of
 from DocsToKG.Orchestrator.web.rates import Rates
@@ -226,6 +228,25 @@ def test_a_request_that_takes_too_long_is_answered(make_app, monkeypatch):
     assert (answer.status_code, answer.json()["error"]["code"]) == (504, "TIMED_OUT")
 
 
+def test_requests_that_took_too_long_keep_their_slots_until_they_are_through(make_app, monkeypatch):
+    """What was answered 504 is still at work: slow work must not pile up beyond the cap."""
+    app = make_app(request_seconds=0.1, threads=anyio.CapacityLimiter(2))
+    gate, begun = threading.Event(), []
+    rooms = app.state.doors.rooms
+    monkeypatch.setattr(rooms.jobs, "list", lambda *_, **__: begun.append(1) or gate.wait(30), raising=False)
+    with TestClient(app) as client:
+        ask = caller_of(client)().get
+        try:
+            assert [ask("/jobs").status_code for _ in range(4)] == [504] * 4
+            assert (len(begun), ask("/quotas").status_code) == (2, 504)  # those without a slot were not begun
+        finally:
+            gate.set()
+        deadline = time.monotonic() + 20
+        while (later := ask("/quotas").status_code) == 504 and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert (later, len(begun)) == (200, 2)
+
+
 def test_a_request_that_takes_too_long_acts_once_however_often_it_is_sent(make_app, ledger, monkeypatch):
     """API-29: the thread that was waited for in vain may still act."""
     app = make_app(request_seconds=0.3)
@@ -243,6 +264,29 @@ def test_a_request_that_takes_too_long_acts_once_however_often_it_is_sent(make_a
             time.sleep(0.01)
     assert (again.status_code, again.headers["idempotency-replayed"]) == (201, "true")
     assert ledger.stats()["total"] == 1
+
+
+def test_the_key_of_a_request_is_held_while_it_is_at_work(make_app, monkeypatch):
+    """A backfill may take longer than a minute, after which a key that nobody holds counts as abandoned."""
+    app = make_app(request_seconds=0.1, threads=anyio.CapacityLimiter(1))
+    gate, holds, doors = threading.Event(), threading.Semaphore(0), app.state.doors
+    hold = doors.rooms.answers.hold
+
+    def held(*place):
+        hold(*place)
+        holds.release()
+        raise LedgerBusy("said again")
+
+    monkeypatch.setattr(repeats, "_HOLD_S", 0.01)
+    monkeypatch.setattr(doors.rooms.answers, "hold", held, raising=False)
+    monkeypatch.setattr(doors.rooms.jobs, "submit", lambda *_, **__: gate.wait(30), raising=False)
+    with TestClient(app) as client:
+        try:
+            sent = caller_of(client)().post("/jobs/bulk", {"jobs": [{"payload": {}}]}, Idempotency_Key="k")
+            assert sent.status_code == 504
+            assert all(holds.acquire(timeout=20) for _ in range(3))
+        finally:
+            gate.set()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ The only place that sees all settings. Promises: what cannot be served safely is
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 import os
 import socket
@@ -104,6 +105,7 @@ def notifier_of(settings: ServerSettings, ledger: AnyLedger, *, clock: Clock | N
     """What carries events to the targets of the settings; None where there are no targets."""
     from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
     from DocsToKG.Orchestrator.events.outbox import Wish
+    from DocsToKG.Orchestrator.signing.current import CurrentSigners
     from DocsToKG.Orchestrator.signing.errors import SigningError
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
@@ -112,8 +114,9 @@ def notifier_of(settings: ServerSettings, ledger: AnyLedger, *, clock: Clock | N
         return None
     if len({target.name for target in events.targets}) < len(events.targets):
         raise BadSettings("events.targets: two have the same name")
+    signers = CurrentSigners(KeyFolder(settings.keys_path), events.signers, clock=clock)
     try:
-        signers = KeyFolder(settings.keys_path).signers((clock or SystemClock()).now(), events.signers)
+        signers()
     except SigningError as error:
         raise BadSettings(f"events are signed: {error}") from None
     return Notifier(
@@ -204,7 +207,10 @@ def listening_socket(settings: ServerSettings) -> socket.socket:
         family = socket.getaddrinfo(settings.host, settings.port, type=socket.SOCK_STREAM)[0]
         listener = socket.create_server(family[4][:2], family=family[0], backlog=2048)
     except OSError as error:
-        raise BadSettings(f"cannot listen on {settings.host} port {settings.port}: {error.strerror or error}") from None
+        # The library adds the address to the system's words once more.
+        why = (error.strerror or str(error)).partition(" (while attempting")[0]
+        advice = "; choose another with --port" if error.errno == errno.EADDRINUSE else ""
+        raise BadSettings(f"cannot listen on {settings.host} port {settings.port}: {why}{advice}") from None
     # Connections inherit it. The event loop sets it only on sockets that name their protocol, which these do not;
     # without it each answer on a kept connection waits for the reader's delayed acknowledgement, 40 ms.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

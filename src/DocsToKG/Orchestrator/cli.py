@@ -18,6 +18,7 @@ import typer
 from DocsToKG.Orchestrator import cli_audit, cli_events, cli_keys
 from DocsToKG.Orchestrator.command_line import (
     JsonOption,
+    Program,
     ServedOption,
     ServerFile,
     print_columns,
@@ -33,6 +34,7 @@ LedgerOption = Annotated[Path, typer.Option("--ledger", metavar="PATH", help="Th
 JobArgument = Annotated[int, typer.Argument(metavar="JOB_ID", help="The job's number.")]
 
 app = typer.Typer(
+    cls=Program,
     no_args_is_help=True,
     help="The job ledger. Start here: docstokg-orchestrator serve. Then: docs/howto/serve-the-ledger.md",
     pretty_exceptions_enable=False,
@@ -236,7 +238,7 @@ def token_new(
 ) -> None:
     """Make a token and show it once.
 
-    Example: docstokg-orchestrator token new worker-1 --scope orch:operate --tenant default --out worker-1.token
+    Example: docstokg-orchestrator token new worker-1 --scope orch:operate --scope orch:read --out worker-1.token
     """
     with said_plainly():
         from DocsToKG.Orchestrator.web.auth import ANY, TENANT

@@ -5,12 +5,16 @@ Machine output goes to standard output, messages to standard error.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
+
+from DocsToKG.core.streams import open_what_is_closed, silence_stdout
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.opening import AnyLedger
@@ -29,6 +33,23 @@ ServedOption = Annotated[
 ServerFile = Annotated[
     Path | None, typer.Option("--config", "-c", metavar="FILE", help="Settings of the service (YAML or JSON).")
 ]
+
+
+_CLOSED_PIPE = 141  # as the shell writes it
+
+
+class Program(TyperGroup):
+    """The outermost group of commands, whose output may lose its reader, or have had none."""
+
+    def invoke(self, ctx: Any) -> Any:
+        open_what_is_closed()
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+            return result
+        except BrokenPipeError:
+            silence_stdout()
+            raise typer.Exit(_CLOSED_PIPE) from None
 
 
 def settings_of(ledger: str | None, config: Path | None, **more: object) -> ServerSettings:

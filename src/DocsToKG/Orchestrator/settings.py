@@ -6,6 +6,7 @@ refused by name, and no value is ever shown in an error.
 
 from __future__ import annotations
 
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -159,7 +160,10 @@ def load_settings(file: Path | None, changes: dict[str, Any] | None = None) -> S
     except ValidationError as error:
         first = error.errors(include_input=False, include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise BadSettings(f"{key}: {first['msg']}") from None
+        if first["type"] != "extra_forbidden":
+            raise BadSettings(f"{key}: {first['msg']}") from None
+        near = get_close_matches(key, ServerSettings.model_fields, 1)
+        raise BadSettings(f"{key} is not a setting" + (f"; did you mean {near[0]}?" if near else "")) from None
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -169,7 +173,7 @@ def _read(file: Path) -> dict[str, Any]:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadSettings(f"cannot read {file}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
         raise BadSettings(f"{file} is neither YAML nor JSON") from None
     if values is None:
         return {}

@@ -59,9 +59,7 @@ class Calls:
         pause: Callable[[float], None] = time.sleep,
         clock: Clock | None = None,
     ) -> None:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-            raise BadJob("the address of a service is written like https://orchestrator.example.org")
+        host = _host(url)
         self._base = url.rstrip("/").removesuffix(PREFIX) + PREFIX
         self._timeout_s, self._tries, self._pause = timeout_s, tries, pause
         self._clock = clock or SystemClock()
@@ -69,7 +67,7 @@ class Calls:
         if tenant is not None:
             headers["X-Tenant"] = tenant
         # Whoever runs a worker has named this host, so that it may be a private one.
-        guard = AddressGuard(allow_hosts=[parts.hostname])
+        guard = AddressGuard(allow_hosts=[host])
         self._client = build_client(
             LeanTransport(guard=guard, names=SystemNames()),
             user_agent="docstokg-client",
@@ -160,6 +158,17 @@ class Calls:
                 if len(received) > _MAX_BYTES:
                     raise LedgerError("the service's answer is too large")
             return response.status_code, _seconds(response.headers.get("retry-after")), bytes(received)
+
+
+def _host(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        if parts.scheme in ("http", "https") and parts.hostname and not (parts.username or parts.query):
+            parts.port  # noqa: B018 - raises ValueError where it is no number of a port
+            return parts.hostname
+    except ValueError:
+        pass
+    raise BadJob("the address of a service is written like https://orchestrator.example.org")
 
 
 def _read(status: int, content: bytes, path: str) -> Any:

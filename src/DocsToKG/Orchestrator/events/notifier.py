@@ -3,7 +3,7 @@
 Knows who leads: of many instances one carries, and another takes over when it dies. Each target has a thread, so that
 a slow one holds up no other. Promises: every committed event is sent at least once, always under the same id; events
 of one job are sent in their order, one at a time; a target that fails is asked less and less often, and an event that
-it refuses too often is dead, which stops nothing behind it.
+it refuses too often is dead, which stops nothing behind it; while there is no good key to sign with, all wait.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from DocsToKG.Orchestrator.events.outbox import Failed, Outbox, Settled, Waiting
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel, Target, parcel_of
 from DocsToKG.Orchestrator.ledger.control import ControlLedger
 from DocsToKG.Orchestrator.services.leaders import Leader
+from DocsToKG.Orchestrator.signing.errors import SigningError
 from DocsToKG.Orchestrator.signing.keys import Signer
 
 _log = logging.getLogger("DocsToKG.Orchestrator.events")
@@ -68,7 +69,7 @@ class Notifier:
         wishes: Sequence[Wish],
         targets: Sequence[Target],
         *,
-        signers: Sequence[Signer],
+        signers: Sequence[Signer] | Callable[[], Sequence[Signer]],
         patience: Patience | None = None,
         poll_s: float = 0.5,
         lead_s: float = _LEAD_S,
@@ -76,7 +77,9 @@ class Notifier:
     ) -> None:
         self._holder = holder or f"notifier_{token_hex(8)}"
         self.outbox = Outbox(ledger, holder=self._holder)
-        self._ledger, self._wishes, self._targets, self._signers = ledger, wishes, targets, signers
+        self._ledger, self._wishes, self._targets = ledger, wishes, targets
+        self._signers = signers if callable(signers) else lambda: signers
+        self._unsigned: str | None = None
         self._patience = patience or Patience()
         self._poll_s = poll_s
         self._leader = Leader(ledger, _NAME, holder=self._holder, ttl_s=lead_s)
@@ -121,13 +124,14 @@ class Notifier:
         """One round for one target; how many events it took."""
         if not self.outbox.due(target.name):
             return 0
+        signers = self._able()
+        if not signers:
+            return 0
         claimed = self.outbox.claim(target.name, limit=_BATCH, hold_s=_HOLD_S)
         if not claimed:
             return 0
         made = envelopes(self._ledger, [waiting.row for waiting in claimed])
-        parcels = {
-            waiting.outbox_id: parcel_of(event, self._signers) for waiting, event in zip(claimed, made, strict=True)
-        }
+        parcels = {waiting.outbox_id: parcel_of(event, signers) for waiting, event in zip(claimed, made, strict=True)}
         end = self._send_all(target, claimed, parcels)
         self.outbox.settle(target.name, end, partial(self._rest_s, end))
         return len(end.sent)
@@ -146,6 +150,18 @@ class Notifier:
     def close(self) -> None:
         for target in self._targets:
             target.close()
+
+    def _able(self) -> Sequence[Signer]:
+        """The keys to sign with. That there is none is said once, until there is one again."""
+        try:
+            signers = self._signers()
+        except SigningError as error:
+            if self._unsigned != str(error):
+                _log.warning("events wait, as they are signed: %s", error, extra={"incident": True})
+            self._unsigned = str(error)
+            return ()
+        self._unsigned = None
+        return signers
 
     def _send_all(self, target: Target, claimed: Sequence[Waiting], parcels: dict[int, Parcel]) -> Settled:
         """Lane by lane, several at once. After a failure none is begun: the target is asked again, but later."""

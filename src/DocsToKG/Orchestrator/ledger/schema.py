@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import sqlite3
-import time
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
@@ -16,12 +15,12 @@ from pathlib import Path
 
 from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerDamaged, LedgerError, LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.ledger import control
+from DocsToKG.Orchestrator.ledger.busy import is_busy, primary_code, set_journal_mode
 from DocsToKG.Orchestrator.ledger.disk import network_disk
 from DocsToKG.Orchestrator.ledger.sql_of_type import with_types
 
 APPLICATION_ID = 0x446B4C31
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
-_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _LOST = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -57,24 +56,12 @@ def prepare(path: Path, *, wal: bool | None, busy_timeout_s: float) -> None:
         connection = open_connection(path, busy_timeout_s=busy_timeout_s)
         try:
             if wal is not None:
-                _set_journal_mode(connection, "wal" if wal else "delete", busy_timeout_s)
+                set_journal_mode(connection, "wal" if wal else "delete", busy_timeout_s)
             migrate(connection, path)
         finally:
             connection.close()
     except sqlite3.Error as error:
         raise translated(error, path) from error
-
-
-def _set_journal_mode(connection: sqlite3.Connection, mode: str, busy_timeout_s: float) -> None:
-    # SQLite does not wait for its lock here, so two processes that make the file at once would trip over each other.
-    deadline = time.monotonic() + busy_timeout_s
-    while connection.execute("PRAGMA journal_mode").fetchone()[0] != mode:
-        try:
-            connection.execute(f"PRAGMA journal_mode = {mode}")
-        except sqlite3.OperationalError as error:
-            if not is_busy(error) or time.monotonic() >= deadline:
-                raise
-            time.sleep(0.01)
 
 
 def migrate(connection: sqlite3.Connection, path: Path) -> None:
@@ -133,18 +120,10 @@ def queries() -> Mapping[str, str]:
     return with_types({name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)})
 
 
-def is_busy(error: BaseException) -> bool:
-    return isinstance(error, sqlite3.Error) and _primary_code(error) in _BUSY
-
-
-def _primary_code(error: sqlite3.Error) -> int:
-    return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
-
-
 def translated(error: sqlite3.Error, path: Path) -> LedgerError:
     """SQLite's error in our words."""
     if is_busy(error):
         return LedgerBusy(f"{path} is locked by another process; try again")
-    if _primary_code(error) in _LOST:
+    if primary_code(error) in _LOST:
         return LedgerDamaged(f"{path} is not a ledger or is damaged ({error}); restore it or move it away")
     return LedgerUnusable(f"{path} cannot be read or written: {error}")

@@ -20,10 +20,11 @@ from typing import Any, TypeVar
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger import control, governed_sqlite
 from DocsToKG.Orchestrator.ledger.base import Told
+from DocsToKG.Orchestrator.ledger.busy import is_busy
 from DocsToKG.Orchestrator.ledger.dependencies import follow
 from DocsToKG.Orchestrator.ledger.gathering import Change, Gathering, Refused, settle
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
-from DocsToKG.Orchestrator.ledger.schema import is_busy, open_connection, translated
+from DocsToKG.Orchestrator.ledger.schema import open_connection, translated
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 from DocsToKG.Orchestrator.signal.base import Signal
 

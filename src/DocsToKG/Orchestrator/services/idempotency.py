@@ -2,7 +2,7 @@
 
 Knows requests by tenant, path and the sender's key, and what was asked by its digest. Does not know what a request
 does. Promises: of two that come at once one acts and the other is told to wait; a key that comes with another body is
-refused; a request whose server died may be sent again after a minute; answers are kept for a day.
+refused; a request whose server died may be sent again a minute after it was last held; answers are kept for a day.
 """
 
 from __future__ import annotations
@@ -40,6 +40,17 @@ class IdempotencyService:
         """
         names = _names(tenant, path, key)
         return self._ledger.change(lambda tx: _first(tx, names, request_digest))
+
+    def hold(self, tenant: str, path: str, key: str) -> None:
+        """The request is still at work. To be said more than once a minute, or it counts as abandoned."""
+        names = _names(tenant, path, key)
+        self._ledger.change(
+            lambda tx: tx.ask(
+                "UPDATE idempotency_keys SET at = :now"
+                " WHERE tenant = :tenant AND path = :path AND key = :key AND status IS NULL",
+                {**names, "now": tx.now_ms},
+            )
+        )
 
     def keep(self, tenant: str, path: str, key: str, answer: Answer) -> None:
         """The answer to a request that has acted. One that is too long to keep is forgotten."""

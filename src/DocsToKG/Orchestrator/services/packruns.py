@@ -2,11 +2,13 @@
 
 Knows runs by id, tenant and project, and the job of each. Does not know what a pack does, nor HTTP. Promises: a run is
 seen by its own tenant only; the lines of its log are numbered by the ledger without a gap; an artifact has one digest
-for good; a run that misses three of its heartbeats is timed out, and its job with it.
+for good; a run that misses three of its heartbeats is timed out, and its job with it, which is called off where it
+waits.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +18,7 @@ from uuid import uuid4
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.domain.status import ENDS
-from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost, NotFound
+from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost, NotFound, UnknownJob
 from DocsToKG.Orchestrator.ledger import checks
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
@@ -46,6 +48,7 @@ class PackRunService:
     def __init__(self, ledger: ServedLedger) -> None:
         self._ledger = ledger
         self._jobs = JobService(ledger)
+        self._orphans: list[PackRun] = []  # timed out, and their jobs not yet
 
     def register(
         self,
@@ -183,23 +186,27 @@ class PackRunService:
         return self._ledger.change(lambda tx: _finish(tx, tenant, pack_run_id, status, actor, reason))
 
     def time_out_overdue(self) -> Sequence[PackRun]:
-        """End the runs that have missed three heartbeats, and their jobs; which these were. Any instance may do so."""
+        """End the runs that have missed three heartbeats, and their jobs; which these were. Any instance may do so, in
+        one thread. A job that could not be ended, as the ledger was busy, is ended by the next call."""
         ended = self._ledger.change(_time_out)
-        for run in ended:
-            self._end_job(run)
+        self._orphans += ended
+        while self._orphans:
+            with contextlib.suppress(UnknownJob):  # it was cleaned away
+                self._end_job(self._orphans[0])
+            del self._orphans[0]
         return ended
 
     def _end_job(self, run: PackRun) -> None:
         if run.job_id is None:
             return
+        why = f"heartbeat_missed: the pack-run was not heard of for {MISSED} x {run.heartbeat_s:g} s"
         job = self._ledger.job(run.job_id)
         if job.state is JobState.IN_PROGRESS and job.lease_id is not None:
-            why = f"heartbeat_missed: the pack-run was not heard of for {MISSED} x {run.heartbeat_s:g} s"
             end = Finish(job.job_id, job.fence, job.lease_id, JobState.TIMED_OUT, why)
-            try:
+            with contextlib.suppress(LeaseLost):  # it was settled in another way meanwhile, or waits again
                 self._ledger.submit_finish(end).result()
-            except LeaseLost:
-                return  # it was settled in another way meanwhile
+        # One that waits, for the first time or again, is called off: whoever leased it could do nothing for its run.
+        self._ledger.cancel(job.job_id, why, actor="ledger")
 
 
 def _job(run: PackRun, payload: Mapping[str, Any], more: Mapping[str, Any]) -> NewJob:

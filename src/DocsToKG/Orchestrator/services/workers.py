@@ -2,7 +2,7 @@
 
 Knows workers by the names that they gave, each tenant's for itself. Does not decide whether one is alive: a lease that
 is not renewed runs out by itself. Promises: a worker may report as often as it likes; it is written down a few times a
-minute.
+minute, and forgotten a month after its last word.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from DocsToKG.Orchestrator.services import paging
 
 _KIND = "workers"
 _WRITE_MS = 10_000
+_FORGET_MS = 30 * 86_400_000  # each start of a worker has a name of its own
 _MAX_INFO = 16 * 1024
 _REMEMBERED = 10_000
 _MAX_LEASES = 10_000
@@ -76,18 +77,21 @@ class WorkerService:
         }
         said = hash(tuple(values.values()))
         now = self._ledger.look(lambda tx: tx.now_ms)
-        if self._is_news(tenant, worker_id, said, now):
-            self._ledger.change(lambda tx: _write(tx, values))
-
-    def _is_news(self, tenant: str, worker_id: str, said: int, now: int) -> bool:
         with self._lock:
             before = self._written.get((tenant, worker_id))
-            if before is not None and before[1] == said and now - before[0] < _WRITE_MS:
-                return False
+        if before is not None and before[1] == said and now - before[0] < _WRITE_MS:
+            return
+        self._ledger.change(lambda tx: _write(tx, values))
+        with self._lock:
             if len(self._written) >= _REMEMBERED:
                 self._written.clear()
             self._written[tenant, worker_id] = (now, said)
-            return True
+
+    def forget_old(self) -> None:
+        """Remove workers that nobody has heard of for a month."""
+        self._ledger.change(
+            lambda tx: tx.ask("DELETE FROM workers WHERE last_seen_at < :before", {"before": tx.now_ms - _FORGET_MS})
+        )
 
     def list(
         self,

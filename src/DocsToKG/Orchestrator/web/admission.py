@@ -14,7 +14,6 @@ from functools import partial
 from typing import Any
 
 import anyio
-import anyio.to_thread
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,6 +22,7 @@ from DocsToKG.Orchestrator.web.auth import ANY, TENANT, Authority, Principal, be
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.permits import Permit
 from DocsToKG.Orchestrator.web.rates import Rates
+from DocsToKG.Orchestrator.web.threads import in_thread
 
 _TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _NOT_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
@@ -71,7 +71,7 @@ class Admission:
         if token is None:
             raise _unknown("a bearer token is needed")
         if self.authority.needs_fetch(token):
-            await anyio.to_thread.run_sync(self.authority.fetch, limiter=self.threads)
+            await in_thread(self.authority.fetch, self.threads)
         found = self.authority.principal(token)
         if found is None:
             raise _unknown("the token is not good, or no longer")

@@ -9,22 +9,23 @@ at work until it is through.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
 import anyio
-import anyio.to_thread
 from starlette.responses import Response, StreamingResponse
 
-from DocsToKG.Orchestrator.services.idempotency import Answer, IdempotencyService
+from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.services.idempotency import ABANDONED_MS, Answer, IdempotencyService
 from DocsToKG.Orchestrator.web.admission import Caller
 from DocsToKG.Orchestrator.web.envelope import Problem
+from DocsToKG.Orchestrator.web.threads import in_thread, to_its_end
 
-T = TypeVar("T")
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
+_HOLD_S = ABANDONED_MS / 1000 / 4
 
 
 class Repeats:
@@ -32,7 +33,7 @@ class Repeats:
 
     def __init__(self, answers: IdempotencyService) -> None:
         self._answers = answers
-        self._works: set[asyncio.Task[Response]] = set()  # kept here, as the event loop does not keep them
+        self._holding = anyio.CapacityLimiter(1)  # its own, as work may have taken all others
 
     async def once(
         self,
@@ -42,20 +43,13 @@ class Repeats:
         body: bytes,
         work: Callable[[], Awaitable[Response]],
         *,
-        limiter: anyio.CapacityLimiter,
+        slots: anyio.CapacityLimiter,
     ) -> Response:
         if not _KEY.fullmatch(key):
             raise Problem(400, "BAD_IDEMPOTENCY_KEY", "an Idempotency-Key has 1 to 128 visible ASCII characters")
         # A thread cannot be called back: whoever stops waiting must not make the key free while it may still act.
-        task = asyncio.create_task(self._first(caller.tenant, path, key, _digest(path, body), work, limiter))
-        self._works.add(task)
-        task.add_done_callback(self._through)
-        return await asyncio.shield(task)
-
-    def _through(self, task: asyncio.Task[Response]) -> None:
-        self._works.discard(task)
-        if not task.cancelled():
-            task.exception()  # told to the caller, if one still waits
+        first = self._first(caller.tenant, path, key, _digest(path, body), work, slots)
+        return await asyncio.shield(to_its_end(first))
 
     async def _first(
         self,
@@ -64,13 +58,22 @@ class Repeats:
         key: str,
         digest: str,
         work: Callable[[], Awaitable[Response]],
-        limiter: anyio.CapacityLimiter,
+        slots: anyio.CapacityLimiter,
     ) -> Response:
         place = (tenant, path, key)
-        known = await _threaded(partial(self._answers.remember, *place, digest), limiter)
+        known = await in_thread(partial(self._answers.remember, *place, digest), slots)
         if known is not None:
             headers = {"Idempotency-Replayed": "true"}
             return Response(known.body, known.status, headers=headers, media_type="application/json")
+        acting = to_its_end(self._act(place, work, slots))
+        while not (await asyncio.wait({acting}, timeout=_HOLD_S))[0]:
+            with contextlib.suppress(LedgerError):  # it is said again
+                await in_thread(partial(self._answers.hold, *place), self._holding)
+        return await acting
+
+    async def _act(
+        self, place: tuple[str, str, str], work: Callable[[], Awaitable[Response]], slots: anyio.CapacityLimiter
+    ) -> Response:
         is_kept = False
         try:
             response = await work()
@@ -79,15 +82,11 @@ class Repeats:
             # Shielded: a service that ends must not leave a key taken.
             if not is_kept:
                 with anyio.CancelScope(shield=True):
-                    await _threaded(partial(self._answers.forget, *place), limiter)
+                    await in_thread(partial(self._answers.forget, *place), slots)
         if is_kept:
             answer = Answer(response.status_code, bytes(response.body).decode())
-            await _threaded(partial(self._answers.keep, *place, answer), limiter)
+            await in_thread(partial(self._answers.keep, *place, answer), slots)
         return response
-
-
-async def _threaded(call: Callable[[], T], limiter: anyio.CapacityLimiter) -> T:
-    return await anyio.to_thread.run_sync(call, limiter=limiter)
 
 
 def _digest(path: str, body: bytes) -> str:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial, wraps
 from typing import Annotated, Any, TypedDict, TypeVar, get_type_hints
 
-import anyio.to_thread
 from fastapi import APIRouter, Depends
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
@@ -35,6 +34,7 @@ from DocsToKG.Orchestrator.web.rates import Standing
 from DocsToKG.Orchestrator.web.repeats import Repeats
 from DocsToKG.Orchestrator.web.rooms import Rooms
 from DocsToKG.Orchestrator.web.spans import JobSpans
+from DocsToKG.Orchestrator.web.threads import in_thread
 
 F = TypeVar("F", bound=Callable[..., Any])
 Sign = Callable[[bytes], bytes]  # fills the signatures of a body in
@@ -177,7 +177,7 @@ async def _admitted(
     work = partial(_by_right, permit, partial(handle, request))
     if key is not None and request.method == "POST":
         path, body = request.scope["path"], await request.body()
-        work = partial(doors.repeats.once, caller, path, key, body, work, limiter=admission.threads)
+        work = partial(doors.repeats.once, caller, path, key, body, work, slots=admission.threads)
     return await admission.in_time(permit, work)
 
 
@@ -299,9 +299,9 @@ def endpoint_of(function: Callable[..., Any], status: int) -> Callable[..., Any]
     @wraps(function)
     async def threaded(**values: Any) -> Response:
         request = next(value.request for value in values.values() if isinstance(value, Ask))
-        limiter = request.app.state.doors.admission.threads
+        slots = request.app.state.doors.admission.threads
         sign = request.app.state.sign
-        return await anyio.to_thread.run_sync(partial(_run, function, values, status, sign), limiter=limiter)
+        return await in_thread(partial(_run, function, values, status, sign), slots)
 
     return threaded
 

@@ -1,4 +1,4 @@
-"""What one of all instances does every few seconds: end pack-runs that fell silent, forget old answers.
+"""What one of all instances does every few seconds: end pack-runs that fell silent, forget what is old.
 
 Promises: one instance at a time does it, another takes over when that one dies; what goes wrong is tried again.
 """
@@ -48,6 +48,7 @@ class Upkeep:
         self._tell_incidents()
         self._rooms.answers.purge()
         self._rooms.source_hosts.forget_old()
+        self._rooms.workers.forget_old()
         return True
 
     def _tell_incidents(self) -> None:

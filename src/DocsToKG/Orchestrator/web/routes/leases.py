@@ -8,7 +8,6 @@ from functools import partial
 from time import time_ns
 from typing import Annotated, Any, Literal
 
-import anyio.to_thread
 from fastapi import Path
 from pydantic import Field
 
@@ -19,6 +18,7 @@ from DocsToKG.Orchestrator.web import job_log
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.serving import Ask, Asked, Doors, Resource
 from DocsToKG.Orchestrator.web.shapes import Digest, Given, Moment, Name, Shown, Signature, Text
+from DocsToKG.Orchestrator.web.threads import in_thread
 from DocsToKG.Orchestrator.web.waking import Waking
 
 resource = Resource("leases")
@@ -168,7 +168,7 @@ async def lease_job(ask: Asked, body: LeaseRequest) -> LeaseList:
     waking: Waking = ask.request.app.state.waking
     while True:
         asked_ns = time_ns()
-        found = await anyio.to_thread.run_sync(partial(_lease, ask, body), limiter=doors.admission.threads)
+        found = await in_thread(partial(_lease, ask, body), doors.admission.threads)
         left = deadline - loop.time()
         if found or left <= 0:
             for each in found:
