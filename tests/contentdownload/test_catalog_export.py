@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import csv
+import errno
 import hashlib
 import io
 import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import bagit
 import pyarrow.parquet
 import pytest
 from tests.contentdownload.stored_corpus import Corpus, make_corpus
 
+from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.catalog.selection import Selection
-from DocsToKG.ContentDownload.errors import ConfigError, InputError
+from DocsToKG.ContentDownload.errors import ConfigError, InputError, StorageError
 from DocsToKG.ContentDownload.export.bagit import write_bag
 from DocsToKG.ContentDownload.export.copying import Copied
 from DocsToKG.ContentDownload.export.ro_crate import write_crate
@@ -37,11 +39,18 @@ def all_rows(corpus: Corpus) -> list[dict[str, Any]]:
         return list(rows(catalog.each(Selection())))
 
 
-def crate(corpus: Corpus, place: Path) -> Copied:
+def crate(corpus: Corpus, place: Path, files: LocalFiles | None = None) -> Copied:
     with corpus.catalog() as catalog:
         works, runs = rows(catalog.each(Selection())), catalog.run_times()
         return write_crate(
-            works, corpus.files, place, now="2026-01-01T00:00:00.000Z", name="n", program="p", version="1", runs=runs
+            works,
+            files or corpus.files,
+            place,
+            now="2026-01-01T00:00:00.000Z",
+            name="n",
+            program="p",
+            version="1",
+            runs=runs,
         )
 
 
@@ -135,6 +144,52 @@ def test_damaged_and_missing_files_are_left_out_and_named(corpus: Corpus, tmp_pa
     assert [path.name for path in place.rglob("*.pdf")] == [corpus.name_of("arxiv:2001.00001").name]
 
 
+class BreakingOff(LocalFiles):
+    """One file gives its first bytes, and no more."""
+
+    def __init__(self, root: Path, key: str) -> None:
+        super().__init__(root)
+        self._key = key
+
+    def open(self, key: str) -> BinaryIO | None:
+        return Breaking(b"%PDF-1.4") if key == self._key else super().open(key)
+
+
+class Breaking(io.BytesIO):
+    def read(self, size: int | None = -1) -> bytes:
+        if found := super().read(size):
+            return found
+        raise OSError(errno.EIO, "Input/output error")
+
+
+@pytest.mark.parametrize("form", ["bag", "crate"])
+def test_files_that_cannot_be_read_are_left_out_and_named(corpus: Corpus, tmp_path: Path, form: str) -> None:
+    """One that cannot be opened, and one that breaks off in the middle."""
+    corpus.name_of("doi:10.1/a").unlink()
+    corpus.name_of("doi:10.1/a").mkdir()
+    files, place = BreakingOff(corpus.root, corpus.paths["doi:10.1/b"]), tmp_path / form
+    if form == "bag":
+        copied = write_bag(all_rows(corpus), files, place, day="2026-01-01", made_by="test")
+        bagit.Bag(str(place)).validate()
+    else:
+        copied = crate(corpus, place, files)
+    assert copied.spoiled == [(corpus.paths[doc_id], "unreadable") for doc_id in ("doi:10.1/a", "doi:10.1/b")]
+    assert [path.name for path in place.rglob("*.pdf")] == [corpus.name_of("arxiv:2001.00001").name]
+
+
+class Away(LocalFiles):
+    """A store of which nothing can be had."""
+
+    def open(self, key: str) -> BinaryIO | None:
+        raise StorageError("the bucket does not answer")
+
+
+def test_a_store_that_is_away_ends_a_package(corpus: Corpus, tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="does not answer"):
+        write_bag(all_rows(corpus), Away(corpus.root), tmp_path / "bag", day="2026-01-01", made_by="test")
+    assert not (tmp_path / "bag").exists()
+
+
 def test_a_package_appears_whole_or_not_at_all(corpus: Corpus, tmp_path: Path) -> None:
     def broken() -> Any:
         yield all_rows(corpus)[0]
@@ -148,6 +203,16 @@ def test_a_package_appears_whole_or_not_at_all(corpus: Corpus, tmp_path: Path) -
     with pytest.raises(InputError, match="is there already"):
         write_bag([], corpus.files, tmp_path / "full", day="2026-01-01", made_by="test")
     assert os.listdir(tmp_path / "full") == ["mine"]
+
+
+def test_a_package_does_not_take_the_place_of_the_folder_one_is_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for place in (Path("."), tmp_path):
+        with pytest.raises(InputError, match="the folder that you are in"):
+            write_bag([], LocalFiles(tmp_path), place, day="2026-01-01", made_by="test")
+    assert tmp_path.is_dir()
 
 
 def test_a_crate_describes_every_file(corpus: Corpus, tmp_path: Path) -> None:
@@ -189,6 +254,14 @@ def test_a_crate_describes_every_file(corpus: Corpus, tmp_path: Path) -> None:
             for link in value if isinstance(value, list) else [value]:
                 if isinstance(link, dict) and not link["@id"].startswith("https://w3id.org"):
                     assert link["@id"] in graph, "every link leads somewhere"
+
+
+def test_long_licences_that_begin_alike_are_one_entity_of_a_crate(corpus: Corpus, tmp_path: Path) -> None:
+    works = [{**row, "license": None, "license_raw": "x" * 300 + row["doc_id"]} for row in all_rows(corpus)]
+    write_crate(works, corpus.files, tmp_path / "crate", now="", name="n", program="p", version="1", runs={})
+    graph = json.loads((tmp_path / "crate" / "ro-crate-metadata.json").read_text())["@graph"]
+    ids = [entity["@id"] for entity in graph]
+    assert len(ids) == len(set(ids))
 
 
 def test_a_file_without_a_known_licence_says_so_in_a_crate(tmp_path: Path) -> None:

@@ -162,6 +162,10 @@ def test_a_superseded_name_is_only_removed_where_it_holds_what_was_superseded(co
     with corpus.catalog() as catalog:
         assert list(superseded_names(corpus.files, [catalog])) == []
     corpus.name_of(A).unlink()
+    corpus.name_of(A).mkdir()  # cannot be read as a file
+    with corpus.catalog() as catalog:
+        assert list(superseded_names(corpus.files, [catalog])) == []
+    corpus.name_of(A).rmdir()
     assert not store.drop_name(corpus.digests[A], corpus.paths[A])
     assert store.adopt(corpus.digests[A], corpus.paths[A]) is not None
     corpus.object_of(A).unlink()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 from tests.contentdownload.stored_corpus import Corpus, make_corpus
 
 from DocsToKG.ContentDownload.catalog.files import LocalFiles, StoredFile
-from DocsToKG.ContentDownload.errors import StorageError
+from DocsToKG.ContentDownload.errors import FileUnreadable, StorageError
 from DocsToKG.ContentDownload.upkeep.hashing import digest_of
 from DocsToKG.ContentDownload.upkeep.sweeping import unnamed
 from DocsToKG.ContentDownload.upkeep.verifying import Findings, Verifier
@@ -94,6 +95,19 @@ class Stumbling(LocalFiles):
         if self._refuses and self._refuses in key:
             raise StorageError(f"{key}: Input/output error")
         return super().open(key)
+
+
+class Broken(io.BytesIO):
+    def readinto(self, buffer: Any) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_file_that_breaks_off_is_named_to_whoever_wants_its_digest(
+    corpus: Corpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(LocalFiles, "open", lambda self, key: Broken())
+    with pytest.raises(FileUnreadable, match=f"{corpus.paths[A]}: Input/output error"):
+        digest_of(corpus.files, corpus.paths[A])
 
 
 @pytest.mark.slow

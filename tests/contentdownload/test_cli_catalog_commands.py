@@ -206,6 +206,18 @@ def test_a_package_without_a_damaged_file_is_code_3(corpus: Corpus, tmp_path: Pa
     bagit.Bag(str(tmp_path / "bag")).validate()
 
 
+def test_a_package_without_an_unreadable_file_is_code_3_and_says_what_can_be_done(
+    corpus: Corpus, tmp_path: Path
+) -> None:
+    corpus.name_of(A).unlink()
+    corpus.name_of(A).mkdir()
+    done = run("catalog", "export", "--run", corpus.root, "--format", "bagit", "--out", tmp_path / "bag")
+    assert done.exit_code == 3
+    assert f"Left out: {corpus.paths[A]} is unreadable." in done.stderr
+    assert "see to the disk and to who may read what is unreadable" in done.stderr
+    bagit.Bag(str(tmp_path / "bag")).validate()
+
+
 def test_an_export_that_fails_leaves_the_old_file(corpus: Corpus, tmp_path: Path) -> None:
     place = tmp_path / "works.csv"
     place.write_text("mine")

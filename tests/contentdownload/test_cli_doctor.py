@@ -18,14 +18,16 @@ import yaml
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import app, content_app
-from DocsToKG.ContentDownload.config.loader import load_config_verbose
+from DocsToKG.ContentDownload.config.loader import load_config, load_config_verbose
 from DocsToKG.ContentDownload.doctor import remote
 from DocsToKG.ContentDownload.doctor.base import Finding, Level, failed, ok, warning
 from DocsToKG.ContentDownload.doctor.choice import checks_for
 from DocsToKG.ContentDownload.doctor.folders import FolderCheck
 from DocsToKG.ContentDownload.doctor.machine import CollectorCheck, MachineCheck, NamesCheck, PortCheck, ProxyCheck
+from DocsToKG.ContentDownload.doctor.nats import NatsCheck
+from DocsToKG.ContentDownload.doctor.redis import RedisCheck
 from DocsToKG.ContentDownload.doctor.running import look_at_all
-from DocsToKG.ContentDownload.doctor.settings import known_secrets
+from DocsToKG.ContentDownload.doctor.settings import SecretsCheck, known_secrets
 from DocsToKG.ContentDownload.doctor.sqlite import SqliteCheck
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 
@@ -280,6 +282,32 @@ def test_a_folder_that_is_not_ours_is_told(tmp_path: Path) -> None:
         tmp_path.chmod(0o700)
     assert found.level == Level.FAILED
     assert f"uid {os.getuid()}" in found.advice
+
+
+def test_a_folder_that_we_may_not_look_into_is_told_as_such(tmp_path: Path) -> None:
+    shut = tmp_path / "shut"
+    shut.mkdir(mode=0)
+    try:
+        folder = findings(FolderCheck("folder", shut / "in"))["folder"]
+        file = findings(SqliteCheck("queue", shut / "q.sqlite", wal=True))["file"]
+    finally:
+        shut.chmod(0o700)
+    if os.geteuid() != 0:  # root may look everywhere
+        assert (folder.level, file.level) == (Level.FAILED, Level.FAILED)
+    # What nobody can look at.
+    assert findings(FolderCheck("folder", tmp_path / ("x" * 300)))["folder"].seen
+    file = findings(SqliteCheck("queue", tmp_path / ("x" * 300), wal=True))["file"]
+    assert (file.level, "name too long" in file.seen) == (Level.FAILED, True)
+
+
+@pytest.mark.parametrize("address", ["[", "h:port"])
+def test_an_address_that_is_none_is_told_as_such(home: Path, address: str) -> None:
+    redis, nats = (f"{scheme}://{address}" for scheme in ("redis", "nats"))
+    cfg = load_config(None, {"rate_limit": {"backend": "redis", "redis_url": redis}}, environ={})
+    checks = (RedisCheck("limits", redis, "x", "limits"), NatsCheck("wake-ups", nats, "x"))
+    told = [[finding.subject for finding in check.look()] for check in checks]
+    assert told == [["address"], ["address"]]
+    assert "set" in findings(SecretsCheck(cfg, {}, {}))
 
 
 def test_too_few_open_files_are_told_with_the_way_out() -> None:

@@ -192,6 +192,15 @@ def test_wrong_usage_is_told_apart_from_failure(content: Command, config: str, t
     assert "no-such-file.txt" in missing.stderr
     assert content("pull", "10.1/x", "--max-bytes", "lots", "-c", config).returncode == 2
     assert content("resume", "--run", str(tmp_path), "-h").returncode == 0
+    unset = content("pull", "10.1/x", "--out", "", "-c", config)
+    assert unset.returncode == 2
+    assert "it is empty" in unset.stderr
+    (tmp_path / "ids.txt").write_text("10.1371/journal.pone.0000308\n" * 30)
+    for command in ("resume", "report"):
+        within = content(command, "--run", str(tmp_path / "ids.txt"))
+        assert within.returncode == 1
+        assert "folder" in within.stderr
+        assert "move it away" not in within.stderr
     nowhere = content("resume", "--run", "nowhere")
     assert nowhere.returncode == 1
     assert "content pull" in nowhere.stderr
@@ -257,6 +266,18 @@ def test_without_the_network_it_is_said_what_to_do(content: Command, tmp_path: P
     assert tried.returncode == 3
     assert "Not finished: line 1: 10.1371/journal.pone.0000308 - may be had from" in tried.stdout
     assert "content doctor" in tried.stdout
+
+
+def test_a_look_needs_no_home_that_can_be_written(
+    content: Command, clean_environment: dict[str, str], config: str, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    clean_environment["XDG_CACHE_HOME"] = str(tmp_path / "file")
+    settings = json.loads(Path(config).read_text())
+    settings.pop("hishel", None)  # a place of its own for the cache is a place that must be there
+    (tmp_path / "look.json").write_text(json.dumps(settings))
+    look = content("plan", *open_works(calm_sandbox, 1), "-c", "look.json")
+    assert (look.returncode, "Error" in look.stderr) == (0, False), look.stderr
 
 
 def test_a_damaged_file_is_found_and_fetched_again(

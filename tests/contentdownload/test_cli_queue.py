@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import io
 import json
+import signal
 import sys
 import types
 
 import pytest
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli import queue_lines
+from DocsToKG.ContentDownload.cli import queue_lines, queue_run, stopping
 from DocsToKG.ContentDownload.cli.app import queue_app
 from DocsToKG.ContentDownload.cli.queue_lines import read_lines
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.core.clock import ManualClock
 
 
 @pytest.fixture
@@ -213,3 +215,20 @@ def test_run_hands_the_queue_to_the_runner_and_leaves_its_exit_code(words, drain
     result = run(*words, code=3)
     assert asked == [(str(path), drains)]
     assert "1 jobs are held back by a pause" in result.stderr
+
+
+def test_signals_that_come_together_are_one_wish(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`timeout` tells the program and its group; who asks once more means it."""
+    left: list[int] = []
+    clock = ManualClock()
+    monkeypatch.setattr(queue_run.os, "_exit", left.append)
+    monkeypatch.setattr(stopping, "time", clock)
+    with stopping.heeding(queue_run._leave_if_asked_again):
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        assert left == []
+        clock.advance(1.0)
+        with pytest.raises(KeyboardInterrupt):  # where the program would be gone
+            signal.raise_signal(signal.SIGINT)
+        assert left == [130]

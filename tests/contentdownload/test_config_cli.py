@@ -216,16 +216,52 @@ def test_the_modules_run_from_any_directory(tmp_path: Path, module: str) -> None
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path) -> None:
+@pytest.mark.parametrize("word", ["schema", "explain"])
+def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path, word: str) -> None:
     """CLI-24: as in `contentdownload schema | head -1`, but with a reader that reads nothing."""
     read_end, write_end = os.pipe()
     os.close(read_end)
     try:
-        command = [sys.executable, "-m", "DocsToKG.ContentDownload.cli_v2", "schema"]
+        command = [sys.executable, "-m", "DocsToKG.ContentDownload.cli_v2", word]
         result = subprocess.run(command, stdout=write_end, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
     finally:
         os.close(write_end)
     assert (result.returncode, result.stderr) == (141, "")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["content", "contentdownload"])
+def test_an_interrupt_while_the_program_is_read_is_no_crash(tmp_path: Path, program: str) -> None:
+    code = f"""
+import sys
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "DocsToKG.ContentDownload.cli.app":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupts())
+from DocsToKG.ContentDownload.cli.main import {program}
+{program}()
+"""
+    result = python("-c", code, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("closed", "words", "code"),
+    [
+        ("<&-", "pull - --out papers", 2),
+        (">&-", "config explain", 0),
+        ("2>&-", "pull hello --out papers", 3),  # names no paper; the line of progress has nowhere to go
+        ("<&- >&- 2>&-", "pull hello --out papers", 3),
+    ],
+)
+def test_a_stream_that_is_closed_is_no_crash(tmp_path: Path, closed: str, words: str, code: int) -> None:
+    line = f"exec '{Path(sys.executable).with_name('content')}' {words} {closed}"
+    environ = dict(os.environ, DOCSTOKG_CONTENT_CONTACT="ada@uni.example.edu")
+    done = subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environ, cwd=tmp_path, timeout=60)
+    assert done.returncode == code, done.stderr
+    assert "unexpected" not in done.stderr
 
 
 def test_help_loads_nothing_heavy(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         cache=CacheSettings(tmp_path / "cache"),
         open_cas=store.open,
     )
-    limits = Limits(clock=clock, default_host=HostLimit(4, {}))
+    limits = Limits(clock=clock, default_host=HostLimit(4, {}), hosts={"*.one-at-a-time.org": HostLimit(1, {})})
     client = RateRetryClient(
         "unpaywall",
         http=stack.http,
@@ -565,9 +565,7 @@ def test_files_of_one_host_come_over_its_connection_whatever_their_order(desk: D
     """EXT-05: works stand in a line per host, and who leaves the host hands its connection to the next in that line."""
     opened: list[object] = []
     desk.origin.setup = lambda self: (opened.append(self), BaseHTTPRequestHandler.setup(self))  # type: ignore[method-assign]
-    hosts = [f"h{n}.org" for n in range(3)]
-    for host in hosts:
-        desk.gate.resize_host(host, 1)
+    hosts = [f"h{n}.one-at-a-time.org" for n in range(3)]
     download = CandidateDownload(desk.store, DownloadRules(), SystemClock(), desk)
     ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
     with Frontier(gate=desk.gate, clock=SystemClock(), threads=6) as frontier:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from collections.abc import Iterator
@@ -134,6 +135,22 @@ def test_damaged_files_and_addresses_that_are_none_are_left_out(corpus: Corpus, 
     assert dict(done.spoiled) == {corpus.paths["doi:10.1/a"]: "damaged", corpus.paths["doi:10.1/b"]: "missing"}
     found = records(content)
     assert [kind for kind, *_ in found] == ["warcinfo", "metadata", "metadata", "resource", "metadata"]
+
+
+class Broken(io.BytesIO):
+    def read(self, size: int | None = -1) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_what_cannot_be_read_is_left_out(corpus: Corpus, cache: EntryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file is named; an answer of the cache is as good as not held."""
+    corpus.name_of("doi:10.1/a").unlink()
+    corpus.name_of("doi:10.1/a").mkdir()
+    keep(cache, PAGE, b"<html>", in_cas=False)
+    monkeypatch.setattr(CachedAnswers, "body", lambda self, url, answer: Broken())
+    content, done = written(corpus, cache, [tried(PAGE, 200)])
+    assert done.spoiled == [(corpus.paths["doi:10.1/a"], "unreadable")]
+    assert [kind for kind, *_ in records(content)] == ["warcinfo", "metadata", *["resource", "metadata"] * 2]
 
 
 def test_a_work_names_no_record_that_could_not_be_written(tmp_path: Path) -> None:

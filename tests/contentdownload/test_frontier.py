@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.frontier.task import Ended
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import SystemClock
-from DocsToKG.core.urls import host_key
+from DocsToKG.core.urls import BadUrl, host_key
 
 
 @dataclass
@@ -308,3 +309,40 @@ def test_a_gate_that_stays_shut_for_long_is_not_stood_before() -> None:
 
     with frontier(FarAway()) as pool, pytest.raises(GateShut, match="3600"):
         pool.run(visit("https://a.org/1"))
+
+
+class Faulty(SlotGate):
+    """Breaks when it is asked for a work on `/bad`."""
+
+    def ask(self, gate: Gate) -> SlotPermit | NotYet:
+        if "/bad" in gate.url:
+            raise LookupError(gate.url)
+        return super().ask(gate)
+
+
+def test_a_fault_of_the_gate_ends_the_work_that_asked_and_no_thread() -> None:
+    with frontier(Faulty(), threads=1) as pool:
+        for url in ("https://a.org/bad", "https://[", f"https://{'a' * 300}.org/"):
+            with pytest.raises((LookupError, BadUrl)):
+                pool.run(visit(url))
+        assert pool.run(visit("https://a.org/good")) == "https://a.org/good"
+        assert pool.live == 0
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_a_fault_of_the_gate_for_one_who_waits_lets_the_next_in(threads: int) -> None:
+    gate = Faulty()
+    urls = [f"https://a.org/{kind}{n}" for n in range(4) for kind in ("good", "bad")]
+    with frontier(gate, threads=threads) as pool:
+        hold = gate.ask(Gate("https://a.org/", "t", "artifact"))
+        assert isinstance(hold, SlotPermit)
+        ended: queue.SimpleQueue[Ended] = queue.SimpleQueue()
+        for url in urls:
+            pool.submit(visit(url), cancel=CancelToken(), on_done=ended.put)
+        while pool.waits().total() < len(urls):
+            time.sleep(0.001)
+        hold.release()
+        ends = [ended.get(timeout=10) for _ in urls]
+        assert pool.live == 0
+    assert sorted(str(end.value) for end in ends if end.error is None) == sorted(url for url in urls if "good" in url)
+    assert [type(end.error) for end in ends if end.error is not None] == [LookupError] * 4

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from DocsToKG.ContentDownload.api.steps import NotYet
+from DocsToKG.ContentDownload.api.steps import Gate, NotYet
 from DocsToKG.ContentDownload.frontier.queues import _MOST_PASSED_OVER, GateQueues
 from DocsToKG.ContentDownload.frontier.task import Task
 from DocsToKG.core.cancel import CancelToken
@@ -44,3 +44,27 @@ def test_only_the_soonest_time_of_a_key_counts():
     assert queues.note(NotYet("a", 3.0, "sooner"))
     assert not queues.note(NotYet("a", 4.0, "known already"))
     assert [queues.is_due("a", at) for at in (5.0, 3.0, 3.0)] == [False, True, False]
+
+
+def gated(queues: GateQueues, key: str, *, due: float | None) -> CancelToken:
+    cancel = CancelToken()
+    task = Task(iter(()), cancel, lambda ended: None)  # type: ignore[arg-type]
+    task.gate = Gate(f"https://{key}/", "test", "artifact")
+    queues.join(key, task)
+    if due is not None:
+        queues.note(NotYet(key, due, "shut"))
+    return cancel
+
+
+def test_where_there_are_more_gates_than_may_be_waited_for_those_shut_for_longest_go_without():
+    """ORC-03, EXT-06."""
+    queues = GateQueues()
+    waiting = {
+        key: gated(queues, key, due=due) for key, due in (("far.org", 90.0), ("soon.org", 11.0), ("slot.org", None))
+    }
+    parted = {keep: [crowded.cancel for crowded in queues.crowds(keep, lambda _: True, 10.0)] for keep in (3, 2, 1, 0)}
+    far, soon, slot = (waiting[key] for key in ("far.org", "soon.org", "slot.org"))
+    assert parted[3] == []
+    assert parted[2] == [far]
+    assert parted[1] == [far, soon]  # shut, and then perhaps busy, while a slot may be free at any moment
+    assert len(parted[0]) == len({far, soon, slot})

@@ -99,7 +99,10 @@ def test_overlong_lines_and_nul_bytes_are_problems_of_their_line_only(write) -> 
 
 
 @pytest.mark.parametrize("name", ["ids.txt", "./x", "/nowhere/at/all", "papers.bib", "list.csv"])
-def test_a_missing_file_is_named_before_anything_is_read(name: str) -> None:
+def test_a_missing_file_is_named_before_anything_is_read(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the tutorial makes an ids.txt in the checkout
     with pytest.raises(InputError, match="no such file"):
         read_inputs(["10.1234/a", name], stdin=io.BytesIO())
 

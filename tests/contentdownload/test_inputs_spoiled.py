@@ -148,6 +148,28 @@ def test_a_pdf_is_refused_also_when_it_begins_like_text(write) -> None:  # type:
             read(write("paper.txt", b"%PDF-1.4\n" + body))
 
 
+@pytest.mark.parametrize(
+    ("begins", "kind"),
+    [
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "old Word or Excel"),
+        (b"\xff\xd8\xff\xe0\x00\x10JFIF", "image"),
+        (b"\xfd7zXZ\x00", "xz"),
+        (b"BZh91AY&SY", "bzip2"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd"),
+        (b"7z\xbc\xaf\x27\x1c", "7-Zip"),
+        (b"\x7fELF\x02\x01\x01", "program"),
+    ],
+)
+def test_what_is_plainly_no_list_is_named_and_refused(write, begins: bytes, kind: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match=f"{kind}.*not a list"):
+        read(write("works", begins + bytes(range(256)) * 9))
+
+
+def test_an_empty_word_is_refused_as_such() -> None:
+    with pytest.raises(InputError, match="a word is empty"):
+        read_inputs([""], stdin=io.BytesIO())
+
+
 def test_a_nul_is_shown_as_a_replacement_character(write) -> None:  # type: ignore[no-untyped-def]
     for name, content in (("a.txt", b"10.1234/\x00c\n"), ("a.csv", b"doi\n10.1234/\x00c\n")):
         [line] = read(write(name, content))

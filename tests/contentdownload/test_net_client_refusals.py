@@ -34,7 +34,7 @@ def test_a_replayed_error_is_what_another_server_said_long_ago(rig: Rig, status:
     assert (caught.value.reason, caught.value.http_status) == (Reason.HTTP_STATUS, status)
     assert len(rig.requests) == 1
     assert rig.tokens() == [("http-get", status, None)]
-    assert rig.limits.scale_of("web.archive.org") == 1.0
+    assert rig.limits.standings(["web.archive.org"])["web.archive.org"].limits["rateScale"] == 1.0
     assert not isinstance(rig.limits.ask(Gate(CAPTURE, "other", Role.ARTIFACT)), NotYet)
 
 

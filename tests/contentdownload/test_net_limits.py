@@ -216,7 +216,7 @@ def test_whoever_waits_is_told_when_a_slot_is_free_or_a_time_moved(clock: Manual
     limits.on_free(told.append)
     granted(limits.ask(gate())).release()
     limits.hold("b.org", clock.monotonic() + 1, "Retry-After")
-    limits.resize_host("c.org", 4)
+    limits.set_crawl_delay("c.org", 4)
     assert told == ["resolver:unpaywall", "host:a.org", "host:b.org", "host:c.org"]
 
 
@@ -226,16 +226,6 @@ def test_a_callback_may_ask_again_at_once(clock: ManualClock) -> None:
     limits.on_free(lambda key: answers.append(limits.ask(gate())))
     granted(limits.ask(gate())).release()
     granted(answers[0])
-
-
-def test_a_host_may_be_given_more_slots_while_it_is_asked(clock: ManualClock) -> None:
-    """EXT-04"""
-    limits = limits_with(clock, slots=1)
-    granted(limits.ask(gate()))
-    refused(limits.ask(gate()))
-    limits.resize_host("a.org", 2)
-    granted(limits.ask(gate()))
-    refused(limits.ask(gate()))
 
 
 def test_a_gate_remembers_which_rules_it_stood_for_and_how_long(clock: ManualClock) -> None:

@@ -344,7 +344,9 @@ def test_a_busy_answer_to_robots_txt_holds_the_whole_host(scene: Scene, status: 
     """The limiter hears of every answer, also of this one."""
     scene.answer = lambda request: httpx2.Response(status, headers={"retry-after": "120"})
     assert not scene.check().allowed
-    assert scene.limits.scale_of("pub.org") == 1.0  # one refusal is a pause: decision 50
+    assert (
+        scene.limits.standings(["pub.org"])["pub.org"].limits["rateScale"] == 1.0
+    )  # one refusal is a pause: decision 50
     held = scene.limits.ask(Gate(PAGE, "landing", "landing"))
     assert isinstance(held, NotYet)
     assert held.at == pytest.approx(scene.clock.monotonic() + 120, abs=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.attempts import CSV_HEADER
+from DocsToKG.ContentDownload.telemetry.projections import follow
 from DocsToKG.ContentDownload.telemetry.resume import load_last_csv
 from DocsToKG.core.clock import ManualClock
 
@@ -259,6 +260,31 @@ def test_last_csv_knows_each_success_while_the_run_goes_on(tmp_path: Path) -> No
         assert [row["sha256"][0] for row in load_last_csv(root / "last.csv")] == ["1", "2", "3", "4"]
         guest.close()
     assert sorted(row["sha256"][0] for row in load_last_csv(root / "last.csv")) == ["2", "3", "4"]
+
+
+def test_files_that_stand_at_the_same_row_share_one_reading_and_one_that_is_behind_gets_what_it_lacks() -> None:
+    table = [(number, (f"row {number}",)) for number in range(1, 2_501)]  # more than is read at once
+    read_from: list[int] = []
+
+    class File:
+        def __init__(self, last_id: int) -> None:
+            self.last_id = last_id
+            self.rows: list[Any] = []
+
+        def rows_after(self, row_id: int) -> list[Any]:
+            read_from.append(row_id)
+            return table[row_id:]
+
+        def append(self, rows: Sequence[Any], last_id: int) -> None:
+            self.rows += rows
+            self.last_id = last_id
+
+    files = [File(7), File(2_500), File(7), File(2_000)]
+    behind = [file.last_id for file in files]
+    follow(files)
+    assert [file.last_id for file in files] == [2_500] * 4
+    assert [file.rows for file in files] == [[values for _, values in table[last_id:]] for last_id in behind]
+    assert sorted(read_from) == [7, 2_000, 2_500]
 
 
 SNAPSHOTS = ("last.csv", "index.json", "summary.json")

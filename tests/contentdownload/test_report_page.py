@@ -111,7 +111,7 @@ def test_every_part_has_its_place(tmp_path: Path) -> None:
 def test_an_empty_record_has_a_page_too() -> None:
     page = markup.document_fromstring(html_page(Report("nothing", Figures(), gates(Figures()))))
     assert "Too little to judge" not in page.text_content(), "that nothing is corrupt can be judged"
-    assert "All 1 service levels kept" in page.text_content()
+    assert "The one service level that was judged is kept" in page.text_content()
     none = gates(Figures(), Targets(corrupt_files_max=None))
     assert "Too little to judge" in html_page(Report("nothing", Figures(), none))
 

@@ -142,6 +142,18 @@ def test_a_page_of_zeros_in_the_middle_is_made_good(tmp_path: Path, closed: Path
         assert ResumeController(root).completed_ids == TRUTH, page
 
 
+@pytest.mark.parametrize("zeros", [16, PAGE])
+def test_a_first_page_of_zeros_is_made_good(tmp_path: Path, closed: Path, zeros: int) -> None:
+    """A disk that lost power may leave them; nobody keeps such a file for himself."""
+    root = Path(shutil.copytree(closed, tmp_path / "zeros"))
+    whole = (root / "manifest.sqlite").read_bytes()
+    (root / "manifest.sqlite").write_bytes(bytes(zeros) + whole[zeros:])
+    assert ResumeController(root).completed_ids == TRUTH
+    with record_in(root) as record:
+        assert "is kept as manifest.sqlite.damaged-1" in str(record.repairs[0])
+    assert obtained(root) == TRUTH
+
+
 def obtained(root: Path) -> frozenset[str]:
     db = sqlite3.connect(root / "manifest.sqlite")
     rows = db.execute("SELECT doc_id FROM catalog_entries WHERE status = 'ok'").fetchall()

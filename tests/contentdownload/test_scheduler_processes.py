@@ -90,14 +90,14 @@ def test_a_process_that_fails_while_it_listens_to_its_boss_ends_in_order() -> No
 def test_what_is_gathered_is_said_in_order_and_before_what_is_said_at_once() -> None:
     said = io.BytesIO()
     boss = Boss(io.BytesIO(), said)
-    boss.gather({"outcome": 1})
-    boss.gather({"outcome": 2})
+    boss.gather("outcomes", 1)
+    boss.gather("outcomes", 2)
     assert not said.getvalue()
     boss.say({"notes": []})
-    boss.gather({"outcome": 3})
+    boss.gather("outcomes", 3)
     boss.say_gathered()
     assert [json.loads(line) for line in said.getvalue().splitlines()] == [
-        {"outcome": 1}, {"outcome": 2}, {"notes": []}, {"outcome": 3},
+        {"outcomes": [1, 2]}, {"notes": []}, {"outcomes": [3]},
     ]  # fmt: skip
     assert not boss.has_gathered.is_set()
 

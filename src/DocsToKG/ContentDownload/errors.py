@@ -11,7 +11,8 @@ ContentDownloadError
     ├── InputError         nothing usable was given
     ├── FolderInUse        another run holds the folder
     ├── StorageError       the disk or store does not take or give the bytes
-    │   └── DiskFull
+    │   ├── DiskFull
+    │   └── FileUnreadable one stored file cannot be read; the others may be well
     └── RecordError        the run's record cannot be read or written
         └── RecordDamaged  its database is not whole: the next run fills a new one
 
@@ -101,6 +102,10 @@ class StorageError(RunError):
 
 class DiskFull(StorageError):
     """Too little space is left to store another file."""
+
+
+class FileUnreadable(StorageError):
+    """One stored file cannot be read, and that says nothing of the others."""
 
 
 class RecordError(RunError):

@@ -130,6 +130,8 @@ class RunFolder:
             raise RecordError(
                 f"{self.root} is not the folder of a run: it has no state/run.json; start one with `content pull --out`"
             ) from None
+        except NotADirectoryError:
+            raise RecordError(f"{self.root} is a file; name the folder of the run, the one that it is in") from None
         except (ValueError, TypeError) as error:
             raise RecordError(f"{self._settings} cannot be read ({error}); run the original command again") from error
 

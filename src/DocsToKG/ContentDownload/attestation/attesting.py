@@ -115,7 +115,7 @@ def _proved(listed: sqlite3.Connection, files: StoredFiles, done: Attested, thre
 def _found(files: StoredFiles, path: str) -> tuple[str, int] | str:
     try:
         return digest_of(files, path) or "missing"
-    except (StorageError, OSError):  # in opening, or in the middle of it
+    except StorageError:
         return "unreadable"
 
 

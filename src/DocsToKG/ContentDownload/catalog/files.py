@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from DocsToKG.ContentDownload.errors import StorageError
+from DocsToKG.ContentDownload.errors import FileUnreadable, StorageError
 
 CAS = "cas/sha256"
 READABLE = ("PDF", "HTML", "XML")
@@ -29,7 +29,8 @@ class StoredFile:
 
 
 class StoredFiles(Protocol):
-    """What every place for files can do. Trouble is a `StorageError`; a missing file is None or False."""
+    """What every place for files can do. Trouble is a `StorageError`, a `FileUnreadable` where only that file is meant;
+    a missing file is None or False."""
 
     def open(self, key: str) -> BinaryIO | None: ...
 
@@ -51,7 +52,7 @@ class LocalFiles:
         self.root = Path(os.path.abspath(root))
 
     def open(self, key: str) -> BinaryIO | None:
-        with self._trouble(key):
+        with self._trouble(key, FileUnreadable):
             try:
                 # No file of ours is a link, and one that is could lead anywhere.
                 fd = os.open(self._at(key), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -103,8 +104,8 @@ class LocalFiles:
         return os.path.join(self.root, *parts)
 
     @contextlib.contextmanager
-    def _trouble(self, key: str) -> Iterator[None]:
+    def _trouble(self, key: str, kind: type[StorageError] = StorageError) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise StorageError(f"{self.root / key}: {error.strerror or error}") from error
+            raise kind(f"{self.root / key}: {error.strerror or error}") from error

@@ -312,8 +312,14 @@ def _unreadable(path: Path, error: sqlite3.Error) -> RecordError:
             f"{path} is damaged: `content resume` keeps it aside and fills a new one from manifest.jsonl"
         )
     if code == sqlite3.SQLITE_NOTADB:
-        return RecordError(f"{path} is no database: move it away; `content resume` fills a new one from manifest.jsonl")
+        return RecordError(_no_database(path))
     return RecordError(f"{path} cannot be read: {error}")
+
+
+def _no_database(path: Path) -> str:
+    if path.suffix != ".sqlite":
+        return f"{path} is no record of a run: name the folder that was given to `content pull --out`"
+    return f"{path} is no database: move it away; `content resume` fills a new one from manifest.jsonl"
 
 
 def _open_reading(path: Path) -> sqlite3.Connection:

@@ -15,6 +15,7 @@ import typer
 from DocsToKG.ContentDownload.cli.catalog_open import (
     RunOption,
     folder_settings,
+    how_to_mend,
     looked_at,
     open_catalog,
 )
@@ -172,7 +173,7 @@ def _tell(done: Attested, place: Path, signers: list[str], as_json: bool) -> Exi
     if done.spoiled:
         typer.echo(
             f"Nothing was signed: {len(done.spoiled)} files are not what the record says; "
-            "content catalog verify --repair fetches them again.",
+            f"{how_to_mend({found for _, found in done.spoiled})}.",
             err=True,
         )
     elif not done.files:

@@ -28,6 +28,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     YearOption,
     chosen,
     folder_settings,
+    how_to_mend,
     open_catalog,
     tell_unknown,
 )
@@ -215,7 +216,6 @@ def _tell(copied: Copied | Written, out: Path) -> ExitCode:
     for path, what in copied.spoiled[:20]:
         typer.echo(f"Left out: {printable(path)} is {what}.", err=True)
     if copied.spoiled:
-        typer.echo(
-            f"{len(copied.spoiled)} files were left out; content catalog verify --repair fetches them again.", err=True
-        )
+        advice = how_to_mend({found for _, found in copied.spoiled})
+        typer.echo(f"{len(copied.spoiled)} files were left out; {advice}.", err=True)
     return ExitCode.INCOMPLETE if copied.spoiled else ExitCode.OK

@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     RunOption,
     catalog_of,
     folder_settings,
+    how_to_mend,
     looked_at,
     open_catalog,
     place_of_files,
@@ -262,8 +263,8 @@ def _show(findings: Findings, lost: list[str] | None, as_json: bool) -> None:
     typer.echo(f"{findings.files} files, {size_text(findings.bytes)} hashed: {counts}.")
     if lost is not None:
         typer.echo(f"{len(findings.works) - len(lost)} works repaired, {len(lost)} not.", err=True)
-    elif findings.works:
-        typer.echo("content catalog verify --repair fetches them again.", err=True)
+    elif not findings.is_good:
+        typer.echo(f"{how_to_mend(['unreadable'] if findings.unreadable else [])}.", err=True)
 
 
 def _named_by(catalogs: list[Catalog]) -> Callable[[str], bool]:

@@ -6,6 +6,7 @@ Knows how a run's folder leads to its record, its store and its settings. Import
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -129,6 +130,16 @@ def tell_unknown(catalog: Catalog, wanted: Selection) -> None:
             typer.echo(
                 f"{option} {printable(name)}: none here; there are {', '.join(there) or 'none at all'}.", err=True
             )
+
+
+def how_to_mend(found: Collection[str]) -> str:
+    """What to do about files of which this was found."""
+    if "unreadable" not in found:
+        return "content catalog verify --repair fetches them again"
+    return (
+        "see to the disk and to who may read what is unreadable, or remove it; "
+        "content catalog verify --repair fetches again what is missing or damaged"
+    )
 
 
 def open_catalog(run: Path, db_path: Path | None = None, config: str | None = None) -> Catalog:

@@ -16,6 +16,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from DocsToKG.core.streams import open_what_is_closed, silence_stdout
+
 
 class ExitCode(IntEnum):
     OK = 0
@@ -40,12 +42,13 @@ class CommandGroup(TyperGroup):
         # Only the outermost group speaks; inner groups let the error pass.
         if ctx.parent is not None:
             return super().invoke(ctx)
+        open_what_is_closed()
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
             return result
         except BrokenPipeError:
-            _silence_stdout()
+            silence_stdout()
             raise typer.Exit(ExitCode.CLOSED_PIPE) from None
         except KeyboardInterrupt:
             typer.echo("Interrupted.", err=True)
@@ -102,14 +105,3 @@ def _system_trouble(error: OSError) -> str:
 
 def _debug(ctx: Any) -> bool:
     return bool(ctx.params.get("debug"))
-
-
-def _silence_stdout() -> None:
-    """Python flushes standard output once more at exit, which would complain about the closed pipe again."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    try:
-        os.dup2(null, sys.stdout.fileno())
-    except (OSError, ValueError):
-        pass
-    finally:
-        os.close(null)

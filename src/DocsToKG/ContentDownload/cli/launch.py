@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,6 +18,7 @@ import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.observing import tell_address
+from DocsToKG.ContentDownload.cli.stopping import heeding
 from DocsToKG.ContentDownload.cli.tables import json_text, printable
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def drive(
     for repair in run.repairs:
         typer.echo(f"Mended in the record: {repair}", err=True)
     interrupted = False
-    with ours_alone(starts_others=run.is_in_many), _terminate_like_interrupt():
+    with ours_alone(starts_others=run.is_in_many), heeding(lambda times: None):
         try:
             stopped = _fill(run, lines, query, most=most, retry_failed=retry_failed, quiet=quiet)
         except KeyboardInterrupt:
@@ -238,20 +238,6 @@ def _listing(quiet: bool) -> Callable[[int, int | None], None]:
             typer.echo(f"{count} papers listed" + (f" of {total} that match" if total is not None else ""), err=True)
 
     return watch
-
-
-@contextmanager
-def _terminate_like_interrupt() -> Iterator[None]:
-    """SIGTERM ends a run as gently as Ctrl+C."""
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _ask_contact() -> None:

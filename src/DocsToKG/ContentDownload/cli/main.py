@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 def content() -> None:
-    from DocsToKG.ContentDownload.cli.app import content_app
+    with _interruptible():
+        from DocsToKG.ContentDownload.cli.app import content_app
 
-    content_app(prog_name="content")
+        content_app(prog_name="content")
 
 
 def contentdownload() -> None:
-    from DocsToKG.ContentDownload.cli.app import app
+    with _interruptible():
+        from DocsToKG.ContentDownload.cli.app import app
 
-    app(prog_name="contentdownload")
+        app(prog_name="contentdownload")
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl+C while the modules are read ends as it does later, where the commands see to it."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(130)

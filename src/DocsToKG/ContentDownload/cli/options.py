@@ -25,6 +25,12 @@ def _is_there(file: str | None) -> str | None:
     return file
 
 
+def _folder(word: str | Path) -> Path:
+    if not str(word):
+        raise typer.BadParameter("it is empty, as a variable without a value leaves it; name a folder")
+    return Path(word)
+
+
 def _no_file(folder: Path | None) -> Path | None:
     if folder is not None:
         nearest = next((place for place in (folder, *folder.absolute().parents) if place.exists()), None)
@@ -82,12 +88,21 @@ Out = Annotated[
         "-o",
         metavar="DIR",
         help="Folder of the corpus and of its record; {run_id} stands for the run's id.",
+        parser=_folder,
         callback=_no_file,
     ),
 ]
 OutAsConfigured = Annotated[
     Path | None,
-    typer.Option("--out", "-o", metavar="DIR", help="Default: as configured.", show_default=False, callback=_no_file),
+    typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        help="Default: as configured.",
+        show_default=False,
+        parser=_folder,
+        callback=_no_file,
+    ),
 ]
 Processes = Annotated[
     int | None,

@@ -92,12 +92,16 @@ def plan(
 
 
 def _with_own_cache(cfg: ContentDownloadConfig) -> ContentDownloadConfig:
-    """A look needs no folder of a run: what services answered is kept with the user's other caches."""
+    """A look needs no folder of a run: what services answered is kept with the user's other caches, where it can be."""
     if cfg.hishel.base_path != type(cfg.hishel)().base_path:
         return cfg
     root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "docstokg" / "plan"
-    places = {"base_path": str(root / "http"), "sqlite_path": str(root / "http.sqlite")}
-    return cfg.model_copy(update={"hishel": cfg.hishel.model_copy(update=places)})
+    changed: dict[str, object] = {"base_path": str(root / "http"), "sqlite_path": str(root / "http.sqlite")}
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError:  # a home that cannot be written, as in many containers
+        changed = {"enabled": False}
+    return cfg.model_copy(update={"hishel": cfg.hishel.model_copy(update=changed)})
 
 
 def filter_words(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +20,7 @@ from DocsToKG.ContentDownload.cli.observing import (
 )
 from DocsToKG.ContentDownload.cli.options import ConfigOption, Processes
 from DocsToKG.ContentDownload.cli.queue_open import open_queue
+from DocsToKG.ContentDownload.cli.stopping import heeding
 
 
 def _checked(name: str | None) -> str | None:
@@ -93,7 +91,7 @@ def run(
         settings["queue"] = given
     settings = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_config(config, settings)
-    with ours_alone(starts_others=cfg.orchestrator.processes > 1), _gently_once():
+    with ours_alone(starts_others=cfg.orchestrator.processes > 1), heeding(_leave_if_asked_again):
         file = None if config is None else str(Path(config).resolve())
         code = run_queue(cfg, drain=drain, on_start=tell_address, config_file=file)
     _tell_what_is_left(config, settings)
@@ -122,27 +120,13 @@ def drain(
     )  # fmt: skip
 
 
-@contextmanager
-def _gently_once() -> Iterator[None]:
-    """The first SIGINT or SIGTERM interrupts; the next leaves at once, as if killed: what was held is freed by whoever
-    comes next, and processes that worked for this one end by themselves."""
-    asked: list[int] = []
-
-    def interrupt(number: int, *_: object) -> None:
-        if asked:
-            os.write(2, b"Left at once. Nothing that was stored is lost; the same command goes on.\n")
-            os._exit(ExitCode.INTERRUPTED)
-        asked.append(number)
-        os.write(2, b"Stopping: running jobs may finish, the rest is given back.\n")
-        raise KeyboardInterrupt
-
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.signal(number, interrupt) for number in signals]
-    try:
-        yield
-    finally:
-        for number, handler in zip(signals, before, strict=True):
-            signal.signal(number, handler)
+def _leave_if_asked_again(times: int) -> None:
+    """As if killed: what was held is freed by whoever comes next, and processes that worked for this one end by
+    themselves."""
+    if times > 1:
+        os.write(2, b"Left at once. Nothing that was stored is lost; the same command goes on.\n")
+        os._exit(ExitCode.INTERRUPTED)
+    os.write(2, b"Stopping: running jobs may finish, the rest is given back.\n")
 
 
 def _tell_what_is_left(config: str | None, settings: dict[str, Any]) -> None:

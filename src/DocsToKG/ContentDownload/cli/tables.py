@@ -62,6 +62,13 @@ def print_table(
 
 
 def _console() -> Console:
+    console = new_console()
+    # Whoever reads from a pipe wants whole words to search and to copy, whatever the width of the screen.
+    return console if console.is_terminal else new_console(width=_UNBOUNDED)
+
+
+def new_console(**options: Any) -> Console:
+    """One that leaves the exit code of a reader that went away to the command."""
     from rich.console import Console
 
     class Piped(Console):
@@ -69,9 +76,7 @@ def _console() -> Console:
             # The library would exit with a code of its own.
             raise BrokenPipeError
 
-    console = Piped()
-    # Whoever reads from a pipe wants whole words to search and to copy, whatever the width of the screen.
-    return console if console.is_terminal else Piped(width=_UNBOUNDED)
+    return Piped(**options)
 
 
 def new_table(

@@ -16,6 +16,7 @@ from DocsToKG.ContentDownload.doctor.nats import NatsCheck
 from DocsToKG.ContentDownload.doctor.postgres import ListenCheck, PostgresCheck
 from DocsToKG.ContentDownload.doctor.redis import RedisCheck
 from DocsToKG.ContentDownload.doctor.s3 import BucketCheck
+from DocsToKG.ContentDownload.doctor.service import ServiceCheck
 from DocsToKG.ContentDownload.doctor.settings import MannersCheck, SecretsCheck, TogetherCheck
 from DocsToKG.ContentDownload.doctor.sqlite import SqliteCheck
 from DocsToKG.ContentDownload.doctor.tables import QueueTables, RecordTables
@@ -45,13 +46,17 @@ def _open_files(cfg: ContentDownloadConfig) -> int:
 
 
 def _queue(cfg: ContentDownloadConfig) -> Iterator[Check]:
-    if cfg.queue.url is not None:
+    if cfg.queue.orchestrator_url is not None:
+        yield ServiceCheck("queue", cfg.queue.orchestrator_url, cfg.queue.token_file)
+    elif cfg.queue.url is not None:
         yield PostgresCheck("queue", cfg.queue.url, _QUEUE_ADDRESS, QueueTables(_QUEUE_ADDRESS))
     else:
         yield SqliteCheck("queue", Path(cfg.queue.path), wal=cfg.queue.wal_mode)
 
 
 def _signal(cfg: ContentDownloadConfig) -> Iterator[Check]:
+    if cfg.queue.orchestrator_url is not None:
+        return  # whoever works for a service asks it about once a second
     kind = cfg.queue.signal or ("pg_notify" if cfg.queue.url is not None else "local")
     address = cfg.queue.signal_address or ""
     if kind == "pg_notify":
@@ -108,7 +113,8 @@ def _folders(cfg: ContentDownloadConfig) -> Iterator[Check]:
 def _places(cfg: ContentDownloadConfig) -> Iterator[tuple[str, Path]]:
     yield "the record", Path(cfg.telemetry.manifest_path).parent
     yield ("files on their way" if cfg.storage.backend == "s3" else "files"), Path(cfg.storage.root_dir)
-    yield ("the queue" if cfg.queue.url is None else "living workers"), Path(cfg.queue.path).parent
+    is_elsewhere = cfg.queue.url is not None or cfg.queue.orchestrator_url is not None
+    yield ("living workers" if is_elsewhere else "the queue"), Path(cfg.queue.path).parent
     if cfg.hishel.enabled and cfg.hishel.backend == "file":
         yield "the cache", Path(cfg.hishel.base_path)
     if cfg.hishel.enabled and cfg.hishel.backend == "sqlite":

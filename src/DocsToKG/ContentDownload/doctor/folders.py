@@ -25,7 +25,8 @@ class FolderCheck:
     needed: bool = True
 
     def look(self) -> Iterator[Finding]:
-        place = next((one for one in (self.path, *self.path.absolute().parents) if one.exists()), Path("/"))
+        # Of a folder that we may not look into, the nearest one that we see.
+        place = next((one for one in (self.path, *self.path.absolute().parents) if os.path.exists(one)), Path("/"))
         yield self._writable(place)
         try:
             disk = os.statvfs(place)

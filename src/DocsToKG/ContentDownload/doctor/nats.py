@@ -32,12 +32,17 @@ class NatsCheck:
             yield missing_extra("nats")
             return
         try:
-            yield from asyncio.run(self._look())
+            where = _shown(self.url)
+        except ValueError:
+            yield failed("address", "it cannot be read", f"write {self.setting} as nats://host:4222")
+            return
+        try:
+            yield from asyncio.run(self._look(where))
         except (nats.errors.Error, OSError, ValueError, TimeoutError) as error:
             advice = f"see to the server, its firewall and {self.setting}; meanwhile work is found by asking"
-            yield failed("reachable", f"{_shown(self.url)}: {type(error).__name__}", advice)
+            yield failed("reachable", f"{where}: {type(error).__name__}", advice)
 
-    async def _look(self) -> list[Finding]:
+    async def _look(self, where: str) -> list[Finding]:
         from nats.aio.client import Client
 
         client = Client()
@@ -57,7 +62,7 @@ class NatsCheck:
             version, url = client.connected_server_version, client.connected_url
             encrypted = url is not None and (url.scheme in ("tls", "wss") or _is_encrypted(client))
             return [
-                ok("reachable", _shown(self.url)),
+                ok("reachable", where),
                 ok("server", f"NATS {version.major}.{version.minor}.{version.patch}"),
                 remote.encryption(url.hostname if url else None, encrypted, f"use tls:// in {self.setting}"),
                 await _publish(client, f"{self.channel}-signal"),

@@ -47,8 +47,8 @@ class RedisCheck:
         except ImportError:
             yield missing_extra("redis")
             return
-        parts = urlsplit(self.url)
         try:
+            parts = urlsplit(self.url)
             server = redis.Redis.from_url(
                 self.url,
                 socket_timeout=_ANSWER_S,

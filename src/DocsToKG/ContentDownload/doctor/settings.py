@@ -111,7 +111,10 @@ class SecretsCheck:
 
     def _password(self, key: str, value: str) -> Iterator[Finding]:
         for address in value.split(",") if key.endswith(("redis_url", "signal_url")) else ():
-            parts = urlsplit(address.strip())
+            try:
+                parts = urlsplit(address.strip())
+            except ValueError:
+                continue  # whoever looks at that server says so
             if not is_here(parts.hostname) and not (parts.password or parts.username):
                 yield warning(
                     "password", f"{key} has none for {parts.hostname}", "set one on the server and in the address"
@@ -144,9 +147,8 @@ class TogetherCheck:
         else:
             yield ok("leases", f"{knobs.lease_ttl_seconds} s, renewed every {knobs.heartbeat_seconds} s")
         yield ok("drain", f"{knobs.drain_seconds:g} s; a supervisor must wait longer before it kills")
-        if self.cfg.queue.url is None:
-            return
-        yield from self._shared()
+        if self.cfg.queue.url is not None or self.cfg.queue.orchestrator_url is not None:
+            yield from self._shared()
 
     def _shared(self) -> Iterator[Finding]:
         cfg = self.cfg

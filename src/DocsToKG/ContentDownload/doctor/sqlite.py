@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -26,9 +27,14 @@ class SqliteCheck:
     needed: bool = True
 
     def look(self) -> Iterator[Finding]:
-        if not self.path.exists():
+        try:
+            self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
             yield ok("file", f"none yet; the first command makes {self.path}")
             yield from self._place()
+            return
+        except OSError as error:
+            yield failed("file", f"{self.path}: {error.strerror}", f"let uid {os.getuid()} look into its folder")
             return
         step = "file"
         try:

@@ -1,7 +1,7 @@
 """Bring the files of works into a new folder, proved on the way.
 
-Promises: the folder appears whole under its name or not at all; a file that is not what the record says stops nothing,
-is left out and named.
+Promises: the folder appears whole under its name or not at all; a file that is not what the record says, or that cannot
+be read, stops nothing, is left out and named. Trouble of the whole store ends it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, BinaryIO
 
 from DocsToKG.ContentDownload.catalog.files import StoredFiles
-from DocsToKG.ContentDownload.errors import InputError
+from DocsToKG.ContentDownload.errors import FileUnreadable, InputError
 
 _BLOCK = 1 << 20
 
 
 @dataclass(slots=True)
 class Copied:
-    """What came along. `spoiled` are files that are gone or damaged: path and what was found."""
+    """What came along. `spoiled` are files that are gone, damaged or unreadable: path and what was found."""
 
     files: int = 0
     bytes: int = 0
@@ -35,6 +35,8 @@ def new_folder(place: Path) -> Iterator[Path]:
     """A folder to fill that takes its name when the block ends well."""
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise InputError(f"{place} is there already; name a new folder, or empty it first")
+    if place.exists() and place.samefile(Path.cwd()):
+        raise InputError(f"{place} is the folder that you are in, and a new one takes its place; name a new folder")
     place.parent.mkdir(parents=True, exist_ok=True)
     unfinished = place.with_name(f".{place.name}.unfinished")
     # What an export that was cut off has left behind.
@@ -52,23 +54,46 @@ def new_folder(place: Path) -> Iterator[Path]:
 
 def copy_file(files: StoredFiles, row: dict[str, Any], folder: Path, copied: Copied) -> bool:
     """Copy the file of a row to its path below `folder`; False, and noted, when it is not what the record says."""
-    path, wanted = row["path"], row["sha256"]
-    opened = files.open(path) if path else None
-    if opened is None:
-        copied.spoiled.append((path or row["doc_id"], "missing"))
-        return False
-    target = folder / path
-    target.parent.mkdir(parents=True, exist_ok=True)
-    digest, size = hashlib.sha256(), 0
-    with contextlib.closing(opened), target.open("wb") as out:
-        while block := opened.read(_BLOCK):
-            digest.update(block)
-            out.write(block)
-            size += len(block)
-    if digest.hexdigest() != wanted:
-        target.unlink()
-        copied.spoiled.append((path, "damaged"))
+    path = row["path"]
+    found = _copied(files, path, row["sha256"], folder / path) if path else "missing"
+    if isinstance(found, str):
+        copied.spoiled.append((path or row["doc_id"], found))
         return False
     copied.files += 1
-    copied.bytes += size
+    copied.bytes += found
     return True
+
+
+def _copied(files: StoredFiles, path: str, wanted: str, target: Path) -> int | str:
+    """The length of the copy, or what was found instead of the file: then there is no copy."""
+    try:
+        opened = files.open(path)
+        if opened is None:
+            return "missing"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.closing(opened), target.open("wb") as out:
+            digest, size = pour(opened, out)
+    except FileUnreadable:
+        target.unlink(missing_ok=True)
+        return "unreadable"
+    if digest != wanted:
+        target.unlink()
+        return "damaged"
+    return size
+
+
+def pour(opened: BinaryIO, out: IO[bytes]) -> tuple[str, int]:
+    """Copy what is open; its digest and length. Trouble of the reader is a `FileUnreadable`, of the writer its own."""
+    digest, size = hashlib.sha256(), 0
+    while block := _read(opened):
+        digest.update(block)
+        out.write(block)
+        size += len(block)
+    return digest.hexdigest(), size
+
+
+def _read(opened: BinaryIO) -> bytes:
+    try:
+        return opened.read(_BLOCK)
+    except OSError as error:
+        raise FileUnreadable(error.strerror or str(error)) from error

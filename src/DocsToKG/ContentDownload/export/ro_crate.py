@@ -23,6 +23,7 @@ _PROFILE = "https://w3id.org/ro/crate/1.1"
 _CONTEXT = [f"{_PROFILE}/context", {"sha256": "https://schema.org/sha256"}]
 _SOFTWARE = "#docstokg"
 _TERMS = "#terms"
+_LICENCE_CHARS = 200  # of one that has no name of its own; an entity of each id is there once
 _SPDX = "https://spdx.org/licenses/"
 
 
@@ -114,8 +115,8 @@ def _licence_of(row: dict[str, Any]) -> tuple[str, str]:
     """The licence of a file as an entity: its id and its name."""
     if row["license"]:
         return f"{_SPDX}{quote(row['license'])}", row["license"]
-    said = row["license_raw"] or "No licence is known"
-    return f"#licence-{quote(said[:200], safe='')}", said
+    said = (row["license_raw"] or "No licence is known")[:_LICENCE_CHARS]
+    return f"#licence-{quote(said, safe='')}", said
 
 
 def _runs(listed: dict[str, str], times: dict[str, tuple[str | None, str | None]]) -> Iterator[dict[str, Any]]:

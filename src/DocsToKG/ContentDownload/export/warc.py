@@ -3,7 +3,8 @@
 What is still held of each: an answer whose head is in the HTTP cache becomes a `response`, with the `request` that it
 answered; a file whose head is not held becomes a `resource`; and each work has a `metadata` record with all that is
 known of how it was had. Promises: no header that was sent is written, since none is kept, and addresses have their
-secrets masked; a file that is not what the record says is left out and named; the same corpus gives the same records.
+secrets masked; a file that is not what the record says, or cannot be read, is left out and named; the same corpus gives
+the same records.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from urllib.parse import urlsplit
 from uuid import NAMESPACE_URL, uuid5
 
 from DocsToKG.ContentDownload.catalog.files import StoredFiles
-from DocsToKG.ContentDownload.errors import ConfigError
+from DocsToKG.ContentDownload.errors import ConfigError, FileUnreadable
+from DocsToKG.ContentDownload.export.copying import pour
 from DocsToKG.ContentDownload.net.entries import StoredAnswer
 
 _ADDRESS = re.compile(r"https?://[\x21-\x7e]+")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
-_BLOCK = 1 << 20
 _IN_MEMORY = 1 << 20
 # Of the connection, not of the answer; bodies are kept without the one and with the other.
 _NOT_KEPT = frozenset({"transfer-encoding", "connection", "keep-alive", "content-length", "set-cookie", "set-cookie2"})
@@ -50,7 +51,7 @@ class Answers(Protocol):
 
 @dataclass(slots=True)
 class Written:
-    """What was written. `spoiled` are files that are gone or damaged: path and what was found."""
+    """What was written. `spoiled` are files that are gone, damaged or unreadable: path and what was found."""
 
     works: int = 0
     files: int = 0
@@ -142,8 +143,7 @@ class _Archive:
         if opened is None:
             return None
         with contextlib.closing(opened), SpooledTemporaryFile(max_size=_IN_MEMORY) as body:
-            digest = _copied(opened, body)
-            if digest != answer.sha256:
+            if not _is_copied(opened, body, answer.sha256):
                 return None
             self._response(url, answer, body, _size(body), self._moment(one["ts"]), name)
         self._held.add(_short(name))
@@ -180,15 +180,19 @@ class _Archive:
 
     def _proved(self, path: str, sha256: str) -> SpooledTemporaryFile[bytes] | None:
         """The file as the record has it; None, and noted, when it is not."""
-        opened = self._files.open(path)
-        if opened is None:
-            self.written.spoiled.append((path, "missing"))
+        try:
+            opened = self._files.open(path)
+            if opened is None:
+                self.written.spoiled.append((path, "missing"))
+                return None
+            with contextlib.closing(opened), contextlib.ExitStack() as stack:
+                body = stack.enter_context(SpooledTemporaryFile(max_size=_IN_MEMORY))
+                if pour(opened, body)[0] == sha256:
+                    stack.pop_all()
+                    return body
+        except FileUnreadable:
+            self.written.spoiled.append((path, "unreadable"))
             return None
-        with contextlib.closing(opened), contextlib.ExitStack() as stack:
-            body = stack.enter_context(SpooledTemporaryFile(max_size=_IN_MEMORY))
-            if _copied(opened, body) == sha256:
-                stack.pop_all()
-                return body
         self.written.spoiled.append((path, "damaged"))
         return None
 
@@ -237,13 +241,12 @@ def _short(name: str) -> bytes:
     return hashlib.blake2b(name.encode(), digest_size=16).digest()
 
 
-def _copied(opened: BinaryIO, body: IO[bytes]) -> str:
-    digest = hashlib.sha256()
-    while block := opened.read(_BLOCK):
-        digest.update(block)
-        body.write(block)
-    body.seek(0)
-    return digest.hexdigest()
+def _is_copied(opened: BinaryIO, body: IO[bytes], sha256: str) -> bool:
+    """Whether all of it was there. What the cache cannot give is as good as not held."""
+    try:
+        return pour(opened, body)[0] == sha256
+    except FileUnreadable:
+        return False
 
 
 def _size(body: IO[bytes]) -> int:

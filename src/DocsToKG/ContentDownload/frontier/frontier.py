@@ -37,7 +37,7 @@ from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, Hands, NoHand
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.turns import join_pool
-from DocsToKG.core.urls import host_key
+from DocsToKG.core.urls import BadUrl, host_key
 
 # More than this only take the interpreter from each other. Threads that wait for the network do not count.
 MOST_RUNNING = 1
@@ -431,6 +431,9 @@ class Frontier:
         with self._lock:
             try:
                 return self._pass_gate(task, gate)
+            except BadUrl as error:
+                task.error = error
+                return True
             finally:
                 self._is_asking = False
 
@@ -438,12 +441,12 @@ class Frontier:
         key = f"host:{host_key(gate.url)}"
         has_place = task.has_place or self._has_free_place
         if has_place and key not in self._queues:
-            answer = self._ask(gate)
+            answer = self._ask(task, gate)
+            if isinstance(answer, BaseException):
+                task.error = answer
+                return True
             if not isinstance(answer, NotYet):
                 self._grant(task, answer)
-                return True
-            if self._is_too_long(answer):
-                self._send_away(task, gate, answer)
                 return True
             key = answer.key
             self._note(answer)
@@ -480,25 +483,34 @@ class Frontier:
             task.has_place = False
             self._at_work -= 1
 
-    def _ask(self, gate: Gate) -> Any:
+    def _ask(self, task: Task, gate: Gate) -> Any:
+        """A permit, when to ask again, or the error that the work meets before this gate."""
         self._is_asking = True
-        return self._gate.ask(gate)
+        try:
+            answer = self._gate.ask(gate)
+        except BaseException as error:
+            # The fault is this work's, as any other in its steps; the thread has others to serve.
+            return error
+        if isinstance(answer, NotYet) and self._is_too_long(answer):
+            task.root.shut_host = host_key(gate.url)
+            return GateShut(answer.at or 0.0, answer.why)
+        return answer
 
     def _ask_for_first(self, key: str) -> Task | None:
         """Ask on behalf of the first waiter of `key`; the task with its permit, or None when it must wait on."""
         while (task := self._queues.first(key)) is not None:
             assert task.gate is not None
             self._asked_for(task)
-            answer = self._ask(task.gate)
+            answer = self._ask(task, task.gate)
+            if isinstance(answer, BaseException):
+                self._queues.drop_first(key)
+                task.gate, task.error = None, answer
+                self._make_ready(task)
+                continue
             if not isinstance(answer, NotYet):
                 self._queues.pass_first(key, self._clock.monotonic())
                 self._mark_askable(key)
                 return self._grant(task, answer)
-            if self._is_too_long(answer):
-                self._queues.drop_first(key)
-                self._send_away(task, task.gate, answer)
-                self._make_ready(task)
-                continue
             self._note(answer)
             if answer.key == key:
                 return None
@@ -506,10 +518,6 @@ class Frontier:
             task.parked_on = answer.key
             self._queues.join(answer.key, task)
         return None
-
-    def _send_away(self, task: Task, gate: Gate, answer: NotYet) -> None:
-        task.gate, task.error = None, GateShut(answer.at or 0.0, answer.why)
-        task.root.shut_host = host_key(gate.url)
 
     def _is_too_long(self, answer: NotYet) -> bool:
         """Standing before a gate holds the work's lease; beyond a minute the work had better come back another time."""

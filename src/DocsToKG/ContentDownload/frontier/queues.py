@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from heapq import nlargest
 from itertools import islice
 
 from DocsToKG.ContentDownload.api.steps import NotYet
@@ -117,10 +118,14 @@ class GateQueues:
     def crowds(self, keep: int, may: Callable[[CancelToken], bool], now: float) -> list[Crowded]:
         """The works to part with so that about `keep` stay: the last ones of the longest queues, if they `may` go."""
         level = _level([len(queue) for queue in self._queues.values()], keep)
+        # Where not even one may stay at each gate, the gates that stay shut for longest go without.
+        bare = max(0, len(self._queues) - keep) if level <= 1 else 0
+        without = set(nlargest(bare, self._queues, key=lambda key: self._wait_s(key, 0, now)))
         return [
             Crowded(task.root.cancel, host_key(task.gate.url), self._wait_s(key, place, now), self._why.get(key, key))
             for key, queue in self._queues.items()
-            for place, task in enumerate(islice(queue, level, None), level)
+            for kept in (0 if key in without else level,)
+            for place, task in enumerate(islice(queue, kept, None), kept)
             if task.gate is not None and may(task.root.cancel)
         ]
 

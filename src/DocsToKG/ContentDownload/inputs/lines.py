@@ -21,6 +21,13 @@ _SIGNATURES = {
     b"PK\x03\x04": "a ZIP archive or spreadsheet",
     b"\x1f\x8b": "gzip-compressed",
     b"\x89PNG": "an image",
+    b"\xff\xd8\xff": "an image",
+    b"\xd0\xcf\x11\xe0": "an old Word or Excel document",
+    b"\xfd7zXZ": "xz-compressed",
+    b"BZh": "bzip2-compressed",
+    b"\x28\xb5\x2f\xfd": "zstd-compressed",
+    b"7z\xbc\xaf": "a 7-Zip archive",
+    b"\x7fELF": "a program",
     b"SQLite format 3": "an SQLite database",
 }
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]|(?:^|[\r\n])\d+ \d+ obj\b")

@@ -83,6 +83,8 @@ def _coerced(number: int, item: object) -> InputLine:
 def _part(number: int, source: str, stdin: IO[bytes] | IO[str]) -> Callable[[], Iterator[InputLine]]:
     if source == "-":
         return lambda: _read_stream(stdin, "-", suffix="")
+    if not source:  # else it would be the folder that one stands in
+        raise InputError("a word is empty, as a variable without a value leaves it; give an identifier or a file")
     path = Path(source)
     if _exists(path):
         _check_file(path)

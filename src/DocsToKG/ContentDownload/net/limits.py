@@ -160,13 +160,6 @@ class Limits:
             self._store.post([lane.key], change)
         self._house.tell(lane.key)
 
-    def resize_host(self, host: str, slots: int) -> None:
-        """Let `slots` exchanges run at once; running ones are not cut."""
-        with self._lock:
-            lane = self._ways.host(host, self._clock.monotonic())
-            lane.slots = lane.room = max(1, slots)
-        self._house.tell(lane.key)
-
     def heard(self, host: str, status: int, headers: Mapping[str, str], elapsed_s: float) -> None:
         """An answer of `host` came over the network: learn what it says about how the host wants to be asked."""
         told = announced(headers, now=self._clock.now())
@@ -199,11 +192,6 @@ class Limits:
         with self._lock:
             now = self._clock.monotonic()
             return {host: _standing(lane, now) for host in hosts if (lane := self._ways.hosts.get(host)) is not None}
-
-    def scale_of(self, host: str) -> float:
-        """The share of its configured rates that `host` is asked at now."""
-        with self._lock:
-            return self._ways.host(host, self._clock.monotonic()).scale
 
     def interval_s(self, host: str, role: str) -> float:
         """The least seconds between two requests to `host`, by its rates, those of its groups and its crawl-delay."""

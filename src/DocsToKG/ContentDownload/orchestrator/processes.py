@@ -184,7 +184,7 @@ class Boss:
         self._commands = commands
         self._answers = answers
         self._lock = threading.Lock()
-        self._gathered: list[Word] = []
+        self._gathered: dict[str, list[Any]] = {}
         self.has_gathered = threading.Event()
 
     def order(self) -> bytes:
@@ -200,13 +200,13 @@ class Boss:
         """After all that was gathered. A boss who is gone hears nothing."""
         self._speak([word])
 
-    def gather(self, word: Word) -> None:
-        """To be said with the next words, or by `say_gathered`: hearing each by itself costs the boss as much as it
-        costs us."""
+    def gather(self, kind: str, said: Any) -> None:
+        """To be said in a list with others of its `kind`, before the next word or by `say_gathered`: hearing each by
+        itself costs the boss as much as it costs us."""
         with self._lock:
-            self._gathered.append(word)
-            if len(self._gathered) == 1:
+            if not self._gathered:
                 self.has_gathered.set()
+            self._gathered.setdefault(kind, []).append(said)
 
     def say_gathered(self) -> None:
         self._speak([])
@@ -214,8 +214,10 @@ class Boss:
     def _speak(self, words: list[Word]) -> None:
         with self._lock, contextlib.suppress(OSError, ValueError):
             self.has_gathered.clear()
-            gathered, self._gathered = self._gathered, []
-            self._answers.write(b"".join(map(_line, (*gathered, *words))))
+            if self._gathered:
+                words = [self._gathered, *words]
+                self._gathered = {}
+            self._answers.write(b"".join(map(_line, words)))
             self._answers.flush()
 
 

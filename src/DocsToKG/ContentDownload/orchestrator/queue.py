@@ -225,10 +225,14 @@ def _served(url: str, token_file: str | None, path: Path) -> AnyLedger:
     """The ledger behind a service: all that a worker needs of one."""
     from DocsToKG.Orchestrator.client import OrchestratorClient, RemoteLedger
 
+    return cast("AnyLedger", RemoteLedger(OrchestratorClient(url, token_in(token_file)), local_path=path))
+
+
+def token_in(token_file: str | None) -> str:
+    """What lets a worker in to the service that has its queue."""
     if token_file is None:
         raise LedgerUnusable("a queue behind a service needs a token: name its file in queue.token_file")
     try:
-        token = Path(token_file).read_text(encoding="ascii").strip()
+        return Path(token_file).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError):
         raise LedgerUnusable(f"the token in {token_file} cannot be read") from None
-    return cast("AnyLedger", RemoteLedger(OrchestratorClient(url, token), local_path=path))

@@ -36,6 +36,10 @@ _POLL_S = 1.0  # how long a wake-up from another process may go unnoticed
 # change of threads; the fresh ones that are held bridge the time. While nothing moves, looks become rarer.
 _FIRST_LOOK_S, _BUSY_LOOK_S, _LAST_LOOK_S = 0.002, 0.01, 0.05
 _FIRST_PAUSE_S = 0.02
+# For how long fresh jobs are held, and how many for each worker at most: where works take milliseconds, two for each
+# were used up before the ledger had answered. Ends are known many at a time, so they are counted over a while.
+_AHEAD_S, _MOST_AHEAD = 0.15, 8
+_COUNTED_S = 0.25
 # Sending works away costs the ledger two rows each. What is not known yet is worth a look, though ever less often;
 # what was sent away for the same host before is not.
 _SLOWER_UNKNOWN, _LONGEST_UNKNOWN_S = 1.25, 5.0
@@ -80,6 +84,7 @@ class Orchestrator:
         self._heartbeat_s = float(settings.heartbeat_seconds)
         self._lookahead = settings.leases_held
         self._workers = settings.max_workers
+        self._fresh = 2 * self._workers  # how many jobs that have not begun are held at most
         self.pressure = Pressure()
         self._telemetry = telemetry
         self._next_parting = 0.0
@@ -110,6 +115,7 @@ class Orchestrator:
         self._moved = threading.Condition(self._lock)  # the last job that was held ended, or the run is stopping
         self._held: dict[str, _Held] = {}
         self._ends = 0
+        self._counted, self._counted_at = 0, self._clock.monotonic()
         self._renewed_at = 0.0  # when the ledger was asked that renewed the leases last
         self._seen: dict[str, int] = {}  # of the ledger, while others hold what is left
         self._still_since = 0.0
@@ -205,6 +211,7 @@ class Orchestrator:
             asked_at = self._clock.monotonic()
             jobs = self._ledger.lease(self.worker_id, room, self._ttl_s, job_type=DEFAULT_JOB_TYPE)
             self._watch.on_lease(jobs, self._clock.monotonic() - asked_at)
+            self._look_ahead(asked_at)
             for job in jobs:
                 self._begin(job, asked_at)
             if not jobs:
@@ -245,18 +252,20 @@ class Orchestrator:
     def _make_room(self) -> None:
         """Threads are idle while everything we may hold waits: part with those at the end of the longest queues.
 
-        Others in the ledger may be for hosts that are free. Where that was not so, the next look is later.
+        Others in the ledger may be for hosts that are free. Where that was not so, the next look is later. What a slow
+        disk allows is full sooner.
         """
         if self._frontier.active >= self._workers:
             self._parting_pause_s = _FIRST_PAUSE_S
             return
-        is_full = len(self._held) >= self._lookahead
+        allowed = self._allowed()
+        is_full = len(self._held) >= allowed
         if not (is_full and self._frontier.is_starved and self._clock.monotonic() >= self._next_parting):
             return
         with self._lock:
             waiting = {ours.token: ours for ours in self._held.values() if not ours.begun}
         known = True
-        for crowded in self._frontier.crowds(self._lookahead // 2, waiting.__contains__):
+        for crowded in self._frontier.crowds(allowed // 2, waiting.__contains__):
             ours = waiting[crowded.cancel]
             known &= ours.job.fence > 1 and ours.job.host_key == crowded.host  # leased before, and for this host
             ours.crowded = crowded
@@ -302,11 +311,20 @@ class Orchestrator:
 
     def _room(self) -> int:
         """How many more jobs to lease; a job counts until the ledger has its end. None until it is worth a question."""
-        spare, most_fresh = min(self._workers, self._lookahead // 8), 2 * self._workers
-        if self._frontier.room(most_live=self._lookahead - spare, most_fresh=max(2, self._workers // 2)) <= 0:
+        spare = min(self._workers, self._lookahead // 8)
+        if self._frontier.room(most_live=self._lookahead - spare, most_fresh=max(2, self._fresh // 4)) <= 0:
             return 0
-        room = self._frontier.room(most_live=self._lookahead, most_fresh=most_fresh)
+        room = self._frontier.room(most_live=self._lookahead, most_fresh=self._fresh)
         return min(room, self._allowed() - len(self._held))
+
+    def _look_ahead(self, now: float) -> None:
+        """Hold as many fresh jobs as have ended lately in the time that they are to last."""
+        since_s = now - self._counted_at
+        if since_s < _COUNTED_S:
+            return
+        soon = int(_AHEAD_S * (self._ends - self._counted) / since_s)
+        self._fresh = min(max(2 * self._workers, soon), _MOST_AHEAD * self._workers)
+        self._counted, self._counted_at = self._ends, now
 
     def _allowed(self) -> int:
         """How many leases may be held now: fewer while the disk is slow."""

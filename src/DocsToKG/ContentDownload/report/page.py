@@ -88,7 +88,8 @@ def _head(report: Report) -> str:
     if broken:
         state = f'<span class="state missed">{len(broken)} of {judged} service levels missed</span>'
     elif judged:
-        state = f'<span class="state kept">All {judged} service levels kept</span>'
+        kept = f"All {judged} service levels kept" if judged > 1 else "The one service level that was judged is kept"
+        state = f'<span class="state kept">{kept}</span>'
     else:
         state = '<span class="state unjudged">Too little to judge</span>'
     which = f"Run {figures.run_id}" if figures.run_id else f"{len(figures.runs)} run{'s' * (len(figures.runs) != 1)}"

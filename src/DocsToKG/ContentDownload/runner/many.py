@@ -147,6 +147,11 @@ class ManyProcesses:
 
     def _hear(self, member: Member, word: Word) -> None:
         """Whoever is told of outcomes may fail, as with one process; a member that nobody hears any more would wait."""
+        for work_id, fields in word.get("outcomes", ()):
+            try:
+                self._on_outcome(work_id, DownloadOutcome(**fields))
+            except Exception as error:
+                self._fail(error)
         try:
             self._take_in(member, word)
         except Exception as error:
@@ -154,9 +159,6 @@ class ManyProcesses:
         self._moved.set()
 
     def _take_in(self, member: Member, word: Word) -> None:
-        if "outcome" in word:
-            work_id, fields = word["outcome"]
-            self._on_outcome(work_id, DownloadOutcome(**fields))
         if "figures" in word:
             self._held[member] = word["held"]
             self._watching.hear(word["figures"])

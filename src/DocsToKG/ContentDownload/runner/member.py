@@ -53,7 +53,7 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
 
     def on_outcome(work_id: str, outcome: DownloadOutcome) -> None:
         parts.hosts.ended(outcome)
-        boss.gather({"outcome": [work_id, _plain(outcome)]})
+        boss.gather("outcomes", (work_id, _plain(outcome)))
         if orchestrator.held <= 1:  # this one, and nobody comes after it
             boss.say_gathered()
 

@@ -14,8 +14,9 @@ import orjson
 
 from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordDamaged, RecordError, RunError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
-from DocsToKG.ContentDownload.telemetry.projections import Projection, Rows
+from DocsToKG.ContentDownload.telemetry.projections import Projection
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken
+from DocsToKG.ContentDownload.telemetry.schema import rows_after
 from DocsToKG.core.locks import lock_soon
 
 DATABASE = "manifest.sqlite"
@@ -78,8 +79,8 @@ def translating(root: Path) -> Iterator[None]:
 def followers(db: sqlite3.Connection, root: Path, sinks: Sequence[str]) -> dict[str, list[Projection]]:
     """The text files of each table that `sinks` ask for."""
     tables: dict[str, list[Projection]] = {"manifests": [], "http_events": []}
-    manifests = partial(_rows_after, db, manifest.SELECT_MANIFESTS)
-    events = partial(_rows_after, db, attempts.SELECT_ATTEMPTS)
+    manifests = partial(rows_after, db, manifest.SELECT_MANIFESTS)
+    events = partial(rows_after, db, attempts.SELECT_ATTEMPTS)
     if "jsonl" in sinks:
         tables["manifests"].append(
             Projection(root / MANIFEST, lines=manifest.manifest_lines, rows_after=manifests, whole=is_json_object)
@@ -98,10 +99,6 @@ def followers(db: sqlite3.Connection, root: Path, sinks: Sequence[str]) -> dict[
             )
         )
     return tables
-
-
-def _rows_after(db: sqlite3.Connection, sql: str, row_id: int) -> Rows:
-    return ((row[0], row[1:]) for row in db.execute(sql, (row_id,)))
 
 
 def is_json_object(line: bytes) -> bool:

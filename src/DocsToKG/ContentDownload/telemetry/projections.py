@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from DocsToKG.ContentDownload.errors import RecordError
 
@@ -54,6 +54,17 @@ Rows = Iterable[tuple[int, Sequence[Any]]]
 Lines = Iterable[tuple[int, bytes]]
 
 
+class Follower(Protocol):
+    """Whatever holds the rows of a table up to `last_id`."""
+
+    rows_after: Callable[[int], Rows]
+
+    @property
+    def last_id(self) -> int: ...
+
+    def append(self, rows: Sequence[Sequence[Any]], last_id: int) -> None: ...
+
+
 class Projection:
     """One append-only file. `rows_after(id)` reads the table, `lines` makes the bytes of rows, and `whole` tells
     whether a last line without its newline is complete."""
@@ -72,7 +83,7 @@ class Projection:
         self.position = Position()
         self._header = header
         self._made_of = lines
-        self._rows_after = rows_after
+        self.rows_after = rows_after
         self._whole = whole
         self._fd = -1
 
@@ -93,19 +104,16 @@ class Projection:
         repair = replace(repair, torn_bytes=repair.torn_bytes + torn, note=note)
         return repair if repair != Repair(self.name) else None
 
+    @property
+    def last_id(self) -> int:
+        return self.position.last_id
+
     def append(self, rows: Sequence[Sequence[Any]], last_id: int) -> None:
         """Add rows that are committed. A short write is left for the next `catch_up` to complete."""
         if rows:
             data = self._made_of(rows)
             self._write(data)
             self.position = replace(self.position, last_id=last_id, end_bytes=self.position.end_bytes + len(data))
-
-    def follow(self) -> None:
-        """Add the rows that the table has more than the file, whoever committed them."""
-        rows = iter(self._rows_after(self.position.last_id))
-        while some := list(islice(rows, _TOGETHER)):
-            self._write(self._made_of([values for _, values in some]))
-            self.position = replace(self.position, last_id=some[-1][0], end_bytes=os.fstat(self._fd).st_size)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -135,7 +143,7 @@ class Projection:
         """The bytes before the recorded end are the recorded row: a disk that lost power may hold zeros there."""
         if position.last_id < position.first_id:
             return position.end_bytes == position.base_bytes
-        for row_id, values in self._rows_after(position.last_id - 1):
+        for row_id, values in self.rows_after(position.last_id - 1):
             line = self._line(values)
             file.seek(max(0, position.end_bytes - len(line)))
             return row_id == position.last_id and file.read(len(line)) == line
@@ -166,7 +174,7 @@ class Projection:
     def _lines(self, start: Position) -> Iterator[tuple[int, bytes]]:
         if self._header and start.end_bytes == 0:
             yield 0, self._header
-        for row_id, values in self._rows_after(start.last_id):
+        for row_id, values in self.rows_after(start.last_id):
             yield row_id, self._line(values)
 
     def _merge(self, file: BinaryIO, offset: int, lines: Lines) -> tuple[int, Repair]:
@@ -206,6 +214,20 @@ class Projection:
         view = memoryview(data)
         while view:
             view = view[os.write(self._fd, view) :]
+
+
+def follow(followers: Iterable[Follower]) -> None:
+    """Give each the rows that its table has more, whoever committed them. Those of one table that stand at the same row
+    share the reading, which costs more than the writing."""
+    together: dict[int, list[Follower]] = {}
+    for follower in followers:
+        together.setdefault(follower.last_id, []).append(follower)
+    for last_id, some in together.items():
+        rows = iter(some[0].rows_after(last_id))
+        while read := list(islice(rows, _TOGETHER)):
+            values = [values for _, values in read]
+            for follower in some:
+                follower.append(values, read[-1][0])
 
 
 def mend_tail(fd: int, *, whole: Callable[[bytes], bool]) -> int:

@@ -130,7 +130,7 @@ class RunTelemetry:
             if self._share == "guest":
                 self._db = open_database(self._database)
                 opened.callback(self._db.close)
-                self._writer = RecordWriter(self._db, followers={}, clock=self._clock)
+                self._writer = RecordWriter(self._db, files={}, clock=self._clock)
             else:
                 self._take_folders(opened)
                 self._open_or_fill(opened)
@@ -300,7 +300,7 @@ class RunTelemetry:
         if restored.rows and self._database is not None and self._shipper is None:  # a shared record has its own
             restore_attempts(self._db, self.root)
         tables = followers(self._db, self.root, self._sinks)
-        self._writer = RecordWriter(self._db, followers=tables, clock=self._clock, others=self._share == "host")
+        self._writer = RecordWriter(self._db, files=tables, clock=self._clock, others=self._share == "host")
         repairs = self._told_of(restored, damaged)
         for table, files in tables.items():
             for projection in files:

@@ -1,7 +1,8 @@
 """A database that was cut short or is damaged: noticed, put aside, and read as far as it goes.
 
 Knows the outside of an SQLite file (its first bytes, its pages). Does not know what the rows mean.
-Promises: only a file that begins like a database is called damaged; nothing is deleted; reading never fails.
+Promises: only a file that begins like a database, or with the zeros that a power cut may leave, is called damaged;
+nothing is deleted; reading never fails.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ def is_broken(error: BaseException | None) -> bool:
 
 
 def begins_like_one(path: Path) -> bool:
-    """Whether the file is a database or the beginning of one; something else belongs to somebody else."""
+    """Whether the file is a database, the beginning of one, or one that lost it; something else is somebody else's."""
     with path.open("rb") as file:
-        return _MAGIC.startswith(file.read(len(_MAGIC)))
+        head = file.read(len(_MAGIC))
+    return _MAGIC.startswith(head) or not any(head)
 
 
 def version_of(path: Path) -> int:

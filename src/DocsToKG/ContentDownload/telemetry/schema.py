@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from DocsToKG.ContentDownload.errors import RecordError
+from DocsToKG.Orchestrator.ledger.busy import set_journal_mode
 
 SCHEMA_VERSION = 4
 _BUSY_TIMEOUT_S = 30.0
@@ -30,11 +32,11 @@ def open_database(path: Path | None) -> sqlite3.Connection:
         str(path) if path else "", timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )
     try:
-        db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         # Pages that change again and again are copied from the log to the file less often.
         db.execute("PRAGMA wal_autocheckpoint = 4000")
         if path is not None:  # what has no file of its own would lie in memory as a whole
+            set_journal_mode(db, "wal", _BUSY_TIMEOUT_S)
             db.execute("PRAGMA temp_store = MEMORY")  # a statement of many rows would write a file
         ManifestSchemaMigrator(db, name=str(path or "the record")).migrate()
     except BaseException:
@@ -55,6 +57,11 @@ def refuse_newer(version: int, name: str) -> None:
 def newest_id(db: sqlite3.Connection, table: str) -> int:
     """The id of the last row; 0 when there is none."""
     return int(db.execute(f"SELECT COALESCE(MAX(id), 0) FROM {table}").fetchone()[0])
+
+
+def rows_after(db: sqlite3.Connection, sql: str, row_id: int) -> Iterator[tuple[int, Sequence[Any]]]:
+    """What `sql` selects after the row `row_id`: the id of each row, which it names first, and the other values."""
+    return ((row[0], row[1:]) for row in db.execute(sql, (row_id,)))
 
 
 @contextlib.contextmanager

@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any
@@ -17,8 +18,9 @@ from typing import IO, Any
 import orjson
 
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
-from DocsToKG.ContentDownload.telemetry.manifest import AT
-from DocsToKG.ContentDownload.telemetry.schema import newest_id
+from DocsToKG.ContentDownload.telemetry.manifest import AT, SELECT_MANIFESTS
+from DocsToKG.ContentDownload.telemetry.projections import Rows
+from DocsToKG.ContentDownload.telemetry.schema import newest_id, rows_after
 from DocsToKG.ContentDownload.telemetry.text import csv_line, csv_lines
 
 LAST_COLUMNS = (
@@ -91,22 +93,15 @@ class LastLines:
     """The lines that a run adds to the end of `last.csv`; the next snapshot leaves one of each work."""
 
     def __init__(self, db: sqlite3.Connection, path: Path) -> None:
-        self._db = db
-        self._last_id = newest_id(db, "manifests")
+        self.rows_after: Callable[[int], Rows] = partial(rows_after, db, SELECT_MANIFESTS)
+        self.last_id = newest_id(db, "manifests")
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
 
-    def append(self, rows: Iterable[Sequence[Any]]) -> None:
+    def append(self, rows: Sequence[Sequence[Any]], last_id: int) -> None:
         """Add the successes among rows that are committed, values in the order of the table's columns."""
         status = AT["status"]
         self._write([_last_of(row) for row in rows if row[status] == "ok"])
-
-    def follow(self) -> None:
-        """Add the successes that the table has more, whoever committed them."""
-        newest = newest_id(self._db, "manifests")
-        if newest > self._last_id:
-            sql = f"SELECT {', '.join(LAST_COLUMNS)} FROM manifests WHERE id > ? AND id <= ? AND status = 'ok'"
-            self._write(self._db.execute(f"{sql} ORDER BY id", (self._last_id, newest)).fetchall())
-            self._last_id = newest
+        self.last_id = last_id
 
     def close(self) -> None:
         os.close(self._fd)

@@ -18,7 +18,7 @@ from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
 from DocsToKG.ContentDownload.telemetry.batch import Batch
 from DocsToKG.ContentDownload.telemetry.inserting import Insert
-from DocsToKG.ContentDownload.telemetry.projections import Position, Projection
+from DocsToKG.ContentDownload.telemetry.projections import Follower, Position, Projection, follow
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
 from DocsToKG.ContentDownload.telemetry.snapshots import LastLines
 from DocsToKG.core.clock import Clock, utc_iso
@@ -55,20 +55,20 @@ class Counts:
 
 
 class RecordWriter:
-    """`followers` are the text files of each table, `last` the end of `last.csv`. Where `others` write to the same
+    """`files` are the text files of each table, `last` the end of `last.csv`. Where `others` write to the same
     database, the files get what stands in it, else what this writer has just put there."""
 
     def __init__(
         self,
         db: sqlite3.Connection,
         *,
-        followers: Mapping[str, Sequence[Projection]],
+        files: Mapping[str, Sequence[Projection]],
         clock: Clock,
         others: bool = False,
     ) -> None:
         self.last: LastLines | None = None
         self._db = db
-        self._followers = followers
+        self._files = files
         self._others = others
         self._clock = clock
         self._failed: set[str] = set()
@@ -96,16 +96,12 @@ class RecordWriter:
         else:
             self._append("manifests", lines)
             self._append("http_events", batch.rows.get("http_events", []))
-            if self.last is not None:
-                self.last.append(lines)
         self._count(batch, lines)
 
     def follow(self) -> None:
         """Bring the files up to what the database holds."""
-        for projection in self.projections():
-            projection.follow()
-        if self.last is not None:
-            self.last.follow()
+        for table in self._files:
+            follow(self._followers_of(table))
 
     def _save_positions_at_times(self, now: float) -> None:
         """Now and then is enough: where the next start begins to compare, it finds the lines after it as well."""
@@ -123,7 +119,7 @@ class RecordWriter:
         self._db.execute(_SAVE_POSITION, (name, *at))
 
     def projections(self) -> Iterable[Projection]:
-        return [projection for followers in self._followers.values() for projection in followers]
+        return [projection for files in self._files.values() for projection in files]
 
     def _sync_fully(self, wanted: bool) -> None:
         if wanted != self._full_sync:
@@ -167,11 +163,15 @@ class RecordWriter:
             )
 
     def _append(self, table: str, rows: Sequence[Sequence[Any]]) -> None:
-        followers = self._followers.get(table, ())
+        followers = self._followers_of(table)
         if rows and followers:
             last_id = newest_id(self._db, table)
-            for projection in followers:
-                projection.append(rows, last_id)
+            for follower in followers:
+                follower.append(rows, last_id)
+
+    def _followers_of(self, table: str) -> Sequence[Follower]:
+        files = self._files.get(table, ())
+        return [*files, self.last] if self.last is not None and table == "manifests" else files
 
     def _count(self, batch: Batch, lines: Sequence[Sequence[Any]]) -> None:
         done = skipped = size = 0

@@ -11,17 +11,21 @@ import os
 from typing import BinaryIO
 
 from DocsToKG.ContentDownload.catalog.files import StoredFiles
+from DocsToKG.ContentDownload.errors import FileUnreadable
 
 BLOCK = 1 << 20
 
 
 def digest_of(files: StoredFiles, key: str, buffer: bytearray | None = None) -> tuple[str, int] | None:
-    """Digest and length of a file; None when it is not there."""
+    """Digest and length of a file; None when it is not there. `FileUnreadable` also where it breaks off."""
     opened = files.open(key)
     if opened is None:
         return None
     with contextlib.closing(opened):
-        return _digest(opened, memoryview(buffer if buffer is not None else bytearray(BLOCK)))
+        try:
+            return _digest(opened, memoryview(buffer if buffer is not None else bytearray(BLOCK)))
+        except OSError as error:
+            raise FileUnreadable(f"{key}: {error.strerror or error}") from error
 
 
 def _digest(opened: BinaryIO, view: memoryview) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from DocsToKG.ContentDownload.catalog.files import CAS, READABLE, StoredFile, StoredFiles
 from DocsToKG.ContentDownload.catalog.store import Catalog
+from DocsToKG.ContentDownload.errors import FileUnreadable
 from DocsToKG.ContentDownload.upkeep.hashing import digest_of
 
 _READABLE = tuple(f"{folder}/" for folder in READABLE)
@@ -17,14 +18,17 @@ _READABLE = tuple(f"{folder}/" for folder in READABLE)
 
 def superseded_names(files: StoredFiles, records: Sequence[Catalog]) -> Iterator[StoredFile]:
     """Readable names that still hold a file that stands for its work no more, or not by that name. Names that stand in
-    any of the records stay, and so do names that hold other bytes by now."""
+    any of the records stay, and so do names that hold other bytes by now, or that cannot be read."""
     names = (name for record in records for name in record.earlier_names())
     earlier = {path: sha256 for sha256, path in names if path.startswith(_READABLE)}
     if not earlier:
         return
     standing = {file.path for record in records for file in record.files() if file.path in earlier}
     for path in sorted(earlier.keys() - standing):
-        found = digest_of(files, path)
+        try:
+            found = digest_of(files, path)
+        except FileUnreadable:
+            continue
         if found is not None and found[0] == earlier[path]:
             yield StoredFile(path, files.size(path) or 0)
 

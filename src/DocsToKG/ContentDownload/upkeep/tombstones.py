@@ -97,7 +97,7 @@ def last_lines(database: Path) -> list[tuple[str, str | None, str, str, str]]:
 
 def _follow(db: sqlite3.Connection, root: Path, sinks: Sequence[str], clock: Clock, held: contextlib.ExitStack) -> None:
     tables = followers(db, root, sinks)
-    writer = RecordWriter(db, followers=tables, clock=clock)
+    writer = RecordWriter(db, files=tables, clock=clock)
     for table, files in tables.items():
         for projection in files:
             held.callback(projection.close)

@@ -210,8 +210,6 @@ class Verifier:
             found = digest_of(self._files, file.key, buffer)
         except StorageError as error:
             return error
-        except OSError as error:
-            return StorageError(f"{file.key}: {error.strerror or error}")
         return None if found is None else found[0]
 
     def _read(self) -> Findings:

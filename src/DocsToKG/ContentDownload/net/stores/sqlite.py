@@ -19,10 +19,12 @@ from typing import BinaryIO, TypeAlias
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.pending import PendingBody
 from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
+from DocsToKG.Orchestrator.ledger.busy import set_journal_mode
 from DocsToKG.Orchestrator.ledger.disk import network_disk
 
 Put: TypeAlias = tuple[Entry, Sequence[str]]  # an entry without a body, and those it replaces
 
+_BUSY_TIMEOUT_S = 5.0
 _LARGEST_BODY = 16 * 1024 * 1024
 _SWEPT_AT_ONCE = 500
 _HEADS = "SELECT id, head FROM entries WHERE key = ? ORDER BY id"
@@ -51,12 +53,13 @@ class SqliteBackend:
         self._lock = threading.Lock()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=5.0)
+            self._connection = sqlite3.connect(
+                path, check_same_thread=False, isolation_level=None, timeout=_BUSY_TIMEOUT_S
+            )
         except (sqlite3.Error, OSError) as error:
             raise _unusable(path, error) from None
         try:
-            journal = "DELETE" if network_disk(path) else "WAL"
-            self._connection.execute(f"PRAGMA journal_mode={journal}")
+            set_journal_mode(self._connection, "delete" if network_disk(path) else "wal", _BUSY_TIMEOUT_S)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.execute("PRAGMA temp_store=MEMORY")  # a statement of many rows would write a file
             self._connection.executescript(_SCHEMA)
