@@ -120,6 +120,15 @@ def test_ctrl_c_gives_the_program_the_time_it_needs(checkout: Path) -> None:
     assert (checkout / "ended").read_text() == "done\n"
 
 
+def test_a_program_that_a_signal_ends_leaves_what_the_shell_would_say(checkout: Path) -> None:
+    program = checkout / ".venv" / "bin" / "hit"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\nkill -TERM $$\n")
+    program.chmod(0o755)
+    done = subprocess.run([sys.executable, "dev", "run", "hit"], cwd=checkout, timeout=60)
+    assert done.returncode == 143
+
+
 def test_without_apt_get_the_missing_programs_are_named_and_nothing_fails(checkout: Path) -> None:
     """A laptop without Debian's packages runs the other tests all the same."""
     environment = {"PATH": str(checkout / "nothing-here"), "HOME": str(checkout)}

@@ -9,8 +9,10 @@ lost, doubled, stuck, impolite or wrong, or a suite could not run; such a turn n
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -19,7 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from tests.chaos.scores import WHERE
 
@@ -65,14 +67,24 @@ def take_turn(suite: Suite, seed: int, scores: Path, log: Path) -> Turn:
     settings = {**suite.settings, suite.seed: str(seed)}
     began, told = time.monotonic(), scores.stat().st_size
     with log.open("ab") as output:
-        done = subprocess.run(
-            [*_PYTEST, suite.tests], cwd=ROOT, env={**os.environ, **settings, WHERE: str(scores)}, stdout=output,
-            stderr=output, timeout=3600,
-        )  # fmt: skip
+        code = _run([*_PYTEST, suite.tests], {**os.environ, **settings, WHERE: str(scores)}, output)
     shown = " ".join(f"{name}={value}" for name, value in settings.items())
     command = f"{shown} ./dev run python -m pytest {suite.tests}"
-    went = "FAILED" if done.returncode else "held" if scores.stat().st_size > told else "LEFT OUT"
+    went = "FAILED" if code else "held" if scores.stat().st_size > told else "LEFT OUT"
     return Turn(suite.name, seed, time.monotonic() - began, went, command)
+
+
+def _run(command: Sequence[str], env: Mapping[str, str], output: IO[bytes]) -> int:
+    """Ctrl+C reaches us alone, and we pass it on once: the tests have servers and processes to end."""
+    turn = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=output, start_new_session=True)
+    try:
+        return turn.wait(3600)
+    except BaseException:
+        turn.send_signal(signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            turn.wait(60)
+        turn.kill()
+        raise
 
 
 def scorecard(turns: Sequence[Turn], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -124,19 +136,26 @@ def main() -> int:
     log = given.out / "output.txt"
     log.write_bytes(b"")
     turns: list[Turn] = []
+    is_cut_short = False
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         scores = Path(folder) / "scores.jsonl"
         scores.touch()
-        while not turns or time.monotonic() - began < 60 * given.minutes:
-            turn = take_turn(suites[len(turns) % len(suites)], given.seed + len(turns) // len(suites), scores, log)
-            turns.append(turn)
-            print(f"{turn.suite} {turn.seed}: {turn.went}, {turn.took_s:.0f} s", flush=True)
+        try:
+            while not turns or time.monotonic() - began < 60 * given.minutes:
+                turn = take_turn(suites[len(turns) % len(suites)], given.seed + len(turns) // len(suites), scores, log)
+                turns.append(turn)
+                print(f"{turn.suite} {turn.seed}: {turn.went}, {turn.took_s:.0f} s", flush=True)
+        except KeyboardInterrupt:
+            is_cut_short = True
+            print("interrupted; so far:", flush=True)
         lines = [json.loads(line) for line in scores.read_text().splitlines()]
     card = scorecard(turns, lines)
     show(card, time.monotonic() - began, given.seed)
     (given.out / "scorecard.json").write_text(json.dumps(card, indent=2) + "\n")
-    return 1 if card["failed_turns"] or any(card[name] for name in BAD) else 0
+    if card["failed_turns"] or any(card[name] for name in BAD):
+        return 1
+    return 130 if is_cut_short else 0
 
 
 if __name__ == "__main__":

@@ -30,6 +30,9 @@ ON_THEIR_PAGES: Mapping[str, set[str]] = {
 }
 # Blocks without a kind, in which there is nothing to type.
 NOT_RUN: Mapping[str, str] = {
+    "docs/explanation/caching.md": "a drawing",
+    "docs/explanation/leases.md": "a drawing",
+    "docs/explanation/politeness.md": "a list in its order",
     "docs/howto/share-limits-with-redis.md": "words for a server; test_doctor.py tries the rights",
     "docs/reference/metrics.md": "a tree of spans",
     "src/DocsToKG/ContentDownload/ARCHITECTURE_orchestrator.md": "a drawing",

@@ -107,7 +107,11 @@ def works(evil):
 
 @pytest.fixture
 def config(evil, tmp_path):
-    policy = {"timeout_s": 1.0, "max_retries": 0}
+    return configured(evil, tmp_path)
+
+
+def configured(evil, tmp_path, *, retries=0):
+    policy = {"timeout_s": 1.0, "max_retries": retries}
     settings = {
         "contact": "me@example.org",
         "http": {
@@ -159,3 +163,42 @@ def test_each_harm_leaves_its_line_in_the_record(works, config, tmp_path):
     assert ("silent.evil.example", "timeout") in reasons
     assert ("endless.evil.example", "too-large") in reasons
     assert {reason for host, reason in reasons if host == "half-pdf.evil.example"} & {"truncated", "corrupt-pdf"}
+
+
+def attempts(root):
+    with open(root / "attempts.csv", encoding="utf-8", newline="") as file:
+        return [(row["url"].split("/")[2], row["status"], row["reason"]) for row in csv.DictReader(file)]
+
+
+def obtain(config, doi):
+    with DownloadRun(config) as run:
+        [row] = run.process_artifacts([doi]).rows
+    assert row.outcome == "success"
+
+
+def test_a_host_that_forbids_it_is_not_asked_and_the_next_copy_is(works, config, evil, tmp_path):
+    """FAIL-10."""
+    evil.pages["gone.evil.example", "/robots.txt"] = lambda talk: talk.answer(b"User-agent: *\nDisallow: /\n")
+    evil.requests.clear()
+    obtain(config, works["gone"][0])
+    assert ("gone.evil.example", "robots-disallowed", "robots") in attempts(tmp_path)
+    told = [request for request in evil.requests if b"gone.evil.example" in request]
+    assert [request.split()[1] for request in told] == [b"/robots.txt"]
+
+
+def test_a_copy_that_ends_too_early_leaves_no_file_and_the_next_is_fetched(works, config, tmp_path):
+    """FAIL-04, FAIL-08."""
+    obtain(config, works["long-length"][0])
+    assert ("long-length.evil.example", "size-mismatch", "size-mismatch") in attempts(tmp_path)
+    assert list((tmp_path / ".tmp").iterdir()) == []
+    [candidate] = json.loads((tmp_path / "manifest.jsonl").read_text())["candidates"]
+    assert candidate["reason"] == "size-mismatch"
+
+
+def test_a_host_that_does_not_answer_is_asked_again_later_then_the_next_copy(works, evil, tmp_path):
+    """FAIL-09."""
+    evil.requests.clear()
+    obtain(configured(evil, tmp_path, retries=1), works["silent"][0])
+    silent = [status for host, status, _ in attempts(tmp_path) if host == "silent.evil.example"]
+    assert silent == ["robots-fetch", "retry", "download-error"]
+    assert sum(b"silent.evil.example" in request and b"/paper.pdf" in request for request in evil.requests) == 2
