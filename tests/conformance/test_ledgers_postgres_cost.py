@@ -28,8 +28,8 @@ def buffers(
 ) -> int:
     """Pages that a lease of so many jobs touches, with all that is written along. The lease itself is taken back.
 
-    A connection's first lease reads the catalog of the database too, more or less of it by what others do at that moment,
-    so the second is counted.
+    A connection's first lease reads the catalog of the database too, more or less of it by what others do just then, so
+    the second is counted.
     """
     lease = (
         "SELECT * FROM work_v4('9s', 0, 0, NULL, NULL, ARRAY['w'],"
