@@ -232,3 +232,14 @@ def test_signals_that_come_together_are_one_wish(monkeypatch: pytest.MonkeyPatch
         with pytest.raises(KeyboardInterrupt):  # where the program would be gone
             signal.raise_signal(signal.SIGINT)
         assert left == [130]
+
+
+def test_a_signal_that_is_ignored_from_the_start_stays_so() -> None:
+    """What a script puts into its background is not for Ctrl+C."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stopping.heeding(lambda number: None):
+            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGINT, before)
