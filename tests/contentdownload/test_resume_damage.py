@@ -154,6 +154,29 @@ def test_a_first_page_of_zeros_is_made_good(tmp_path: Path, closed: Path, zeros:
     assert obtained(root) == TRUTH
 
 
+@pytest.mark.parametrize("beside", ["manifest.jsonl", "last.csv"])
+def test_rubbish_in_the_place_of_the_database_is_put_aside(tmp_path: Path, closed: Path, beside: str) -> None:
+    rubbish = bytes(range(255, 0, -1)) * 12  # its bytes 60 to 63 would be a version from the far future
+    (tmp_path / "manifest.sqlite").write_bytes(rubbish)
+    shutil.copy(closed / beside, tmp_path / beside)
+    assert ResumeController(tmp_path).completed_ids == TRUTH
+    with record_in(tmp_path) as record:
+        assert "is kept as manifest.sqlite.damaged-1" in str(record.repairs[0])
+    assert obtained(tmp_path) == TRUTH
+    assert (tmp_path / "manifest.sqlite.damaged-1").read_bytes() == rubbish
+
+
+def test_rubbish_with_another_name_or_no_record_beside_it_is_left_where_it_is(tmp_path: Path, closed: Path) -> None:
+    shutil.copy(closed / "manifest.jsonl", tmp_path / "manifest.jsonl")
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for database in (tmp_path / "other.sqlite", alone / "manifest.sqlite"):
+        database.write_bytes(b"somebody else's " * 99)
+        with pytest.raises(RecordError, match="move it away"), record_in(database.parent, database=database):
+            pass
+        assert database.read_bytes() == b"somebody else's " * 99
+
+
 def obtained(root: Path) -> frozenset[str]:
     db = sqlite3.connect(root / "manifest.sqlite")
     rows = db.execute("SELECT doc_id FROM catalog_entries WHERE status = 'ok'").fetchall()

@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.status import counted
 from DocsToKG.ContentDownload.telemetry import ResultRow, ResumeController
 from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import LedgerDamaged
 from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = pytest.mark.slow  # each test is one run or several on a real server
@@ -152,6 +153,21 @@ def test_a_damaged_database_beside_its_ledger_costs_no_request(
     assert (result.successful, result.already) == (7, 7)
     assert calm_sandbox.counters()["requests"] == requests
     assert catalog(root) == catalog(finished)
+
+
+def test_a_ledger_that_is_none_names_the_way_out_which_costs_no_request(
+    finished: Path, calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
+) -> None:
+    root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
+    ledger, requests = root / "state" / "ledger.sqlite", calm_sandbox.counters()["requests"]
+    ledger.write_bytes(b"rubbish " * 400)
+    with pytest.raises(LedgerDamaged, match="Moving it away.*is safe here"):
+        taken_up(calm_sandbox, make_config, root)
+    for file in ledger.parent.glob("ledger.sqlite*"):
+        file.rename(tmp_path / file.name)
+    result = taken_up(calm_sandbox, make_config, root)
+    assert (result.successful, result.already, result.failed, result.pending) == (7, 7, 1, 0)
+    assert calm_sandbox.counters()["requests"] == requests
 
 
 def test_a_lost_ledger_learns_from_the_record_how_works_ended(

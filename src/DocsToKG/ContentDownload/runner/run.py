@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -39,6 +39,7 @@ from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
 from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.errors import LedgerDamaged
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.services.presence import Presence, free_dead
 
@@ -80,7 +81,7 @@ class DownloadRun:
             stack.enter_context(self.folder)
             self._worker_id = worker_id_of(self._cfg)
             # The record closes before the ledger, so that what it has committed can still be acknowledged.
-            self._queue: WorkQueue = stack.enter_context(open_queue(self._cfg, clock=self._clock))
+            self._queue: WorkQueue = stack.enter_context(self._opened_queue())
             self._here = here = stack.enter_context(Presence(self._cfg.queue.path, self._worker_id))
             # Whatever makes the run end, no lease is left behind: the next run goes on at once.
             stack.callback(here.give_back, self._queue.ledger)
@@ -98,6 +99,20 @@ class DownloadRun:
             if self._orchestrator is not None:
                 self._orchestrator.halt()
                 self.stop(grace_s=0.0)
+
+    @contextmanager
+    def _opened_queue(self) -> Iterator[WorkQueue]:
+        with ExitStack() as stack:
+            try:
+                queue = stack.enter_context(open_queue(self._cfg, clock=self._clock))
+            except LedgerDamaged as error:
+                if Path(self._cfg.queue.path).resolve().parent != self.folder.state:
+                    raise
+                raise LedgerDamaged(
+                    f"{error}. Moving it away, with the -wal and -shm files beside it, is safe here: the next run makes "
+                    "a new one, and knows from the record what had ended"
+                ) from error
+            yield queue
 
     @property
     def is_in_many(self) -> bool:

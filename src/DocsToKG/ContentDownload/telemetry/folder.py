@@ -59,10 +59,7 @@ def in_our_words(error: Exception, root: Path) -> RunError:
             f"and fills a new one from {MANIFEST}"
         )
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
-        return RecordError(
-            f"{DATABASE} of the record in {root} is no database: move it away; the next run fills a new one from "
-            f"{MANIFEST}"
-        )
+        return RecordError(f"{DATABASE} of the record in {root} is no database: move it away, or name another folder")
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
         return RecordError(f"{DATABASE} of the record in {root} cannot be opened: check that it is a file of yours")
     return RecordError(f"the record in {root} cannot be written: {error}")

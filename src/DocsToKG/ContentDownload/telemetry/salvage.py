@@ -1,8 +1,8 @@
 """A database that was cut short or is damaged: noticed, put aside, and read as far as it goes.
 
-Knows the outside of an SQLite file (its first bytes, its pages). Does not know what the rows mean.
-Promises: only a file that begins like a database, or with the zeros that a power cut may leave, is called damaged;
-nothing is deleted; reading never fails.
+Knows the outside of an SQLite file (its first bytes, its pages) and the names of a record's files. Does not know what
+the rows mean. Promises: only a file that begins like a database, or with the zeros that a power cut may leave, or stands
+where the database of a record was, is called damaged; nothing is deleted; reading never fails.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
+_DATABASE = "manifest.sqlite"
+_TEXT_FILES = ("manifest.jsonl", "last.csv")
 _MAGIC = b"SQLite format 3\0"
 _LOG = "-wal"
 _BESIDE = (_LOG, "-shm", "")
@@ -23,8 +25,10 @@ _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 def is_damaged(path: Path) -> bool:
     """Whether `path` is a database that lost a part of itself. An empty file is a new one."""
-    if not path.is_file() or path.stat().st_size == 0 or not begins_like_one(path):
+    if not path.is_file() or path.stat().st_size == 0:
         return False
+    if not begins_like_one(path):
+        return is_in_its_place(path)
     return _is_cut(path) or not _opens(path)
 
 
@@ -40,10 +44,17 @@ def begins_like_one(path: Path) -> bool:
     return _MAGIC.startswith(head) or not any(head)
 
 
+def is_in_its_place(path: Path) -> bool:
+    """Whether the file has the name of a record's database and the text files of one stand beside it, so that whatever
+    is in it was ours."""
+    return path.name == _DATABASE and any(path.with_name(name).is_file() for name in _TEXT_FILES)
+
+
 def version_of(path: Path) -> int:
     """The schema version that the first bytes of the file tell; 0 when they are gone."""
     with path.open("rb") as file:
-        return int.from_bytes(file.read(64)[60:], "big")
+        head = file.read(64)
+    return int.from_bytes(head[60:], "big") if head.startswith(_MAGIC) else 0
 
 
 def put_aside(path: Path) -> Path:
