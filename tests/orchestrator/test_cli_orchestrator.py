@@ -1,15 +1,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator.cli import app
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import Finish
+from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
+from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
 @pytest.fixture
@@ -74,3 +79,33 @@ def test_help_starts_without_the_ledger():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "[]\n"
+
+
+def test_the_version_is_told_as_by_the_other_programs():
+    told = CliRunner().invoke(app, ["--version"])
+    assert (told.exit_code, told.stdout.startswith("DocsToKG Orchestrator ")) == (0, True)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root to become another user")
+def test_a_ledger_that_cannot_be_written_is_looked_into():
+    """Root may write anywhere, so this one becomes nobody."""
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c"]
+    paths = f"import sys; sys.path[:0] = {sys.path!r}\n"
+
+    def as_nobody(*words: str, code: str = "from DocsToKG.Orchestrator.cli import main; main()"):
+        command = [*nobody, paths + code, *words]
+        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+
+    if as_nobody(code="from DocsToKG.Orchestrator.ledger.schema import migrations; migrations()").returncode:
+        pytest.skip("another user cannot read this program")
+    with tempfile.TemporaryDirectory() as folder:  # one that other users may enter
+        path = Path(folder) / "ledger.sqlite"
+        with SqliteLedger(path) as ledger:
+            ledger.enqueue_many([NewJob("doi:10.1/a", {}), NewJob("doi:10.1/b", {})])
+        Path(folder).chmod(0o755)
+        asked = (["status", "--json"], ["jobs", "list"], ["history", "1"])
+        for words, part in zip(asked, ('"queued": 2', "doi:10.1/b", "enqueued"), strict=True):
+            done = as_nobody(*words, "--ledger", str(path))
+            assert (done.returncode, part in done.stdout) == (0, True), done.stderr
+        assert [file.name for file in Path(folder).iterdir()] == ["ledger.sqlite"]

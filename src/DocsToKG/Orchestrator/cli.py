@@ -53,8 +53,20 @@ def main() -> None:
     app(prog_name="docstokg-orchestrator")
 
 
+def _version(asked: bool) -> None:
+    if asked:
+        from DocsToKG.core.product import product_version
+
+        typer.echo(f"DocsToKG Orchestrator {product_version()}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Read by the command line only."""
 
 

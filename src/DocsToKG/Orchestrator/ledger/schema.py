@@ -6,6 +6,7 @@ that open a new file at once both end with the same schema, and a newer file is 
 
 from __future__ import annotations
 
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Mapping
@@ -24,9 +25,13 @@ _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _LOST = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def open_connection(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
-    """A connection that may move between threads, in autocommit: transactions are written out where they are meant."""
-    connection = sqlite3.connect(path, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False)
+def open_connection(path: Path, *, busy_timeout_s: float, looking: bool = False) -> sqlite3.Connection:
+    """A connection that may move between threads, in autocommit: transactions are written out where they are meant.
+    `looking`: a ledger that cannot be written is read as it stands."""
+    where = _as_it_stands(path) if looking else None
+    connection = sqlite3.connect(
+        where or path, uri=where is not None, timeout=busy_timeout_s, isolation_level=None, check_same_thread=False
+    )
     try:
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -38,6 +43,16 @@ def open_connection(path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _as_it_stands(path: Path) -> str | None:
+    """The address of a file for reading alone, where SQLite may not write; None where it may, or there is no file."""
+    if not path.is_file() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
+        return None
+    log = path.with_name(f"{path.name}-wal")
+    # With a log, SQLite reads both by the index beside them; without one it would want to make an index.
+    is_closed = not log.exists() or not log.stat().st_size
+    return f"{path.resolve().as_uri()}?mode=ro{'&immutable=1' if is_closed else ''}"
 
 
 def prepare(path: Path, *, wal: bool | None, busy_timeout_s: float) -> None:
@@ -53,7 +68,7 @@ def prepare(path: Path, *, wal: bool | None, busy_timeout_s: float) -> None:
     except OSError as error:
         raise LedgerUnusable(f"cannot make the folder of {path}: {error.strerror}") from error
     try:
-        connection = open_connection(path, busy_timeout_s=busy_timeout_s)
+        connection = open_connection(path, busy_timeout_s=busy_timeout_s, looking=wal is None)
         try:
             if wal is not None:
                 set_journal_mode(connection, "wal" if wal else "delete", busy_timeout_s)

@@ -78,7 +78,7 @@ class SqliteLedger:
         self._turns = GovernedTurns()
         schema.prepare(self.path, wal=wal, busy_timeout_s=busy_timeout_s)
         sql = schema.queries()
-        connection = schema.open_connection(self.path, busy_timeout_s=busy_timeout_s)
+        connection = schema.open_connection(self.path, busy_timeout_s=busy_timeout_s, looking=wal is None)
         self._reader = Reader(self.path, connection, sql)
         self._time.now_ms(self._reader.time_mark())  # so that reading, too, knows of a clock that was set back
         self._waiting = Waiting(
