@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -240,6 +241,20 @@ def test_a_byte_limit_that_cuts_nothing_off_asks_for_no_more(
     assert only.returncode == 0
     assert "Every paper had ended by then." in only.stderr
     assert "content resume" not in only.stderr
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 there")
+def test_a_folder_whose_name_is_not_utf8_is_refused_in_one_line(content: Command, config: str, tmp_path: Path) -> None:
+    done = content("pull", "10.1/x", "--out", os.fsdecode(b"out\xe9"), "-c", config)
+    assert done.returncode == 2
+    assert "out\\xe9 is not UTF-8" in " ".join(done.stderr.split())
+    assert not [name for name in os.listdir(os.fsencode(tmp_path)) if name.startswith(b"out")]
+
+
+def test_resume_says_whose_settings_it_uses(content: Command, config: str) -> None:
+    done = content("resume", "--run", "papers", "-c", config)
+    assert done.returncode == 2
+    assert "by its own settings" in " ".join(done.stderr.split())
 
 
 def test_where_nothing_was_obtained_no_folder_of_files_is_named(content: Command, config: str) -> None:

@@ -102,6 +102,32 @@ def test_the_user_sets_a_value_once_and_it_holds(tmp_path: Path) -> None:
     assert json.loads(run("explain", "--json").stdout)["contact"] == "me@uni.edu"
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("contact", "foo", "contact: must be a mail address"),
+        ("nope.x", "1", "nope is not a setting"),
+        ("orchestrator.max_workers", "0", "orchestrator.max_workers: should be at least 1"),
+        ("orchestrator.max_workers", "[", "orchestrator.max_workers"),
+    ],
+)
+def test_a_value_that_cannot_be_is_wrong_usage_and_changes_nothing(key: str, value: str, said: str) -> None:
+    where = Path(run("config", "path", program=content_app).stdout.strip())
+    before = where.read_bytes() if where.exists() else None
+    done = run("config", "set", key, value, program=content_app)
+    assert (done.exit_code, said in " ".join(done.stderr.split())) == (2, True), done.stderr
+    assert (where.read_bytes() if where.exists() else None) == before
+
+
+def test_what_is_wrong_in_the_file_already_is_no_wrong_usage() -> None:
+    where = Path(run("config", "path", program=content_app).stdout.strip())
+    where.parent.mkdir(parents=True, exist_ok=True)
+    where.write_text("nope: 1\n")
+    done = run("config", "set", "contact", "me@uni.edu", program=content_app)
+    where.unlink()
+    assert (done.exit_code, "nope is not a setting" in done.stderr) == (1, True)
+
+
 def test_a_secret_can_be_set_but_not_read_back() -> None:
     done = run("config", "set", "resolvers.core.api_key", SECRET)
     read = run("config", "get", "resolvers.core.api_key")

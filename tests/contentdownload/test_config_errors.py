@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import traceback
 from pathlib import Path
+from typing import Annotated
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field, TypeAdapter, ValidationError
 from tests.examples import examples
 
 from DocsToKG.ContentDownload.config import load_config, load_config_verbose
 from DocsToKG.ContentDownload.config.files import MAX_FILE_BYTES, parse_yaml
+from DocsToKG.ContentDownload.config.spoken import in_our_words
 from DocsToKG.ContentDownload.errors import ConfigError
 
 SECRET = "s3cr3t-Zq9"
@@ -74,6 +78,32 @@ def test_an_unknown_old_variable_is_only_a_warning() -> None:
     assert loaded.config == load_config(environ={})
 
 
+def test_each_kind_of_error_is_told_in_words_of_our_own() -> None:
+    """None of those that a setting can have leaks the name of a class or the library's own text."""
+    shown = {
+        "int_parsing": int, "int_from_float": int, "float_parsing": float, "bool_parsing": bool, "string_type": str,
+        "list_type": list[int], "tuple_type": tuple[int, ...], "dict_type": dict[str, int],
+        "greater_than": Annotated[int, Field(gt=0)], "less_than_equal": Annotated[float, Field(le=0.5)],
+        "string_too_long": Annotated[str, Field(max_length=2)], "finite_number": Annotated[float, Field(allow_inf_nan=False)],
+    }  # fmt: skip
+    given = {
+        "int_from_float": 1.5,
+        "greater_than": 0,
+        "string_type": 5,
+        "string_too_long": "abc",
+        "finite_number": math.inf,
+    }
+    for kind, form in shown.items():
+        with pytest.raises(ValidationError) as caught:
+            TypeAdapter(form).validate_python(given.get(kind, "x" if kind != "less_than_equal" else 9))
+        [problem] = caught.value.errors()
+        assert problem["type"] == kind
+        said = in_our_words(problem)
+        assert not said.startswith(("Input", "unable")), said
+        assert "valid" not in said
+        assert "{" not in said
+
+
 def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
     message = refusal(tmp_path, "http: {bad: 1, timeout_read_s: soon}\nworkers: -3", DOCSTOKG_CONTENT_NOPE="1")
     lines = message.splitlines()
@@ -89,6 +119,12 @@ def test_all_problems_are_listed_at_once(tmp_path: Path) -> None:
         ("orchestrator: {lease_ttl_seconds: 30, heartbeat_seconds: 30}", "greater than heartbeat_seconds"),
         ("orchestrator: {max_per_resolver: {unpaywall: 0}}", "at least 1"),
         ("orchestrator: {max_per_resolver: {nowhere: 1}}", "'nowhere' is not a source"),
+        ("http: 5", "http: should be a group of settings, written as name: value"),
+        ("http: {timeout_read_s: soon}", "http.timeout_read_s: should be a number"),
+        ("orchestrator: {max_workers: 0}", "orchestrator.max_workers: should be at least 1"),
+        ("orchestrator: {max_workers: 1.5}", "orchestrator.max_workers: should be a whole number"),
+        ("robots: {enabled: perhaps}", "robots.enabled: should be true or false"),
+        ("tiers: [{name: a, sources: []}]", "tiers.0.sources: should have 1 or more entries"),
         ("version: 2", "version: should be 1"),
         ("tiers: []", "tiers"),
         ("tiers: [{name: a, sources: [arxiv, arxiv_pdf]}]", "names a source twice"),

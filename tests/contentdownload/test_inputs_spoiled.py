@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import random
+import struct
+import sys
 from pathlib import Path
 
 import pytest
@@ -163,6 +167,37 @@ def test_a_pdf_is_refused_also_when_it_begins_like_text(write) -> None:  # type:
 def test_what_is_plainly_no_list_is_named_and_refused(write, begins: bytes, kind: str) -> None:  # type: ignore[no-untyped-def]
     with pytest.raises(InputError, match=f"{kind}.*not a list"):
         read(write("works", begins + bytes(range(256)) * 9))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        random.Random(5).randbytes(100_000),
+        bytes(4096),
+        struct.pack("<900i", *range(900)),
+        b"10.1/a\n" + bytes(range(256)) * 9,
+    ],
+    ids=["random", "zeros", "numbers", "a line above"],
+)
+def test_data_is_no_list(write, content: bytes) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match="is binary data, not a list"):
+        read(write("bin.dat", content))
+
+
+def test_a_list_that_is_spoiled_by_some_zeros_is_still_read(write) -> None:  # type: ignore[no-untyped-def]
+    good = b"10.1234/a\n10.1234/b\n"
+    for content in (good + bytes(4096), good + b"10.1234/\0\0c\n", good.decode().encode("utf-16")):
+        assert ids(read(write("ids.txt", content)))[:2] == ["doi:10.1234/a", "doi:10.1234/b"]
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 there")
+def test_a_name_that_is_not_utf8_can_be_told_from_the_record(tmp_path: Path) -> None:
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt"))
+    path.write_text("10.1234/a\nrubbish\n")
+    assert {line.source for line in read(path)} == {f"{tmp_path}/caf\\xe9.txt"}
+    path.write_bytes(bytes(99))
+    with pytest.raises(InputError, match=r"caf\\xe9.txt is binary data"):
+        read(path)
 
 
 def test_an_empty_word_is_refused_as_such() -> None:

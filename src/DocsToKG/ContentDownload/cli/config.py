@@ -98,8 +98,31 @@ def set_value(
     Example: content config set contact you@university.edu
     """
     from DocsToKG.ContentDownload.config.loader import set_user_value
+    from DocsToKG.ContentDownload.errors import ConfigError
 
-    typer.echo(f"{key} is set in {set_user_value(key, value)}", err=True)
+    try:
+        file = set_user_value(key, value)
+    except ConfigError as error:
+        if not _is_good_without():
+            raise
+        raise typer.BadParameter(str(error)) from None
+    typer.echo(f"{key} is set in {file}", err=True)
+
+
+def _is_good_without() -> bool:
+    """Whether the user's file is in order as it stands, so that what is wrong was given with the command."""
+    import os
+
+    from DocsToKG.ContentDownload.config.environment import user_file_path
+    from DocsToKG.ContentDownload.config.loader import load_config
+    from DocsToKG.ContentDownload.errors import ConfigError
+
+    file = user_file_path(os.environ)
+    try:
+        load_config(environ={}, user_file=file)
+    except ConfigError:
+        return False
+    return file is not None
 
 
 @config_app.command("get")

@@ -55,7 +55,12 @@ LogFormOption = Annotated[
 ]
 LogFile = Annotated[
     Path | None,
-    typer.Option("--log-file", metavar="FILE", help="Append the log to a file.", show_default=False),
+    typer.Option(
+        "--log-file",
+        metavar="FILE",
+        help="Append the log to a file; folders that are missing are made.",
+        show_default=False,
+    ),
 ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 def wrong_word(error: ValidationError) -> str:
     """What is wrong with the value of an option, in the words of the setting behind it."""
-    return error.errors(include_url=False)[0]["msg"].removeprefix("Value error, ")
+    from DocsToKG.ContentDownload.config.spoken import in_our_words
+
+    return in_our_words(error.errors(include_url=False)[0])
 
 
 def _is_there(file: str | None) -> str | None:
@@ -33,10 +36,20 @@ def _folder(word: str | Path) -> Path:
 
 def _no_file(folder: Path | None) -> Path | None:
     if folder is not None:
+        _check_utf8(folder.absolute())
         nearest = next((place for place in (folder, *folder.absolute().parents) if place.exists()), None)
         if nearest is not None and not nearest.is_dir():
             raise typer.BadParameter(f"{nearest} is a file; name the folder that the papers go to")
     return folder
+
+
+def _check_utf8(folder: Path) -> None:
+    """The record and the settings are UTF-8, so that they could not name a file in there."""
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(folder).decode("utf-8", "backslashreplace")
+        raise typer.BadParameter(f"{shown} is not UTF-8, which the record is written in; name another folder") from None
 
 
 def _checked(check: Callable[[list[str]], Any]) -> Callable[[str | None], str | None]:

@@ -73,14 +73,19 @@ Most = Annotated[
         "--max",
         min=1,
         metavar="N",
-        help="At most N works, not counting those that what is known of them before they are looked up lets your "
-        "filters refuse.",
+        help="At most N works. Those that your filters refuse by what is known before a work is looked up do not "
+        "count.",
         show_default=False,
     ),
 ]
 MaxBytes = Annotated[
     str | None,
-    typer.Option("--max-bytes", metavar="SIZE", help="Stop after this much was stored, like 2GB.", show_default=False),
+    typer.Option(
+        "--max-bytes",
+        metavar="SIZE",
+        help="Begin no more papers once this much was stored, like 2GB; those under way are finished.",
+        show_default=False,
+    ),
 ]
 NoRetry = Annotated[bool, typer.Option("--no-retry", help="Leave works that failed in an earlier run as they are.")]
 Patience = Annotated[
@@ -89,6 +94,17 @@ Patience = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show where each paper could be had; fetch no file.")]
+
+
+def _refuse_settings(file: str | None) -> None:
+    if file is not None:
+        raise typer.BadParameter(
+            "a run is gone on with by its own settings, which its folder remembers; for others run the original "
+            "`content pull` again, with -c"
+        )
+
+
+Unwanted = Annotated[str | None, typer.Option("--config", "-c", metavar="FILE", hidden=True, callback=_refuse_settings)]
 
 
 def pull(
@@ -204,6 +220,7 @@ def resume(
     patience: Patience = PATIENCE_S,
     quiet: Quiet = False,
     as_json: ResumeJson = False,
+    config: Unwanted = None,
     console: Console = False,
     metrics_port: MetricsPort = None,
     metrics_file: MetricsFile = None,

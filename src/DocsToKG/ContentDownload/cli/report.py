@@ -55,7 +55,10 @@ def report(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="Write it there; `.html` is one page that needs nothing else."
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Write it there, in a folder that is made if missing; `.html` is one page that needs nothing else.",
         ),
     ] = None,
     config: ConfigOption = None,

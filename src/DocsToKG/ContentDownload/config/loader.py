@@ -31,6 +31,7 @@ from DocsToKG.ContentDownload.config.files import read_settings, write_settings
 from DocsToKG.ContentDownload.config.keys import find_node, keys_beside, leaves, nearest_key, unknown_keys
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, HttpConfig
 from DocsToKG.ContentDownload.config.settle import SettingsClash, merge
+from DocsToKG.ContentDownload.config.spoken import in_our_words
 from DocsToKG.ContentDownload.config.translate import apply_connect_cap, translate
 from DocsToKG.ContentDownload.errors import ConfigError
 
@@ -160,8 +161,10 @@ def _validated(reading: _Reading) -> ContentDownloadConfig:
     try:
         config = ContentDownloadConfig.model_validate(reading.merged)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False, include_input=False)
-        reading.problems.extend(_problem_line(problem["loc"], problem["msg"], reading.origins) for problem in found)
+        found = error.errors(include_url=False, include_input=False)
+        reading.problems.extend(
+            _problem_line(problem["loc"], in_our_words(problem), reading.origins) for problem in found
+        )
     if config is None or reading.problems:
         # Raised outside the handler: a chained ValidationError would bring its text along.
         raise ConfigError(_one_message(reading.problems))
@@ -176,7 +179,6 @@ def _one_message(problems: list[str]) -> str:
 
 def _problem_line(loc: tuple[int | str, ...], text: str, origins: Mapping[str, str]) -> str:
     key = ".".join(str(part) for part in loc if part != "[key]")
-    text = text.removeprefix("Value error, ").replace("Input should", "should")
     origin = next((origins[key[:end]] for end in _prefix_ends(key) if key[:end] in origins), None)
     named = f"{key}: {text}" if key else text
     return f"{named} (set by {origin})" if origin else named

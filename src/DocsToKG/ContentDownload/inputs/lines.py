@@ -30,6 +30,7 @@ _SIGNATURES = {
     b"\x7fELF": "a program",
     b"SQLite format 3": "an SQLite database",
 }
+_CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1f\x7f]")
 _NO_TEXT = re.compile(rb"[\x00-\x08\x0e-\x1f]|(?:^|[\r\n])\d+ \d+ obj\b")
 
 
@@ -94,15 +95,17 @@ def open_text(stream: IO[bytes] | IO[str]) -> Iterator[TextSource]:
 def looks_binary(head: bytes) -> str | None:
     """What kind of file this is when it is plainly no text, else None. A signature above a list is one bad line."""
     kind = next((kind for magic, kind in _SIGNATURES.items() if head.startswith(magic)), None)
-    return None if kind is not None and _is_text(head.partition(b"\n")[2]) else kind
+    if kind is None:
+        return "binary data" if _is_data(head) else None
+    return None if _is_text(head.partition(b"\n")[2]) else kind
 
 
 def _encoding(head: bytes) -> str:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
-    # Without a mark, UTF-16 of ASCII text shows as a zero in every other byte.
+    # Without a mark, UTF-16 of ASCII text shows as a zero in every other byte, and hardly any between them.
     sample = head[:200]
-    if len(sample) >= 8 and sample[1::2].count(0) > len(sample) * 0.4:
+    if len(sample) >= 8 and sample[1::2].count(0) > len(sample) * 0.4 and sample[0::2].count(0) < len(sample) * 0.05:
         return "utf-16-le"
     if len(sample) >= 8 and sample[0::2].count(0) > len(sample) * 0.4 and sample[1::2].count(0) == 0:
         return "utf-16-be"
@@ -112,6 +115,16 @@ def _encoding(head: bytes) -> str:
 def _is_text(data: bytes) -> bool:
     """Whether there is something, and nothing in it that only binary files and the body of a PDF have."""
     return bool(data.strip()) and _NO_TEXT.search(data) is None
+
+
+def _is_data(head: bytes) -> bool:
+    """Whether bytes that no text has are many, zeros among them. A zero in a list is a slip, and the zeros at its end
+    are what a power cut leaves."""
+    text = head.rstrip(b"\0")
+    if b"\0" not in head or _encoding(head) != "utf-8-sig" or (text and b"\0" not in text):
+        return False
+    strange = len(_CONTROL.findall(text)) + len(text) - len(text.decode("utf-8", "ignore").encode())
+    return strange * 4 > len(text) or not text
 
 
 def mend(text: str) -> str:

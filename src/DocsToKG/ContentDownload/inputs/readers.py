@@ -118,9 +118,14 @@ def _looks_like_a_file(source: str) -> bool:
 def _read_file(path: Path) -> Iterator[InputLine]:
     try:
         with path.open("rb") as stream:
-            yield from _read_stream(stream, str(path), suffix=path.suffix.lower())
+            yield from _read_stream(stream, _shown(path), suffix=path.suffix.lower())
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _shown(path: Path) -> str:
+    """The name of the file as the record can hold it: bytes that are not UTF-8 are written as `\\xe9`."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _read_stream(stream: IO[bytes] | IO[str], name: str, *, suffix: str) -> Iterator[InputLine]:
