@@ -251,6 +251,19 @@ def test_a_folder_whose_name_is_not_utf8_is_refused_in_one_line(content: Command
     assert not [name for name in os.listdir(os.fsencode(tmp_path)) if name.startswith(b"out")]
 
 
+def test_a_pull_may_run_with_its_output_closed_unless_it_was_asked_for_json(
+    clean_environment: dict[str, str], config: str, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-m", "DocsToKG.ContentDownload", "pull", *open_works(calm_sandbox, 1), "-c", config]
+    for more, code in ([], 0), (["--json"], 1):
+        script = ["sh", "-c", 'exec "$0" "$@" >&-', *words, *more]
+        done = subprocess.run(
+            script, stderr=subprocess.PIPE, text=True, env=clean_environment, cwd=tmp_path, timeout=100
+        )
+        assert (done.returncode, "standard output is closed" in done.stderr) == (code, code == 1), done.stderr
+    assert len(results(tmp_path / "papers")) == 1
+
+
 def test_resume_says_whose_settings_it_uses(content: Command, config: str) -> None:
     done = content("resume", "--run", "papers", "-c", config)
     assert done.returncode == 2

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from DocsToKG.core.streams import nobody_has_to_read
 from DocsToKG.Orchestrator import cli_audit, cli_events, cli_keys
 from DocsToKG.Orchestrator.command_line import (
     JsonOption,
@@ -161,6 +162,7 @@ def serve(
 
     Example: docstokg-orchestrator serve --ledger ./corpus --port 8470
     """
+    nobody_has_to_read()  # it serves also where nobody is told
     with said_plainly():
         from DocsToKG.Orchestrator import bootstrap
         from DocsToKG.Orchestrator.web.job_log import listening

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from DocsToKG.core.streams import open_what_is_closed, silence_stdout
+from DocsToKG.core.streams import OUTPUT_LOST, open_what_is_closed, output_is_lost, silence_stdout
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.opening import AnyLedger
@@ -46,10 +46,13 @@ class Program(TyperGroup):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-            return result
         except BrokenPipeError:
             silence_stdout()
             raise typer.Exit(_CLOSED_PIPE) from None
+        if output_is_lost():
+            typer.echo(f"Error: {OUTPUT_LOST}", err=True)
+            raise typer.Exit(1)
+        return result
 
 
 def settings_of(ledger: str | None, config: Path | None, **more: object) -> ServerSettings:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import sys
+from typing import Any
 
 
 def open_what_is_closed() -> None:
@@ -12,9 +14,45 @@ def open_what_is_closed() -> None:
     number back, which a database must not have."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - for as long as the program
+            # For as long as the program.
+            stream = _nowhere() if name == "stdout" else open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115
             os.set_inheritable(stream.fileno(), True)  # as others are: processes of ours need it no less
             setattr(sys, name, stream)
+
+
+OUTPUT_LOST = "standard output is closed, and what was written there is lost: leave it open, or send it to a file"
+
+
+class _Nowhere(io.FileIO):
+    """Leads nowhere, and knows whether something went there that somebody wanted."""
+
+    is_missed = False
+    is_wanted = True
+
+    def write(self, data: Any, /) -> int:
+        self.is_missed = self.is_wanted
+        return super().write(data)
+
+
+def output_is_lost() -> bool:
+    """Whether something was written to a standard output that was closed beforehand."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if not isinstance(raw, _Nowhere):
+        return False
+    sys.stdout.flush()
+    return raw.is_missed
+
+
+def nobody_has_to_read() -> None:
+    """What is written to standard output from here on is told besides: the work lies elsewhere."""
+    raw = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if isinstance(raw, _Nowhere):
+        sys.stdout.flush()
+        raw.is_wanted = False
+
+
+def _nowhere() -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BufferedWriter(_Nowhere(os.devnull, "w")), encoding="utf-8")
 
 
 def silence_stdout() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from DocsToKG.core.streams import open_what_is_closed, silence_stdout
+from DocsToKG.core.streams import OUTPUT_LOST, open_what_is_closed, output_is_lost, silence_stdout
 
 
 class ExitCode(IntEnum):
@@ -46,7 +46,6 @@ class CommandGroup(TyperGroup):
         try:
             result = super().invoke(ctx)
             sys.stdout.flush()
-            return result
         except BrokenPipeError:
             silence_stdout()
             raise typer.Exit(ExitCode.CLOSED_PIPE) from None
@@ -56,8 +55,18 @@ class CommandGroup(TyperGroup):
         except Exception as error:
             code = _explain(error, debug=_debug(ctx))
             if code is None:
+                if isinstance(error, typer.Exit) and error.exit_code == ExitCode.OK:
+                    _refuse_lost_output()
                 raise
             raise typer.Exit(code) from None
+        _refuse_lost_output()
+        return result
+
+
+def _refuse_lost_output() -> None:
+    if output_is_lost():
+        typer.echo(f"Error: {OUTPUT_LOST}", err=True)
+        raise typer.Exit(ExitCode.FAILED) from None
 
 
 def _explain(error: Exception, *, debug: bool) -> ExitCode | None:

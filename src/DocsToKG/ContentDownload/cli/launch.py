@@ -20,6 +20,7 @@ from DocsToKG.ContentDownload.cli.group import ExitCode
 from DocsToKG.ContentDownload.cli.observing import tell_address
 from DocsToKG.ContentDownload.cli.stopping import heeding
 from DocsToKG.ContentDownload.cli.tables import json_text, printable
+from DocsToKG.core.streams import nobody_has_to_read
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -203,6 +204,7 @@ def finish(run: DownloadRun, result: RunResult, as_json: bool) -> ExitCode:
     if as_json:
         typer.echo(json_text(result_json(result)))
     else:
+        nobody_has_to_read()  # the files and results.csv have it
         print_outcome(result, run.figures())
     return ExitCode.OK if result.complete else ExitCode.INCOMPLETE
 

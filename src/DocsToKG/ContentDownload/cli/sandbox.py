@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from DocsToKG.core.streams import nobody_has_to_read
+
 Fault = Annotated[list[str] | None, typer.Option("--fault", metavar="NAME=SHARE", help="Set one share; repeatable.")]
 NoFaults = Annotated[bool, typer.Option("--no-faults", help="Start from no faults at all.")]
 RateFactor = Annotated[float, typer.Option("--rate-factor", help="How much faster than outside one may ask.")]
@@ -51,6 +53,8 @@ def sandbox(
         board = Switchboard(world=world, limits=Limits(rate_factor=rate_factor))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+
+    nobody_has_to_read()  # it serves also where nobody is told
 
     def ready(at: int) -> None:
         _announce(world, at, rate_factor, profile)
