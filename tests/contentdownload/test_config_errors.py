@@ -84,7 +84,8 @@ def test_each_kind_of_error_is_told_in_words_of_our_own() -> None:
         "int_parsing": int, "int_from_float": int, "float_parsing": float, "bool_parsing": bool, "string_type": str,
         "list_type": list[int], "tuple_type": tuple[int, ...], "dict_type": dict[str, int],
         "greater_than": Annotated[int, Field(gt=0)], "less_than_equal": Annotated[float, Field(le=0.5)],
-        "string_too_long": Annotated[str, Field(max_length=2)], "finite_number": Annotated[float, Field(allow_inf_nan=False)],
+        "string_too_long": Annotated[str, Field(max_length=2)],
+        "finite_number": Annotated[float, Field(allow_inf_nan=False)],
     }  # fmt: skip
     given = {
         "int_from_float": 1.5,

@@ -161,7 +161,7 @@ def test_a_ledger_that_is_none_names_the_way_out_which_costs_no_request(
     root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
     ledger, requests = root / "state" / "ledger.sqlite", calm_sandbox.counters()["requests"]
     ledger.write_bytes(b"rubbish " * 400)
-    with pytest.raises(LedgerDamaged, match="Moving it away.*is safe here"):
+    with pytest.raises(LedgerDamaged, match=r"Moving it away.*is safe here"):
         taken_up(calm_sandbox, make_config, root)
     for file in ledger.parent.glob("ledger.sqlite*"):
         file.rename(tmp_path / file.name)

@@ -82,7 +82,7 @@ def test_every_block_is_run_or_has_nothing_to_run() -> None:
 @pytest.mark.parametrize("page", list(pages()))
 def test_every_line_of_a_page_does_what_it_says(page: Path, reader: Reader, sandbox: SandboxServer) -> None:
     instead = {
-        "127.0.0.1:8080": f"127.0.0.1:{sandbox.port}", "--papers 200": "--papers 20",
+        "127.0.0.1:8080": f"127.0.0.1:{sandbox.port}", "--port 8080": "--port 0", "--papers 200": "--papers 20",
         "--profile sandbox.yaml": "--profile second.yaml",  # the first goes on in another terminal
         "docstokg-orchestrator serve": "docstokg-orchestrator serve --port 0",
         "--metrics-port 9464": "--metrics-port 0",

@@ -109,8 +109,8 @@ class DownloadRun:
                 if Path(self._cfg.queue.path).resolve().parent != self.folder.state:
                     raise
                 raise LedgerDamaged(
-                    f"{error}. Moving it away, with the -wal and -shm files beside it, is safe here: the next run makes "
-                    "a new one, and knows from the record what had ended"
+                    f"{error}. Moving it away, with the -wal and -shm files beside it, is safe here: the next run "
+                    "makes a new one, and knows from the record what had ended"
                 ) from error
             yield queue
 

@@ -1,8 +1,8 @@
 """A database that was cut short or is damaged: noticed, put aside, and read as far as it goes.
 
 Knows the outside of an SQLite file (its first bytes, its pages) and the names of a record's files. Does not know what
-the rows mean. Promises: only a file that begins like a database, or with the zeros that a power cut may leave, or stands
-where the database of a record was, is called damaged; nothing is deleted; reading never fails.
+the rows mean. Promises: only a file that begins like a database, or with the zeros that a power cut may leave, or that
+stands where the database of a record was, is called damaged; nothing is deleted; reading never fails.
 """
 
 from __future__ import annotations
