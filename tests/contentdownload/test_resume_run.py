@@ -140,12 +140,14 @@ def test_a_record_cut_anywhere_ends_with_the_same_catalog(
             ]
 
 
+@pytest.mark.parametrize("what", ["cut", "rubbish"])
 def test_a_damaged_database_beside_its_ledger_costs_no_request(
-    finished: Path, calm_sandbox: SandboxServer, make_config: MakeConfig, asked: list[str], tmp_path: Path
+    finished: Path, calm_sandbox: SandboxServer, make_config: MakeConfig, asked: list[str], tmp_path: Path, what: str
 ) -> None:
     root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
     database = root / "manifest.sqlite"
-    database.write_bytes(database.read_bytes()[: database.stat().st_size // 2])
+    half = database.read_bytes()[: database.stat().st_size // 2]
+    database.write_bytes(half if what == "cut" else bytes(255 - byte for byte in half))
     requests = calm_sandbox.counters()["requests"]
     with DownloadRun(make_config(calm_sandbox, root)) as run:
         assert any("is kept as manifest.sqlite.damaged-1" in repair for repair in run.repairs)
