@@ -205,6 +205,10 @@ def test_a_missing_or_foreign_record_is_named(tmp_path: Path) -> None:
     (tmp_path / "x.sqlite").write_bytes(b"rubbish " * 200)
     with Catalog(tmp_path / "x.sqlite") as catalog, pytest.raises(RecordError, match="is no database: move it away"):
         catalog.stats()
+    (tmp_path / "manifest.sqlite").write_bytes(b"rubbish " * 200)
+    (tmp_path / "last.csv").touch()
+    with Catalog(tmp_path / "manifest.sqlite") as catalog, pytest.raises(RecordError, match="resume` keeps it aside"):
+        catalog.stats()
     db = sqlite3.connect(tmp_path / "new.sqlite")
     db.execute("PRAGMA user_version = 5")
     db.close()

@@ -103,7 +103,9 @@ def test_a_ledger_that_cannot_be_written_is_looked_into():
         path = Path(folder) / "ledger.sqlite"
         with SqliteLedger(path) as ledger:
             ledger.enqueue_many([NewJob("doi:10.1/a", {}), NewJob("doi:10.1/b", {})])
-        Path(folder).chmod(0o755)
+            Path(folder).chmod(0o755)
+            during = as_nobody("status", "--json", "--ledger", str(path))
+            assert '"queued": 2' in during.stdout, during.stderr
         asked = (["status", "--json"], ["jobs", "list"], ["history", "1"])
         for words, part in zip(asked, ('"queued": 2', "doi:10.1/b", "enqueued"), strict=True):
             done = as_nobody(*words, "--ledger", str(path))

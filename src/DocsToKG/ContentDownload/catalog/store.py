@@ -319,7 +319,9 @@ def _unreadable(path: Path, error: sqlite3.Error) -> RecordError:
 def _no_database(path: Path) -> str:
     if path.suffix != ".sqlite":
         return f"{path} is no record of a run: name the folder that was given to `content pull --out`"
-    if path.with_name("manifest.jsonl").is_file() or path.with_name("last.csv").is_file():
+    if path.name == "manifest.sqlite" and any(
+        path.with_name(name).is_file() for name in ("manifest.jsonl", "last.csv")
+    ):
         return f"{path} is no database: `content resume` keeps it aside and fills a new one from manifest.jsonl"
     return f"{path} is no database: move it away, or name the folder that was given to `content pull --out`"
 
