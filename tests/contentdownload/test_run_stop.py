@@ -288,7 +288,8 @@ FULL = textwrap.dedent("""
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", ["1m", "3m"])
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("size", ["1m", "2m"])
 def test_a_pull_that_fills_its_disk_says_so_and_goes_on_when_there_is_room(
     calm_sandbox: SandboxServer, config_file: Callable[..., Path], clean_environment: dict[str, str], tmp_path: Path,
     size: str,
@@ -296,7 +297,7 @@ def test_a_pull_that_fills_its_disk_says_so_and_goes_on_when_there_is_room(
     """FAIL-11: a real file system that is really full, first for the state of a run, then for its papers."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
         pytest.skip("may not mount a small disk here")
-    works = [work for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"]][:40]
+    works = [work for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"]][:24]
     known = {digest for work in works for digest in work["sha256"]}
     program, config = Path(sys.executable).parent / "content", config_file(calm_sandbox)
     (disk := tmp_path / "disk").mkdir()
@@ -312,11 +313,11 @@ def test_a_pull_that_fills_its_disk_says_so_and_goes_on_when_there_is_room(
         config,
         *(work["doi"] for work in works),
     ]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=100, env=clean_environment)
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=clean_environment)
     assert done.returncode == 0, done.stderr[-2000:]
     full, roomy = json.loads(done.stdout)
     assert full["code"] == 1
-    assert re.search(r"no space left|is full", full["said"]), full["said"]
+    assert re.search(r"^Error: .*(no space left|is full)", full["said"], re.MULTILINE), full["said"]
     assert "Traceback" not in full["said"]
     assert len(full["files"]) < len(works)
     assert set(full["files"]) <= known
