@@ -137,7 +137,7 @@ def test_every_entry_point_downloads_a_real_file(
 def test_run_single_shot_and_dry_run(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
-    """CLI-01, CLI-03, CLI-14."""
+    """CLI-01, CLI-03, CLI-14, TEST-13."""
     dois = open_works(calm_sandbox, 2)
     files = calm_sandbox.counters()["files"]
     planned = content("run", *dois, "--dry-run", "--json", "--out", "dry", "-c", config, program="contentdownload")
