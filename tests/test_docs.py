@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import runpy
@@ -285,7 +286,30 @@ def test_every_figure_of_the_readme_stands_in_the_benchmarks() -> None:
     assert figures <= measured
 
 
-def test_every_measurement_that_the_readme_names_can_be_run() -> None:
-    named = set(re.findall(r"`python -m bench\.(\w+)[^`]*`", (ROOT / "README.md").read_text(encoding="utf-8")))
-    assert named
-    assert all((ROOT / "bench" / f"{name}.py").is_file() for name in named)
+_MEASUREMENT = re.compile(r"python -m bench\.(\w+)((?: +[^`\s|]+)*)")
+
+
+def shown_measurements() -> list[tuple[str, str]]:
+    """Each with the words after it, as README and the pages of docs name them."""
+    pages = [page.read_text(encoding="utf-8") for page in PAGES if page.name != "CHANGELOG.md"]
+    return sorted({(found[1], found[2]) for text in pages for found in _MEASUREMENT.finditer(text)})
+
+
+@pytest.mark.parametrize(("name", "words"), shown_measurements())
+def test_every_measurement_that_is_shown_takes_its_words(name: str, words: str) -> None:
+    importlib.import_module(f"bench.{name}").parser().parse_args(shlex.split(words))
+
+
+def test_a_measurement_with_a_wrong_word_would_be_noticed() -> None:
+    assert ("web", " --works 10000") in shown_measurements()
+    parser = importlib.import_module("bench.web").parser()
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--wroks", "10000"])
+
+
+def test_a_measurement_alone_compares_with_what_a_whole_run_has_fetched() -> None:
+    from bench.programs import PEERS
+
+    assert PEERS == ROOT / ".cache" / "peers" / "bin" / "python"
+    for name in ("ledger", "postgres", "download", "__main__"):
+        assert importlib.import_module(f"bench.{name}").parser().parse_args([]).peers == PEERS
