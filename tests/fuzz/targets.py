@@ -78,7 +78,8 @@ class Same:
 
 
 def source(name: str) -> Callable[[bytes], object]:
-    settings = ResolverSettings(email="who@uni.example.edu", api_key="sesame")
+    # arXiv is asked for more than its files only on request.
+    settings = ResolverSettings(email="who@uni.example.edu", api_key="sesame", options={"metadata": True})
 
     def check(data: bytes) -> None:
         built, work = registry.build([name], settings={name: settings})[name], WORKS.get(name, WORK)
