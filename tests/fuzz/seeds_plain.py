@@ -137,9 +137,17 @@ ENTRY = b"""<entry><id>http://arxiv.org/abs/2101.00001v2</id>
 <link title='pdf' href='http://arxiv.org/pdf/2101.00001v2' rel='related' type='application/pdf'/>
 <arxiv:primary_category term='cs.DL' scheme='http://arxiv.org/schemas/atom'/></entry>"""
 ERROR = b"<entry><id>http://arxiv.org/api/errors#incorrect_id_format_for_x</id><title>Error</title></entry>"
+RECORDS: list[dict[str, Any]] = [
+    {"requested-id": "PMC123456", "pmcid": "PMC123456", "pmid": 31452104, "doi": "10.5555/a", "live": "true",
+     "versions": [{"pmcid": "PMC123456.1", "current": True}]},
+    {"requested-id": "x", "status": "error", "errmsg": "Identifier not found in PMC"},
+]  # fmt: skip
 ANSWERED: dict[str, list[bytes]] = {
     "captures": CDX,
     "source-wayback": CDX,
+    "source-idconv": [
+        json.dumps({"status": "ok", "response-date": "2026-01-02 03:04:05", "records": RECORDS}).encode(),
+    ],
     "source-arxiv": [FEED % ENTRY, FEED % ERROR, FEED % b""],
 }
 

@@ -19,7 +19,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.fuzz.changing import inputs
 from tests.fuzz.largest import can_forget, grown_mb
 from tests.fuzz.target import Target
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.targets import TARGETS, answered
+
+from DocsToKG.ContentDownload.resolvers import registry
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 
 CORPUS = Path(__file__).parent / "corpus"
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "15"))
@@ -80,6 +83,14 @@ def cut_off(after_s: float) -> Iterator[None]:
 def test_every_target_has_seeds_and_every_seed_a_target() -> None:
     assert {path.name for path in CORPUS.iterdir()} == set(TARGETS)
     assert all(seeds(name) for name in TARGETS)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_seed_of_each_source_is_read_to_its_end(name: str) -> None:
+    """Not refused at once, as an answer about another work or about none: then nothing behind that is looked at."""
+    source = registry.build([name], settings={name: ResolverSettings(email="who@uni.example.edu", api_key="x")})[name]
+    found = [answered(source, data) for data in seeds(f"source-{name}")]
+    assert any(result.plans or result.work for result in found), [result.notes for result in found]
 
 
 @pytest.mark.parametrize("name", TARGETS)
