@@ -11,6 +11,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +108,8 @@ def test_what_is_nearly_right_is_read_or_refused(name: str) -> None:
 
 def look_for_trouble(name: str, *, keeps: bool) -> None:
     last: list[bytes] = []
+    # An input may be long, and hypothesis shows it when it fails.
+    warnings.filterwarnings("ignore", "Generating overly large repr")
 
     @settings(
         max_examples=EXAMPLES,
