@@ -413,3 +413,19 @@ def test_kills_at_any_moment_leave_both_databases_whole(tmp_path: Path, batch: i
     judge(band, jobs, done_by_the_killed, {"worker killed at any moment": kills}, recovery.seconds)
     band.queue.close()
     assert_recorded(tmp_path, jobs)
+
+
+def test_what_is_lost_doubled_or_stuck_is_counted(band: Band) -> None:
+    """Planted, for each of these is 0 wherever all is well."""
+    band.add_jobs(4)
+    band.begin(1)
+    band.work_off(4)
+    band.crews[0].stop(8.0)
+    assert not any(counted(band, 4, set()).values())
+    file = band.folder / "effects.txt"
+    _, second, *others = file.read_text().splitlines()
+    file.write_text("\n".join([f"{second.split()[0]} a-stranger", second, *others]))
+    assert counted(band, 5, set()) == {"lost": 2, "doubled": 1, "stuck": 0, "wrong": 0}
+    assert counted(band, 4, {"a-stranger"}) == {"lost": 1, "doubled": 0, "stuck": 0, "wrong": 0}
+    band.add_jobs(6)  # two of them are new
+    assert counted(band, 6, {"a-stranger"})["stuck"] == 2

@@ -243,3 +243,23 @@ def judged(
         impolite=len(complaints(sandbox.violations(), [pull.run / "manifest.sqlite"])),
     )  # fmt: skip
     return found, broken
+
+
+@pytest.mark.slow
+def test_what_lies_about_or_is_damaged_is_named(tmp_path: Path) -> None:
+    """Planted, for nothing of it is there wherever all is well."""
+    with SandboxServer(works=6, seed=SEED, faults=Faults.none(), size_bytes=20_000) as sandbox:
+        pull = Pull(tmp_path, sandbox)
+        try:
+            pull.start()
+            assert pull.end() in (0, 3), pull.said()
+            assert pull.broken() == []
+            (pull.run / ".tmp" / "part-dead.pdf").write_bytes(b"half")
+            stored = next(path for path in (pull.run / "cas").rglob("*") if path.is_file())
+            stored.chmod(0o644)
+            stored.write_bytes(b"rubbish")
+            left, damaged = pull.broken()
+        finally:
+            pull.close()
+    assert left.endswith("part-dead.pdf")
+    assert damaged.startswith("catalog verify: 1")
