@@ -39,12 +39,12 @@ def met_in_the_web(counters: Mapping[str, Any]) -> dict[str, int]:
 
 
 class Recovery:
-    """How long it takes, after each fault, until more is done than at that moment. `done` may fail while a server is
-    away; nothing is done then."""
+    """How long it takes, after each fault, until more is done than at that moment; after the last of several that come
+    before that. `done` may fail while a server is away; nothing is done then."""
 
     def __init__(self, done: Callable[[], int]) -> None:
         self._done = done
-        self._open: list[tuple[float, int]] = []
+        self._open: tuple[float, int] | None = None
         self._guard, self._over = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self.seconds: list[float] = []
@@ -62,8 +62,9 @@ class Recovery:
     def mark(self) -> None:
         """A fault has come, or is over."""
         if (count := self._now()) is not None:
+            self._close(count)
             with self._guard:
-                self._open.append((time.monotonic(), count))
+                self._open = (time.monotonic(), count)
 
     def _watch(self) -> None:
         is_over = False
@@ -75,8 +76,9 @@ class Recovery:
     def _close(self, count: int) -> None:
         now = time.monotonic()
         with self._guard:
-            self.seconds += [round(now - began, 2) for began, before in self._open if count > before]
-            self._open = [(began, before) for began, before in self._open if count <= before]
+            if self._open is not None and count > self._open[1]:
+                self.seconds.append(round(now - self._open[0], 2))
+                self._open = None
 
     def _now(self) -> int | None:
         try:

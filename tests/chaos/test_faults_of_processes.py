@@ -380,35 +380,33 @@ def test_kills_at_any_moment_leave_both_databases_whole(tmp_path: Path, batch: i
     band = Band(tmp_path)
     jobs = 40 * kills
     band.add_jobs(jobs)
-    with (
-        Recovery(band.done) as recovery,
-        subprocess.Popen(
+    with Recovery(band.done) as recovery:
+        with subprocess.Popen(
             [sys.executable, WORKER, "zygote", str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        ) as zygote,
-    ):
-        assert zygote.stdin is not None
-        assert zygote.stdout is not None
-        for left in range(kills - 1, -1, -1):
-            zygote.stdin.write("go\n")
-            zygote.stdin.flush()
-            pid = int(zygote.stdout.readline())
-            if not left:  # on a busy machine none of the others may have come to anything
-                eventually(lambda: band.done() > 0)
-            time.sleep(chance.uniform(0.0, 0.12))
-            os.kill(pid, signal.SIGKILL)
-            assert int(zygote.stdout.readline()) == -signal.SIGKILL, "it ended by itself"
-            if (tmp_path / "manifest.sqlite").exists():
-                assert_whole(tmp_path)
-            free_dead(band.queue.ledger)
-            recovery.mark()
-        zygote.stdin.write("enough\n")
-    done_by_the_killed = {worker for workers in band.effects().values() for worker in workers}
-    assert band.done() > 0, "they were killed before they did anything"
-    with band.host:
-        band.begin(2)
-        band.work_off(jobs)
-        for crew in band.crews:
-            crew.stop(8.0)
+        ) as zygote:
+            assert zygote.stdin is not None
+            assert zygote.stdout is not None
+            for left in range(kills - 1, -1, -1):
+                zygote.stdin.write("go\n")
+                zygote.stdin.flush()
+                pid = int(zygote.stdout.readline())
+                if not left:  # on a busy machine none of the others may have come to anything
+                    eventually(lambda: band.done() > 0)
+                time.sleep(chance.uniform(0.0, 0.12))
+                os.kill(pid, signal.SIGKILL)
+                assert int(zygote.stdout.readline()) == -signal.SIGKILL, "it ended by itself"
+                if (tmp_path / "manifest.sqlite").exists():
+                    assert_whole(tmp_path)
+                free_dead(band.queue.ledger)
+                recovery.mark()
+            zygote.stdin.write("enough\n")
+        done_by_the_killed = {worker for workers in band.effects().values() for worker in workers}
+        assert band.done() > 0, "they were killed before they did anything"
+        with band.host:
+            band.begin(2)
+            band.work_off(jobs)
+            for crew in band.crews:
+                crew.stop(8.0)
     free_dead(band.queue.ledger)
     judge(band, jobs, done_by_the_killed, {"worker killed at any moment": kills}, recovery.seconds)
     band.queue.close()

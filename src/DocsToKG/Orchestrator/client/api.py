@@ -175,8 +175,8 @@ class OrchestratorClient:
             if token is None:
                 return
             with _known_form():
-                if not isinstance(token, str) or token == before:
-                    raise ValueError  # a page that leads to itself
+                if not token.isascii() or token == before:  # no token of ours, or a page that leads to itself
+                    raise ValueError
 
     def why(self, job_id: int) -> Body:
         return _object(self._calls.get(f"/jobs/{job_id}/why"))
