@@ -199,6 +199,7 @@ def test_a_job_that_could_not_be_ended_with_its_run_is_ended_later(
         patch.setattr(ledger, "submit_finish", busy)
         with pytest.raises(LedgerBusy):
             packs.time_out_overdue()
+    assert {run.pack_run_id for run in packs.time_out_overdue()} == set(runs)
     assert packs.time_out_overdue() == []
     assert [ledger.job(job.job_id).state for job in jobs] == [JobState.TIMED_OUT] * 2
 

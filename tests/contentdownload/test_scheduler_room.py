@@ -102,6 +102,16 @@ def test_works_that_fill_the_lookahead_and_only_wait_make_room_for_others(tmp_pa
         assert {queue.job(n).attempts for n in range(1, 30)} == {0}
 
 
+def test_works_that_nearly_fill_the_lookahead_make_room_too(tmp_path):
+    """ORC-03: more are leased only once some places are free, so that nearly full is full."""
+    pipeline = Visits()
+    pipeline.occupy("busy.org")
+    with orchestrating(tmp_path, ["busy.org"] * 7, pipeline=pipeline, lookahead=8) as (_, queue, visits):
+        eventually(lambda: queue.stats()["in_progress"] >= 4)
+        queue.bulk_import((f"more:{n}", {"metadata": {"host": "free.org"}}, None) for n in range(3))
+        eventually(lambda: visits.visited.count("free.org") == 3)
+
+
 def test_on_a_slow_disk_too_works_that_only_wait_make_room_for_others(tmp_path):
     """ORC-03, EXT-06: the one lease that is allowed must not stay with a host that is busy."""
     pipeline = Visits()
@@ -121,7 +131,7 @@ def test_where_all_wait_for_the_same_host_jobs_are_not_sent_round_and_round(tmp_
     pipeline = Visits()
     pipeline.occupy("busy.org")
     with orchestrating(tmp_path, ["busy.org"] * 12, pipeline=pipeline, lookahead=8) as (_, queue, _visits):
-        eventually(lambda: queue.stats()["in_progress"] == 8)
+        eventually(lambda: queue.stats()["in_progress"] >= 7)
         time.sleep(1.8)
         events = [row.event for n in range(1, 13) for row in queue.ledger.history(n)]
         assert 1 <= events.count("released") <= 16

@@ -34,8 +34,8 @@ def hold(path: Path) -> sqlite3.Connection:
 def test_whoever_opens_a_file_that_another_is_making_waits_for_it(path: Path, kind: str) -> None:
     other = hold(path)
     end = threading.Timer(0.2, other.execute, ("COMMIT",))
-    end.start()
     began = time.monotonic()
+    end.start()
     OPENERS[kind](path)
     end.join()
     assert time.monotonic() - began >= 0.15

@@ -12,7 +12,9 @@ def open_what_is_closed() -> None:
     number back, which a database must not have."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - for as long as the program
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: SIM115 - for as long as the program
+            os.set_inheritable(stream.fileno(), True)  # as others are: processes of ours need it no less
+            setattr(sys, name, stream)
 
 
 def silence_stdout() -> None:

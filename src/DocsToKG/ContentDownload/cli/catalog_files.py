@@ -263,7 +263,7 @@ def _show(findings: Findings, lost: list[str] | None, as_json: bool) -> None:
     typer.echo(f"{findings.files} files, {size_text(findings.bytes)} hashed: {counts}.")
     if lost is not None:
         typer.echo(f"{len(findings.works) - len(lost)} works repaired, {len(lost)} not.", err=True)
-    elif not findings.is_good:
+    elif findings.works or findings.unreadable:
         typer.echo(f"{how_to_mend(['unreadable'] if findings.unreadable else [])}.", err=True)
 
 

@@ -99,6 +99,8 @@ def _with_own_cache(cfg: ContentDownloadConfig) -> ContentDownloadConfig:
     changed: dict[str, object] = {"base_path": str(root / "http"), "sqlite_path": str(root / "http.sqlite")}
     try:
         root.mkdir(parents=True, exist_ok=True)
+        if not os.access(root, os.W_OK):
+            raise PermissionError(root)
     except OSError:  # a home that cannot be written, as in many containers
         changed = {"enabled": False}
     return cfg.model_copy(update={"hishel": cfg.hishel.model_copy(update=changed)})

@@ -27,9 +27,11 @@ def heeding(wished: Callable[[int], None]) -> Iterator[None]:
         wished(len(times))
         raise KeyboardInterrupt
 
-    before = [signal.signal(number, hear) for number in _SIGNALS]
+    # What whoever started us wants ignored stays so, as in the background of a script.
+    heard = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = [signal.signal(number, hear) for number in heard]
     try:
         yield
     finally:
-        for number, handler in zip(_SIGNALS, before, strict=True):
+        for number, handler in zip(heard, before, strict=True):
             signal.signal(number, handler)

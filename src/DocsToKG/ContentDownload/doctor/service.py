@@ -54,7 +54,7 @@ class ServiceCheck:
             yield failed("reachable", f"{self.url}: {error}", f"see to the service, its firewall and {_SETTING}")
         except LedgerError as error:
             advice = f"name what docstokg-orchestrator serve prints in {_SETTING}"
-            yield failed("reachable", f"{self.url} does not answer as a queue: {error}", advice)
+            yield failed("reachable", f"it does not answer as a queue: {error}", advice)
 
     def _look(self, client: OrchestratorClient) -> Iterator[Finding]:
         who = client.whoami()

@@ -37,7 +37,7 @@ _POLL_S = 1.0  # how long a wake-up from another process may go unnoticed
 _FIRST_LOOK_S, _BUSY_LOOK_S, _LAST_LOOK_S = 0.002, 0.01, 0.05
 _FIRST_PAUSE_S = 0.02
 # For how long fresh jobs are held, and how many for each worker at most: where works take milliseconds, two for each
-# were used up before the ledger had answered. Ends are known many at a time, so they are counted over a while.
+# do not last until the ledger has answered. Ends are known many at a time, so they are counted over a while.
 _AHEAD_S, _MOST_AHEAD = 0.15, 8
 _COUNTED_S = 0.25
 # Sending works away costs the ledger two rows each. What is not known yet is worth a look, though ever less often;
@@ -84,6 +84,7 @@ class Orchestrator:
         self._heartbeat_s = float(settings.heartbeat_seconds)
         self._lookahead = settings.leases_held
         self._workers = settings.max_workers
+        self._spare = min(self._workers, self._lookahead // 8)  # more are leased once so many places are free
         self._fresh = 2 * self._workers  # how many jobs that have not begun are held at most
         self.pressure = Pressure()
         self._telemetry = telemetry
@@ -252,20 +253,23 @@ class Orchestrator:
     def _make_room(self) -> None:
         """Threads are idle while everything we may hold waits: part with those at the end of the longest queues.
 
-        Others in the ledger may be for hosts that are free. Where that was not so, the next look is later. What a slow
-        disk allows is full sooner.
+        Others in the ledger may be for hosts that are free. Where that was not so, the next look is later. A slow disk
+        allows fewer, and those are full sooner.
         """
-        if self._frontier.active >= self._workers:
+        allowed = self._allowed()
+        if self._frontier.active >= min(self._workers, allowed):
             self._parting_pause_s = _FIRST_PAUSE_S
             return
-        allowed = self._allowed()
-        is_full = len(self._held) >= allowed
+        is_full = len(self._held) >= min(allowed, self._lookahead - self._spare)  # from there on no more are leased
         if not (is_full and self._frontier.is_starved and self._clock.monotonic() >= self._next_parting):
             return
         with self._lock:
             waiting = {ours.token: ours for ours in self._held.values() if not ours.begun}
+        crowds = self._frontier.crowds(allowed // 2, waiting.__contains__)
+        if not crowds:
+            return
         known = True
-        for crowded in self._frontier.crowds(allowed // 2, waiting.__contains__):
+        for crowded in crowds:
             ours = waiting[crowded.cancel]
             known &= ours.job.fence > 1 and ours.job.host_key == crowded.host  # leased before, and for this host
             ours.crowded = crowded
@@ -310,9 +314,8 @@ class Orchestrator:
     # waiting
 
     def _room(self) -> int:
-        """How many more jobs to lease; a job counts until the ledger has its end. None until it is worth a question."""
-        spare = min(self._workers, self._lookahead // 8)
-        if self._frontier.room(most_live=self._lookahead - spare, most_fresh=max(2, self._fresh // 4)) <= 0:
+        """How many more jobs to lease; a job counts until the ledger has its end. 0 until it is worth a question."""
+        if self._frontier.room(most_live=self._lookahead - self._spare, most_fresh=max(2, self._fresh // 4)) <= 0:
             return 0
         room = self._frontier.room(most_live=self._lookahead, most_fresh=self._fresh)
         return min(room, self._allowed() - len(self._held))

@@ -49,6 +49,7 @@ class PackRunService:
         self._ledger = ledger
         self._jobs = JobService(ledger)
         self._orphans: list[PackRun] = []  # timed out, and their jobs not yet
+        self._settled: list[PackRun] = []  # timed out with their jobs, and nobody was told yet
 
     def register(
         self,
@@ -187,14 +188,15 @@ class PackRunService:
 
     def time_out_overdue(self) -> Sequence[PackRun]:
         """End the runs that have missed three heartbeats, and their jobs; which these were. Any instance may do so, in
-        one thread. A job that could not be ended, as the ledger was busy, is ended by the next call."""
-        ended = self._ledger.change(_time_out)
-        self._orphans += ended
+        one thread. One whose job could not be ended, as the ledger was busy, is ended and named by this instance's next
+        call."""
+        self._orphans += self._ledger.change(_time_out)
         while self._orphans:
             with contextlib.suppress(UnknownJob):  # it was cleaned away
                 self._end_job(self._orphans[0])
-            del self._orphans[0]
-        return ended
+            self._settled.append(self._orphans.pop(0))
+        settled, self._settled = self._settled, []
+        return settled
 
     def _end_job(self, run: PackRun) -> None:
         if run.job_id is None:
