@@ -67,10 +67,13 @@ class Pull:
 
     def start(self) -> None:
         words = ["pull", str(self._listed), "--config", str(self._settings), "--out", str(self.run), "--quiet"]
+        # Begun by a script in the background we would pass on that Ctrl+C is none of its business.
+        ours = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.process = subprocess.Popen(
             [PROGRAM, *words], stdout=self._log, stderr=self._log, stdin=subprocess.DEVNULL, env=self._env,
             start_new_session=True,
         )  # fmt: skip
+        signal.signal(signal.SIGINT, ours)
 
     def end(self, within_s: float = PATIENCE_S) -> int:
         assert self.process is not None
