@@ -28,7 +28,7 @@ from uuid import uuid4
 import psycopg
 
 from bench.api_load import Call, one_by_one, open_loop
-from bench.facts import report, table
+from bench.facts import aim, report, show
 from bench.postgres import server
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.services.dashboard import DashboardService
@@ -38,6 +38,7 @@ from DocsToKG.Orchestrator.services.jobs import JobService
 SCHEMA = "orchestrator"
 HOME = "/api/v1/orchestrator"
 READS = ("list", "detail", "dashboard", "why")
+P99_MS = {**dict.fromkeys(READS, 200), "lease": 50}
 _WAITING_SHARE = 0.2
 _FILL = (
     """
@@ -280,8 +281,15 @@ def _cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    words = argparse.ArgumentParser(description=__doc__)
+def aims(loaded: Sequence[dict[str, Any]], costs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        *(aim(f"{row['kind']}: p99_ms", row["p99_ms"], most=P99_MS[row["kind"]]) for row in loaded),
+        *(aim(f"{row['kind']}: cpu_ratio", row["cpu_ratio"], most=3) for row in costs),
+    ]
+
+
+def parser() -> argparse.ArgumentParser:
+    words = argparse.ArgumentParser(prog="bench.api", description=__doc__)
     words.add_argument("--url", default=os.environ.get("TEST_POSTGRES_URL"), help="a server that runs already")
     words.add_argument("--keep", metavar="NAME", help="a database that is filled once and kept, with --url")
     words.add_argument("--rows", type=int, default=1_000_000, help="jobs on the ledger")
@@ -290,7 +298,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words.add_argument("--count", type=int, default=200, help="requests of a round, one by one")
     words.add_argument("--rounds", type=int, default=3)
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     with (
         server(given.url) as url,
         own_database(url, given.keep) as (database, is_filled),
@@ -306,12 +318,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (folder / "bare.json").write_text(json.dumps(told))
         with service(database, folder) as ours:
             loaded = under_load(ours[1], ours[2], given.rows, per_second=given.per_second, seconds=given.seconds)
-            print(f"{table(loaded)}\n", flush=True)
             with serving([sys.executable, "-m", "bench.api_bare", str(folder / "bare.json")]) as bare:
                 costs = beside_bare(ours, bare, job_id, count=given.count, rounds=given.rounds)
-    print(f"{table(costs)}\n", flush=True)
+    show("What a request costs beside a bare one", costs, out=given.out)
     title = f"{given.rows} jobs, {given.per_second:g} requests a second for {given.seconds:g} s"
-    report(title, loaded, out=given.out, costs=costs)
+    report(title, loaded, out=given.out, aims=aims(loaded, costs), costs=costs)
     return 0
 
 

@@ -93,12 +93,16 @@ def _one(page: Any, address: str, view: str, rounds: int) -> dict[str, Any]:
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.console", description=__doc__)
     words.add_argument("--rows", type=int, default=1_000_000, help="jobs on the ledger")
     words.add_argument("--rounds", type=int, default=5, help="how often each view is opened")
     words.add_argument("--out", type=Path, help="file for the figures")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.sqlite"
         fill(path, given.rows)

@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.facts import report
+from bench.facts import aim, report
 from bench.hosts import config, cpu_s
 from bench.nginx import Nginx, host_address
 from bench.origin import Papers
-from bench.programs import environment, find
+from bench.programs import are_there, environment, find, peers_option
 from bench.scratch import fresh_folder
 from bench.watched import Seen, watch
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
@@ -126,12 +126,10 @@ def wget2(program: str) -> Contender:
     return Contender("wget2", "", commands)
 
 
-def contenders(peers: Path | None, *, workers: int, processes: Sequence[int]) -> list[Contender]:
+def contenders(peers: Path, *, workers: int, processes: Sequence[int]) -> list[Contender]:
     found = [ours(count, workers) for count in processes]
-    if peers is not None and peers.exists():
+    if are_there(peers, "Scrapy"):
         found.append(script("Scrapy", "md5", peers, "scrapy", 64))
-    else:
-        _left_out("Scrapy", "no environment for it (--peers; ./dev bench makes one)")
     found.append(script("httpx2, threads", "sha256, flush", sys.executable, "pool", 16))
     for program, make in (("aria2c", aria2), ("curl", curl), ("wget2", wget2)):
         path = find(program)
@@ -261,32 +259,34 @@ def judged(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Each aim with the ratio that was found. Of time more is better, of the processor less."""
     by = {(row["set"], row["name"]): row for row in rows}
     found = []
-    for aim in AIMS:
-        mine, other = by.get((aim.papers, aim.ours)), by.get((aim.papers, aim.other))
+    for one in AIMS:
+        mine, other = by.get((one.papers, one.ours)), by.get((one.papers, one.other))
         if mine is None or other is None:
             continue
-        ratio = mine[aim.column] / other[aim.column]
-        is_met = ratio >= aim.wanted if aim.column == "per_s" else ratio <= aim.wanted
-        bound = f"{'at least' if aim.column == 'per_s' else 'at most'} {aim.wanted}"
-        words = {"set": aim.papers, "ours": aim.ours, "beside": aim.other, "ratio of": aim.column, "wanted": bound}
-        found.append({**words, "found": round(ratio, 2), "met": "yes" if is_met else "no"})
+        what = f"{one.papers}: {one.ours} beside {one.other}: {one.column}"
+        bound = "least" if one.column == "per_s" else "most"
+        found.append(aim(what, round(mine[one.column] / other[one.column], 2), **{bound: one.wanted}))
     return found
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.download", description=__doc__)
     words.add_argument("--small", type=int, default=5000, help="papers of 20 KB; 0 leaves the set out")
     words.add_argument("--large", type=int, default=500, help="papers of about 1.2 MB; 0 leaves the set out")
     words.add_argument("--rounds", type=int, default=3, help="turns of every contender; the best counts")
     words.add_argument("--workers", type=int, default=64, help="of ours, all processes together; Scrapy has as many")
     words.add_argument("--only", default="", help="contenders whose names begin so, commas between")
-    words.add_argument("--peers", type=Path, help="python of an environment with Scrapy")
+    peers_option(words, "Scrapy")
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
     words.add_argument("--alone", type=Path, help=argparse.SUPPRESS)
     words.add_argument("--processes", default="1,2", help="of ours, a contender for each number")
     words.add_argument("--port", type=int, help=argparse.SUPPRESS)
     words.add_argument("--set", help=argparse.SUPPRESS)
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     if given.alone:
         name, items, size = given.set.split(",")
         shape = {"port": given.port, "workers": given.workers, "processes": int(given.processes)}
@@ -306,8 +306,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows += best([run for run in runs if run["set"] == papers.name])
     aims = judged(rows)
     report("Papers from nginx on loopback, beside other programs", rows, out=given.out, aims=aims, runs=runs)
-    if aims:
-        report("What was aimed at", aims, out=None)
     return 0
 
 

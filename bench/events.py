@@ -102,12 +102,16 @@ def _row(what: str, events: int, cost: tuple[float, float]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.events", description=__doc__)
     words.add_argument("--jobs", type=int, default=3000, help="jobs, of which each makes three events")
     words.add_argument("--rounds", type=int, default=2)
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     report("Events: what they cost a change, and how fast they go", measure(given.jobs, given.rounds), out=given.out)
     return 0
 

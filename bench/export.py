@@ -88,13 +88,17 @@ def _alone(part: str, folder: Path) -> dict[str, Any]:
     return {**figures, "bytes_per_row": round(size / figures["rows"], 1)}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.export", description=__doc__)
     words.add_argument("--rows", default="100000,1000000", help="rows of history, one run each")
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
     for part in ("write", "prove"):
         words.add_argument(f"--{part}", type=Path, help=argparse.SUPPRESS)
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     if given.write or given.prove:
         print(json.dumps(write(given.write) if given.write else prove(given.prove)))
         return 0

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.facts import report, rss_mb
+from bench.facts import aim, report, rss_mb
 from bench.origin import Origin
 from bench.scratch import fresh_folder
 from bench.watched import Memory
@@ -146,8 +146,16 @@ def measure_apart(given: argparse.Namespace, workers: int) -> dict[str, Any]:
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    words = argparse.ArgumentParser(description=__doc__)
+def aims(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [
+        aim(f"share with {row['workers']} workers", row["share"], least=TARGETS[row["workers"]])
+        for row in rows
+        if row["workers"] in TARGETS
+    ]
+
+
+def parser() -> argparse.ArgumentParser:
+    words = argparse.ArgumentParser(prog="bench.hosts", description=__doc__)
     words.add_argument("--items", type=int, default=5000)
     words.add_argument("--hosts", type=int, default=40)
     words.add_argument("--workers", default="8,160", help="numbers of workers, one run each")
@@ -158,7 +166,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words.add_argument("--runs", type=int, default=1, help="runs per number of workers; the best counts")
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
     words.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     numbers = [int(word) for word in given.workers.split(",")]
     if given.alone:
         shape = {"items": given.items, "hosts": given.hosts, "per_host": given.per_host, "processes": given.processes}
@@ -166,11 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     runs = [measure_apart(given, workers) for workers in numbers for _ in range(given.runs)]
     best = [max((run for run in runs if run["workers"] == n), key=lambda run: float(run["share"])) for n in numbers]
-    rows = [
-        {**{name: value for name, value in run.items() if name != "rss_over_time_mb"}, "target": TARGETS.get(n)}
-        for n, run in zip(numbers, best, strict=True)
-    ]
-    report("A run over many hosts, as a share of what the caps allow", rows, out=given.out, runs=runs)
+    rows = [{name: value for name, value in run.items() if name != "rss_over_time_mb"} for run in best]
+    title = f"A run over many hosts, as a share of what the caps allow; processes: {given.processes}"
+    report(title, rows, out=given.out, aims=aims(rows), runs=runs)
     return 0
 
 

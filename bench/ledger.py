@@ -20,12 +20,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.facts import report, spread
+from bench.facts import aim, report, show, spread
 from bench.floor import Floor
-from bench.programs import valkey
+from bench.programs import are_there, peers_option, valkey
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, NewJob
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 LEDGER, FLOOR = "ledger", "floor"
@@ -85,11 +85,22 @@ class Bench:
             if pending is not None:
                 pending.result()
             done += len(jobs)
-            ends = [
-                Finish(j.job_id, j.fence, j.lease_id, JobState.DONE, result={"x": 1}, outcome="success") for j in jobs
-            ]
-            pending = ledger.submit_finishes(ends, patient=done < self._jobs)
+            pending = ledger.submit_finishes([ended(job) for job in jobs], patient=done < self._jobs)
         pending.result()
+
+    def one_by_one(self) -> tuple[Cost, Cost]:
+        """Each job put by itself, then each taken by itself and ended as the next is taken: what its peers do."""
+        new = [NewJob(name, json.loads(payload)) for name, payload, _ in self._raw(self._jobs)]
+        with SqliteLedger(self._path) as ledger:
+            put = self._timed(lambda: [ledger.enqueue_many([job]) for job in new])
+            return put, self._timed(lambda: self._take_singly(ledger))
+
+    def _take_singly(self, ledger: SqliteLedger) -> None:
+        jobs = ledger.lease("bench", 1, _LEASE_S, job_type=DEFAULT_JOB_TYPE)
+        for _ in range(self._jobs):
+            if not jobs:
+                raise RuntimeError("the ledger ran out of jobs")
+            _, jobs = ledger.finish_and_lease([ended(jobs[0])], "bench", 1, _LEASE_S, job_type=DEFAULT_JOB_TYPE)
 
     def _timed(self, action: Callable[[], object]) -> Cost:
         began, cpu_s = time.perf_counter(), time.process_time()
@@ -98,6 +109,10 @@ class Bench:
 
     def _raw(self, count: int) -> list[tuple[str, str, str]]:
         return [raw_job(number) for number in itertools.islice(self._number, count)]
+
+
+def ended(job: LeasedJob) -> Finish:
+    return Finish(job.job_id, job.fence, job.lease_id, JobState.DONE, result={"x": 1}, outcome="success")
 
 
 def raw_job(number: int) -> tuple[str, str, str]:
@@ -139,51 +154,94 @@ def row_of(what: str, rows: int, finished: bool, ours: Sequence[Cost], floor: Se
     }
 
 
-def spans(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """How far the ratio to the floor moves from the smallest to the largest ledger: 1 is not at all."""
+def growth(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How far the cost of a job, and its ratio to the floor, move with the length of the queue and of the history:
+    a `spread` of 1 is not at all."""
     found = []
-    for what in dict.fromkeys(row["what"] for row in rows):
-        for ratio in ("ratio", "cpu_ratio"):
-            values = [row[ratio] for row in rows if row["what"] == what]
+    for what, beside in dict.fromkeys((row["what"], row["beside"]) for row in rows):
+        own = sorted(
+            (row for row in rows if (row["what"], row["beside"]) == (what, beside)), key=lambda row: row["rows"]
+        )
+        costs = [{**row, "us_each": 1e6 / row["jobs_per_s"]} for row in own]
+        for of in ("us_each", "ratio", "cpu_ratio"):
+            values = [cost[of] for cost in costs]
             found.append(
-                {"what": what, "of": ratio, "worst": min(values), "spread": round(max(values) / min(values), 3)}
-            )
+                {
+                    "what": what, "with": beside, "of": of, "fewest": round(values[0], 3), "most": round(values[-1], 3),
+                    "spread": round(max(values) / min(values), 3),
+                }
+            )  # fmt: skip
     return found
 
 
-def peers(python: Path | None, jobs: int) -> list[dict[str, Any]]:
+def beside_ours(rows: Sequence[dict[str, Any]], ours: str) -> list[dict[str, Any]]:
+    """Each queue's jobs a second as a multiple of ours, in the same row of waiting jobs."""
+    base = {row["waiting"]: row["jobs_per_s"] for row in rows if row["queue"] == ours}
+    return [{**row, "x_ours": round(row["jobs_per_s"] / base[row["waiting"]], 3)} for row in rows]
+
+
+SINGLY = "this ledger, one by one"
+
+
+def peers(python: Path, jobs: int, sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Other queues of one machine, in an environment of their own; what is missing there is said and left out."""
-    if python is None or not python.exists():
-        print("peers: left out, no environment for them (--peers; ./dev bench makes one)", file=sys.stderr)
+    if not are_there(python, "peers"):
         return []
-    script = Path(__file__).with_name("peers.py")
+    told = told_by([str(python), str(Path(__file__).with_name("peers.py")), str(jobs), *map(str, sizes)])
+    return beside_ours([*(_singly(jobs, size) for size in sizes), *told], SINGLY) if told else []
+
+
+def told_by(command: Sequence[str]) -> list[dict[str, Any]]:
+    """A script's lines of JSON."""
     env = {**os.environ, "VALKEY_SERVER": valkey() or ""}
-    done = subprocess.run(
-        [str(python), str(script), str(jobs)], stdout=subprocess.PIPE, text=True, env=env, check=False
-    )
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=env, check=False)
     if done.returncode != 0:
         print("peers: left out, their script failed", file=sys.stderr)
         return []
     return [dict(json.loads(line)) for line in done.stdout.splitlines()]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    words = argparse.ArgumentParser(description=__doc__)
+def _singly(jobs: int, waiting: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(Path(folder) / "ledger.sqlite", jobs=jobs, batch=1)
+        bench.fill(waiting, finished=False)
+        put, run = (round(1 / cost.wall_s) for cost in bench.one_by_one())
+    return {"queue": SINGLY, "waiting": waiting, "jobs": jobs, "enqueue_per_s": put, "jobs_per_s": run}
+
+
+def aims(rows: Sequence[dict[str, Any]], moved: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    worked = [row for row in rows if row["what"] == "lease and finish"]
+    put = [row["jobs_per_s"] for row in rows if row["what"] == "enqueue"]
+    return [
+        aim("lease and finish: jobs a second", min(row["jobs_per_s"] for row in worked), least=20_000),
+        aim("lease and finish: ratio", min(row["ratio"] for row in worked), least=0.6),
+        aim("enqueue: jobs a second", min(put), least=20_000),
+        aim("spread of the ratio", max(row["spread"] for row in moved if row["of"] == "ratio"), most=1.3),
+    ]
+
+
+def parser() -> argparse.ArgumentParser:
+    words = argparse.ArgumentParser(prog="bench.ledger", description=__doc__)
     words.add_argument("--rows", default="10000,100000", help="rows waiting or finished beside the measured jobs")
     words.add_argument("--jobs", type=int, default=10_000, help="jobs measured in each round")
     words.add_argument("--batch", type=int, default=500, help="jobs leased and finished at once")
     words.add_argument("--rounds", type=int, default=5)
-    words.add_argument("--peers", type=Path, help="python of an environment with huey and persist-queue")
+    peers_option(words, "huey, persist-queue and dramatiq")
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     shape = {"jobs": given.jobs, "batch": given.batch, "rounds": given.rounds}
     sizes = [int(word) for word in given.rows.split(",")]
     rows = [row for size in sizes for done in (False, True) for row in measure(size, finished=done, **shape)]
-    others, moved = peers(given.peers, min(given.jobs, 5000)), spans(rows)
-    report("The ledger against raw SQL that writes the same rows", rows, out=given.out, spans=moved, peers=others)
-    report("From the smallest to the largest ledger", moved, out=None)
+    others, moved = peers(given.peers, min(given.jobs, 5000), sizes), growth(rows)
+    title, judged = "The ledger against raw SQL that writes the same rows", aims(rows, moved)
+    report(title, rows, out=given.out, aims=judged, growth=moved, peers=others)
+    show("The ledger, from the smallest to the largest", moved, out=given.out)
     if others:
-        report("Other queues of one machine, job by job", others, out=None)
+        show("Other queues of one machine, job by job", others, out=given.out)
     return 0
 
 

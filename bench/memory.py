@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.facts import report, rss_mb
+from bench.facts import aim, report, rss_mb
 from bench.hosts import config
 from bench.origin import Origin
 from bench.scratch import fresh_folder
@@ -27,6 +27,7 @@ from DocsToKG.ContentDownload.runner import DownloadRun
 HOSTS = 40
 PER_HOST = 4
 SIZE_BYTES = 20_000
+MORE_MB = 10.0  # what a run may hold more with a hundred times as many waiting
 
 
 def fill(path: Path, rows: int) -> None:
@@ -70,21 +71,27 @@ def measure(rows: int, *, papers: int, workers: int) -> dict[str, Any]:
     return {"queue": rows, **json.loads(done.stdout.splitlines()[-1])}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.memory", description=__doc__)
     words.add_argument("--rows", default="10000,1000000", help="papers that wait, one run each")
-    words.add_argument("--papers", type=int, default=2000, help="papers that each run obtains")
+    words.add_argument("--papers", type=int, default=1500, help="papers that each run obtains")
     words.add_argument("--workers", type=int, default=8)
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
     words.add_argument("--alone", type=Path, help=argparse.SUPPRESS)
     words.add_argument("--port", type=int, help=argparse.SUPPRESS)
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     if given.alone:
         print(json.dumps(run_part(given.alone, port=given.port, papers=given.papers, workers=given.workers)))
         return 0
     sizes = [int(word) for word in given.rows.split(",")]
     rows = [measure(size, papers=given.papers, workers=given.workers) for size in sizes]
-    report("The memory of a run, by the length of its queue", rows, out=given.out)
+    grown_mb = round(rows[-1]["most_mb"] - rows[0]["most_mb"], 1)
+    judged = [aim("MB more with the longest queue", grown_mb, most=MORE_MB)]
+    report("The memory of a run, by the length of its queue", rows, out=given.out, aims=judged)
     return 0
 
 

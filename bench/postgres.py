@@ -14,19 +14,19 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 
-from bench.facts import report, write
-from bench.ledger import FLOOR, LEDGER, Cost, raw_job, row_of
+from bench.facts import aim, show, write
+from bench.ledger import FLOOR, LEDGER, Cost, beside_ours, ended, growth, raw_job, row_of, told_by
 from bench.postgres_floor import Floor
 from bench.postgres_nodes import drain
-from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, NewJob
+from bench.programs import are_there, peers_option
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
 PARTS = ("floor", "singly", "nodes", "pages", "peers")
@@ -117,10 +117,6 @@ class Bench:
         return [raw_job(number) for number in itertools.islice(self._number, count)]
 
 
-def ended(job: LeasedJob) -> Finish:
-    return Finish(job.job_id, job.fence, job.lease_id, JobState.DONE, result={"x": 1}, outcome="success")
-
-
 def against_floor(url: str, rows: int, *, finished: bool, jobs: int, batch: int, rounds: int) -> list[dict[str, Any]]:
     bench = Bench(url, jobs=jobs, batch=batch)
     bench.fill(rows, finished=finished)
@@ -139,7 +135,7 @@ def against_floor(url: str, rows: int, *, finished: bool, jobs: int, batch: int,
 _ONE_BY_ONE = """
 import sys, time
 from concurrent.futures import ThreadPoolExecutor
-from bench.postgres import ended
+from bench.ledger import ended
 from bench.postgres_floor import Floor
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
@@ -245,31 +241,51 @@ def server(url: str | None) -> Iterator[str]:
         yield running.url
 
 
-def peers(python: Path | None, url: str, jobs: int, batch: int) -> list[dict[str, Any]]:
+OURS = "this ledger"
+
+
+def peers(python: Path, url: str, *, jobs: int, batch: int, sizes: Sequence[int]) -> list[dict[str, Any]]:
     """Other queues on PostgreSQL, in an environment of their own; what is missing there is said and left out."""
-    if python is None or not python.exists():
-        print("peers: left out, no environment for them (--peers)", file=sys.stderr)
+    if not are_there(python, "peers"):
         return []
     script = Path(__file__).with_name("postgres_peers.py")
-    words = [str(python), str(script), url, str(jobs), str(batch)]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        print("peers: left out, their script failed", file=sys.stderr)
-        return []
-    return [_ours(url, jobs, batch), *(dict(json.loads(line)) for line in done.stdout.splitlines())]
+    told = told_by([str(python), str(script), url, str(jobs), str(batch), *map(str, sizes)])
+    return beside_ours([*(_ours(url, jobs, batch, size) for size in sizes), *told], OURS) if told else []
 
 
-def _ours(url: str, jobs: int, batch: int) -> dict[str, Any]:
+def _ours(url: str, jobs: int, batch: int, waiting: int) -> dict[str, Any]:
     """The ledger beside its peers: the better of two rounds on a new schema."""
     bench = Bench(url, jobs=jobs, batch=batch)
+    bench.fill(waiting, finished=False)
     costs = [(bench.enqueue(LEDGER), bench.work_off(LEDGER)) for _ in range(2)]
     bench.drop()
     put, run = (round(1 / min(cost[n].wall_s for cost in costs)) for n in range(2))
-    return {"queue": "this ledger", "jobs": jobs, "enqueue_per_s": put, "jobs_per_s": run}
+    return {"queue": OURS, "waiting": waiting, "jobs": jobs, "enqueue_per_s": put, "jobs_per_s": run}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    words = argparse.ArgumentParser(description=__doc__)
+def aims(found: Mapping[str, Sequence[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Of the parts that were measured."""
+    told = []
+    if rows := found.get("floor"):
+        worked = [row["ratio"] for row in rows if row["what"] == "lease and finish"]
+        told.append(aim("lease and finish: ratio", min(worked), least=0.6))
+    if rows := found.get("singly"):
+        told.append(aim("eight connections: jobs a second", rows[0]["jobs_per_s"], least=1000))
+    if rows := found.get("nodes"):
+        told += [aim(f"four nodes beside one: {row['side']}", row["ratio"], least=3.5) for row in rows[1::2]]
+    if rows := found.get("pages"):
+        told += [
+            aim(f"pages beside {row['beside']}, x alone", round(row["pages"] / rows[0]["pages"], 2), most=bound)
+            for row, bound in ((rows[1], 1.5), (rows[2], 3.0))
+        ]
+    for row in found.get("peers", ()):
+        if bound := {"procrastinate": 0.2, "pgqueuer": 1.0}.get(row["queue"]):
+            told.append(aim(f"{row['queue']} with {row['waiting']:,} waiting: x_ours", row["x_ours"], most=bound))
+    return told
+
+
+def parser() -> argparse.ArgumentParser:
+    words = argparse.ArgumentParser(prog="bench.postgres", description=__doc__)
     words.add_argument("--url", default=os.environ.get("TEST_POSTGRES_URL"), help="a server that runs already")
     words.add_argument("--rows", default="10000", help="rows waiting or finished beside the measured jobs")
     words.add_argument("--jobs", type=int, default=10_000, help="jobs measured in each round")
@@ -277,28 +293,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words.add_argument("--rounds", type=int, default=5)
     words.add_argument("--finished", type=int, default=100_000, help="finished rows beside which pages are counted")
     words.add_argument("--waits", type=int, default=400, help="jobs that only wait, for the nodes")
-    words.add_argument("--peers", type=Path, help="python of an environment with procrastinate and pgqueuer")
+    peers_option(words, "procrastinate and pgqueuer")
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
     words.add_argument("--only", choices=PARTS, action="append", help="a part to measure alone; may be repeated")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     found: dict[str, list[dict[str, Any]]] = {}
     with server(given.url) as url:
         for part, (title, measure) in _parts(url, given).items():
             if part in (given.only or PARTS):
                 # Told at once: the later parts take minutes, and what is known by then is worth having.
                 found[part] = measure()
-                others = {name: rows for name, rows in found.items() if name != "floor"}
-                report(title, found[part], out=None)
+                show(title, found[part], out=given.out)
+                if part == "floor":
+                    found["growth"] = growth(found[part])
+                    show("The ledger on PostgreSQL, from the smallest to the largest", found["growth"], out=given.out)
                 if given.out is not None:
-                    write(given.out, title, found.get("floor", []), **others)
+                    others = {name: rows for name, rows in found.items() if name != "floor"}
+                    write(given.out, title, found.get("floor", []), aims=aims(found), **others)
+    show("The ledger on PostgreSQL: what was aimed at", aims(found), out=given.out)
     return 0
 
 
 def _parts(url: str, given: argparse.Namespace) -> dict[str, tuple[str, Callable[[], list[dict[str, Any]]]]]:
+    sizes = [int(word) for word in given.rows.split(",")]
     return {
         "floor": (
             "The ledger on PostgreSQL against raw SQL that writes the same rows",
-            lambda: _against_floor(url, given),
+            lambda: _against_floor(url, given, sizes),
         ),
         "singly": (
             "Eight connections, one job at a time",
@@ -309,13 +334,15 @@ def _parts(url: str, given: argparse.Namespace) -> dict[str, tuple[str, Callable
             f"Pages that a lease of {given.batch} touches",
             lambda: pages(url, rows=given.finished, batch=given.batch),
         ),
-        "peers": ("Queues on PostgreSQL", lambda: peers(given.peers, url, min(given.jobs, 5000), given.batch)),
+        "peers": (
+            "Queues on PostgreSQL",
+            lambda: peers(given.peers, url, jobs=min(given.jobs, 5000), batch=given.batch, sizes=sizes),
+        ),
     }
 
 
-def _against_floor(url: str, given: argparse.Namespace) -> list[dict[str, Any]]:
+def _against_floor(url: str, given: argparse.Namespace, sizes: Sequence[int]) -> list[dict[str, Any]]:
     shape = {"jobs": given.jobs, "batch": given.batch, "rounds": given.rounds}
-    sizes = [int(word) for word in given.rows.split(",")]
     return [row for size in sizes for done in (False, True) for row in against_floor(url, size, finished=done, **shape)]
 
 

@@ -52,11 +52,15 @@ def first_byte() -> dict[str, Any]:
     return {"what": "content pull, first request", "took_s": round(first_at - began, 3), "cpu_s": None, "end": whole_s}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.starting", description=__doc__)
     words.add_argument("--rounds", type=int, default=5)
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     runs = [run for _ in range(given.rounds) for run in (bare(), *map(helped, PROGRAMS), first_byte())]
     names = dict.fromkeys(run["what"] for run in runs)
     rows = [min((run for run in runs if run["what"] == name), key=lambda run: float(run["took_s"])) for name in names]

@@ -68,12 +68,16 @@ def _settings(root: Path) -> Path:
     return path
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.verify", description=__doc__)
     words.add_argument("--papers", type=int, default=200, help="papers of about 1.2 MB")
     words.add_argument("--rounds", type=int, default=3)
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     if shutil.which("openssl") is None:
         print("verify: left out, there is no openssl", file=sys.stderr)
         return 0

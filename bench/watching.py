@@ -121,12 +121,16 @@ def unwatched_us(times: int = 20_000) -> float:
     return (time.process_time() - began) / times * 1e6
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    words = argparse.ArgumentParser(description=__doc__)
+def parser() -> argparse.ArgumentParser:
+    words = argparse.ArgumentParser(prog="bench.watching", description=__doc__)
     words.add_argument("--jobs", type=int, default=1500)
     words.add_argument("--rounds", type=int, default=5)
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
-    given = words.parse_args(arguments)
+    return words
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = parser().parse_args(arguments)
     taken: dict[str, list[float]] = {way: [] for way in WAYS}
     for _ in range(given.rounds):
         for way, opened in WAYS.items():

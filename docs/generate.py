@@ -28,7 +28,8 @@ NOTE = "<!-- Written by docs/generate.py from the code. Change the code, then ru
 
 COMMANDS_TEXT = """\
 `content` is for people, `contentdownload` for operators of the engine, `docstokg-orchestrator` looks into a ledger
-and serves it over HTTP. `python -m DocsToKG.ContentDownload.cli_v2` is `contentdownload`. In a clone, put `./dev run`
+and serves it over HTTP. `python -m DocsToKG.ContentDownload.cli_v2` is `contentdownload`. The first
+two both know what is listed below `content` ([two programs](../howto/two-programs.md)). In a clone, put `./dev run`
 before each. What a command leaves as exit code: [exit codes](exit-codes.md)."""
 SETTINGS_TEXT = """\
 A file (YAML or JSON) is named with `-c FILE` or by `DOCSTOKG_CONTENT_CONFIG`. Later beats earlier: shipped settings,

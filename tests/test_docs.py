@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -28,6 +30,15 @@ PROGRAMS = {
     for name, program in (("content", content_app), ("contentdownload", app), ("docstokg-orchestrator", ledger_app))
 }
 _STARTS = ("./dev run ", *(f"{program} " for program in PROGRAMS))
+# Two names of one program, and what only one of them knows.
+TWINS = {"content": "contentdownload", "contentdownload": "content"}
+OWN = {"run", "print-config", "validate-config", "explain", "schema"}
+TWO_PROGRAMS = ROOT / "docs" / "howto" / "two-programs.md"
+# Text between the lines names a command, or shows its form: `content catalog show ID [OPTIONS]`.
+_LEFT_OUT = {"MissingParameter", "NoArgsIsHelpError", "Exit"}
+_OPTIONAL = re.compile(r" \[[^\]]*\](\.\.\.)?")
+_NUMBER = re.compile(r"\b[A-Z]+_ID\b")
+_OF_THE_CHECKOUT = re.compile(r"(?:^|[|&;] *)(make|\./dev) ([a-z][\w-]*)")
 _INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _SETTING = re.compile(r"[A-Z][A-Z0-9_]*=.*")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -59,15 +70,20 @@ def shown_commands() -> Iterator[Any]:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")
         lines = [(line, True) for line in shown_lines(page)]
-        if page.parent != REFERENCE:  # there, code shows the form of a call
-            lines += [(code, False) for code in _INLINE.findall(text) if code.startswith(_STARTS)]
+        lines += [(filled(code), False) for code in _INLINE.findall(text) if code.startswith(_STARTS)]
         for line, whole in lines:
             for call in commands_in(line):
                 yield pytest.param(call, whole, id=f"{name_of(page)}: {' '.join(call)}"[:120])
 
 
-def parse(call: list[str]) -> None:
-    """Read the words as the program would, down to the last command; runs nothing. A settings file is always there."""
+def filled(form: str) -> str:
+    """The form of a call as a call: without what may be left out, and with a number where one is meant."""
+    return _NUMBER.sub("17", _OPTIONAL.sub("", form))
+
+
+def parse(call: list[str]) -> str:
+    """Read the words as the program would, and say which command they reach; runs nothing. A settings file is always
+    there."""
     command: Any = PROGRAMS[call[0]]
     given = [str(ROOT / "README.md") if before in ("-c", "--config") else word for before, word in pairwise(call)]
     context = command.make_context(call[0], given)
@@ -75,15 +91,50 @@ def parse(call: list[str]) -> None:
         words = [*getattr(context, "_protected_args", ()), *context.args]
         name, command, rest = command.resolve_command(context, words)
         context = command.make_context(name, rest, parent=context)
+    return str(context.command_path)
 
 
 @pytest.mark.parametrize(("call", "whole"), list(shown_commands()))
 def test_every_command_that_is_shown_is_understood(call: list[str], whole: bool) -> None:
-    try:
-        parse(call)
-    except Exception as error:
-        if whole or type(error).__name__ != "MissingParameter":
-            raise
+    """CLI-13: under its other name too, where it has one."""
+    for said in {call[0], TWINS.get(call[0], call[0]) if call[1:2] and call[1] not in OWN else call[0]}:
+        try:
+            parse([said, *call[1:]])
+        except Exception as error:
+            if whole or type(error).__name__ not in _LEFT_OUT:
+                raise
+
+
+@pytest.mark.parametrize("program", TWINS)
+def test_every_task_is_shown_under_both_names(program: str) -> None:
+    """CLI-13: each line of that page is run by tests/docs/test_pages_run.py."""
+    shown = {parse(call) for line in shown_lines(TWO_PROGRAMS) for call in commands_in(line)}
+    known = {name for name, _ in commands_below(program, PROGRAMS[program])}
+    assert len(known) > 40
+    assert known - shown == set()
+
+
+def test_one_name_knows_what_the_other_knows() -> None:
+    short, long = (
+        {name.partition(" ")[2] for name, _ in commands_below(program, PROGRAMS[program])} for program in TWINS
+    )
+    assert long - short == OWN
+    assert short <= long
+
+
+def test_every_word_of_the_checkout_s_script_is_one_of_its_commands() -> None:
+    dev = runpy.run_path(str(ROOT / "dev"))["COMMANDS"]
+    targets = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)[0].split()
+    known = {"./dev": set(dev), "make": set(targets)}
+    shown = {
+        (name_of(page), *said)
+        for page in PAGES
+        for code in (*shown_lines(page), *_INLINE.findall(page.read_text(encoding="utf-8")))
+        for said in _OF_THE_CHECKOUT.findall(code)
+    }
+    assert {word for _, _, word in shown} >= {"demo", "test", "check", "bench-full", "chaos", "fuzz"}
+    assert [said for said in sorted(shown) if said[2] not in known[said[1]]] == []
+    assert set(targets) <= set(dev)
 
 
 def commands_below(name: str, command: Any) -> Iterator[tuple[str, Any]]:
@@ -235,7 +286,30 @@ def test_every_figure_of_the_readme_stands_in_the_benchmarks() -> None:
     assert figures <= measured
 
 
-def test_every_measurement_that_the_readme_names_can_be_run() -> None:
-    named = set(re.findall(r"`python -m bench\.(\w+)[^`]*`", (ROOT / "README.md").read_text(encoding="utf-8")))
-    assert named
-    assert all((ROOT / "bench" / f"{name}.py").is_file() for name in named)
+_MEASUREMENT = re.compile(r"python -m bench\.(\w+)((?: +[^`\s|]+)*)")
+
+
+def shown_measurements() -> list[tuple[str, str]]:
+    """Each with the words after it, as README and the pages of docs name them."""
+    pages = [page.read_text(encoding="utf-8") for page in PAGES if page.name != "CHANGELOG.md"]
+    return sorted({(found[1], found[2]) for text in pages for found in _MEASUREMENT.finditer(text)})
+
+
+@pytest.mark.parametrize(("name", "words"), shown_measurements())
+def test_every_measurement_that_is_shown_takes_its_words(name: str, words: str) -> None:
+    importlib.import_module(f"bench.{name}").parser().parse_args(shlex.split(words))
+
+
+def test_a_measurement_with_a_wrong_word_would_be_noticed() -> None:
+    assert ("web", " --works 10000") in shown_measurements()
+    parser = importlib.import_module("bench.web").parser()
+    with pytest.raises(SystemExit):
+        parser.parse_args(["--wroks", "10000"])
+
+
+def test_a_measurement_alone_compares_with_what_a_whole_run_has_fetched() -> None:
+    from bench.programs import PEERS
+
+    assert PEERS == ROOT / ".cache" / "peers" / "bin" / "python"
+    for name in ("ledger", "postgres", "download", "__main__"):
+        assert importlib.import_module(f"bench.{name}").parser().parse_args([]).peers == PEERS

@@ -30,6 +30,8 @@ from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
 SEED = int(os.environ.get("KILLED_SEED", "8"))
 SECRET = "a secret of the tests, and of nobody else"
+JOBS = int(os.environ.get("KILLED_JOBS", "20000"))
+KILLS = int(os.environ.get("KILLED_TIMES", "12"))
 INSTANCES = 3
 LEASE_S = 8.0
 PATIENCE_S = 60.0
@@ -154,8 +156,7 @@ def leased_and_killed(database: str, folder: Path, *, jobs: int, workers: int, k
             for worker in crew:
                 worker.start()
             deadline, killed = time.monotonic() + PATIENCE_S + jobs / 20, 0
-            while (stats := ledger.stats())["done"] < jobs:
-                assert time.monotonic() < deadline, stats
+            while (stats := ledger.stats())["done"] < jobs and time.monotonic() < deadline:  # what is left is counted
                 if killed < kills and stats["done"] > (killed + 1) * jobs / (kills + 2):
                     victim = chance.choice([one for one in running if one.is_up])
                     victim.kill()
@@ -166,15 +167,16 @@ def leased_and_killed(database: str, folder: Path, *, jobs: int, workers: int, k
             over.set()
             for thread in (*crew, *coming):
                 thread.join(PATIENCE_S)
-        assert killed == kills
         finished, done = _count(database, "event = 'finished'"), ledger.stats()["done"]
         note("instances", jobs=jobs, faults={"instance killed": killed}, recovery_s=recovery_s,
-             lost=max(0, jobs - finished), doubled=max(0, finished - jobs), stuck=jobs - done)  # fmt: skip
+             lost=max(0, jobs - finished), doubled=max(0, finished - jobs), stuck=jobs - done,
+             wrong=int(not (is_whole := ledger.verify_history())))  # fmt: skip
         assert finished == jobs == done
+        assert killed == kills
         heard = [job for worker in crew for job in worker.ended]
         assert len(set(heard)) >= jobs - workers * 10 * kills  # an answer that was lost was not heard, and no more
         assert _count(database, "event = 'leased'") >= jobs
-        assert ledger.verify_history()
+        assert is_whole
 
 
 def come_back(victim: Instance, recovery_s: list[float]) -> None:
@@ -197,4 +199,4 @@ def test_no_job_is_lost_and_none_ends_twice_when_instances_are_killed(database: 
 @pytest.mark.long
 @pytest.mark.timeout(3000)
 def test_twenty_thousand_leases_while_instances_are_killed(database: str, tmp_path: Path) -> None:
-    leased_and_killed(database, tmp_path, jobs=int(os.environ.get("KILLED_JOBS", "20000")), workers=8, kills=12)
+    leased_and_killed(database, tmp_path, jobs=JOBS, workers=8, kills=KILLS)

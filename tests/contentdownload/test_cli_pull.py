@@ -5,7 +5,9 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -136,7 +138,7 @@ def test_every_entry_point_downloads_a_real_file(
 def test_run_single_shot_and_dry_run(
     content: Command, config: str, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
-    """CLI-01, CLI-03, CLI-14."""
+    """CLI-01, CLI-03, CLI-14, TEST-13."""
     dois = open_works(calm_sandbox, 2)
     files = calm_sandbox.counters()["files"]
     planned = content("run", *dois, "--dry-run", "--json", "--out", "dry", "-c", config, program="contentdownload")
@@ -514,3 +516,41 @@ def check_complete(server: SandboxServer, root: Path) -> None:
             assert hashlib.sha256((root / row["path"]).read_bytes()).hexdigest() in work["sha256"]
         else:
             assert not {"unpaywall", "arxiv", "doi"} & set(work["reachable_by"]), row["reason"]
+
+
+def test_without_the_network_it_says_so_however_many_papers_there_are(
+    content: Command, config_file: ConfigFile, calm_sandbox: SandboxServer
+) -> None:
+    """Hosts that are left alone after the first papers are out of reach no less than those that were asked."""
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # and does not listen
+        path = config_file(calm_sandbox, http={"connect_to": {"*": f"plain://127.0.0.1:{nobody.getsockname()[1]}"}})
+        done = content("pull", *open_works(calm_sandbox, 9), "--out", "papers", "-c", str(path), "--patience", "1")
+        assert done.returncode == 3
+        assert "No host could be reached; content doctor says" in done.stdout
+        resumed = content("resume", "--run", "papers")
+    assert resumed.returncode == 1
+    assert "nothing answers at 127.0.0.1:" in resumed.stderr
+
+
+@pytest.mark.parametrize("again", ["demo", "resume"])
+def test_a_demo_that_is_interrupted_says_how_it_goes_on(
+    content: Command, clean_environment: dict[str, str], tmp_path: Path, again: str
+) -> None:
+    process = start(["demo", "--papers", "120", "--out", "some corpus"], clean_environment, tmp_path)
+    pdfs = tmp_path / "some corpus" / "PDF"
+    until = time.monotonic() + 60
+    while not (pdfs.is_dir() and any(pdfs.iterdir())):
+        assert time.monotonic() < until
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    way_on = "content demo --papers 120 --seed 7 --out 'some corpus'"
+    assert f"go on with: {way_on}" in told
+    if again == "demo":
+        assert content(*shlex.split(way_on)[1:]).returncode == 0
+    else:
+        resumed = content("resume", "--run", "some corpus")
+        assert (resumed.returncode, "the same `content demo` command" in resumed.stderr) == (1, True)

@@ -1,7 +1,8 @@
-"""The queue commands (TEST-04), on the queue face alone; what a run does is tested with the runner."""
+"""The queue commands (TEST-04): the queue face alone, but for one queue that is drained for real."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import signal
@@ -200,6 +201,29 @@ def test_what_could_not_be_read_back_later_is_refused_now(name, key, value, word
 
 def test_a_body_given_by_hand_is_checked_too(run):
     assert "title must be a text" in run("enqueue", "local:1", '{"title": 5}', code=2).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("program", ["content", "contentdownload", "cli_v2"])
+def test_a_queue_is_filled_and_drained_for_real(program, content, config_file, calm_sandbox, tmp_path):
+    """TEST-04, TEST-13, CLI-17: real works, a real run, the stored files of it."""
+    works = [work for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"]][:3]
+    settings = str(config_file(calm_sandbox))
+
+    def queue(*words, stdin=None):
+        done = content("queue", *words, "-c", settings, program=program, stdin=stdin)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    queue("enqueue", "-i", "-", stdin="".join(json.dumps({"doi": work["doi"]}) + "\n" for work in works))
+    before = json.loads(queue("stats", "--json").stdout)
+    assert (before["queued"], before["done"]) == (3, 0)
+    queue("run", "--drain")
+    after = json.loads(queue("stats", "--json").stdout)
+    assert (after["queued"], after["leased"], after["done"]) == (0, 0, 3)
+    stored = {hashlib.sha256(file.read_bytes()).hexdigest() for file in (tmp_path / "data" / "docs").glob("PDF/*")}
+    assert len(stored) == 3
+    assert all(stored & set(work["sha256"]) for work in works)
 
 
 @pytest.mark.slow

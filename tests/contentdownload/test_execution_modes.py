@@ -36,10 +36,10 @@ def some_works(server: SandboxServer, count: int) -> list[WorkArtifact]:
 def test_works_go_through_the_ledger_unless_somebody_asks_for_less(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
-    """ORC-01: with nothing configured, every work is a job that a worker leased and finished."""
+    """ORC-01, TEST-13: with nothing configured, every work is a job that a worker leased and finished."""
     cfg = make_config(calm_sandbox, tmp_path, tiers=ONE_BY_ONE)
     works = some_works(calm_sandbox, 4)
-    run_from_config(cfg, works)
+    assert run_from_config(cfg, works).successful >= 4
     with WorkQueue(cfg.queue.path) as queue:
         jobs = queue.ledger.list_jobs()
         assert {job.artifact_id for job in jobs} == {work.work_id for work in works}
@@ -91,7 +91,7 @@ def what(outcome: DownloadOutcome) -> tuple[Any, ...]:
 def test_a_work_ends_the_same_way_alone_and_in_the_queue(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
 ) -> None:
-    """ORC-15: outcome, proof, file, cache and the lines of the record."""
+    """ORC-15, TEST-13: outcome, proof, file, cache and the lines of the record, from `DownloadRun` and the pipeline."""
     works = some_works(calm_sandbox, 8)
     queued: dict[str, DownloadOutcome] = {}
     for root in (tmp_path / "queue", tmp_path / "alone"):

@@ -24,7 +24,7 @@ def test_a_work_that_our_own_gates_sent_away_has_only_waited(trail: Trail) -> No
 
 
 def test_a_host_that_was_tested_and_is_still_down_counts_as_tried(trail: Trail) -> None:
-    """FAIL-03: a work of a host that never comes back must end one day."""
+    """FAIL-06: a work of a host that never comes back must end one day."""
     trail.missed("unpaywall", TransientFailure(Reason.BREAKER_OPEN, "open for 4 s", retry_after_s=4.0, tested=True))
     assert not trail.only_waited
     assert trail.transient

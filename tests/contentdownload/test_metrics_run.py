@@ -120,6 +120,31 @@ def test_a_second_pass_shows_what_the_cache_spared(calm_sandbox, make_config, tm
     assert total(page, "content_http_requests_total") < total(page, "contentdownload_http_latency_ms_count")
 
 
+STARVING = 10
+
+
+@pytest.mark.slow
+def test_workers_that_starve_for_a_host_s_tokens_wait_and_nothing_fails(calm_sandbox, make_config, tmp_path):
+    """FAIL-03: one host that grants five requests a second, and eight workers who want more."""
+    copies = [copy["url"] for work in calm_sandbox.truth()["works"] for copy in work["copies"] if copy["good"]]
+    host = "research.ostmark.example"
+    urls = [url for url in copies if f"//{host}/" in url][:STARVING]
+    assert len(urls) == STARVING
+    limits = {"rate_factor": 1, "hosts": {host: {"max_concurrent": 8, "rates": {"*": ["5/second"]}}}}
+    cfg = make_config(calm_sandbox, tmp_path, limits=limits, telemetry={"metrics_port": 0})
+    began = time.monotonic()
+    with DownloadRun(cfg) as run:
+        result = run.process_artifacts(urls)
+        page = read(run.metrics_address)
+    assert (result.successful, result.failed) == (STARVING, 0)
+    assert time.monotonic() - began >= (STARVING - 5) / 5
+    # All but those that find the host's tokens at their coming have waited, and waiting costs nobody a try.
+    assert total(page, "contentdownload_rate_sleep_ms_count") >= STARVING - 5
+    assert total(page, "contentdownload_rate_sleep_ms_sum") >= 1000
+    assert total(page, "contentdownload_jobs_leased_total") == STARVING
+    assert total(page, "contentdownload_retries_total") == total(page, "contentdownload_jobs_failed_total") == 0
+
+
 @pytest.mark.slow
 def test_a_process_that_is_killed_leaves_figures_that_only_grow(calm_sandbox, make_config, tmp_path):
     cfg = make_config(

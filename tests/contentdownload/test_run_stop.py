@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import http.server
+import json
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -250,3 +256,71 @@ def test_resume_tries_again_what_was_missed_while_the_services_were_away(
 
 def open_works(server: SandboxServer, count: int) -> list[str]:
     return [work["doi"] for work in server.truth()["works"] if "unpaywall" in work["reachable_by"]][:count]
+
+
+# In a mount namespace of its own: a disk of the size given, the same pull on it before and after it grows, and what lay
+# there in between.
+FULL = textwrap.dedent("""
+    import hashlib, json, os, subprocess, sys
+    from pathlib import Path
+
+    disk, size, program, config, *works = sys.argv[1:]
+    corpus = Path(disk) / "papers"
+
+    def mount(*words):
+        subprocess.run(["mount", *words, disk], check=True)
+
+    def pull():
+        words = [program, "pull", *works, "--out", str(corpus), "-c", config, "--quiet"]
+        done = subprocess.run(words, capture_output=True, text=True)
+        files = corpus.glob("PDF/*")
+        return {
+            "code": done.returncode, "said": done.stdout + done.stderr,
+            "files": sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files),
+            "left": os.listdir(corpus / ".tmp"),
+        }
+
+    mount("-t", "tmpfs", "-o", f"size={size}", "none")
+    full = pull()
+    mount("-o", "remount,size=256m")
+    print(json.dumps([full, pull()]))
+""")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("size", ["1m", "2m"])
+def test_a_pull_that_fills_its_disk_says_so_and_goes_on_when_there_is_room(
+    calm_sandbox: SandboxServer, config_file: Callable[..., Path], clean_environment: dict[str, str], tmp_path: Path,
+    size: str,
+) -> None:  # fmt: skip
+    """FAIL-11: a real file system that is really full, first for the state of a run, then for its papers."""
+    if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
+        pytest.skip("may not mount a small disk here")
+    works = [work for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"]][:24]
+    known = {digest for work in works for digest in work["sha256"]}
+    program, config = Path(sys.executable).parent / "content", config_file(calm_sandbox)
+    (disk := tmp_path / "disk").mkdir()
+    words = [
+        "unshare",
+        "-rm",
+        sys.executable,
+        "-c",
+        FULL,
+        disk,
+        size,
+        program,
+        config,
+        *(work["doi"] for work in works),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=200, env=clean_environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    full, roomy = json.loads(done.stdout)
+    assert full["code"] == 1
+    assert re.search(r"^Error: .*(no space left|is full)", full["said"], re.MULTILINE), full["said"]
+    assert "Traceback" not in full["said"]
+    assert len(full["files"]) < len(works)
+    assert set(full["files"]) <= known
+    assert (roomy["code"], len(roomy["files"])) == (0, len(works)), roomy["said"]
+    assert set(roomy["files"]) <= known
+    assert full["left"] == roomy["left"] == []

@@ -14,11 +14,11 @@ _FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 
 # What cannot be done here, by the beginning of the line, and who does it instead.
 NOT_HERE: Mapping[str, str] = {
-    "make demo": "sets up from nothing, which tests/test_dev_script.py does; the demo itself is run by the tutorial",
+    "make demo": "sets up from nothing, as .ci/run does with a clean checkout; the demo itself is run by the tutorial",
     "make test": "is the suite that this is a part of",
     "pip install": "fetches from the internet; tests/test_docs.py sees that the extras exist",
     "./dev run python docs/generate.py": "would change the checkout; tests/test_docs.py runs it with --check",
-    "docstokg-orchestrator serve -c": "needs keys at an invented address; conformance/test_web_postgres.py does it",
+    "docstokg-orchestrator serve -c": "needs keys at an invented address; tests/conformance/test_web_killed.py does it",
 }
 # Kinds of blocks that are run or read wherever they stand, and those that a test takes from their page.
 EVERYWHERE = {"sh", "console", "yaml"}

@@ -57,6 +57,9 @@ def test_every_command_of_the_runbook_does_what_it_says(reader: Reader) -> None:
         ended = reader.types([*exports, *lines[until_drained:]])
         assert wrong(ended, {}) == []
         told = answers(ended)
+        copy = told["POST /jobs/17/replay"]
+        assert (copy["replayOf"], copy["status"]) == (17, "queued")
+        assert ledger.job(17).state in (JobState.DONE, JobState.ERROR)
         assert told["PUT /quotas/content.download"]["maxActive"] == 200
         assert told["POST /tenants/noisy/block"]["blocked"] is True
         assert told["POST /tenants/noisy/unblock"]["blocked"] is False

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 from tests.contentdownload.test_resolver_deposits import EXAMPLES
 from tests.contentdownload.test_resolver_index_links import SHAPES
-from tests.fuzz.seeds_plain import KEPT, PLAIN, SPOKEN
+from tests.fuzz.seeds_plain import ANSWERED, KEPT, PLAIN, SPOKEN
 from tests.fuzz.seeds_signed import signed
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
@@ -90,17 +90,17 @@ def work_of(truth: Any) -> WorkArtifact:
 
 
 def shaped() -> dict[str, list[bytes]]:
-    """Good answers of the sources that the sandbox does not play, from their own tests."""
+    """Good answers of the sources that the sandbox does not play, some of them from their own tests."""
     examples = {name: example for name, (_, example) in EXAMPLES.items()}
     found = {f"source-{name}": [json.dumps(value).encode()] for name, value in {**SHAPES, **examples}.items()}
     page = b"<html><meta name='citation_pdf_url' content='/a.pdf'><meta name='citation_doi' content='10.5555/a'></html>"
-    return {**found, "source-landing": [page], "source-doi_redirect": [page], "source-arxiv": [b"<feed/>"]}
+    return {**found, **ANSWERED, "source-landing": [page], "source-doi_redirect": [page]}
 
 
 def main() -> None:
     gathered = {**PLAIN, **SPOKEN, **KEPT, **recorded(), **signed()}
     for target, bodies in shaped().items():
-        gathered.setdefault(target, []).extend(bodies)
+        gathered.setdefault(target, []).extend(bodies)  # to an archive that holds nothing, too
     for target, bodies in gathered.items():
         folder = CORPUS / target
         folder.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,49 @@ from DocsToKG.Sandbox.pdf import Paper, make_pdf
 PROJECT = Path(__file__).parents[2]
 SITE_RULES = PROJECT / "src" / "DocsToKG" / "ContentDownload" / "resolvers" / "site_rules" / "site_rules.yaml"
 
+BIBTEX = [
+    rb"""% a word before it with @article{none, in it}
+@string{base = "10.5555/"}
+@preamble{"\newcommand{\x}{y}"}
+@Article{one,
+  title = {The {N}ested {{Title}} of G{\"o}del \& M{\'e}nard},
+  author = {G{\"o}del, K. and de la M., P.},
+  doi = base # "A\_1",
+  year = 2019,
+  month = jan # "~" # 3,
+  keywords = {},
+}
+""",
+    rb"""@inproceedings(two, title="Quoted {"}brace{"}", eprint={hep-th/9901001v1}, archivePrefix={arXiv})
+@misc{three, eprint={2104.12255}, eprinttype={arxiv}, url={https://example.org/three}}
+@misc{four, howpublished={\url{https://example.org/four}}}
+@article{six, doi={10.1002/x{\textless}1::y{\textgreater}2}, pmid={77}, eprint={abc}, archivePrefix={hal}}
+@article{broken, title={never closed,
+  doi={10.5555/lost}
+@article{after, doi = {https://doi.org/10.5555/After}}  @article{same-line, pmcid={PMC9}}
+""",
+]
+RIS = b"""\xef\xbb\xbfTY  - JOUR
+T1  - From an index
+AU  - A., B.
+AU  - C., D.
+PY  - 2018/04/01/
+N2  - Words of it
+that go on in a second line
+SN  - 1234-5678
+AN  - 31234567
+DB  - PubMed
+C2  - PMC123456
+ER  -
+TY  - CHAP
+M3  - doi:10.5555/B
+L1  - https://example.org/b.pdf
+L2  - https://example.org/b
+ER  -
+TY  - UNPB
+UR  - https://arxiv.org/abs/2104.12255
+"""
+
 PLAIN: dict[str, list[bytes]] = {
     "robots": [
         b"User-agent: *\nDisallow: /private/\nCrawl-delay: 2\nSitemap: https://example.org/s.xml\n",
@@ -42,9 +85,13 @@ PLAIN: dict[str, list[bytes]] = {
     "list-jsonl": [b'{"doi": "10.5555/a", "title": "x", "ids": {"pmid": 1}}\n["10.5555/b"]\n"arXiv:2101.00001"\n'],
     "list-bib": [
         b"@article{k1, title = {Of {T}hings}, doi = {10.5555/a}, year = 2020,\n note = \"a \\\"b\\\" c\"}\n"
-        b"@string{j = \"J\"}\n@comment{x}\n@inproceedings(k2, eprint = {2101.00001}, archivePrefix = {arXiv})\n"
+        b"@string{j = \"J\"}\n@comment{x}\n@inproceedings(k2, eprint = {2101.00001}, archivePrefix = {arXiv})\n",
+        *BIBTEX,
     ],
-    "list-ris": [b"TY  - JOUR\r\nTI  - Of things\r\nDO  - 10.5555/a\r\nUR  - https://example.org/a\r\nER  - \r\n"],
+    "list-ris": [
+        b"TY  - JOUR\r\nTI  - Of things\r\nDO  - 10.5555/a\r\nUR  - https://example.org/a\r\nER  - \r\n",
+        RIS,
+    ],
     "config-yaml": [(PROJECT / "docs" / "examples" / f"{name}.yaml").read_bytes() for name in ("dev", "prod")],
     "config-json": [b'{"contact": "a@b.org", "tiers": [{"name": "t", "sources": ["arxiv"]}], "http": {"http2": true}}'],
     "server-settings": [b"ledger: state/ledger.sqlite\nlisten: 127.0.0.1:8080\nauth:\n  tokens_file: tokens.json\n"],
@@ -63,6 +110,46 @@ PLAIN: dict[str, list[bytes]] = {
                       b'"burst";q=100;w=60, 10;w=1', b"limit=10, remaining=0, reset=5", b"sha-256=:AAAA=:", b"50"],
     "address": [b"https://user:pw@EXAMPLE.org:443/a/../b%2Fc?utm_source=x&token=y#f", b"//e.org/x", b"http://[::1]:80/"],
 }  # fmt: skip
+
+# What the services answer that the sandbox does not play, or plays with nothing in it.
+HEADER = ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"]
+FILE, FILE_KEY = "https://files.example.org/a.pdf", "org,example,files)/a.pdf"
+CAPTURES = [
+    HEADER,
+    [FILE_KEY, "20150102030405", "http://files.example.org:80/a.pdf", "application/pdf", "200", "A" * 32, "81234"],
+    [FILE_KEY, "20170102030405", FILE, "warc/revisit", "-", "A" * 32, "512"],
+    [FILE_KEY, "20190102030405", FILE, "text/html", "302", "B" * 32, "391"],
+    [FILE_KEY, "20210102030405", FILE, "application/octet-stream", "200", "C" * 32, "-"],
+    [FILE_KEY, "20230102030405", f"{FILE}?download=1&x=%20y", "application/pdf; charset=x", "200", "D" * 32, "90111"],
+    ["org,example,pages)/a", "20240102030405", "ftp://pages.example.org/a", "unk", "-", "-", "-"],
+]
+CDX = [json.dumps(CAPTURES).encode(), json.dumps(CAPTURES[:2], indent=0).encode(), json.dumps([HEADER]).encode()]
+FEED = b"""<?xml version='1.0' encoding='UTF-8'?>
+<feed xmlns='http://www.w3.org/2005/Atom' xmlns:arxiv='http://arxiv.org/schemas/atom'>
+<link href='http://arxiv.org/api/query?id_list=2101.00001' rel='self'/><title>ArXiv Query</title>
+<s:totalResults xmlns:s='http://a9.com/-/spec/opensearch/1.1/'>1</s:totalResults>%s</feed>"""
+ENTRY = b"""<entry><id>http://arxiv.org/abs/2101.00001v2</id>
+<updated>2021-05-01T00:00:00Z</updated><published>2021-01-01T16:07:14Z</published>
+<title>Of things
+  and &lt;i&gt;their&lt;/i&gt; names &#946;</title><summary> Words. </summary>
+<author><name>A. B.</name><arxiv:affiliation>There</arxiv:affiliation></author>
+<arxiv:comment>5 pages</arxiv:comment><arxiv:doi>10.5555/a</arxiv:doi>
+<link title='pdf' href='http://arxiv.org/pdf/2101.00001v2' rel='related' type='application/pdf'/>
+<arxiv:primary_category term='cs.DL' scheme='http://arxiv.org/schemas/atom'/></entry>"""
+ERROR = b"<entry><id>http://arxiv.org/api/errors#incorrect_id_format_for_x</id><title>Error</title></entry>"
+RECORDS: list[dict[str, Any]] = [
+    {"requested-id": "PMC123456", "pmcid": "PMC123456", "pmid": 31452104, "doi": "10.5555/a", "live": "true",
+     "versions": [{"pmcid": "PMC123456.1", "current": True}]},
+    {"requested-id": "x", "status": "error", "errmsg": "Identifier not found in PMC"},
+]  # fmt: skip
+ANSWERED: dict[str, list[bytes]] = {
+    "captures": CDX,
+    "source-wayback": CDX,
+    "source-idconv": [
+        json.dumps({"status": "ok", "response-date": "2026-01-02 03:04:05", "records": RECORDS}).encode(),
+    ],
+    "source-arxiv": [FEED % ENTRY, FEED % ERROR, FEED % b""],
+}
 
 LEASE = {
     "leaseId": "lease_x_7", "leaseUntil": "2026-11-18T00:00:00.000Z", "fence": 3, "jobId": 7,

@@ -8,19 +8,32 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import resource
+import signal
+import threading
 import time
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.fuzz.changing import inputs
-from tests.fuzz.targets import TARGETS
+from tests.fuzz.largest import can_forget, grown_mb
+from tests.fuzz.target import Target
+from tests.fuzz.targets import TARGETS, answered
+
+from DocsToKG.ContentDownload.resolvers import registry
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 
 CORPUS = Path(__file__).parent / "corpus"
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "15"))
 LONGEST_S = 5.0  # of processor time
+LONGEST_WAIT_S = 30.0  # of any time: generous, for a machine that is busy with other things
 LARGEST_MB = 300
+
+
+class Overdue(BaseException):
+    """Raised within a reader that does not come back; none of them may take it for an error of its own."""
 
 
 def seeds(name: str) -> list[bytes]:
@@ -28,24 +41,57 @@ def seeds(name: str) -> list[bytes]:
 
 
 def check(name: str, data: bytes) -> None:
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     # On a busy machine a thread's own time grows too, so what seems slow is looked at once more.
-    if took_s(name, data) > LONGEST_S:
-        assert took_s(name, data) < LONGEST_S, f"{name} took too long over {len(data)} bytes"
-    grown_mb = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    assert grown_mb < LARGEST_MB, f"{name} took {grown_mb:.0f} MB for {len(data)} bytes"
+    with grown_mb() as grown:
+        if took_s(name, data) > LONGEST_S:
+            assert took_s(name, data) < LONGEST_S, f"{name} took too long over {len(data)} bytes"
+    assert grown() < LARGEST_MB, f"{name} took {grown():.0f} MB for {len(data)} bytes"
 
 
 def took_s(name: str, data: bytes) -> float:
     began_s = time.thread_time()
-    with contextlib.suppress(*TARGETS[name].allowed):
-        TARGETS[name].check(data)
+    try:
+        with cut_off(LONGEST_WAIT_S), contextlib.suppress(*TARGETS[name].allowed):
+            TARGETS[name].check(data)
+    except Overdue:
+        raise AssertionError(f"{name} did not come back in {LONGEST_WAIT_S:g} s from {len(data)} bytes") from None
     return time.thread_time() - began_s
+
+
+@contextlib.contextmanager
+def cut_off(after_s: float) -> Iterator[None]:
+    """One that hangs or sleeps ends like one that crashes, so that its input is kept. The time limit of the whole test
+    uses the same timer, and has it back afterwards; where less than that is left of it, it goes first."""
+    left_s, _ = signal.getitimer(signal.ITIMER_REAL)
+    if threading.current_thread() is not threading.main_thread() or 0 < left_s <= after_s:
+        yield
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise Overdue
+
+    former, began = signal.signal(signal.SIGALRM, end), time.monotonic()
+    signal.setitimer(signal.ITIMER_REAL, after_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+        if left_s:
+            signal.setitimer(signal.ITIMER_REAL, max(0.01, left_s - (time.monotonic() - began)))
 
 
 def test_every_target_has_seeds_and_every_seed_a_target() -> None:
     assert {path.name for path in CORPUS.iterdir()} == set(TARGETS)
     assert all(seeds(name) for name in TARGETS)
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_seed_of_each_source_is_read_to_its_end(name: str) -> None:
+    """Not refused at once, as an answer about another work or about none: then nothing behind that is looked at."""
+    source = registry.build([name], settings={name: ResolverSettings(email="who@uni.example.edu", api_key="x")})[name]
+    found = [answered(source, data) for data in seeds(f"source-{name}")]
+    assert any(result.plans or result.work for result in found), [result.notes for result in found]
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -57,13 +103,19 @@ def test_what_was_kept_is_read_or_refused(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_is_nearly_right_is_read_or_refused(name: str) -> None:
+    look_for_trouble(name, keeps="FUZZ_EXAMPLES" in os.environ)
+
+
+def look_for_trouble(name: str, *, keeps: bool) -> None:
     last: list[bytes] = []
+    # An input may be long, and hypothesis shows it when it fails.
+    warnings.filterwarnings("ignore", "Generating overly large repr")
 
     @settings(
         max_examples=EXAMPLES,
         deadline=None,
         database=None,
-        derandomize="FUZZ_EXAMPLES" not in os.environ,
+        derandomize=not keeps,
         suppress_health_check=list(HealthCheck),
         phases=(Phase.generate, Phase.shrink),
     )
@@ -75,13 +127,96 @@ def test_what_is_nearly_right_is_read_or_refused(name: str) -> None:
     try:
         look()
     except Exception:
-        if "FUZZ_EXAMPLES" in os.environ:  # the smallest input that fails, so that the next run begins with it
+        if keeps:  # the smallest input that fails, so that the next run begins with it
             kept = CORPUS / name / f"found-{hashlib.sha256(last[0]).hexdigest()[:12]}"
             kept.write_bytes(last[0])
         raise
 
 
+# that trouble would be noticed
+
+
+def crash(data: bytes) -> None:
+    raise ValueError(data)
+
+
+def compute(data: bytes) -> None:
+    began_s = time.thread_time()
+    while time.thread_time() - began_s < 0.1:
+        pass
+
+
+def hang(data: bytes) -> None:
+    """In a reader that takes everything for a bad input, as some do."""
+    with contextlib.suppress(Exception):
+        time.sleep(60.0)
+
+
+def grab(data: bytes) -> None:
+    assert len(b"x" * (64 << 20)) > len(data)
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """That of one target, `odd`, which each test makes."""
+    (tmp_path / "odd").mkdir()
+    (tmp_path / "odd" / "seed-1").write_bytes(b"a word")
+    monkeypatch.setattr(f"{__name__}.CORPUS", tmp_path)
+    return tmp_path / "odd"
+
+
 def test_a_crash_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TARGETS, "rate", TARGETS["rate"]._replace(allowed=()))
-    with pytest.raises(ValueError, match="rate"):
-        check("rate", b"nonsense")
+    monkeypatch.setitem(TARGETS, "odd", Target(crash))
+    with pytest.raises(ValueError, match="a word"):
+        check("odd", b"a word")
+    monkeypatch.setitem(TARGETS, "odd", Target(crash, (ValueError,)))
+    check("odd", b"a word")
+
+
+def test_one_that_computes_for_long_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TARGETS, "odd", Target(compute))
+    check("odd", b"a word")
+    monkeypatch.setattr(f"{__name__}.LONGEST_S", 0.05)
+    with pytest.raises(AssertionError, match="odd took too long over 6 bytes"):
+        check("odd", b"a word")
+
+
+def test_one_that_takes_much_would_be_noticed_in_a_process_that_was_larger_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not can_forget():
+        pytest.skip("the largest size so far cannot be forgotten here")
+    assert len(b"x" * (100 << 20))
+    monkeypatch.setitem(TARGETS, "odd", Target(grab))
+    check("odd", b"a word")
+    monkeypatch.setattr(f"{__name__}.LARGEST_MB", 30)
+    with pytest.raises(AssertionError, match=r"odd took 6\d MB for 6 bytes"):
+        check("odd", b"a word")
+
+
+def test_the_input_of_one_that_hangs_is_kept(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(TARGETS, "odd", Target(hang))
+    monkeypatch.setattr(f"{__name__}.LONGEST_WAIT_S", 0.01)
+    with pytest.raises(AssertionError, match="odd did not come back"):
+        look_for_trouble("odd", keeps=True)
+    assert len(list(corpus.glob("found-*"))) == 1
+
+
+def test_a_reader_that_is_cut_off_leaves_the_limit_of_the_test_as_it_was() -> None:
+    def ring(number: int, frame: object) -> None:
+        rung.append(number)
+
+    rung: list[int] = []
+    left, former = signal.setitimer(signal.ITIMER_REAL, 0)[0], signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 20.0)
+        with pytest.raises(Overdue), cut_off(0.01):
+            time.sleep(10.0)
+        assert 5.0 < signal.getitimer(signal.ITIMER_REAL)[0] < 20.0
+        with cut_off(100.0):  # the limit of the test comes first
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            time.sleep(0.5)
+        assert rung == [signal.SIGALRM]
+    finally:
+        signal.signal(signal.SIGALRM, former)
+        signal.setitimer(signal.ITIMER_REAL, left)

@@ -6,6 +6,8 @@ import csv
 import gzip
 import hashlib
 import json
+import time
+import urllib.request
 import zlib
 
 import pytest
@@ -110,7 +112,7 @@ def config(evil, tmp_path):
     return configured(evil, tmp_path)
 
 
-def configured(evil, tmp_path, *, retries=0):
+def configured(evil, tmp_path, *, retries=0, **telemetry):
     policy = {"timeout_s": 1.0, "max_retries": retries}
     settings = {
         "contact": "me@example.org",
@@ -125,7 +127,7 @@ def configured(evil, tmp_path, *, retries=0):
         "limits": {"rate_factor": 1000},
         "download": {"max_bytes": 4_000_000},
         "orchestrator": {"max_workers": 8, "max_job_attempts": 1, "retry_backoff_seconds": 1, "jitter_seconds": 0},
-        "telemetry": {"manifest_path": str(tmp_path / "manifest.jsonl")},
+        "telemetry": {"manifest_path": str(tmp_path / "manifest.jsonl"), **telemetry},
         "storage": {"root_dir": str(tmp_path), "min_free_bytes": 0},
         "queue": {"path": str(tmp_path / "state" / "ledger.sqlite")},
         "hishel": {"base_path": str(tmp_path / "state" / "cache")},
@@ -193,6 +195,44 @@ def test_a_copy_that_ends_too_early_leaves_no_file_and_the_next_is_fetched(works
     assert list((tmp_path / ".tmp").iterdir()) == []
     [candidate] = json.loads((tmp_path / "manifest.jsonl").read_text())["candidates"]
     assert candidate["reason"] == "size-mismatch"
+
+
+def test_a_host_that_asks_to_come_back_later_is_given_that_time(evil, tmp_path):
+    """FAIL-02: what `Retry-After: 1` costs is a second, and both the record and the dashboard name the cause."""
+    asked: list[float] = []
+    paper = make_pdf(Paper("Busy", ("A. Author",), 2020, "10.5555/busy"), size_bytes=20_000, key="busy")
+
+    def busy(talk):
+        asked.append(time.monotonic())
+        if len(asked) == 1:
+            talk.answer(b"", b"Retry-After: 1", status=b"429 Too Many Requests")
+        else:
+            talk.answer(paper)
+
+    evil.pages["busy.good.example", "/paper.pdf"] = busy
+    told = {"doi": "10.5555/busy", "oa_locations": [{"url_for_pdf": "https://busy.good.example/paper.pdf"}]}
+    evil.pages["api.unpaywall.org", "/v2/10.5555/busy"] = lambda talk: talk.answer(json.dumps(told).encode())
+    config = configured(evil, tmp_path, retries=1, metrics_port=0)
+    with DownloadRun(config) as run:
+        [row] = run.process_artifacts(["10.5555/busy"]).rows
+        assert run.metrics_address is not None
+        with urllib.request.urlopen(run.metrics_address, timeout=20) as page:
+            figures = page.read().decode()
+    assert row.outcome == "success"
+    assert (tmp_path / row.path).read_bytes() == paper
+    assert len(asked) == 2
+    assert asked[1] - asked[0] >= 1.0
+    with open(tmp_path / "attempts.csv", encoding="utf-8", newline="") as file:
+        [retry] = [line for line in csv.DictReader(file) if (line["status"], line["http_status"]) == ("retry", "429")]
+    assert (retry["url"], retry["reason"]) == ("https://busy.good.example/paper.pdf", "retry-after")
+    lines = [json.loads(line) for line in (tmp_path / "attempts.jsonl").read_text().splitlines()]
+    assert [line["retry_after_s"] for line in lines if line["reason"] == "retry-after"] == [1.0]
+    [counted] = [
+        line
+        for line in figures.splitlines()
+        if line.startswith("contentdownload_retries_total{") and 'reason="retry-after"' in line
+    ]
+    assert counted.endswith(" 1.0")
 
 
 def test_a_host_that_does_not_answer_is_asked_again_later_then_the_next_copy(works, evil, tmp_path):

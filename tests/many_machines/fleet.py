@@ -414,6 +414,11 @@ class Fleet:
         with self.database() as connection:
             return int(connection.execute(sql).fetchone()[0])  # type: ignore[index]
 
+    def has_whole_history(self) -> bool:
+        """Whether no link of its chains is missing or changed."""
+        with PostgresLedger(self.postgres.url) as ledger:
+            return ledger.verify_history()
+
     def requests(self) -> int:
         """How many the web has seen."""
         return int(self.sandbox.counters()["requests"])

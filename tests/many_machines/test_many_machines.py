@@ -12,13 +12,13 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.chaos.scores import note
+from tests.chaos.scores import Recovery, met_in_the_web, note
 from tests.many_machines.fleet import LEASE_S, SERVERS, Fleet, running_fleet, until
 
 from DocsToKG.ContentDownload.storage.cas import cas_key
@@ -56,9 +56,11 @@ def faults(fleet: Fleet, *, short_s: float, long_s: float) -> list[Fault]:
     return found
 
 
-def befall(fleet: Fleet, schedule: list[Fault], dois: list[str], *, spread: bool, patience_s: float) -> None:
+def befall(
+    fleet: Fleet, schedule: list[Fault], dois: list[str], recovery: Recovery, *, spread: bool, patience_s: float
+) -> Iterator[str]:
     """Before each fault more works are queued, and it comes when the first node works on some of them; with `spread`
-    when half of them are over."""
+    when half of them are over. Gives the name of each that came, when it is over."""
     each = len(dois) // (len(schedule) + 1)
     fleet.begin(dois[each * len(schedule) :])
     for number, (name, fault) in enumerate(schedule):
@@ -69,6 +71,8 @@ def befall(fleet: Fleet, schedule: list[Fault], dois: list[str], *, spread: bool
         assert fleet.is_running(), fleet.said()
         began = time.monotonic()
         fault()
+        recovery.mark()
+        yield name
         states = {state: count for state, count in fleet.states().items() if count}
         print(f"{name}: {time.monotonic() - began:.1f} s, {states}", flush=True)
     fleet.let_end()
@@ -93,12 +97,48 @@ def drain_through_faults(
     ):
         schedule = faults(fleet, short_s=1.5, long_s=long_s)
         random.Random(SEED).shuffle(schedule)
-        befall(fleet, schedule, in_waves(sandbox, schedule), spread=spread, patience_s=end_s)
-        codes = fleet.wait_for_end(within_s=end_s)
+        met: Counter[str] = Counter()
+        with Recovery(fleet.ended) as recovery:
+            try:
+                met.update(
+                    befall(fleet, schedule, in_waves(sandbox, schedule), recovery, spread=spread, patience_s=end_s)
+                )
+                codes = fleet.wait_for_end(within_s=end_s)
+            except AssertionError:  # patience is over: what is left is counted too
+                tell(fleet, works, met, recovery)
+                raise
+        tell(fleet, works, met, recovery)
         assert codes == [0, 0], fleet.said()
         judge(fleet)
-        note("machines", jobs=works, faults=Counter(name for name, _ in schedule))
         print(f"{works} works, {len(fleet.objects())} objects, {fleet.states()}, requests: {fleet.requests()}")
+
+
+def tell(fleet: Fleet, works: int, met: Counter[str], recovery: Recovery) -> None:
+    faults = {**met, **met_in_the_web(fleet.sandbox.counters())}
+    note("machines", jobs=works, faults=faults, recovery_s=recovery.seconds, **counted(fleet))
+
+
+def counted(fleet: Fleet) -> dict[str, int]:
+    """For the scorecard; `judge` says more of each. A work that is not in the ledger at all is lost as well."""
+    jobs, objects, catalog = fleet.jobs(), fleet.objects(), fleet.catalog()
+    found = dict.fromkeys(("lost", "doubled", "stuck", "wrong"), 0)
+    for work in fleet.sandbox.truth()["works"]:
+        job = jobs.get(work["doi"].lower()) or jobs.get(work["arxiv_id"].lower())
+        if job is None:
+            found["lost"] += 1
+            continue
+        is_over, digest = job["state"] in ("done", "skipped", "error"), job["sha256"]
+        found["stuck"] += not is_over
+        found["doubled"] += job["ends"] > 1
+        if not work["reachable"]:
+            found["wrong"] += job["state"] == "done"
+        elif is_over and digest not in work["sha256"]:
+            found["lost" if digest is None else "wrong"] += 1
+        elif is_over:
+            found["lost"] += cas_key(digest) not in objects or digest not in catalog.get(job["doc_id"], ())
+    found["wrong"] += sum(key != cas_key(digest) for key, digest in objects.items())
+    found["wrong"] += len(fleet.uploads()) + len(fleet.left_files()) + (not fleet.has_whole_history())
+    return {**found, "impolite": len(fleet.violations())}
 
 
 def judge(fleet: Fleet) -> None:
@@ -131,6 +171,7 @@ def judge(fleet: Fleet) -> None:
     assert fleet.leases() == 0
     # Who was killed last is there for others until its lease is over.
     until(lambda: not fleet.taken_slots(), "slots or signs of life that nobody has", within_s=5 * LEASE_S)
+    assert fleet.has_whole_history()
     assert fleet.uploads() == []
     assert fleet.left_files() == []
 

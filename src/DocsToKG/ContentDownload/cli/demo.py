@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -46,7 +47,8 @@ def demo(
         with opened(cfg) as download, console_of(cfg, console):
             download.remember(None, settings)
             lines = read_inputs([str(ids)], stdin=sys.stdin)
-            code = drive(download, lines, retry_failed=False, quiet=quiet, way_on="content demo")
+            again = f"content demo --papers {papers} --seed {seed} --out {shlex.quote(str(out))}"
+            code = drive(download, lines, retry_failed=False, quiet=quiet, way_on=again)
         if code == ExitCode.INTERRUPTED:
             raise typer.Exit(code)
         counters = sandbox.counters()

@@ -33,6 +33,8 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
     print_table(("", ""), _facts(result, figures), title="Result")
     _print_missing(result)
     _print_later(result)
+    if _is_out_of_reach(result, figures):
+        typer.echo(OUT_OF_REACH)
     folders = [name for name in ("PDF", "XML", "HTML") if (result.files / name).is_dir()]
     if str(result.files).startswith("s3://"):
         folders = ["cas"]
@@ -97,7 +99,6 @@ def _print_missing(result: RunResult) -> None:
 
 def _print_later(result: RunResult) -> None:
     """Works that were tried and may only be had later; what was not begun yet has nothing to tell."""
-    from DocsToKG.ContentDownload.api.types import Reason
     from DocsToKG.ContentDownload.runner.rows import LATER
 
     later = [row for row in result.rows if row.outcome == "pending" and (row.reason or "").startswith(LATER)]
@@ -105,9 +106,14 @@ def _print_later(result: RunResult) -> None:
         typer.echo(f"Not finished: line {row.line}: {_cut(row.input)} - {_cut(row.reason)}")
     if len(later) > _MOST_SHOWN:
         typer.echo(f"  and {len(later) - _MOST_SHOWN} more in results.csv")
-    without = [row.reason or "" for row in result.rows if row.outcome in ("error", "pending")]
-    if without and all(f"({Reason.CONN_ERROR})" in reason for reason in without):
-        typer.echo(OUT_OF_REACH)
+
+
+def _is_out_of_reach(result: RunResult, figures: Figures) -> bool:
+    """Hosts were asked and none has answered. Those that failed at once are not counted as asked."""
+    from DocsToKG.ContentDownload.api.types import Reason
+
+    was_asked = figures.requests or any(f"({Reason.CONN_ERROR})" in (row.reason or "") for row in result.rows)
+    return bool(was_asked) and not result.successful and figures.answer_p50_ms is None
 
 
 def _skip_words(row: ResultRow) -> str:

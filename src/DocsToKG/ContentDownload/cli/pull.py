@@ -43,6 +43,7 @@ from DocsToKG.ContentDownload.cli.options import (
     Year,
 )
 from DocsToKG.ContentDownload.cli.plan import filter_words, print_plans
+from DocsToKG.ContentDownload.cli.sandbox import refuse_gone_sandbox
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.api.types import WorkArtifact
@@ -254,6 +255,7 @@ def resume(
     )
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_settings(saved.config_file, shown)
+    refuse_gone_sandbox(cfg)
     with DownloadRun(cfg) as download, console_of(cfg, console):
         download.take_up(verify=verify, again=again)
         if again is not None:

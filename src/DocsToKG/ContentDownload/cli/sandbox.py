@@ -1,16 +1,22 @@
-"""`content sandbox`: serve the scholarly web of the demo on loopback until Ctrl+C, and say how to use it."""
+"""`content sandbox`: serve the scholarly web of the demo on loopback until Ctrl+C, and say how to use it; and what to
+do with a run whose small web is gone."""
 
 from __future__ import annotations
 
 import json
 import math
 import os
+import socket
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
+from urllib.parse import urlsplit
 
 import typer
 
 from DocsToKG.core.streams import nobody_has_to_read
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 
 Fault = Annotated[list[str] | None, typer.Option("--fault", metavar="NAME=SHARE", help="Set one share; repeatable.")]
 NoFaults = Annotated[bool, typer.Option("--no-faults", help="Start from no faults at all.")]
@@ -19,6 +25,8 @@ Size = Annotated[int, typer.Option("--size", min=1, help="Mean size of a PDF in 
 ProfileFile = Annotated[
     Path | None, typer.Option("--profile", help="Write the client's configuration here (.json or .yaml).")
 ]
+
+_LOOK_S = 2.0
 
 
 def sandbox(
@@ -63,6 +71,22 @@ def sandbox(
         asyncio.run(run_until_stopped(board, port=port, ready=ready))
     except OSError as error:
         raise typer.BadParameter(f"cannot serve on port {port}: {error.strerror}") from error
+
+
+def refuse_gone_sandbox(cfg: ContentDownloadConfig) -> None:
+    """A run over a small web of this machine cannot go on without it: it would call all that is left out of reach."""
+    from DocsToKG.ContentDownload.errors import RunError
+
+    at = urlsplit(cfg.http.connect_to.get("*", ""))
+    if at.hostname is None or at.port is None:
+        return
+    try:
+        socket.create_connection((at.hostname, at.port), timeout=_LOOK_S).close()
+    except OSError:
+        raise RunError(
+            f"this run asks a small web on this machine, and nothing answers at {at.netloc}: a demo goes on with the "
+            f"same `content demo` command, another run once `content sandbox --port {at.port}` serves its web again"
+        ) from None
 
 
 def _announce(world: Any, port: int, rate_factor: float, profile: Path | None) -> None:

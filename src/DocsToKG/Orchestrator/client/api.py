@@ -171,9 +171,12 @@ class OrchestratorClient:
         while True:
             page = _object(self._calls.get("/jobs", **filters, page_token=token))
             yield from _rows(page, "jobs")
-            token = page.get("next_page_token")
+            token, before = page.get("next_page_token"), token
             if token is None:
                 return
+            with _known_form():
+                if not token.isascii() or token == before:  # no token of ours, or a page that leads to itself
+                    raise ValueError
 
     def why(self, job_id: int) -> Body:
         return _object(self._calls.get(f"/jobs/{job_id}/why"))
