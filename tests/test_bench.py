@@ -229,7 +229,7 @@ def test_peers_take_as_many_jobs_while_others_wait(script: str) -> None:
     from bench.programs import PEERS, are_there, valkey
 
     if not are_there(PEERS, script):
-        pytest.skip("no environment of peers: ./dev bench makes one")
+        pytest.skip("no environment of peers: ./dev servers makes one")
     with ExitStack() as stack:
         where = (
             [] if script == "peers" else [stack.enter_context(server(os.environ.get("TEST_POSTGRES_URL"))), "30", "10"]

@@ -277,7 +277,7 @@ from DocsToKG.ContentDownload.cli.main import {program}
     ("closed", "words", "code"),
     [
         ("<&-", "pull - --out papers", 2),
-        (">&-", "config explain", 0),
+        (">&-", "config explain", 1),  # what was asked for is lost
         ("2>&-", "pull hello --out papers", 3),  # names no paper; the line of progress has nowhere to go
         ("<&- >&- 2>&-", "pull hello --out papers", 3),
     ],
