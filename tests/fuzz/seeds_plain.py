@@ -108,6 +108,9 @@ PLAIN: dict[str, list[bytes]] = {
     "header-values": [b"120", b"Wed, 21 Oct 2026 07:28:00 GMT",
                       b'<https://e.org/a.pdf>; rel="item"; type="application/pdf"',
                       b'"burst";q=100;w=60, 10;w=1', b"limit=10, remaining=0, reset=5", b"sha-256=:AAAA=:", b"50"],
+    "rest-of-a-file": [b'bytes 40-99/100\n"v1"\nMon, 01 Jan 2024 00:00:00 GMT\nMon, 01 Jan 2024 00:01:00 GMT\n60',
+                       b"bytes 40-99/100\nMon, 01 Jan 2024 00:00:00 GMT\nMon, 01 Jan 2024 00:00:00 GMT\nx\n60",
+                       b'bytes 0-99/*\nW/"v1"\nyesterday\nMon, 01 Jan 2024 00:01:00 -0000\n-1'],
     "address": [b"https://user:pw@EXAMPLE.org:443/a/../b%2Fc?utm_source=x&token=y#f", b"//e.org/x", b"http://[::1]:80/"],
 }  # fmt: skip
 

@@ -20,6 +20,7 @@ from tests.fuzz.target import NOW, Target, in_a_file, text
 
 from DocsToKG.ContentDownload.api.licences import family, spdx
 from DocsToKG.ContentDownload.api.ports import Call, Page
+from DocsToKG.ContentDownload.api.ranges import Rest, content_range, whole_of
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, ContentDownloadError, InputError
@@ -275,6 +276,24 @@ def header_values(data: bytes) -> None:
             check_headers({name: text}, md5="0" * 32, sha256="0" * 64, url="https://example.org/", file=Path(file.name))
 
 
+def rest_of_a_file(data: bytes) -> None:
+    """One value a line. Whatever they are: what is believed lies within the file, and what is sent is one line."""
+    said, tag, changed, sent, length, *_ = [*data.decode("latin-1").split("\n"), *[""] * 5]
+    found = content_range(said)
+    assert found is None or 0 <= found.first <= found.last < found.total
+    for first in ({"etag": tag}, {"last-modified": changed, "date": sent}):
+        whole = whole_of("https://example.org/a", first, 100)
+        if whole is None:
+            continue
+        rest = Rest(whole, 40)
+        httpx2.Headers(rest.wishes()).raw  # noqa: B018 - what cannot be sent raises
+        assert all(value.isascii() and value.isprintable() for value in rest.wishes().values())
+        answer = {"content-range": said, "content-length": length, "etag": tag, "last-modified": changed}
+        if rest.is_in(whole.url, 206, answer):
+            assert found == (40, 99, 100)
+            assert length == "60"
+
+
 def address(data: bytes) -> None:
     given = text(data)
     mask_text(given)
@@ -308,6 +327,7 @@ TARGETS: dict[str, Target] = {
     "exchange": Target(exchange, (httpx2.RemoteProtocolError,)),
     "chunks": Target(chunks),
     "header-values": Target(header_values),
+    "rest-of-a-file": Target(rest_of_a_file),
     "address": Target(address),
     **signed.TARGETS,
     **spoken.TARGETS,
