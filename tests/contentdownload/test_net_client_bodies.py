@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import time
+from collections.abc import Iterator
 
 import httpx2
 import pytest
 from tests.contentdownload.polite_rig import PDF, URL, Rig, Stream, given_rig, in_turn, pdf, redirect  # noqa: F401
 
 from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES, Whole
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.net.faults import Retryable
+from DocsToKG.core.backoff import RetryPolicy
 
 # bodies
 
@@ -31,6 +36,52 @@ def test_a_body_cut_by_the_server_is_a_size_mismatch(rig: Rig) -> None:
     with pytest.raises(TransientFailure) as caught:
         rig.download(rig.client())
     assert caught.value.reason == Reason.SIZE_MISMATCH
+
+
+def test_a_large_file_that_breaks_off_says_what_its_rest_can_be_asked_for_by(rig: Rig) -> None:
+    block, known = bytes(LEAST_BYTES), {"etag": '"v1"', "content-length": "9999999"}
+    rig.site = lambda request: httpx2.Response(200, headers=known, stream=Stream([block], httpx2.ReadError("reset")))
+    with pytest.raises(Retryable) as caught:
+        rig.download(rig.client())
+    assert caught.value.whole == Whole(URL, 9_999_999, "etag", '"v1"')
+    rig.site = lambda request: httpx2.Response(200, headers=known, stream=Stream([block]))
+    with pytest.raises(Retryable) as caught:
+        rig.download(rig.client())
+    assert caught.value.whole == Whole(URL, 9_999_999, "etag", '"v1"')
+
+
+def test_a_file_that_is_longer_than_announced_has_no_rest(rig: Rig) -> None:
+    known = {"etag": '"v1"', "content-length": str(LEAST_BYTES)}
+    rig.site = lambda request: httpx2.Response(200, headers=known, stream=Stream([bytes(LEAST_BYTES + 1)]))
+    with pytest.raises(Retryable) as caught:
+        rig.download(rig.client())
+    assert (caught.value.reason, caught.value.whole) == (Reason.SIZE_MISMATCH, None)
+
+
+def test_a_file_that_used_up_its_time_is_not_gone_on_with(rig: Rig) -> None:
+    """Also where the transport does not know the deadline: another answer would spend the same time again."""
+
+    class Late(Stream):
+        def __iter__(self) -> Iterator[bytes]:
+            yield bytes(LEAST_BYTES)
+            time.sleep(0.3)
+            yield b"late"
+
+    known = {"etag": '"v1"', "content-length": "9999999"}
+    rig.site = lambda request: httpx2.Response(200, headers=known, stream=Late([]))
+    with pytest.raises(Retryable) as caught:
+        rig.download(rig.client(deadline_s=0.2))
+    assert (caught.value.reason, caught.value.whole) == (Reason.TIMEOUT, None)
+
+
+def test_pages_are_never_gone_on_with(rig: Rig) -> None:
+    known = {"etag": '"v1"', "content-length": "9999999"}
+    cut = Stream([bytes(LEAST_BYTES)], httpx2.ReadError("reset"))
+    rig.site = lambda request: httpx2.Response(200, headers=known, stream=cut)
+    with pytest.raises(Retryable) as caught:
+        rig.fetch(rig.client(retry=RetryPolicy(max_attempts=2)))
+    assert caught.value.whole is None
+    assert not any("range" in request.headers for request in rig.requests)
 
 
 def test_decoded_bytes_count_against_the_cap(rig: Rig) -> None:

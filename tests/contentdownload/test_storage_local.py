@@ -362,6 +362,21 @@ def test_a_folder_that_somebody_removed_is_made_again(store):
     assert store.verify(sha(b"two"), NAME)
 
 
+@pytest.mark.parametrize("unnamed", [True, False])
+@pytest.mark.parametrize("before", [60, 200])
+def test_a_body_that_begins_anew_has_nothing_of_the_former_one(tmp_path, before, unnamed):
+    store = LocalStore(tmp_path, min_free_bytes=0, fsync=False, in_memory=100, unnamed=unnamed)
+    store.prepare()
+    for after in (40, 300):
+        with store.temp() as temp:
+            temp.write(b"x" * before)
+            temp.restart()
+            assert temp.size == 0
+            temp.write(b"y" * after)
+            assert (temp.size, temp.sha256) == (after, sha(b"y" * after))
+            assert temp.path.read_bytes() == b"y" * after
+
+
 def test_a_body_is_on_the_disk_only_when_it_is_stored_or_large(tmp_path):
     store = LocalStore(tmp_path, min_free_bytes=0, fsync=False, in_memory=100)
     store.prepare()

@@ -2,7 +2,8 @@
 
 Knows the order of the stages and that nothing unproved is kept. Does not know tiers, jobs or how requests are paced.
 Promises: slots are held only while bytes flow; a temporary file never outlives a failure; a file is stored only after
-its proof and only by the branch that claimed the work; the cache entry becomes visible only after that.
+its proof and only by the branch that claimed the work; the cache entry becomes visible only after that; what came in
+parts and does not pass is no judgment on the file.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
+from DocsToKG.ContentDownload.api.ranges import Rest
 from DocsToKG.ContentDownload.api.stages import FETCH, HEAD_CHECK, STORE, VERIFY
 from DocsToKG.ContentDownload.api.steps import Arrival, ExchangeOver, Steps
 from DocsToKG.ContentDownload.api.types import (
@@ -27,6 +29,7 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.net.faults import Retryable
 from DocsToKG.ContentDownload.proof.candidate import Came, actual_form, check_digests, prove
 from DocsToKG.ContentDownload.proof.forms import HTML, PDF, Form, foreign_kind, form_of, has_pdf_header
 from DocsToKG.ContentDownload.proof.html import classify_body
@@ -105,7 +108,7 @@ class CandidateDownload:
                 asking = client.open(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes)
                 body = yield from (asking if places is None else _holding(asking, places, plan, call))
                 try:
-                    return (yield from self._take(body, places, plan, work, call, claim, max_bytes))
+                    return (yield from self._take(body, places, plan, work, client, call, claim, max_bytes))
                 except (CandidateRejected, TransientFailure) as problem:
                     # What we kept is damaged, which says nothing about what the server has.
                     if not (body.from_cache and problem.reason in _DAMAGED and asks_left):
@@ -122,15 +125,21 @@ class CandidateDownload:
         places: ExitStack | None,
         plan: DownloadPlan,
         work: WorkArtifact,
+        client: Client,
         call: Call,
         claim: Callable[[], bool],
         max_bytes: int,
     ) -> Steps[StoredCopy | None]:
         """Read, prove and store the body."""
+        is_spliced = False
         with self.store.temp() as temp:
             try:
                 try:
                     streamed = yield from streaming(body, temp, form=form_of(plan))
+                except Retryable as broken:
+                    first = body
+                    body, streamed = yield from going_on(broken, first, temp, places, plan, client, call, max_bytes)
+                    is_spliced = body is first
                 finally:
                     body.close()  # the host's slot is free again; proving costs it nothing
                     if places is not None:
@@ -154,6 +163,9 @@ class CandidateDownload:
                 return (yield from finishing)
             except CandidateRejected as rejected:
                 self._refused(plan, rejected, body, call, temp.size)
+                if is_spliced and rejected.reason != Reason.TAKEN_DOWN:
+                    # Perhaps the parts do not belong together: only what came in one piece is judged for good.
+                    raise TransientFailure(rejected.reason, rejected.detail, url=rejected.url) from None
                 raise
             except TransientFailure as failure:
                 # A body that broke off has left its line where it was read.
@@ -234,7 +246,8 @@ def stream_candidate_payload(body: OpenBody, temp: TempFile, *, form: Form = PDF
 
 def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> Steps[DownloadStreamResult]:
     """Write the body to the temporary file; what is surely no paper is cut off as soon as that shows."""
-    head, chunks, may_be_it = b"", body.chunks(), False
+    # Of a file that goes on, the beginning has been looked at.
+    head, chunks, may_be_it = b"", body.chunks(), temp.size > 0
     while True:
         yield from body.arriving()
         if (chunk := next(chunks, None)) is None:
@@ -246,6 +259,49 @@ def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> Steps[Down
     if not may_be_it:
         _refuse_early(head, body, form, ended=True)
     return _stream_result(body, temp)
+
+
+def going_on(
+    broken: Retryable,
+    body: OpenBody,
+    temp: TempFile,
+    places: ExitStack | None,
+    plan: DownloadPlan,
+    client: Client,
+    call: Call,
+    max_bytes: int,
+) -> Steps[tuple[OpenBody, DownloadStreamResult]]:
+    """Ask for the rest of a body that broke off, as often as each answer brings a good deal more; raises what broke it
+    off when it cannot be had. Returns the answer whose headers speak of the whole file: the first, or a later one that
+    began anew."""
+    more = body
+    while broken.whole is not None:
+        more.close()
+        if places is not None:
+            places.close()
+        rest, headers = Rest(broken.whole, temp.size), _request_headers(plan)
+        asking = client.open(plan.url, Role.ARTIFACT, call, headers=headers, max_bytes=max_bytes, rest=rest)
+        try:
+            more = yield from _holding(asking, places, plan, call)
+        except CandidateRejected:
+            break  # this way of asking is refused, which says nothing of the file
+        try:
+            if more.status == 200:
+                temp.restart()
+            streamed = yield from streaming(more, temp, form=form_of(plan))
+            return (more, streamed) if more.status == 200 else (body, _stream_result(body, temp))
+        except Retryable as again:
+            # Who sent all of it anew would do so each time.
+            if more.status == 200:
+                raise
+            broken = again
+        except CandidateRejected:
+            if more.status == 200:
+                raise
+            break  # a rest that never ends
+        finally:
+            more.close()
+    raise broken
 
 
 def finalize_candidate_download(

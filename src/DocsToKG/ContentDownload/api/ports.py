@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import Protocol, TypedDict, Unpack
 
+from DocsToKG.ContentDownload.api.ranges import Rest
 from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
@@ -181,8 +182,10 @@ class Client(Protocol):
         *,
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
+        rest: Rest | None = None,
     ) -> Steps[OpenBody]:
-        """The final answer with its body unread; statuses other than 200 are raised."""
+        """The final answer with its body unread; statuses other than 200 are raised. With `rest` it is that of a file
+        that broke off, with status 206, or with 200 the file from its first byte."""
 
     def interval_s(self, url: str) -> float:
         """The least seconds between two requests to the host of this address, by our limits and its robots.txt."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody, Page
+from DocsToKG.ContentDownload.api.ranges import Rest
 from DocsToKG.ContentDownload.api.steps import Steps, Wait
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
@@ -140,7 +141,10 @@ class StoredClient:
         *,
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
+        rest: Rest | None = None,
     ) -> Steps[OpenBody]:
+        if rest is not None:
+            return (yield from self.network.open(url, role, call, headers=headers, max_bytes=max_bytes, rest=rest))
         fetched = self.remembered()
         file = None if fetched is None else self.open_stored(fetched.sha256)
         if fetched is None or file is None:

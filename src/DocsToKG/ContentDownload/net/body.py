@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx2
 
+from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES, Whole, whole_of
 from DocsToKG.ContentDownload.api.steps import Arrival, Permit, Steps
 from DocsToKG.ContentDownload.api.types import Hop, Reason
 from DocsToKG.ContentDownload.api.walls import says_challenge
@@ -36,6 +37,9 @@ _BREAKS = frozenset({Reason.SIZE_MISMATCH, Reason.TIMEOUT, Reason.CONN_ERROR})
 
 class StreamedBody:
     """Implements `OpenBody`. Holds the permit until `close`; `confirm` may come after that."""
+
+    whole: Whole | None = None  # the file that this is the rest of
+    may_go_on = False  # whether the rest may be asked for, should it break off
 
     def __init__(
         self,
@@ -261,23 +265,39 @@ class StreamedBody:
         # Our own time being up says nothing about a server that was sending.
         ours = isinstance(error, DeadlineExceeded) or time.monotonic() > self._deadline
         self._tell_breakers(broken=fault.reason in _BREAKS and not ours)
-        if fault.reason is Reason.SIZE_MISMATCH:
-            self._tell_body(whole=False)
+        whole = self._begun() if fault.retry and not ours else None
+        if fault.reason is Reason.SIZE_MISMATCH or whole is not None:
+            self._tell_body(cut_by=fault.reason)
         elif self.tells_failures:
             self._journal.failed(self._about, fault.reason)
-        return fault.failure(self.url, describe(error))
+        failure = fault.failure(self.url, describe(error))
+        if isinstance(failure, Retryable):
+            failure.whole = whole
+        return failure
 
     def _end(self) -> None:
         announced = self.content_length
         received = self._received if self._is_raw else self._response.num_bytes_downloaded
         if self._counted and announced is not None and announced != received:
-            self._tell_body(whole=False)
+            self._tell_body(cut_by=Reason.SIZE_MISMATCH)
             self._tell_breakers(broken=True)
             detail = f"{received} of {announced} bytes came"
-            raise Retryable(Reason.SIZE_MISMATCH, detail, url=mask_url(self.url))
-        if self.status == 200 and not self.from_cache:
-            self._tell_body(whole=True)
+            failure = Retryable(Reason.SIZE_MISMATCH, detail, url=mask_url(self.url))
+            failure.whole = self._begun() if received < announced else None
+            raise failure
+        if (self.status == 200 or self.whole is not None) and not self.from_cache:
+            self._tell_body()
         self._whole = True
+
+    def _begun(self) -> Whole | None:
+        """The file that broke off, where enough of it came and what is missing may be asked for."""
+        if not self.may_go_on or self.from_cache or self._passed_on() < LEAST_BYTES:
+            return None
+        return self.whole or whole_of(self.url, self.headers, self.content_length)
+
+    def _passed_on(self) -> int:
+        """How many bytes the reader has; what waited to be joined to more is lost with it."""
+        return self._received - (self._portions.waiting if self._portions is not None else 0)
 
     def _tell_breakers(self, *, broken: bool) -> None:
         """Once: a body that stalls or breaks off is a failure of its host, like no answer; any other end is none."""
@@ -285,15 +305,16 @@ class StreamedBody:
         if watched is not None:
             watched.broke_off() if broken else watched.answered(200 if self.is_replay else self.status)
 
-    def _tell_body(self, *, whole: bool) -> None:
+    def _tell_body(self, *, cut_by: Reason | None = None) -> None:
         if self._is_looking:
             return  # nobody has asked for this body yet
         self._journal.body(
             self._about,
+            http_status=self.status,
             content_type=self.content_type,
-            bytes_written=self._received,
+            bytes_written=self._received if cut_by is None else self._passed_on(),
             length_header=self.content_length,
-            whole=whole,
+            cut_by=cut_by,
         )
 
     def _refuse_above_cap(self, size: int) -> None:
@@ -316,6 +337,11 @@ class Portions:
         self._length = 0  # of what waits
         self._ended = False
         self.is_ready = False  # whether the next one, or the end, is known without reading on
+
+    @property
+    def waiting(self) -> int:
+        """How many bytes have been taken and not given."""
+        return self._length
 
     def pull(self) -> None:
         """Take one more block."""

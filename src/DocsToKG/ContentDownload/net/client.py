@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import httpx2
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Page
+from DocsToKG.ContentDownload.api.ranges import Rest
 from DocsToKG.ContentDownload.api.steps import Arrival, Gatekeeper, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
@@ -105,6 +106,7 @@ class RateRetryClient:
         self._attempts = attempts
         self._journal = Journal(name, sink=attempts, clock=clock)
         self._clock = clock
+        self._tries_again = policy.retry.max_attempts > 1
         self._retries = Retries(policy.retry, random=random, longest_asked_s=policy.inline_cap_s)
         self._cache = cache
         self._breakers = breakers
@@ -144,9 +146,12 @@ class RateRetryClient:
         *,
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
+        rest: Rest | None = None,
     ) -> Steps[StreamedBody]:
         journey = self._journey(Verb.GET, url, role, call, headers)
         journey.artifact = True
+        if rest is not None:
+            return self._go_on(journey, rest, max_bytes)
         return self._travel(journey, lambda opened: self._hand_over(opened, max_bytes))
 
     def interval_s(self, url: str) -> float:
@@ -181,6 +186,12 @@ class RateRetryClient:
         if headers:
             own = role_headers(role, self._agent, {**self._policy.headers, **headers})
         return Journey(verb, url, role, call, own, self.name if role is Role.METADATA else None)
+
+    def _go_on(self, journey: Journey, rest: Rest, max_bytes: int | None) -> Steps[StreamedBody]:
+        """As after any failure: not at once, and from the address that was given, so that each hop is asked anew."""
+        yield Wait(self._clock.monotonic() + self._retries.delay_s(1), f"the rest of a file at {host_key(journey.url)}")
+        journey.rest = rest
+        return (yield from self._travel(journey, lambda opened: self._hand_over(opened, max_bytes, rest)))
 
     def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> Steps[T]:
         while True:
@@ -338,8 +349,12 @@ class RateRetryClient:
             extensions[ABOUT_WORK] = journey.call.work_id
         try:
             place = url_of(url)
-            host = {} if "host" in journey.headers else {"Host": place.netloc.decode("ascii")}
-            request = LightRequest(journey.method, place, Fields.sent(host | journey.headers), extensions)
+            named = {} if "host" in journey.headers else {"Host": place.netloc.decode("ascii")}
+            named |= journey.headers
+            # Who only leads to the file knows nothing of what it is known by.
+            if journey.rest is not None and journey.rest.lies_at(url):
+                named |= journey.rest.wishes()
+            request = LightRequest(journey.method, place, Fields.sent(named), extensions)
         except WIRE_ERRORS as error:
             raise fault_of(error).failure(url, describe(error)) from None
         if journey.cookies is not None:
@@ -461,12 +476,16 @@ class RateRetryClient:
             asked.get("cancel"),
         )
 
-    def _hand_over(self, opened: StreamedBody, max_bytes: int | None) -> StreamedBody:
+    def _hand_over(self, opened: StreamedBody, max_bytes: int | None, rest: Rest | None = None) -> StreamedBody:
         if opened.status != 200:
-            reason = Reason.NOT_MODIFIED if opened.status == 304 else Reason.HTTP_STATUS
-            raise rejected(reason, opened)
+            if rest is None or not rest.is_in(opened.url, opened.status, opened.headers):
+                raise rejected(Reason.NOT_MODIFIED if opened.status == 304 else Reason.HTTP_STATUS, opened)
+            # In chunks it has no length of its own.
+            opened.whole, opened.content_length = rest.whole, rest.length
+            max_bytes = None if max_bytes is None else max_bytes - rest.start
         opened.max_bytes = max_bytes
         opened.tells_failures = True
+        opened.may_go_on = self._tries_again
         return opened
 
     def _read_page(self, journey: Journey, opened: StreamedBody) -> Page:

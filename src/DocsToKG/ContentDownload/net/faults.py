@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import httpx2
 
+from DocsToKG.ContentDownload.api.ranges import Whole
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.core.backoff import parse_retry_after
@@ -25,6 +26,7 @@ class Retryable(TransientFailure):
 
     elapsed_s: float | None = None
     content_type: str | None = None
+    whole: Whole | None = None  # of a file that broke off, where its rest may be asked for by itself
 
 
 class OutOfTime(Retryable):

@@ -62,17 +62,25 @@ class Journal:
         )
 
     def body(
-        self, about: About, *, content_type: str | None, bytes_written: int, length_header: int | None, whole: bool
+        self,
+        about: About,
+        *,
+        http_status: int,
+        content_type: str | None,
+        bytes_written: int,
+        length_header: int | None,
+        cut_by: Reason | None,
     ) -> None:
+        """`cut_by`: why it is not as long as announced."""
         self._tell(
             about,
-            AttemptStatus.HTTP_200 if whole else AttemptStatus.SIZE_MISMATCH,
+            AttemptStatus.HTTP_200 if cut_by is None else AttemptStatus.SIZE_MISMATCH,
             verb=Verb.STREAM,
-            http_status=200,
+            http_status=http_status,
             content_type=content_type,
             bytes_written=bytes_written,
             content_length_hdr=length_header,
-            reason=None if whole else Reason.SIZE_MISMATCH,
+            reason=cut_by,
         )
 
     def retry(self, about: About, failure: Retryable) -> None:

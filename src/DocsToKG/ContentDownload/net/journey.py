@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import httpx2
 
 from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.ranges import Rest
 from DocsToKG.ContentDownload.api.types import Hop, Role, Verb
 from DocsToKG.ContentDownload.net.journal import About
 
@@ -29,6 +30,7 @@ class Journey:
     index: str | None = None  # the source whose own service is asked; pages and files lie on others' hosts
     artifact: bool = False
     is_probe: bool = False  # only the head of the answer is wanted
+    rest: Rest | None = None  # only this is missing of the file
     hops: list[Hop] = field(default_factory=list)
     seen: set[tuple[str, str]] = field(default_factory=set)
     # Some sites set a cookie and redirect to themselves; it lives as long as this journey. Most set none.

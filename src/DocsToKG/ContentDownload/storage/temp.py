@@ -94,6 +94,19 @@ class TempFile:
         if self._fd < 0 and self.size > self._in_memory:
             self._to_disk()
 
+    def restart(self) -> None:
+        """Forget what was written: the first byte comes again."""
+        self.size = self._hashed = 0
+        self._sha256 = hashlib.sha256()
+        self._pieces = []
+        if self._fd < 0:
+            return
+        try:
+            os.lseek(self._fd, 0, os.SEEK_SET)
+            os.ftruncate(self._fd, 0)
+        except OSError as error:
+            raise refusal(error, self._where) from error
+
     def another(self) -> TempFile:
         """An empty one beside this, for more bytes of the same work."""
         return TempFile(self._open_file, where=self._where, in_memory=self._in_memory)
