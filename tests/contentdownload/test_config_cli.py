@@ -274,6 +274,35 @@ from DocsToKG.ContentDownload.cli.main import {program}
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("ContentDownload.cli.main import content", "plan 10.1234/a"),
+        ("Orchestrator.cli import main", "status --ledger ledger.sqlite"),
+    ],
+)
+def test_a_library_cannot_take_an_interrupt_for_its_own_affair(tmp_path: Path, program: str, words: str) -> None:
+    """pydantic makes another error of it, weak references swallow it, pikepdf aborts."""
+    (tmp_path / "ledger.sqlite").touch()
+    code = f"""
+import signal, sys
+class Swallows:
+    def find_spec(self, name, path=None, target=None):
+        if name in ("DocsToKG.ContentDownload.config.loader", "DocsToKG.Orchestrator.ledger.sqlite"):
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise RuntimeError("this model cannot be built") from None
+sys.meta_path.insert(0, Swallows())
+from DocsToKG.{program} as program
+sys.argv[1:] = {words.split()}
+program()
+"""
+    result = python("-c", code, cwd=tmp_path)
+    assert (result.returncode, result.stderr) == (130, "Interrupted.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
     ("closed", "words", "code"),
     [
         ("<&-", "pull - --out papers", 2),

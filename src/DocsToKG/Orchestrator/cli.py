@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from DocsToKG.core.interrupts import end_at_once_while_modules_are_read
 from DocsToKG.core.streams import nobody_has_to_read
 from DocsToKG.Orchestrator import cli_audit, cli_events, cli_keys
 from DocsToKG.Orchestrator.command_line import (
@@ -51,6 +52,7 @@ app.add_typer(cli_audit.app, name="audit")
 
 
 def main() -> None:
+    end_at_once_while_modules_are_read()
     app(prog_name="docstokg-orchestrator")
 
 

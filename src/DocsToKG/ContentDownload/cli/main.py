@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from DocsToKG.core.interrupts import INTERRUPTED, end_at_once_while_modules_are_read
+
 
 def content() -> None:
     with _interruptible():
@@ -24,8 +26,9 @@ def contentdownload() -> None:
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Ctrl+C while the modules are read ends as it does later, where the commands see to it."""
+    end_at_once_while_modules_are_read()
     try:
         yield
     except KeyboardInterrupt:
         print("Interrupted.", file=sys.stderr)
-        sys.exit(130)
+        sys.exit(INTERRUPTED)
