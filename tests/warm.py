@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 PROGRAMS = {
     "content": ("DocsToKG.ContentDownload.cli.main", "content"),
     "contentdownload": ("DocsToKG.ContentDownload.cli.main", "contentdownload"),
-    "docstokg-orchestrator": ("DocsToKG.Orchestrator.cli", "main"),
+    "docstokg-orchestrator": ("DocsToKG.Orchestrator.main", "main"),
 }
 _STANDARD = (0, 1, 2)
 

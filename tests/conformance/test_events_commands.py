@@ -22,7 +22,7 @@ from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
-PROGRAM = [sys.executable, "-c", "from DocsToKG.Orchestrator.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from DocsToKG.Orchestrator.main import main; main()"]
 
 
 @pytest.fixture

@@ -256,16 +256,19 @@ def test_a_reader_that_goes_away_is_no_crash(tmp_path: Path, word: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("program", ["content", "contentdownload"])
-def test_an_interrupt_while_the_program_is_read_is_no_crash(tmp_path: Path, program: str) -> None:
+@pytest.mark.parametrize(
+    ("room", "program"),
+    [("ContentDownload.cli", "content"), ("ContentDownload.cli", "contentdownload"), ("Orchestrator", "main")],
+)
+def test_an_interrupt_while_the_program_is_read_is_no_crash(tmp_path: Path, room: str, program: str) -> None:
     code = f"""
 import sys
 class Interrupts:
     def find_spec(self, name, path=None, target=None):
-        if name == "DocsToKG.ContentDownload.cli.app":
+        if name in ("DocsToKG.ContentDownload.cli.app", "DocsToKG.Orchestrator.cli"):
             raise KeyboardInterrupt
 sys.meta_path.insert(0, Interrupts())
-from DocsToKG.ContentDownload.cli.main import {program}
+from DocsToKG.{room}.main import {program}
 {program}()
 """
     result = python("-c", code, cwd=tmp_path)
@@ -277,7 +280,7 @@ from DocsToKG.ContentDownload.cli.main import {program}
     ("program", "words"),
     [
         ("ContentDownload.cli.main import content", "plan 10.1234/a"),
-        ("Orchestrator.cli import main", "status --ledger ledger.sqlite"),
+        ("Orchestrator.main import main", "status --ledger ledger.sqlite"),
     ],
 )
 def test_a_library_cannot_take_an_interrupt_for_its_own_affair(tmp_path: Path, program: str, words: str) -> None:

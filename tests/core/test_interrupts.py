@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from DocsToKG.core.interrupts import end_at_once_while_modules_are_read
+from DocsToKG.core.interrupts import interruptible
 
 
 @pytest.fixture(autouse=True)
@@ -18,13 +18,19 @@ def as_it_was() -> Iterator[None]:
 
 
 def test_it_is_a_keyboard_interrupt_where_no_module_is_read() -> None:
-    end_at_once_while_modules_are_read()
-    assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
-    with pytest.raises(KeyboardInterrupt):
+    with interruptible():
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_one_that_nobody_sees_to_is_a_line_and_an_exit_code(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end, interruptible():
         signal.raise_signal(signal.SIGINT)
+    assert (end.value.code, capfd.readouterr().err) == (130, "Interrupted.\n")
 
 
 def test_who_wants_it_ignored_is_heard() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_at_once_while_modules_are_read()
-    assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    with interruptible():
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN

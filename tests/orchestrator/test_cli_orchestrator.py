@@ -93,7 +93,7 @@ def test_a_ledger_that_cannot_be_written_is_looked_into():
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c"]
     paths = f"import sys; sys.path[:0] = {sys.path!r}\n"
 
-    def as_nobody(*words: str, code: str = "from DocsToKG.Orchestrator.cli import main; main()"):
+    def as_nobody(*words: str, code: str = "from DocsToKG.Orchestrator.main import main; main()"):
         command = [*nobody, paths + code, *words]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
 

@@ -24,7 +24,7 @@ from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.settings import BadSettings, ServerSettings, load_settings
 
-PROGRAM = [sys.executable, "-c", "from DocsToKG.Orchestrator.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from DocsToKG.Orchestrator.main import main; main()"]
 
 
 def run(*words: str):
@@ -146,7 +146,7 @@ def test_a_token_without_sense_is_not_made(tmp_path, words):
 def test_without_the_server_extra_it_says_what_is_missing(tmp_path):
     hidden = (
         "import sys; sys.modules.update(fastapi=None, uvicorn=None, joserfc=None, anyio=None)\n"
-        "from DocsToKG.Orchestrator.cli import main; main()"
+        "from DocsToKG.Orchestrator.main import main; main()"
     )
     done = subprocess.run(
         [sys.executable, "-c", hidden, "serve", "--port", "0"],

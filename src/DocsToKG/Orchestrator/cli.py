@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from DocsToKG.core.interrupts import end_at_once_while_modules_are_read
 from DocsToKG.core.streams import nobody_has_to_read
 from DocsToKG.Orchestrator import cli_audit, cli_events, cli_keys
 from DocsToKG.Orchestrator.command_line import (
@@ -49,11 +48,6 @@ app.add_typer(token_app, name="token")
 app.add_typer(cli_events.app, name="events")
 cli_audit.app.add_typer(cli_keys.app, name="keys")
 app.add_typer(cli_audit.app, name="audit")
-
-
-def main() -> None:
-    end_at_once_while_modules_are_read()
-    app(prog_name="docstokg-orchestrator")
 
 
 def _version(asked: bool) -> None:

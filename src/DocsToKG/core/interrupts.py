@@ -1,25 +1,35 @@
-"""Ctrl+C while modules are read, which takes most of the first second of a command.
+"""Ctrl+C in a program of ours, from its first moment on.
 
-What Python raises for it then may be swallowed, taken for an error of the library that is being read, or, within one
-written in C++, abort the process. Knows no command. Promises: while a module is read, Ctrl+C ends the process at once,
-which loses no more than a kill; at any other time it is the KeyboardInterrupt that it was.
+Most of the first second goes into reading modules. What Python raises for Ctrl+C then may be swallowed, taken for an
+error of the library that is being read, or, within one written in C++, abort the process. Knows no command. Promises:
+while a module is read, Ctrl+C ends the process at once, which loses no more than a kill; at any other time it is the
+KeyboardInterrupt that it was, and where nobody sees to that, a line and 130.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import NoReturn
 
-INTERRUPTED = 130  # as the shell writes it
+_INTERRUPTED = 130  # as the shell writes it
 _READS_MODULES = "<frozen importlib."  # the names of Python's own files for it begin so
 
 
-def end_at_once_while_modules_are_read() -> None:
-    """From here on, for the whole process. Where somebody wants Ctrl+C ignored or has other plans, so it stays."""
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """For a whole program. Where somebody wants Ctrl+C ignored, or has plans of his own with it, so it stays."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _hear)
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("Interrupted.", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
 
 
 def _hear(number: int, frame: FrameType | None) -> NoReturn:
@@ -28,6 +38,6 @@ def _hear(number: int, frame: FrameType | None) -> NoReturn:
             try:
                 os.write(2, b"Interrupted.\n")
             finally:
-                os._exit(INTERRUPTED)
+                os._exit(_INTERRUPTED)
         frame = frame.f_back
     raise KeyboardInterrupt
