@@ -83,11 +83,16 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    given = parser().parse_args(arguments)
+    words = parser()
+    given = words.parse_args(arguments)
     if given.alone:
         print(json.dumps(run_part(given.alone, port=given.port, papers=given.papers, workers=given.workers)))
         return 0
     sizes = [int(word) for word in given.rows.split(",")]
+    if min(sizes) < given.papers:
+        words.error(
+            f"--rows {given.rows}: at least --papers ({given.papers}) must wait, or the run would wait for more"
+        )
     rows = [measure(size, papers=given.papers, workers=given.workers) for size in sizes]
     grown_mb = round(rows[-1]["most_mb"] - rows[0]["most_mb"], 1)
     judged = [aim("MB more with the longest queue", grown_mb, most=MORE_MB)]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.browsing import opened_browser
 
 ROOT = Path(__file__).parent.parent
 NO_PEERS = "--peers=/no/such/python"
@@ -275,6 +276,24 @@ def test_a_run_of_some_parts_adds_to_the_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_the_memory_of_a_run_is_measured_beside_short_and_long_queues(tmp_path: Path) -> None:
+    bench("memory", "--rows=40,80", "--papers=30", f"--out={tmp_path / 'memory.json'}")
+    found = figures(tmp_path / "memory.json")
+    assert [(row["queue"], row["papers"] >= 30) for row in found["rows"]] == [(40, True), (80, True)]
+    assert all(10 < row["start_mb"] <= row["most_mb"] for row in found["rows"])
+    [aim] = found["aims"]
+    assert aim["found"] == round(found["rows"][1]["most_mb"] - found["rows"][0]["most_mb"], 1)
+
+
+def test_a_run_is_not_asked_for_more_papers_than_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    from bench import memory
+
+    with pytest.raises(SystemExit):
+        memory.main(["--rows=1000,10000", "--papers=1500"])
+    assert "at least --papers (1500) must wait" in capsys.readouterr().err
+
+
+@pytest.mark.slow
 def test_watching_is_measured_against_not_watching(tmp_path: Path) -> None:
     """TRC-09: what an unwatched job pays for the places where a watcher could stand is less than a hundredth of it."""
     out = tmp_path / "watching.json"
@@ -376,3 +395,15 @@ def test_the_service_is_measured_under_load_and_beside_a_bare_one(tmp_path: Path
     assert sum(row["requests"] for row in found["rows"]) == 20
     assert all(row["refused"] == 0 and row["p99_ms"] >= row["p50_ms"] > 0 for row in found["rows"])
     assert all(row["ms"] > 0 and row["bare_ms"] > 0 for row in found["costs"])
+
+
+@pytest.mark.slow
+def test_every_view_of_the_console_is_measured_in_a_browser(tmp_path: Path) -> None:
+    from bench.console import VIEWS
+
+    with opened_browser():
+        bench("console", "--rows=200", "--rounds=1", f"--out={tmp_path / 'console.json'}")
+    found = figures(tmp_path / "console.json")
+    assert tuple(row["view"] for row in found["rows"]) == VIEWS
+    assert all(row["calls"] >= 1 and 0 < row["median ms"] <= row["slowest ms"] for row in found["rows"])
+    assert [aim["found"] > 0 for aim in found["aims"]] == [True, True]
