@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     words.add_argument("--api-rows", type=int, default=100_000, help="jobs on the ledger that is served over HTTP")
     words.add_argument("--api-seconds", type=float, default=20.0, help="how long requests are sent to it")
     words.add_argument("--console-rows", type=int, default=100_000, help="jobs on the ledger that the console shows")
-    words.add_argument("--papers", default="1000,100", help="papers of 20 KB and of 1.2 MB to download")
+    words.add_argument("--papers", default="5000,500", help="papers of 20 KB and of 1.2 MB to download")
     words.add_argument("--items", type=int, default=5000, help="papers of the run over many hosts")
     words.add_argument("--works", type=int, default=1000, help="works of the sandbox's web")
     words.add_argument("--rounds", type=int, default=1, help="turns of each program that downloads")
