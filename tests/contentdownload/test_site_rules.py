@@ -181,7 +181,9 @@ def test_users_rules_come_first_and_replace_those_of_the_same_name(tmp_path: Pat
         ("pages: [{name: ab, script: {type: x}, example: {gives: x}}]", "'at' is missing"),
         ("prefixes: [{name: ab, doi: 3, to: b, example: {gives: x}}]", "ab: "),
         ("files: [", "not YAML"),
-        ("[" * 5000, "not YAML"),
+        ("9" * 5000, "not YAML"),
+        ("[" * 5000, "nested too deeply"),
+        ("- " * 200_000, "nested too deeply"),  # once, the process died of it
     ],
 )  # fmt: skip
 def test_a_wrong_file_is_refused_with_the_rule_and_the_reason(text: str, says: str) -> None:

@@ -15,7 +15,14 @@ TOKENS = [
     b"9999999999999999999999999999999999999999", b"%00", b"%", b"%%EOF", b"endobj", b"stream\n", b"/Type/Page",
     b"<<", b">>", b"0 0 R", b"startxref\n0\n", b"!!python/object:x", b"&a [*a]", b"*", b"$", b"../",
     b"javascript:", b"https://[", b"\xe2\x80\xae", b"@article{", b"ER  - ", b"Content-Length: 1", b"\r\n\r\n",
-    b"chunked", b";", b"=",
+    b"chunked", b";", b"=", "²".encode(), "٣".encode(), b"9" * 5000, b"2001-99-99", b"[[]]",
+]  # fmt: skip
+# What has surprised readers of every kind: too deep, too long, a digit that is no number, a date that cannot be.
+ODD = [
+    b"", b"[" * 100_000, b'{"a":' * 100_000, b"[" * 2000 + b"]" * 2000, b"<a>" * 50_000, b"(" * 100_000, b"- " * 5000,
+    b"9" * 5000, b'{"a": ' + b"9" * 5000 + b"}", b"1e999", b"NaN", "²".encode(), "٣".encode(), b"2001-99-99",
+    b"2001-01-01T00:00:00+99:99", b'"\\ud800"', b"\x00" * 1000, b"\xef\xbb\xbf", "a,b\n".encode("utf-16"),
+    b'{"alg": ["HS256"]}', b"http://[::1", b"https://" + b"a." * 5000, b"*" * 50_000,
 ]  # fmt: skip
 
 
@@ -66,6 +73,6 @@ def inputs(seeds: Sequence[bytes], *, is_json: bool) -> st.SearchStrategy[bytes]
         for seed in seeds[:4]:
             try:
                 found |= like(json.loads(seed)).map(lambda value: json.dumps(value).encode())
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
     return found

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
-from tests.fuzz.changing import inputs
+from tests.fuzz.changing import ODD, inputs
 from tests.fuzz.largest import can_forget, grown_mb
 from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS, answered
@@ -97,6 +97,13 @@ def test_a_seed_of_each_source_is_read_to_its_end(name: str) -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_what_was_kept_is_read_or_refused(name: str) -> None:
     for data in seeds(name):
+        check(name, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TARGETS)
+def test_what_surprises_readers_is_read_or_refused(name: str) -> None:
+    for data in ODD:
         check(name, data)
 
 

@@ -168,7 +168,7 @@ def _owner_of(lock: IO[str]) -> str:
 def _is_gone(owner: str) -> bool:
     """Whether the process that wrote its name into the lock is no more; others may have it from that one."""
     word, _, number = owner.partition(" ")
-    if word != "process" or not number.isdigit():
+    if word != "process" or not number.isdecimal():
         return False
     try:
         os.kill(int(number), 0)

@@ -173,7 +173,7 @@ def _read(file: Path) -> dict[str, Any]:
         values = yaml.safe_load(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise BadSettings(f"cannot read {file}: {error.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError):
+    except (yaml.YAMLError, ValueError, RecursionError):  # a date or a number that cannot be is a ValueError
         raise BadSettings(f"{file} is neither YAML nor JSON") from None
     if values is None:
         return {}

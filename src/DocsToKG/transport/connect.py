@@ -48,7 +48,7 @@ def _keys(host: str, port: int) -> Iterator[str]:
 
 def _rule_key(rule: str) -> str:
     head, colon, port = rule.rpartition(":")
-    if colon and port.isdigit() and (":" not in head or head.startswith("[")):
+    if colon and port.isdecimal() and (":" not in head or head.startswith("[")):
         return host_and_port(plain_host(head), int(port))
     return plain_host(rule)
 

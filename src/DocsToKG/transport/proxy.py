@@ -73,7 +73,7 @@ def _basic(user: str | None, password: str | None) -> bytes | None:
 def _exception(text: str) -> tuple[str, int | None]:
     item = text.strip().lower()
     head, colon, port = item.rpartition(":")
-    if colon and port.isdigit() and (":" not in head or head.endswith("]")):
+    if colon and port.isdecimal() and (":" not in head or head.endswith("]")):
         return plain_host(head).removeprefix("*").removeprefix("."), int(port)
     if item == "*":
         return "*", None

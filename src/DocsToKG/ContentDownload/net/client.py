@@ -517,4 +517,4 @@ def as_head(page: Page) -> Page:
         return page
     whole = page.headers.get("content-range", "").rpartition("/")[2].strip()
     headers = {name: value for name, value in page.headers.items() if name not in ("content-range", "content-length")}
-    return replace(page, status=200, headers=headers | ({"content-length": whole} if whole.isdigit() else {}))
+    return replace(page, status=200, headers=headers | ({"content-length": whole} if whole.isdecimal() else {}))

@@ -91,7 +91,7 @@ class _Reader:
             title=" ".join(self._title.split()) or None,
             doi_declared=find_dois(self._ids.get("doi", "")),
             pmid=self._ids.get("pmid", "").strip() or None,
-            pmcid=f"PMC{pmcid}" if pmcid.isdigit() else None,
+            pmcid=f"PMC{pmcid}" if pmcid.isascii() and pmcid.isdigit() else None,
         )
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:

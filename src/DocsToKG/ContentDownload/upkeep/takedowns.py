@@ -94,7 +94,7 @@ class Takedowns:
             return cls(root, entries, share=share)
         except FileNotFoundError:
             return cls(root, share=share)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             raise RecordError(
                 f"{path} cannot be read ({error}); it says what is refused. Put a copy of it back, or move it away: "
                 "the next run makes it anew from the lines of the record"

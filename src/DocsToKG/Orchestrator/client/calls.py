@@ -200,8 +200,8 @@ def _job_of(path: str) -> int:
     """The number that ends a lease's id is that of its job."""
     lease_id = next((part for part in path.split("/") if part.startswith("lease_")), "")
     number = lease_id.rpartition("_")[2]
-    return int(number) if number.isdigit() and len(number) < 19 else 0
+    return int(number) if number.isdecimal() and len(number) < 19 else 0
 
 
 def _seconds(text: str | None) -> float | None:
-    return float(text) if text is not None and text.isdigit() and len(text) < 6 else None
+    return float(text) if text is not None and text.isdecimal() and len(text) < 6 else None

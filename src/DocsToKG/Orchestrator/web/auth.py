@@ -139,10 +139,12 @@ def _head(token: str) -> tuple[str, str | None] | None:
         head = orjson.loads(binascii.a2b_base64(_padded(first)))
     except (ValueError, binascii.Error):
         return None
-    if not isinstance(head, dict) or "crit" in head or head.get("alg") not in _ALGORITHMS:
+    if not isinstance(head, dict) or "crit" in head:
         return None
-    kid = head.get("kid")
-    return (head["alg"], kid) if kid is None or isinstance(kid, str) else None
+    algorithm, kid = head.get("alg"), head.get("kid")
+    if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS:
+        return None
+    return (algorithm, kid) if kid is None or isinstance(kid, str) else None
 
 
 def _padded(text: str) -> bytes:

@@ -148,12 +148,15 @@ def _read(path: Path) -> list[StoredToken]:
         raise BadTokenFile(f"cannot read the tokens at {path}: {error.strerror}") from None
     try:
         return [_record(row) for row in json.loads(content)["tokens"]]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise BadTokenFile(f"{path} does not hold tokens; move it away to begin anew") from None
 
 
 def _record(row: Mapping[str, Any]) -> StoredToken:
-    return StoredToken(**{**row, "scopes": tuple(row["scopes"]), "tenants": tuple(row["tenants"])})
+    record = StoredToken(**{**row, "scopes": tuple(row["scopes"]), "tenants": tuple(row["tenants"])})
+    if not isinstance(record.digest, str) or not isinstance(record.expires_at, int | float | None):
+        raise TypeError("a digest is a word, and an end is a time")
+    return record
 
 
 def _write(path: Path, records: Sequence[StoredToken]) -> None:

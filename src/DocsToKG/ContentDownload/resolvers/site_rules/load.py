@@ -27,6 +27,8 @@ from DocsToKG.ContentDownload.resolvers.site_rules.rules import (
 )
 
 _MAX_FILE_BYTES = 1024 * 1024
+_MAX_DEPTH = 50
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LISTS = ("files", "pages", "prefixes")
 _KEYS = {
     "files": {"name", "hosts", "from", "to", "shows", "sure", "host_type", "example"},
@@ -63,8 +65,10 @@ def rules_with(path: str | Path | None) -> SiteRules:
 def parse_rules(text: str, name: str) -> SiteRules:
     """Raises `ConfigError` that names the file and the rule."""
     try:
-        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except (yaml.YAMLError, RecursionError) as error:
+        if _is_deep(text):
+            raise ConfigError(f"site rules {name}: nested too deeply")
+        data = yaml.load(text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError) as error:
         raise ConfigError(f"site rules {name}: not YAML: {str(error)[:300]}") from error
     if not isinstance(data, dict) or set(data) - set(_LISTS):
         raise ConfigError(f"site rules {name}: expected lists named {', '.join(_LISTS)}")
@@ -73,6 +77,16 @@ def parse_rules(text: str, name: str) -> SiteRules:
         pages=_each(name, "pages", data, _page_rule),
         prefixes=_each(name, "prefixes", data, _prefix_rule),
     )
+
+
+def _is_deep(text: str) -> bool:
+    """Parts within parts within parts: the loader in C calls itself for each, until the process dies of it."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MAX_DEPTH:
+            return True
+    return False
 
 
 def _each(
