@@ -72,9 +72,10 @@ def test_a_service_that_is_away_is_asked_again_and_then_told(ledger):
     pauses: list[float] = []
     with served(app_over(ledger)) as port:
         url = f"http://127.0.0.1:{port}"
-    with OrchestratorClient(url, "t", pause=pauses.append) as client, pytest.raises(ServiceAway):
+    with OrchestratorClient(url, "t", pause=pauses.append) as client, pytest.raises(ServiceAway) as away:
         client.dashboard()
     assert len(pauses) == 3
+    assert f"no answer from the service at {url} (" in str(away.value)
 
 
 def test_an_address_without_sense_is_refused():

@@ -128,7 +128,10 @@ class Calls:
                 status, retry_s, content = self._once(method, path, body, headers, query, wait_s)
             except TransportFailed as error:
                 if last or not again:
-                    raise ServiceAway(f"no answer from the service: {type(error).__name__}") from None
+                    where, why = self._base.removesuffix(PREFIX), type(error).__name__
+                    raise ServiceAway(
+                        f"no answer from the service at {where} ({why}): see that it runs, and check the address"
+                    ) from None
                 retry_s = None
             else:
                 # 429 and 503 are said before anything is done.
