@@ -18,6 +18,7 @@ from pathlib import Path
 from bench import download, events, export, hosts, ledger, memory, starting, verify, web
 from bench.facts import PAGE
 from bench.programs import peers_option
+from DocsToKG.core.interrupts import interruptible
 
 
 def parser() -> argparse.ArgumentParser:
@@ -92,4 +93,5 @@ def in_browser(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    with interruptible():
+        sys.exit(main())

@@ -30,6 +30,7 @@ EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "15"))
 LONGEST_S = 5.0  # of processor time
 LONGEST_WAIT_S = 30.0  # of any time: generous, for a machine that is busy with other things
 LARGEST_MB = 300
+TRIED = "tried"  # the input that is being looked at
 
 
 class Overdue(BaseException):
@@ -37,7 +38,7 @@ class Overdue(BaseException):
 
 
 def seeds(name: str) -> list[bytes]:
-    return [path.read_bytes() for path in sorted((CORPUS / name).iterdir())]
+    return [path.read_bytes() for path in sorted((CORPUS / name).iterdir()) if path.name != TRIED]
 
 
 def check(name: str, data: bytes) -> None:
@@ -115,6 +116,9 @@ def test_what_is_nearly_right_is_read_or_refused(name: str) -> None:
 
 def look_for_trouble(name: str, *, keeps: bool) -> None:
     last: list[bytes] = []
+    tried = CORPUS / name / TRIED
+    if tried.exists():  # a parser in C has taken the process with it
+        keep(name, tried.read_bytes())
     # An input may be long, and hypothesis shows it when it fails.
     warnings.filterwarnings("ignore", "Generating overly large repr")
 
@@ -129,15 +133,23 @@ def look_for_trouble(name: str, *, keeps: bool) -> None:
     @given(inputs(seeds(name), is_json=TARGETS[name].is_json))
     def look(data: bytes) -> None:
         last[:] = [data]
+        if keeps:
+            tried.write_bytes(data)
         check(name, data)
 
     try:
         look()
     except Exception:
-        if keeps:  # the smallest input that fails, so that the next run begins with it
-            kept = CORPUS / name / f"found-{hashlib.sha256(last[0]).hexdigest()[:12]}"
-            kept.write_bytes(last[0])
+        if keeps:  # the smallest input that fails
+            keep(name, last[0])
         raise
+    finally:
+        tried.unlink(missing_ok=True)
+
+
+def keep(name: str, data: bytes) -> None:
+    """The next run begins with it."""
+    (CORPUS / name / f"found-{hashlib.sha256(data).hexdigest()[:12]}").write_bytes(data)
 
 
 # that trouble would be noticed
@@ -157,6 +169,10 @@ def hang(data: bytes) -> None:
     """In a reader that takes everything for a bad input, as some do."""
     with contextlib.suppress(Exception):
         time.sleep(60.0)
+
+
+def vanish(data: bytes) -> None:
+    os._exit(9)
 
 
 def grab(data: bytes) -> None:
@@ -207,6 +223,22 @@ def test_the_input_of_one_that_hangs_is_kept(corpus: Path, monkeypatch: pytest.M
     with pytest.raises(AssertionError, match="odd did not come back"):
         look_for_trouble("odd", keeps=True)
     assert len(list(corpus.glob("found-*"))) == 1
+
+
+def test_the_input_of_one_that_takes_the_process_with_it_is_kept_by_the_next_run(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TARGETS, "odd", Target(vanish))
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            look_for_trouble("odd", keeps=True)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert len(list(corpus.iterdir())) == 2
+    monkeypatch.setitem(TARGETS, "odd", Target(bool))
+    look_for_trouble("odd", keeps=True)
+    assert {path.name.partition("-")[0] for path in corpus.iterdir()} == {"seed", "found"}
 
 
 def test_a_reader_that_is_cut_off_leaves_the_limit_of_the_test_as_it_was() -> None:
