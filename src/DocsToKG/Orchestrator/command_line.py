@@ -5,7 +5,6 @@ Machine output goes to standard output, messages to standard error.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from DocsToKG.core.streams import OUTPUT_LOST, open_what_is_closed, output_is_lost, silence_stdout
+from DocsToKG.core.streams import heard
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.opening import AnyLedger
@@ -35,24 +34,12 @@ ServerFile = Annotated[
 ]
 
 
-_CLOSED_PIPE = 141  # as the shell writes it
-
-
 class Program(TyperGroup):
     """The outermost group of commands, whose output may lose its reader, or have had none."""
 
-    def invoke(self, ctx: Any) -> Any:
-        open_what_is_closed()
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            silence_stdout()
-            raise typer.Exit(_CLOSED_PIPE) from None
-        if output_is_lost():
-            typer.echo(f"Error: {OUTPUT_LOST}", err=True)
-            raise typer.Exit(1)
-        return result
+    def main(self, *args: Any, **options: Any) -> Any:
+        with heard():
+            return super().main(*args, **options)
 
 
 def settings_of(ledger: str | None, config: Path | None, **more: object) -> ServerSettings:

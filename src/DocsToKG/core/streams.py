@@ -1,4 +1,7 @@
-"""Standard streams that whoever started the program has closed, or whose reader goes away."""
+"""Standard streams that whoever started the program has closed, or whose reader goes away.
+
+Knows streams and exit codes. Promises: output that was asked for reaches somebody, or the program ends with an error.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,36 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
+
+CLOSED_PIPE = 141  # as the shell writes it
+_LOST = "standard output is closed, and what was written there is lost: leave it open, or send it to a file"
+
+
+@contextlib.contextmanager
+def heard() -> Iterator[None]:
+    """For a program as a whole: it ends with `CLOSED_PIPE` where its reader goes away, and with 1 where something was
+    written to a standard output that was closed beforehand."""
+    open_what_is_closed()
+    end: SystemExit | None = None
+    try:
+        try:
+            yield
+        except SystemExit as asked:
+            # Libraries that write for us make an end of their own of a broken pipe.
+            if isinstance(asked.__context__, BrokenPipeError):
+                raise asked.__context__ from None
+            end = asked
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+        raise SystemExit(CLOSED_PIPE) from None
+    if (end is None or not end.code) and output_is_lost():
+        print(f"Error: {_LOST}", file=sys.stderr)
+        raise SystemExit(1)
+    if end is not None:
+        raise end
 
 
 def open_what_is_closed() -> None:
@@ -20,9 +52,6 @@ def open_what_is_closed() -> None:
             setattr(sys, name, stream)
 
 
-OUTPUT_LOST = "standard output is closed, and what was written there is lost: leave it open, or send it to a file"
-
-
 class _Nowhere(io.FileIO):
     """Leads nowhere, and knows whether something went there that somebody wanted."""
 
@@ -30,7 +59,7 @@ class _Nowhere(io.FileIO):
     is_wanted = True
 
     def write(self, data: Any, /) -> int:
-        self.is_missed = self.is_wanted
+        self.is_missed |= self.is_wanted
         return super().write(data)
 
 
@@ -55,7 +84,7 @@ def _nowhere() -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BufferedWriter(_Nowhere(os.devnull, "w")), encoding="utf-8")
 
 
-def silence_stdout() -> None:
+def _silence_stdout() -> None:
     """Its reader is gone: Python flushes standard output once more at exit, which would complain again."""
     null = os.open(os.devnull, os.O_WRONLY)
     with contextlib.suppress(OSError, ValueError):

@@ -14,7 +14,6 @@ import typer
 
 from DocsToKG.ContentDownload.cli.group import CommandGroup
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
-from DocsToKG.ContentDownload.cli.tables import new_console
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.explain import Explanation
@@ -206,7 +205,9 @@ def _find(loaded: Loaded, key: str) -> Any:
 
 
 def _print_explanation(explanation: Explanation) -> None:
-    console = new_console(highlight=False, markup=False)
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
     if not console.is_terminal:
         # A file or a pipe has no width; nothing may be cut off there.
         console.width = 120

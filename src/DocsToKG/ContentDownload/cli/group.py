@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 import traceback
 from enum import IntEnum
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from DocsToKG.core.streams import OUTPUT_LOST, open_what_is_closed, output_is_lost, silence_stdout
+from DocsToKG.core import streams
 
 
 class ExitCode(IntEnum):
@@ -26,7 +25,7 @@ class ExitCode(IntEnum):
     INCOMPLETE = 3  # the run ended well, some works were not obtained
     GATES = 4  # a service level was missed
     INTERRUPTED = 130  # Ctrl+C, as the shell writes it
-    CLOSED_PIPE = 141  # the reader of our output went away, as the shell writes it
+    CLOSED_PIPE = streams.CLOSED_PIPE  # the reader of our output went away
 
 
 EXIT_CODES_HELP = (
@@ -38,35 +37,26 @@ EXIT_CODES_HELP = (
 class CommandGroup(TyperGroup):
     """A group whose commands fail politely."""
 
+    def main(self, *args: Any, **options: Any) -> Any:
+        with streams.heard():
+            return super().main(*args, **options)
+
     def invoke(self, ctx: Any) -> Any:
         # Only the outermost group speaks; inner groups let the error pass.
         if ctx.parent is not None:
             return super().invoke(ctx)
-        open_what_is_closed()
         try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
+            return super().invoke(ctx)
         except BrokenPipeError:
-            silence_stdout()
-            raise typer.Exit(ExitCode.CLOSED_PIPE) from None
+            raise
         except KeyboardInterrupt:
             typer.echo("Interrupted.", err=True)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except Exception as error:
             code = _explain(error, debug=_debug(ctx))
             if code is None:
-                if isinstance(error, typer.Exit) and error.exit_code == ExitCode.OK:
-                    _refuse_lost_output()
                 raise
             raise typer.Exit(code) from None
-        _refuse_lost_output()
-        return result
-
-
-def _refuse_lost_output() -> None:
-    if output_is_lost():
-        typer.echo(f"Error: {OUTPUT_LOST}", err=True)
-        raise typer.Exit(ExitCode.FAILED) from None
 
 
 def _explain(error: Exception, *, debug: bool) -> ExitCode | None:

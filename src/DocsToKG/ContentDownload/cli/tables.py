@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,21 +62,11 @@ def print_table(
 
 
 def _console() -> Console:
-    console = new_console()
-    # Whoever reads from a pipe wants whole words to search and to copy, whatever the width of the screen.
-    return console if console.is_terminal else new_console(width=_UNBOUNDED)
-
-
-def new_console(**options: Any) -> Console:
-    """One that leaves the exit code of a reader that went away to the command."""
     from rich.console import Console
 
-    class Piped(Console):
-        def on_broken_pipe(self) -> NoReturn:
-            # The library would exit with a code of its own.
-            raise BrokenPipeError
-
-    return Piped(**options)
+    console = Console()
+    # Whoever reads from a pipe wants whole words to search and to copy, whatever the width of the screen.
+    return console if console.is_terminal else Console(width=_UNBOUNDED)
 
 
 def new_table(
