@@ -348,10 +348,6 @@ class Ledger(Protocol):
         """Jobs by id after `after_id`, at most 10,000 at once; `state` and `wanted` must both fit."""
         ...
 
-    def count_jobs(self, wanted: JobFilter) -> int:
-        """How many jobs fit, read from the jobs themselves: for a preview, not for every second."""
-        ...
-
     def stats(self, job_type: str | None = None) -> dict[str, int]:
         """How many jobs are in each state, of one type where it is named."""
         ...

@@ -305,11 +305,6 @@ class PostgresLedger:
             **asked,
         )
 
-    def count_jobs(self, wanted: JobFilter) -> int:
-        """How many jobs fit. Reads the jobs: `stats` is the way to count all of a state."""
-        words, asked = condition(wanted)
-        return int(self._reader.fetch(f"SELECT count(*) FROM orchestrator.jobs WHERE {words}", asked)[0][0])
-
     def stats(self, job_type: str | None = None) -> dict[str, int]:
         """How many jobs are in each state, of one type where it is named; `leased` is `in_progress` once more."""
         return self._reader.stats(job_type)
