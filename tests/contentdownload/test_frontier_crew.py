@@ -223,8 +223,7 @@ def test_cancelling_a_work_reaches_the_branch_that_waits_in_its_row() -> None:
     assert seen == [True]
 
 
-def test_whoever_feeds_the_pool_is_told_of_room_for_several() -> None:
-    """Fetching works one by one would cost a visit to the ledger each."""
+def test_whoever_feeds_the_pool_knows_how_many_more_it_takes() -> None:
     door = threading.Event()
 
     def stuck() -> Steps[None]:
@@ -233,11 +232,13 @@ def test_whoever_feeds_the_pool_is_told_of_room_for_several() -> None:
         yield Wait(0.0, "never")
 
     with pool_of(1, most_running=1) as pool:
-        for _ in range(16):
+        for _ in range(12):
             pool.submit(stuck(), cancel=CancelToken(), on_done=lambda end: None)
-        assert pool.room(most_live=16, most_fresh=16, wait_s=0.05) == 0
-        threading.Timer(0.1, door.set).start()
-        assert pool.room(most_live=16, most_fresh=16, wait_s=5.0) >= 4
+        assert pool.room(most_live=16, most_fresh=99) == 4
+        assert pool.room(most_live=12, most_fresh=99) == 0
+        assert pool.room(most_live=11, most_fresh=99) == 0
+        assert pool.room(most_live=99, most_fresh=8) == 0
+        door.set()
 
 
 def test_stopping_waits_for_a_loser_that_comes_back_late() -> None:

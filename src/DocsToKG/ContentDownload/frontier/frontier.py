@@ -76,7 +76,6 @@ class Frontier:
         self._arrived: deque[Task] = deque()  # what they waited for has come; they need no place, or have theirs
         self._looked_at = 0.0
         self._crew = Crew(self._lock, most_running=most_running, has_work=self._has_work, outlook=self._arrivals)
-        self._room = threading.Condition(self._lock)  # whoever wants to submit more
         self._over = threading.Condition(self._lock)  # whoever waits for the last work to end
         self._fresh: deque[Task] = deque()  # not started
         self._ready: deque[Task] = deque()  # may go on at once
@@ -93,7 +92,6 @@ class Frontier:
         self._proofs_left = 0  # so many more of those go before anything else
         self._live = 0  # submitted and not ended, races' branches left out
         self._closing = False
-        self._room_for = (0, 0)  # how few must be live, and not begun, for whoever wants to submit more to be told
         self._is_asking = False  # between an answer and the place in a queue that it leads to
         self._threads = [
             threading.Thread(target=self._loop, name=f"{name}-{n}", daemon=True)
@@ -148,25 +146,11 @@ class Frontier:
         """Works begun or waiting to begin."""
         return self._live
 
-    def room(self, *, most_live: int, most_fresh: int, wait_s: float = 0.0) -> int:
-        """How many more may be submitted to hold at most `most_live`, of them `most_fresh` not begun; waits for one."""
-
-        def free() -> int:
+    def room(self, *, most_live: int, most_fresh: int) -> int:
+        """How many more may be submitted to hold at most `most_live`, of them `most_fresh` not begun."""
+        with self._lock:
             not_begun = len(self._fresh) + (self._preparing is not None)
             return max(0, min(most_live - self._live, most_fresh - not_begun))
-
-        with self._lock:
-            if wait_s > 0:
-                # Not for each single one: who fetches more works does that in one go.
-                enough = max(1, min(most_live, most_fresh) // 4)
-                self._room_for = (most_live - enough, most_fresh - enough)
-                self._room.wait_for(lambda: free() >= enough or self._closing, wait_s)
-            return free()
-
-    def _tell_room(self) -> None:
-        live, fresh = self._room_for
-        if self._live <= live and len(self._fresh) <= fresh:
-            self._room.notify_all()
 
     @property
     def active(self) -> int:
@@ -196,7 +180,6 @@ class Frontier:
             self._closing = True
             dropped = [*self._fresh, *self._parked(), *(task for task in self._ready if not task.started)]
             self._crew.call_all()
-            self._room.notify_all()
         for task in dropped:
             task.cancel.cancel()
         self._end_dropped()
@@ -310,14 +293,14 @@ class Frontier:
                     return task
         finally:
             self._is_asking = False
-        return self._take_place(self._begin_fresh()) if self._fresh else None
+        return self._take_place(self._fresh.popleft()) if self._fresh else None
 
     def _pick_to_prepare(self) -> Task | None:
         """While all places are taken, works come up to their first gate one by one, to go out as soon as one is
         free."""
         if not self._may_prepare:
             return None
-        self._preparing = self._begin_fresh()
+        self._preparing = self._fresh.popleft()
         return self._preparing
 
     @property
@@ -329,11 +312,6 @@ class Frontier:
         """It has a place, waits, or is over."""
         if self._preparing is task:
             self._preparing = None
-
-    def _begin_fresh(self) -> Task:
-        task = self._fresh.popleft()
-        self._tell_room()
-        return task
 
     def _set_timer(self, at: float, who: Task | str) -> None:
         heapq.heappush(self._timers, (at, next(self._sequence), who))
@@ -664,7 +642,6 @@ class Frontier:
                 self._leave_place(task)
                 if task.race is None:
                     self._live -= 1
-                    self._tell_room()
                 if self._live == 0:
                     self._over.notify_all()
                     if self._closing:
