@@ -14,10 +14,13 @@ import pytest
 from tests.contentdownload.stored_corpus import Corpus, make_corpus
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.bootstrap import open_removal
 from DocsToKG.ContentDownload.catalog.selection import Selection
+from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import FolderInUse, InputError, RecordError
 from DocsToKG.ContentDownload.net.cache import CacheSettings, open_entries
 from DocsToKG.ContentDownload.net.entries import EntryStore, StoredAnswer
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.folder import locked
 from DocsToKG.ContentDownload.upkeep import removal as removal_module
@@ -125,6 +128,22 @@ def test_a_work_is_known_by_every_identifier_it_had(corpus: Corpus) -> None:
 
 def test_the_doi_of_a_preprint_and_its_number_are_one_name() -> None:
     assert set(names_of(named_work("10.48550/arXiv.2001.00001"))) & set(names_of(named_work("arXiv:2001.00001")))
+
+
+def test_a_service_that_has_the_queue_is_not_asked_about_works(corpus: Corpus) -> None:
+    """It answers workers; and a file of an earlier queue, which may still lie here, is no longer the queue."""
+    path, token = corpus.root / "queue.sqlite", corpus.root / "token"
+    WorkQueue(path).close()
+    token.write_text("a-token")
+    cfg = ContentDownloadConfig.model_validate(
+        {
+            "queue": {"path": str(path), "orchestrator_url": "http://127.0.0.1:9", "token_file": str(token)},
+            "storage": {"root_dir": str(corpus.root)},
+            "telemetry": {"manifest_path": str(corpus.root / "manifest.jsonl")},
+        }
+    )
+    open_removal(cfg, clock=ManualClock()).take_down(A, reason="asked")
+    assert is_gone(corpus, A)
 
 
 def test_a_work_is_found_by_the_digits_of_its_file(corpus: Corpus) -> None:

@@ -7,8 +7,6 @@ is `bootstrap`'s business.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +18,7 @@ from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.cache import open_entries
 from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.net.held import CachedAnswers
-from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue, configured_queue
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.upkeep.removal import Removal
 from DocsToKG.ContentDownload.way_out import cache_settings, is_cache_there
@@ -71,26 +69,8 @@ def open_catalog(cfg: ContentDownloadConfig, shared: SharedRecord | None = None)
     return SharedCatalog(ours, owns=shared is None)
 
 
-@contextmanager
-def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> Iterator[WorkQueue]:
-    queue = WorkQueue(
-        cfg.queue.path,
-        wal_mode=cfg.queue.wal_mode,
-        clock=clock,
-        max_attempts=cfg.orchestrator.max_job_attempts,
-        url=cfg.queue.url,
-        listen_url=cfg.queue.listen_url,
-        history_retention_days=cfg.queue.history_retention_days,
-        orchestrator_url=cfg.queue.orchestrator_url,
-        token_file=cfg.queue.token_file,
-        signal=cfg.queue.signal,
-        signal_url=cfg.queue.signal_address,
-        signal_channel=cfg.queue.signal_channel,
-    )
-    try:
-        yield queue
-    finally:
-        queue.close()
+def open_queue(cfg: ContentDownloadConfig, *, clock: Clock | None = None) -> WorkQueue:
+    return configured_queue(cfg.queue, max_attempts=cfg.orchestrator.max_job_attempts, clock=clock)
 
 
 def open_store(cfg: ContentDownloadConfig, *, joining: bool = False) -> LocalStore:
@@ -144,7 +124,8 @@ def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedReco
     whoever opened it."""
 
     def known_work(doc_id: str) -> WorkArtifact | None:
-        if cfg.queue.url is None and not Path(cfg.queue.path).is_file():
+        # A service answers workers, and this is no question of theirs.
+        if cfg.queue.orchestrator_url is not None or (cfg.queue.is_file and not Path(cfg.queue.path).is_file()):
             return None
         with open_queue(cfg) as queue:
             job = queue.ledger.find(doc_id)

@@ -31,27 +31,15 @@ def open_queue(
 ) -> Iterator[WorkQueue]:
     """The queue of the settings, with `changes` of the command line; with `must_exist` one that is missing ends it."""
     from DocsToKG.ContentDownload.config import load_config
-    from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+    from DocsToKG.ContentDownload.orchestrator.queue import configured_queue
 
     cfg = load_config(config, changes)
-    served = cfg.queue.orchestrator_url is not None
-    if must_exist and not served and cfg.queue.url is None and not Path(cfg.queue.path).is_file():
+    if must_exist and cfg.queue.is_file and not Path(cfg.queue.path).is_file():
         refuse(
             f"there is no queue at {cfg.queue.path}; `queue import FILE` or `queue enqueue ID` makes it, "
             "and -c names other settings"
         )
-    with WorkQueue(
-        cfg.queue.path,
-        wal_mode=cfg.queue.wal_mode,
-        max_attempts=cfg.orchestrator.max_job_attempts,
-        url=cfg.queue.url,
-        listen_url=cfg.queue.listen_url,
-        signal=cfg.queue.signal,
-        signal_url=cfg.queue.signal_address,
-        signal_channel=cfg.queue.signal_channel,
-        orchestrator_url=cfg.queue.orchestrator_url,
-        token_file=cfg.queue.token_file,
-    ) as queue:
+    with configured_queue(cfg.queue, max_attempts=cfg.orchestrator.max_job_attempts) as queue:
         yield queue
 
 

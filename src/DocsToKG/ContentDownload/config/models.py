@@ -191,6 +191,11 @@ class QueueConfig(Section):
         return _shown(self.connection_string) if self.backend == "postgres" else None
 
     @property
+    def is_file(self) -> bool:
+        """Of this machine: the queue is on no server, nor behind a service."""
+        return self.url is None and self.orchestrator_url is None
+
+    @property
     def listen_url(self) -> str | None:
         return _shown(self.listen_connection_string)
 

@@ -113,8 +113,7 @@ def _folders(cfg: ContentDownloadConfig) -> Iterator[Check]:
 def _places(cfg: ContentDownloadConfig) -> Iterator[tuple[str, Path]]:
     yield "the record", Path(cfg.telemetry.manifest_path).parent
     yield ("files on their way" if cfg.storage.backend == "s3" else "files"), Path(cfg.storage.root_dir)
-    is_elsewhere = cfg.queue.url is not None or cfg.queue.orchestrator_url is not None
-    yield ("living workers" if is_elsewhere else "the queue"), Path(cfg.queue.path).parent
+    yield ("the queue" if cfg.queue.is_file else "living workers"), Path(cfg.queue.path).parent
     if cfg.hishel.enabled and cfg.hishel.backend == "file":
         yield "the cache", Path(cfg.hishel.base_path)
     if cfg.hishel.enabled and cfg.hishel.backend == "sqlite":

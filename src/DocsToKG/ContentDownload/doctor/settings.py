@@ -147,7 +147,7 @@ class TogetherCheck:
         else:
             yield ok("leases", f"{knobs.lease_ttl_seconds} s, renewed every {knobs.heartbeat_seconds} s")
         yield ok("drain", f"{knobs.drain_seconds:g} s; a supervisor must wait longer before it kills")
-        if self.cfg.queue.url is not None or self.cfg.queue.orchestrator_url is not None:
+        if not self.cfg.queue.is_file:
             yield from self._shared()
 
     def _shared(self) -> Iterator[Finding]:

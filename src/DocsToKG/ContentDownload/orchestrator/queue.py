@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from DocsToKG.ContentDownload.orchestrator.models import Job, JobState, LeasedJobDict, leased_job_dict
 from DocsToKG.core.clock import Clock
@@ -23,6 +23,9 @@ from DocsToKG.Orchestrator.errors import LeaseLost, LedgerUnusable
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Enqueued, Fail, Finish, JobFilter, NewJob, Release
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
 from DocsToKG.Orchestrator.signal.choice import DEFAULT_CHANNEL, SignalKind, open_signal
+
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.config.models import QueueConfig
 
 Artifact = Mapping[str, Any] | str
 _ACKNOWLEDGED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR)
@@ -219,6 +222,24 @@ class WorkQueue:
         with self._lock:
             if self._held.get(job_id) == held:
                 del self._held[job_id]
+
+
+def configured_queue(settings: QueueConfig, *, max_attempts: int, clock: Clock | None = None) -> WorkQueue:
+    """The queue that the settings name."""
+    return WorkQueue(
+        settings.path,
+        wal_mode=settings.wal_mode,
+        clock=clock,
+        max_attempts=max_attempts,
+        url=settings.url,
+        listen_url=settings.listen_url,
+        signal=settings.signal,
+        signal_url=settings.signal_address,
+        signal_channel=settings.signal_channel,
+        history_retention_days=settings.history_retention_days,
+        orchestrator_url=settings.orchestrator_url,
+        token_file=settings.token_file,
+    )
 
 
 def _served(url: str, token_file: str | None, path: Path) -> AnyLedger:
