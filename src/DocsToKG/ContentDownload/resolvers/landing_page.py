@@ -1,7 +1,7 @@
 """What a landing page says: the links to the full text, the paper it is about, and what kind of page it is.
 
-Pure: bytes in, facts out. Knows nothing of the network or of what was asked for; `same_paper` compares
-the two.
+Pure: bytes in, facts out. Knows nothing of the network or of what was asked for; `doi_of_paper`
+compares the two.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from DocsToKG.ContentDownload.resolvers.page_kind import PageKind, kind_of, next
 from DocsToKG.ContentDownload.resolvers.pdf_links import Found, guessed_link, other_forms, pdf_links
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import SiteRules
 
-__all__ = ["Found", "LandingFacts", "PageKind", "doi_of_paper", "extract", "same_paper"]
+__all__ = ["Found", "LandingFacts", "PageKind", "doi_of_paper", "extract"]
 
 _DOI_TAGS = (
     "citation_doi",
@@ -89,13 +89,9 @@ def extract(
     )
 
 
-def same_paper(asked: str, said: tuple[str, ...]) -> bool:
-    """Whether one of the DOIs of a page is the one asked for. Versions of one preprint are one paper."""
-    return doi_of_paper(asked, said) is not None
-
-
 def doi_of_paper(asked: str, said: tuple[str, ...]) -> str | None:
-    """The DOI among those of a page by which it is about the paper asked for, as the page spells it."""
+    """The DOI among those of a page by which it is about the paper asked for, as the page spells it. Versions of one
+    preprint are one paper."""
     return next((doi for doi in said if _without_version(doi) == _without_version(asked)), None)
 
 

@@ -26,16 +26,11 @@ INCLUDE = "-- include: control.sql"
 SCOPE: ContextVar[str | None] = ContextVar("docstokg_scope", default=None)
 
 
-class ControlTx(Protocol):
-    """One open transaction. Statements are portable SQL with `:name` values and plain names of tables.
+class _Asking(Protocol):
+    """Whatever takes statements, portable SQL with `:name` values and plain names of tables, and audit rows.
 
     A SELECT that ends in `/* lock */` locks its rows where writers run beside each other.
     """
-
-    @property
-    def now_ms(self) -> int:
-        """Ledger time."""
-        ...
 
     def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows: ...
 
@@ -51,6 +46,15 @@ class ControlTx(Protocol):
         job_id: int | None = None,
     ) -> None:
         """An audit row of the history."""
+        ...
+
+
+class ControlTx(_Asking, Protocol):
+    """One open transaction."""
+
+    @property
+    def now_ms(self) -> int:
+        """Ledger time."""
         ...
 
     def rules_changed(self) -> None:
@@ -70,29 +74,15 @@ class ControlLedger(Protocol):
         ...
 
 
-class _Noting(Protocol):
+class _Engine(_Asking, Protocol):
     """An engine's transaction, as far as it is used here."""
 
     now_ms: int
     lanes: set[str]
     scope: str | None
 
-    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows: ...
 
-    def note(
-        self,
-        tenant: str,
-        *,
-        event: str,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-        detail: Mapping[str, Any] | None = None,
-        job_id: int | None = None,
-    ) -> None: ...
-
-
-X = TypeVar("X", bound=_Noting)
+X = TypeVar("X", bound=_Engine)
 
 
 class OpenControl:
@@ -144,7 +134,7 @@ def version_of(tx: ControlTx) -> int:
     return int(found[0][0]) if found else 0
 
 
-def make_change(tx: _Noting, make: Callable[[ControlTx], T]) -> T:
+def make_change(tx: _Engine, make: Callable[[ControlTx], T]) -> T:
     """Run a change inside an engine's transaction; a refusal undoes it and leaves its neighbours alone."""
     control = OpenControl(tx.now_ms, tx.ask)
     tx.ask("SAVEPOINT control")
@@ -180,7 +170,7 @@ def by_scope(detail: Mapping[str, Any] | None, scope: str | None) -> str | None:
     return json.dumps(told, sort_keys=True) if told or detail is not None else None
 
 
-def settle(tx: _Noting, control: OpenControl) -> None:
+def settle(tx: _Engine, control: OpenControl) -> None:
     """Write what goes along with a change that stands, and wake those who wait for work."""
     for tenant, said in control.notes:
         tx.note(tenant, **said)
