@@ -17,10 +17,8 @@ import redis
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.conformance.conftest import PASSWORD, Server
+from tests.contentdownload.asked_limits import Moves, any_moves, gate, granted, judge_together, refused
 from tests.contentdownload.test_net_shared import (  # noqa: F401 (the same promises, kept by another store)
-    gate,
-    granted,
-    refused,
     test_a_late_thread_alone_goes_at_once_and_counts_from_then,
     test_a_refund_is_felt_by_the_others,
     test_a_sandbox_does_not_disturb_the_world_or_another_sandbox,
@@ -129,41 +127,18 @@ def raw(url: str) -> redis.Redis:
 @given(
     burst=st.integers(1, 3),
     slots=st.integers(1, 3),
-    moves=st.lists(
-        st.tuples(st.integers(0, 2), st.sampled_from(["ask", "start", "free", "refund"]), st.floats(0, 2)), max_size=40
-    ),
+    moves=any_moves(40),
 )
 @examples(25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nodes_together_stay_within_rate_burst_and_slots_in_any_order(
-    redis_url: str, burst: int, slots: int, moves: list[tuple[int, str, float]]
+    redis_url: str, burst: int, slots: int, moves: Moves
 ) -> None:
     """LIM-09, for three nodes; slots are given back a little later than they are freed."""
     clock, world = ManualClock(), uuid.uuid4().hex
     limit = HostLimit(slots, {"*": (Rate(1, 1),)}, burst)
     stores = [FleetStore(redis_url, clock=clock, space=world, times=StandingTime()) for _ in range(3)]
     three = [Limits(clock=clock, default_host=limit, store=store) for store in stores]
-    waiting: list[list[HostPermit]] = [[], [], []]
-    running: list[list[HostPermit]] = [[], [], []]
-    sent: list[float] = []
-    for who, move, pause in moves:
-        clock.advance(pause)
-        if move == "ask" and isinstance(answer := three[who].ask(gate()), HostPermit):
-            waiting[who].append(answer)
-        elif move == "start" and waiting[who] and waiting[who][0].start() == 0.0:
-            running[who].append(waiting[who].pop(0))
-            sent.append(clock.monotonic())
-        elif move == "free" and running[who]:
-            running[who].pop(0).release()
-        elif move == "refund" and waiting[who]:
-            waiting[who][0].refund()
-            waiting[who].pop(0).release()
-        assert sum(map(len, waiting + running)) <= slots
-    for limits in three:
-        limits.close()
-    for first, start in enumerate(sent):
-        for count, end in enumerate(sent[first:], 1):
-            # A thread counts as punctual up to a hundredth of a second after its grant.
-            assert count <= (end - start + 0.011) * 1.0 + burst + 1e-6
+    judge_together(three, clock, moves, slots=slots, burst=burst)
 
 
 def test_a_grant_takes_one_round_trip(open_limits: Open, redis_url: str) -> None:

@@ -16,6 +16,7 @@ import pytest
 import redis
 from tests.conformance.conftest import Server
 from tests.contentdownload.test_net_shared_processes import (  # noqa: F401
+    AT_WORK,
     CountingServer,
     Puller,
     counting,
@@ -29,9 +30,8 @@ pytestmark = pytest.mark.slow  # seconds of real sockets and processes
 INTERVAL_S, SLOTS, EACH = 0.3, 2, 14
 SLACK_S = 0.1  # a network and two schedulers lie between a decision and its arrival
 
-NODE = """
-import http.client, sys, threading, time
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+NODE = f"""
+import sys, time
 from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.core.bucket import Rate
@@ -46,34 +46,8 @@ class Clock:
 
 clock = Clock()
 store = FleetStore(url, clock=clock, beat_s=0.3, lease_s=2.0, interval_s=lambda key: interval_s)
-limits = Limits(clock=clock, default_host=HostLimit(int(slots), {"*": (Rate(1, interval_s),)}), store=store)
-left = threading.Semaphore(int(number))
-
-def permit():
-    while True:
-        answer = limits.ask(Gate("https://a.org/", "unpaywall", "artifact"))
-        if not isinstance(answer, NotYet):
-            if answer.start() == 0.0:
-                return answer
-            answer.refund()
-            answer.release()
-        time.sleep(min(0.05, max(0.001, (answer.at or 0) - clock.monotonic())) if isinstance(answer, NotYet) else 0.01)
-
-def work():
-    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
-    while left.acquire(blocking=False):
-        mine = permit()
-        connection.request("GET", "/")
-        mine.is_sent()
-        connection.getresponse().read()
-        mine.release()
-    connection.close()
-
-threads = [threading.Thread(target=work) for _ in range(3)]
-for thread in threads: thread.start()
-for thread in threads: thread.join()
-limits.close()
-"""
+limits = Limits(clock=clock, default_host=HostLimit(int(slots), {{"*": (Rate(1, interval_s),)}}), store=store)
+{AT_WORK}"""
 
 
 def flush(server: Server, url: str) -> None:

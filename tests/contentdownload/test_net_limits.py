@@ -8,9 +8,10 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.contentdownload.asked_limits import gate, granted, refused
 from tests.examples import examples
 
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.api.steps import NotYet
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.delays import TimedGate
 from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
@@ -19,23 +20,9 @@ from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import ManualClock, SystemClock
 
 
-def gate(host: str = "a.org", resolver: str = "unpaywall", role: Role = Role.ARTIFACT) -> Gate:
-    return Gate(f"https://{host}/x.pdf", resolver, role)
-
-
 def limits_with(clock: ManualClock, rate: str | None = None, *, burst: float = 1.0, slots: int = 99, **more) -> Limits:
     rates = {"*": (Rate.parse(rate),)} if rate else {}
     return Limits(clock=clock, default_host=HostLimit(slots, rates, burst), default_resolver_slots=99, **more)
-
-
-def granted(answer: object) -> HostPermit:
-    assert isinstance(answer, HostPermit), answer
-    return answer
-
-
-def refused(answer: object) -> NotYet:
-    assert isinstance(answer, NotYet), answer
-    return answer
 
 
 def test_requests_to_one_host_are_spaced_by_its_interval(clock: ManualClock) -> None:

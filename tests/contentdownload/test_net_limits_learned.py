@@ -9,10 +9,10 @@ import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.contentdownload.asked_limits import gate
 
 from DocsToKG.ContentDownload.api.ports import NullSink
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
-from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.api.steps import NotYet
 from DocsToKG.ContentDownload.bootstrap import open_parts
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.build import build_http_stack
@@ -31,10 +31,6 @@ CROSSREF = {"x-rate-limit-limit": "5", "x-rate-limit-interval": "1s", "x-concurr
 @pytest.fixture
 def clock() -> ManualClock:
     return ManualClock()
-
-
-def gate(host: str = "a.org") -> Gate:
-    return Gate(f"https://{host}/x.pdf", "unpaywall", Role.ARTIFACT)
 
 
 def scale_of(limits: Limits, host: str = "a.org") -> float:

@@ -13,32 +13,18 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.contentdownload.asked_limits import Moves, any_moves, gate, granted, judge_together, refused
 from tests.examples import examples
 
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
-from DocsToKG.ContentDownload.api.types import Role
+from DocsToKG.ContentDownload.api.steps import NotYet
 from DocsToKG.ContentDownload.net.limit_store import MemoryStore
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pace import BucketSpec
 from DocsToKG.ContentDownload.net.shared import SharedStore, default_store_path, open_limit_store, space_of
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock, ManualClock, SystemClock
 
 Open = Callable[..., Limits]
-
-
-def gate(host: str = "a.org", resolver: str = "unpaywall") -> Gate:
-    return Gate(f"https://{host}/x.pdf", resolver, Role.ARTIFACT)
-
-
-def granted(answer: object) -> HostPermit:
-    assert isinstance(answer, HostPermit), answer
-    return answer
-
-
-def refused(answer: object) -> NotYet:
-    assert isinstance(answer, NotYet), answer
-    return answer
 
 
 @pytest.fixture
@@ -431,37 +417,14 @@ def test_a_pause_outlives_a_restart_of_the_machine(
 @given(
     burst=st.integers(1, 3),
     slots=st.integers(1, 3),
-    moves=st.lists(
-        st.tuples(st.integers(0, 2), st.sampled_from(["ask", "start", "free", "refund"]), st.floats(0, 2)), max_size=50
-    ),
+    moves=any_moves(50),
 )
 @examples(80)
 def test_processes_together_stay_within_rate_burst_and_slots_in_any_order(
-    tmp_path_factory: pytest.TempPathFactory, burst: int, slots: int, moves: list[tuple[int, str, float]]
+    tmp_path_factory: pytest.TempPathFactory, burst: int, slots: int, moves: Moves
 ) -> None:
     """LIM-09, for three processes."""
     clock, path = ManualClock(), tmp_path_factory.mktemp("limits") / "limits.sqlite"
     limit = HostLimit(slots, {"*": (Rate(1, 1),)}, burst)
     three = [Limits(clock=clock, default_host=limit, store=SharedStore(path, clock=clock)) for _ in range(3)]
-    waiting: list[list[HostPermit]] = [[], [], []]
-    running: list[list[HostPermit]] = [[], [], []]
-    sent: list[float] = []
-    for who, move, pause in moves:
-        clock.advance(pause)
-        if move == "ask" and isinstance(answer := three[who].ask(gate()), HostPermit):
-            waiting[who].append(answer)
-        elif move == "start" and waiting[who] and waiting[who][0].start() == 0.0:
-            running[who].append(waiting[who].pop(0))
-            sent.append(clock.monotonic())
-        elif move == "free" and running[who]:
-            running[who].pop(0).release()
-        elif move == "refund" and waiting[who]:
-            waiting[who][0].refund()
-            waiting[who].pop(0).release()
-        assert sum(map(len, waiting + running)) <= slots
-    for limits in three:
-        limits.close()
-    for first, start in enumerate(sent):
-        for count, end in enumerate(sent[first:], 1):
-            # A thread counts as punctual up to a hundredth of a second after its grant.
-            assert count <= (end - start + 0.011) * 1.0 + burst + 1e-6
+    judge_together(three, clock, moves, slots=slots, burst=burst)

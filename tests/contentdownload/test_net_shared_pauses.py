@@ -9,28 +9,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.contentdownload.asked_limits import gate, granted, refused
 
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
-from DocsToKG.ContentDownload.api.types import Role
-from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
+from DocsToKG.ContentDownload.api.steps import NotYet
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.shared import SharedStore
 from DocsToKG.core.clock import ManualClock
 
 Open = Callable[..., Limits]
-
-
-def gate(host: str = "a.org") -> Gate:
-    return Gate(f"https://{host}/x.pdf", "unpaywall", Role.ARTIFACT)
-
-
-def granted(answer: object) -> HostPermit:
-    assert isinstance(answer, HostPermit), answer
-    return answer
-
-
-def refused(answer: object) -> NotYet:
-    assert isinstance(answer, NotYet), answer
-    return answer
 
 
 @pytest.fixture

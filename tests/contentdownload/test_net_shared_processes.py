@@ -22,19 +22,11 @@ pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of 
 
 SLACK_S = 0.1  # a network and two schedulers lie between a decision and its arrival
 
-ASKING = """
-import http.client, sys, threading, time
-from pathlib import Path
+# Three threads that ask `limits` by `clock`, and then the server at `port`, `number` times in all.
+AT_WORK = """
+import http.client, threading, time
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.shared import SharedStore
-from DocsToKG.core.bucket import Rate
-from DocsToKG.core.clock import SystemClock
 
-path, port, number, interval_s, slots = Path(sys.argv[1]), *map(float, sys.argv[2:])
-clock = SystemClock()
-limit = HostLimit(int(slots), {"*": (Rate(1, interval_s),)})
-limits = Limits(clock=clock, default_host=limit, store=SharedStore(path, clock=clock))
 left = threading.Semaphore(int(number))
 
 def permit():
@@ -52,16 +44,31 @@ def work():
     while left.acquire(blocking=False):
         mine = permit()
         connection.request("GET", "/")
+        mine.is_sent()
         connection.getresponse().read()
         mine.release()
     connection.close()
 
-sys.stdin.readline()
 threads = [threading.Thread(target=work) for _ in range(3)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
 limits.close()
 """
+
+ASKING = f"""
+import sys
+from pathlib import Path
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.shared import SharedStore
+from DocsToKG.core.bucket import Rate
+from DocsToKG.core.clock import SystemClock
+
+path, port, number, interval_s, slots = Path(sys.argv[1]), *map(float, sys.argv[2:])
+clock = SystemClock()
+limit = HostLimit(int(slots), {{"*": (Rate(1, interval_s),)}})
+limits = Limits(clock=clock, default_host=limit, store=SharedStore(path, clock=clock))
+sys.stdin.readline()
+{AT_WORK}"""
 
 
 class CountingServer(http.server.ThreadingHTTPServer):
