@@ -18,6 +18,7 @@ from typing import Any, Protocol
 
 import httpx2
 import pytest
+from tests.contentdownload.asked_cache import FRESH, URL, Blocks, ask, body, flags
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import app
@@ -28,8 +29,6 @@ from DocsToKG.core.clock import ManualClock
 
 pytestmark = pytest.mark.slow  # real servers or many restarts; part of `make test`
 
-URL = "https://a.org/w?x=1"
-FRESH = {"cache-control": "max-age=600"}
 OLD = {"cache-control": "max-age=1", "date": formatdate(0, usegmt=True)}
 PAPER = b"%PDF-paper"
 DIGEST = hashlib.sha256(PAPER).hexdigest()
@@ -45,20 +44,6 @@ class Place(Protocol):
     def everything(self) -> dict[str, bytes]: ...
     def heads(self) -> list[bytes]: ...
     def bodies(self) -> list[bytes]: ...
-
-
-class Blocks(httpx2.SyncByteStream):
-    def __init__(self, blocks: list[bytes], error: Exception | None = None) -> None:
-        self.blocks, self.error = blocks, error
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self.blocks
-        if self.error is not None:
-            raise self.error
-
-
-def body(data: bytes, headers: dict[str, str] | None = None, status: int = 200) -> httpx2.Response:
-    return httpx2.Response(status, headers=FRESH if headers is None else headers, stream=Blocks([data]))
 
 
 class Shop:
@@ -106,27 +91,6 @@ def shop(place: Place, tmp_path: Path) -> Iterator[Shop]:
     yield found
     for stack in found.stacks:
         stack.close()
-
-
-def ask(
-    stack: HttpStack, url: str = URL, *, confirm: bool = True, method: str = "GET", **kwargs: Any
-) -> httpx2.Response:
-    request = httpx2.Request(method, url, headers=kwargs.pop("headers", None), extensions=kwargs)
-    response = stack.http.send(request, stream=True)
-    try:
-        response.read()
-        if confirm and response.extensions.get(PENDING) is not None:
-            response.extensions[PENDING].confirm()
-    finally:
-        pending = response.extensions.get(PENDING)
-        if pending is not None and pending.holds_body:
-            pending.discard()
-        response.close()
-    return response
-
-
-def flags(response: httpx2.Response) -> tuple[bool, bool]:
-    return response.extensions["from_cache"], response.extensions["revalidated"]
 
 
 MISS, HIT, SAME = (False, False), (True, False), (True, True)

@@ -18,6 +18,7 @@ from typing import Any
 import hishel
 import httpx2
 import pytest
+from tests.contentdownload.asked_cache import FRESH, URL, Blocks, ask, body, flags
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
@@ -32,19 +33,6 @@ from DocsToKG.ContentDownload.net.cache import (
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
 from DocsToKG.core.clock import ManualClock
-
-URL = "https://a.org/w?x=1"
-FRESH = {"cache-control": "max-age=600"}
-
-
-class Blocks(httpx2.SyncByteStream):
-    def __init__(self, blocks: list[bytes], error: Exception | None = None) -> None:
-        self.blocks, self.error = blocks, error
-
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self.blocks
-        if self.error is not None:
-            raise self.error
 
 
 class Origin:
@@ -61,10 +49,6 @@ class Origin:
     @property
     def asked(self) -> int:
         return len(self.requests)
-
-
-def body(data: bytes, headers: dict[str, str] | None = None, status: int = 200) -> httpx2.Response:
-    return httpx2.Response(status, headers=FRESH if headers is None else headers, stream=Blocks([data]))
 
 
 class Caches:
@@ -101,30 +85,12 @@ def caches(tmp_path: Path) -> Iterator[Caches]:
         stack.close()
 
 
-def ask(
-    stack: HttpStack, url: str = URL, *, confirm: bool = True, method: str = "GET", **kwargs: Any
-) -> httpx2.Response:
-    request = httpx2.Request(method, url, headers=kwargs.pop("headers", None), extensions=kwargs)
-    response = stack.http.send(request, stream=True)
-    try:
-        response.read()
-        if confirm and response.extensions.get(PENDING) is not None:
-            response.extensions[PENDING].confirm()
-    finally:
-        response.close()
-    return response
-
-
-def from_cache(response: httpx2.Response) -> tuple[bool, bool]:
-    return response.extensions["from_cache"], response.extensions["revalidated"]
-
-
 def test_a_confirmed_answer_is_served_without_the_network(caches: Caches) -> None:
     """CACHE-02, CACHE-06, CACHE-22"""
     stack = caches.open()
-    assert from_cache(ask(stack)) == (False, False)
+    assert flags(ask(stack)) == (False, False)
     again = ask(stack)
-    assert (from_cache(again), again.content) == ((True, False), b"one")
+    assert (flags(again), again.content) == ((True, False), b"one")
     assert caches.origin.asked == 1
     assert sorted(path.suffix for path in caches.files()) == [".body", ".json"]
 
@@ -183,7 +149,7 @@ def test_an_entry_whose_file_is_gone_is_a_miss(caches: Caches) -> None:
     caches.cas[sha] = b"paper"
     ask(stack, confirm=False, **{ARTIFACT: True}).extensions[PENDING].confirm(sha)
     caches.cas.clear()
-    assert from_cache(ask(stack, **{ARTIFACT: True})) == (False, False)
+    assert flags(ask(stack, **{ARTIFACT: True})) == (False, False)
     assert "if-none-match" not in caches.origin.requests[-1].headers
 
 
@@ -213,8 +179,8 @@ def test_a_stale_entry_is_revalidated_and_its_headers_refreshed(caches: Caches) 
     stack = caches.open()
     ask(stack)
     second = ask(stack)
-    assert (second.status_code, from_cache(second), second.content) == (200, (True, True), b"one")
-    assert from_cache(ask(stack)) == (True, False)
+    assert (second.status_code, flags(second), second.content) == (200, (True, True), b"one")
+    assert flags(ask(stack)) == (True, False)
     assert caches.origin.asked == 2
 
 
@@ -224,7 +190,7 @@ def test_a_changed_answer_replaces_the_old_one(caches: Caches) -> None:
     ask(stack)
     caches.origin.answer = lambda request: body(b"two", FRESH | {"etag": '"v2"'})
     changed = ask(stack)
-    assert (from_cache(changed), changed.content) == ((False, False), b"two")
+    assert (flags(changed), changed.content) == ((False, False), b"two")
     assert len(caches.files()) == 2
 
 
@@ -247,11 +213,11 @@ def test_without_explicit_freshness_every_use_asks_again(caches: Caches) -> None
     )
     strict = caches.open()
     ask(strict)
-    assert from_cache(ask(strict)) == (True, True)
+    assert flags(ask(strict)) == (True, True)
     strict.close()
     relaxed = caches.open(allow_heuristics=True)
     ask(relaxed, "https://a.org/other")
-    assert from_cache(ask(relaxed, "https://a.org/other")) == (True, False)
+    assert flags(ask(relaxed, "https://a.org/other")) == (True, False)
 
 
 def test_a_missing_date_does_not_make_an_answer_fresh_for_ever(caches: Caches) -> None:
@@ -269,7 +235,7 @@ def test_an_absurd_date_counts_as_none(caches: Caches, date: str) -> None:
     caches.origin.answer = lambda request: body(b"one", FRESH | {"date": date})
     stack = caches.open()
     assert ask(stack).headers["date"] != date
-    assert from_cache(ask(stack)) == (True, False)
+    assert flags(ask(stack)) == (True, False)
 
 
 def test_force_cache_serves_what_headers_would_not_allow(caches: Caches) -> None:
@@ -277,7 +243,7 @@ def test_force_cache_serves_what_headers_would_not_allow(caches: Caches) -> None
     caches.origin.answer = lambda request: body(b"one", {"cache-control": "no-store"})
     forced = caches.open(force_cache=True)
     ask(forced)
-    assert from_cache(ask(forced)) == (True, False)
+    assert flags(ask(forced)) == (True, False)
     forced.close()
     plain = caches.open()
     ask(plain, "https://a.org/2")
@@ -305,7 +271,7 @@ def test_allow_stale_serves_an_old_entry_at_once(caches: Caches) -> None:
     caches.origin.answer = lambda request: body(b"one", old)
     stack = caches.open(allow_stale=True)
     ask(stack)
-    assert from_cache(ask(stack)) == (True, False)
+    assert flags(ask(stack)) == (True, False)
 
 
 def test_only_the_configured_methods_are_stored_and_ranges_never(caches: Caches) -> None:
@@ -350,7 +316,7 @@ def test_no_secret_reaches_the_cache_files(caches: Caches) -> None:
     for path in caches.files():
         assert b"PLANTED" not in path.read_bytes()
         assert "PLANTED" not in str(path)
-    assert from_cache(ask(stack, "https://a.org/w?email=PLANTED&x=1")) == (True, False)
+    assert flags(ask(stack, "https://a.org/w?email=PLANTED&x=1")) == (True, False)
 
 
 def metas(caches: Caches) -> list[dict[str, Any]]:
@@ -365,10 +331,10 @@ def test_an_answer_that_varies_by_what_we_say_of_ourselves_keeps_none_of_it(cach
     me, you = {"user-agent": "t (+mailto:me@uni.edu)"}, {"user-agent": "t (+mailto:you@uni.edu)"}
     stack = caches.open()
     assert ask(stack, headers=me).content == b"t (+mailto:me@uni.edu)"
-    assert from_cache(ask(stack, headers=me)) == (True, False)
-    assert from_cache(ask(stack, headers=you)) == (False, False)
-    assert from_cache(ask(stack, headers=me | {"accept-language": "de"})) == (False, False)
-    assert [from_cache(ask(stack, headers=each)) for each in (me, you)] == [(True, False)] * 2
+    assert flags(ask(stack, headers=me)) == (True, False)
+    assert flags(ask(stack, headers=you)) == (False, False)
+    assert flags(ask(stack, headers=me | {"accept-language": "de"})) == (False, False)
+    assert [flags(ask(stack, headers=each)) for each in (me, you)] == [(True, False)] * 2
     for meta in metas(caches):
         assert sorted(meta["varying"]) == ["accept-language", "user-agent"]
         assert "uni.edu" not in json.dumps(meta)
@@ -381,8 +347,8 @@ def test_an_entry_that_holds_header_values_of_old_is_a_miss(caches: Caches) -> N
     [path] = [path for path in caches.files() if path.suffix == ".json"]
     old = json.loads(path.read_bytes()) | {"varying": {"accept": ["text/html"]}}
     path.write_text(json.dumps(old))
-    assert from_cache(ask(stack, headers={"accept": "text/html"})) == (False, False)
-    assert from_cache(ask(stack, headers={"accept": "text/html"})) == (True, False)
+    assert flags(ask(stack, headers={"accept": "text/html"})) == (False, False)
+    assert flags(ask(stack, headers={"accept": "text/html"})) == (True, False)
 
 
 def test_headers_that_echo_a_secret_address_are_not_written(caches: Caches) -> None:
@@ -400,7 +366,7 @@ def test_headers_that_echo_a_secret_address_are_not_written(caches: Caches) -> N
     stack = caches.open()
     assert ask(stack, echoed).headers["content-location"] == echoed
     again = ask(stack, echoed)
-    assert from_cache(again) == (True, False)
+    assert flags(again) == (True, False)
     assert (again.headers["etag"], again.headers["content-language"]) == ('"v1"', "en")
     assert "content-location" not in again.headers
     for path in caches.files():
@@ -580,7 +546,7 @@ def test_a_first_answer_is_kept_by_the_same_rules_as_any_other(
         assert stack.cache is not None
         stack.cache._may_ask_plainly = plainly
         first = ask(stack)
-        seen.append((first.content, dict(first.headers), from_cache(first), len(caches.files())))
+        seen.append((first.content, dict(first.headers), flags(first), len(caches.files())))
         stack.close()
     assert seen[0] == seen[1]
 
@@ -597,14 +563,14 @@ def test_an_index_that_says_nothing_is_not_asked_twice_about_a_work_whose_file_i
     stack.cache.reuse_for(lambda work_id: work_id == "doi:known")
     ask(stack, **about("doi:known"))
     caches.clock.advance(3500)
-    assert from_cache(ask(stack, **about("doi:known"))) == (True, False)
+    assert flags(ask(stack, **about("doi:known"))) == (True, False)
     assert caches.origin.asked == 1
     # A work that was missed asks anew, and so does a request that is about no work; both bring a newer answer.
-    assert from_cache(ask(stack, **about("doi:missed"))) == (False, False)
-    assert from_cache(ask(stack)) == (False, False)
+    assert flags(ask(stack, **about("doi:missed"))) == (False, False)
+    assert flags(ask(stack)) == (False, False)
     assert caches.origin.asked == 3
     caches.clock.advance(3700)
-    assert from_cache(ask(stack, **about("doi:known"))) == (False, False)
+    assert flags(ask(stack, **about("doi:known"))) == (False, False)
 
 
 def test_until_somebody_is_named_guessed_answers_are_given_to_nobody(caches: Caches) -> None:
