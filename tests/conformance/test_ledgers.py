@@ -19,9 +19,9 @@ from uuid import uuid4
 import psycopg
 import pytest
 from tests.examples import examples
+from tests.orchestrator.jobs import enqueue, lease_one  # noqa: F401 (fixtures)
 
 from DocsToKG.core.clock import ManualClock, SystemClock
-from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob
 from DocsToKG.Orchestrator.ledger.postgres import following, reads
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
@@ -137,26 +137,6 @@ def path(tmp_path: Path) -> Path:
 def ledger(path: Path, clock: ManualClock) -> Iterator[PostgresLedger]:
     with SCHEMAS.open(path, clock=clock) as opened:
         yield opened
-
-
-@pytest.fixture
-def enqueue(ledger: PostgresLedger) -> Callable[..., list[int]]:
-    def enqueue_jobs(count: int = 1, **fields: Any) -> list[int]:
-        start = ledger.stats()["total"]
-        jobs = [NewJob(f"doi:10.1/{start + n}", {"n": n}, **fields) for n in range(count)]
-        return [answer.job_id for answer in ledger.enqueue_many(jobs)]
-
-    return enqueue_jobs
-
-
-@pytest.fixture
-def lease_one(ledger: PostgresLedger, enqueue: Callable[..., list[int]]) -> Callable[..., LeasedJob]:
-    def lease(worker: str = "first", ttl_s: float = 600, **fields: Any) -> LeasedJob:
-        enqueue(1, **fields)
-        [job] = ledger.lease(worker, 1, ttl_s)
-        return job
-
-    return lease
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from shutil import copyfile
 from typing import Any
 
 import pytest
+from tests.orchestrator.jobs import enqueue, lease_one  # noqa: F401 (fixtures)
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
@@ -32,30 +32,6 @@ def ledger(path: Path, clock: ManualClock, blank_ledger: Path) -> Iterator[Sqlit
     copyfile(blank_ledger, path)
     with SqliteLedger(path, clock=clock) as opened:
         yield opened
-
-
-@pytest.fixture
-def enqueue(ledger: SqliteLedger) -> Callable[..., list[int]]:
-    """Enqueue so many jobs; their ids."""
-
-    def enqueue_jobs(count: int = 1, **fields: Any) -> list[int]:
-        start = ledger.stats()["total"]
-        jobs = [NewJob(f"doi:10.1/{start + n}", {"n": n}, **fields) for n in range(count)]
-        return [answer.job_id for answer in ledger.enqueue_many(jobs)]
-
-    return enqueue_jobs
-
-
-@pytest.fixture
-def lease_one(ledger: SqliteLedger, enqueue: Callable[..., list[int]]) -> Callable[..., LeasedJob]:
-    """A new job, leased to a worker."""
-
-    def lease(worker: str = "first", ttl_s: float = 600, **fields: Any) -> LeasedJob:
-        enqueue(1, **fields)
-        [job] = ledger.lease(worker, 1, ttl_s)
-        return job
-
-    return lease
 
 
 @pytest.fixture
