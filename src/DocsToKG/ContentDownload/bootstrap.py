@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from DocsToKG.ContentDownload.api.ports import AttemptSink, NullSink
 from DocsToKG.ContentDownload.api.types import DownloadPlan, SourceAttempt, WorkArtifact
 from DocsToKG.ContentDownload.catalog.gates import judge_by
+from DocsToKG.ContentDownload.catalog.places import MANIFEST
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, config_hash
@@ -233,7 +234,7 @@ def open_replaying(cfg: ContentDownloadConfig, place: Path) -> Iterator[Resolver
         here = alone.model_copy(
             update={
                 "storage": cfg.storage.model_copy(update={"root_dir": str(place)}),
-                "telemetry": cfg.telemetry.model_copy(update={"manifest_path": str(place / "manifest.jsonl")}),
+                "telemetry": cfg.telemetry.model_copy(update={"manifest_path": str(place / MANIFEST)}),
             }
         )
         pipeline = _pipeline(here, network, open_store(here), clock, attempts=NullSink())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.catalog.files import LocalFiles, StoredFiles
+from DocsToKG.ContentDownload.catalog.places import DATABASE
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import ConfigError
@@ -39,7 +40,7 @@ def database_path(cfg: ContentDownloadConfig) -> Path:
     root = Path(cfg.telemetry.manifest_path).parent
     if cfg.catalog.path is not None:
         return Path(cfg.catalog.path)
-    return root / "manifest.sqlite" if "sqlite" in cfg.telemetry.sinks else root / "state" / "catalog.sqlite"
+    return root / DATABASE if "sqlite" in cfg.telemetry.sinks else root / "state" / "catalog.sqlite"
 
 
 def open_shared(cfg: ContentDownloadConfig, *, patience_s: float = _PATIENCE_S) -> SharedRecord | None:

@@ -20,6 +20,7 @@ from typing import Any
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.catalog import sharing, works
 from DocsToKG.ContentDownload.catalog.asking import Db, stream
+from DocsToKG.ContentDownload.catalog.places import is_in_its_place
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, Selection
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
 from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
@@ -319,9 +320,7 @@ def _unreadable(path: Path, error: sqlite3.Error) -> RecordError:
 def _no_database(path: Path) -> str:
     if path.suffix != ".sqlite":
         return f"{path} is no record of a run: name the folder that was given to `content pull --out`"
-    if path.name == "manifest.sqlite" and any(
-        path.with_name(name).is_file() for name in ("manifest.jsonl", "last.csv")
-    ):
+    if is_in_its_place(path):
         return f"{path} is no database: `content resume` keeps it aside and fills a new one from manifest.jsonl"
     return f"{path} is no database: move it away, or name the folder that was given to `content pull --out`"
 

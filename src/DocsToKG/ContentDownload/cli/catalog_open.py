@@ -225,7 +225,9 @@ def folder_settings(run: Path, *, asking: bool = False, config: str | None = Non
 
 def is_run_folder(run: Path) -> bool:
     """Whether anything in a folder tells of a run; nothing may be written into one that is none."""
-    names = ("state/run.json", "manifest.jsonl", "manifest.sqlite", "last.csv", "takedowns.json")
+    from DocsToKG.ContentDownload.catalog.places import DATABASE, LAST, MANIFEST
+
+    names = ("state/run.json", MANIFEST, DATABASE, LAST, "takedowns.json")
     return any((run / name).exists() for name in names)
 
 

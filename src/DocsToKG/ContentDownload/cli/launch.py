@@ -44,10 +44,12 @@ def option_settings(
     formats: str | None = None,
 ) -> dict[str, Any]:
     """The options of a command as settings, the strongest layer."""
+    from DocsToKG.ContentDownload.catalog.places import MANIFEST
+
     settings: dict[str, Any] = {}
     if out is not None:
         root = out.expanduser().resolve()
-        settings["telemetry"] = {"manifest_path": str(root / "manifest.jsonl")}
+        settings["telemetry"] = {"manifest_path": str(root / MANIFEST)}
         settings["storage"] = {"root_dir": str(root)}
         settings["queue"] = {"path": str(root / "state" / "ledger.sqlite")}
         settings["hishel"] = {

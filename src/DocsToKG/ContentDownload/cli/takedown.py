@@ -176,9 +176,9 @@ def _open(run: Path, config: str | None) -> Iterator[Removal]:
 def _held(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
     """The folder, held so that no run writes to it meanwhile. Where a worker has it and neither record nor files are
     in it, another folder does: the worker hears of the takedown by the record, within seconds."""
+    from DocsToKG.ContentDownload.catalog.places import MANIFEST
     from DocsToKG.ContentDownload.errors import FolderInUse
     from DocsToKG.ContentDownload.run_folder import RunFolder
-    from DocsToKG.ContentDownload.telemetry.folder import MANIFEST
 
     with ExitStack() as stack:
         try:

@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 
 from DocsToKG.ContentDownload.catalog.gates import Gate, gates
+from DocsToKG.ContentDownload.catalog.places import LAST
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures, percentile
-from DocsToKG.ContentDownload.telemetry.folder import INDEX, LAST, SUMMARY, is_json_object
+from DocsToKG.ContentDownload.telemetry.folder import INDEX, SUMMARY, is_json_object
 from DocsToKG.ContentDownload.telemetry.projections import Repair
 from DocsToKG.ContentDownload.telemetry.schema import SCHEMA_VERSION, newest_id, transaction
 from DocsToKG.ContentDownload.telemetry.snapshots import write_index, write_json, write_last

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import orjson
 
+from DocsToKG.ContentDownload.catalog.places import DATABASE, MANIFEST
 from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordDamaged, RecordError, RunError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
 from DocsToKG.ContentDownload.telemetry.projections import Projection
@@ -19,11 +20,8 @@ from DocsToKG.ContentDownload.telemetry.salvage import is_broken
 from DocsToKG.ContentDownload.telemetry.schema import rows_after
 from DocsToKG.core.locks import lock_soon
 
-DATABASE = "manifest.sqlite"
-MANIFEST = "manifest.jsonl"
 ATTEMPTS_CSV = "attempts.csv"
 ATTEMPTS_JSONL = "attempts.jsonl"
-LAST = "last.csv"
 INDEX = "index.json"
 SUMMARY = "summary.json"
 RESULTS = "results.csv"

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack
 from DocsToKG.ContentDownload.api.ports import Change, Whose
 from DocsToKG.ContentDownload.api.types import Attempt, SourceAttempt
 from DocsToKG.ContentDownload.catalog.gates import gates
+from DocsToKG.ContentDownload.catalog.places import DATABASE, LAST, MANIFEST
 from DocsToKG.ContentDownload.errors import RecordDamaged, RunError
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.batch import Batch, Intake, Item, Together
@@ -31,9 +32,6 @@ from DocsToKG.ContentDownload.telemetry.closing import (
     refresh_snapshots,
 )
 from DocsToKG.ContentDownload.telemetry.folder import (
-    DATABASE,
-    LAST,
-    MANIFEST,
     followers,
     in_our_words,
     locked,

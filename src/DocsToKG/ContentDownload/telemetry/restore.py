@@ -18,10 +18,11 @@ from typing import Any
 
 import orjson
 
+from DocsToKG.ContentDownload.catalog.places import LAST, MANIFEST
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.attempts import row_of_line
-from DocsToKG.ContentDownload.telemetry.folder import ATTEMPTS_JSONL, LAST, MANIFEST, is_json_object
+from DocsToKG.ContentDownload.telemetry.folder import ATTEMPTS_JSONL, is_json_object
 from DocsToKG.ContentDownload.telemetry.inserting import Insert
 from DocsToKG.ContentDownload.telemetry.manifest import (
     AT,

@@ -18,6 +18,7 @@ import orjson
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.catalog.asking import stream
+from DocsToKG.ContentDownload.catalog.places import DATABASE, LAST, MANIFEST
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken, is_damaged, known_part, readable_rows
@@ -152,13 +153,13 @@ class ResumeController:
             return
         path = Path(manifest_path)
         root = path if path.is_dir() else path.parent
-        jsonl = root / "manifest.jsonl" if path.is_dir() or path.suffix != ".jsonl" else path
+        jsonl = root / MANIFEST if path.is_dir() or path.suffix != ".jsonl" else path
         lines = JsonlResumeLookup(jsonl)
-        rows = SqliteResumeLookup(at := database or root / "manifest.sqlite")
+        rows = SqliteResumeLookup(at := database or root / DATABASE)
         forms: list[tuple[str, Path, ResumeLookup]] = [
             ("sqlite", at, rows),
             ("jsonl", jsonl, lines),
-            ("csv", at := root / "last.csv", CsvResumeLookup(at)),
+            ("csv", at := root / LAST, CsvResumeLookup(at)),
         ]
         for name, at, lookup in forms:
             if not at.is_file():

@@ -1,8 +1,8 @@
 """A database that was cut short or is damaged: noticed, put aside, and read as far as it goes.
 
-Knows the outside of an SQLite file (its first bytes, its pages) and the names of a record's files. Does not know what
-the rows mean. Promises: only a file that begins like a database, or with the zeros that a power cut may leave, or that
-stands where the database of a record was, is called damaged; nothing is deleted; reading never fails.
+Knows the outside of an SQLite file (its first bytes, its pages). Does not know what the rows mean. Promises: only a
+file that begins like a database, or with the zeros that a power cut may leave, or that stands where the database of a
+record was, is called damaged; nothing is deleted; reading never fails.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
-_DATABASE = "manifest.sqlite"
-_TEXT_FILES = ("manifest.jsonl", "last.csv")
+from DocsToKG.ContentDownload.catalog.places import is_in_its_place
+
 _MAGIC = b"SQLite format 3\0"
 _LOG = "-wal"
 _BESIDE = (_LOG, "-shm", "")
@@ -42,12 +42,6 @@ def begins_like_one(path: Path) -> bool:
     with path.open("rb") as file:
         head = file.read(len(_MAGIC))
     return _MAGIC.startswith(head) or not any(head)
-
-
-def is_in_its_place(path: Path) -> bool:
-    """Whether the file has the name of a record's database and the text files of one stand beside it, so that whatever
-    is in it was ours."""
-    return path.name == _DATABASE and any(path.with_name(name).is_file() for name in _TEXT_FILES)
 
 
 def version_of(path: Path) -> int:

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+from DocsToKG.ContentDownload.catalog.places import LAST, MANIFEST
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry.closing import refresh_snapshots
-from DocsToKG.ContentDownload.telemetry.folder import LAST, MANIFEST, followers, locked, translating
+from DocsToKG.ContentDownload.telemetry.folder import followers, locked, translating
 from DocsToKG.ContentDownload.telemetry.projections import Position
 from DocsToKG.ContentDownload.telemetry.restore import restore, restore_attempts
 from DocsToKG.ContentDownload.telemetry.salvage import last_aside
