@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import resource
 import sys
 import threading
 import time
@@ -32,7 +31,6 @@ class Watch:
                 "began": self._began,
                 "ended": time.time(),
                 "cpu_s": time.process_time() - self._cpu_s,
-                "most_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000,
             }
         )
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.facts import report, rss_mb
+from bench.facts import most_mb, report, rss_mb
 from DocsToKG.Orchestrator.audit.export import export
 from DocsToKG.Orchestrator.audit.reading import Range
 from DocsToKG.Orchestrator.audit.verify import verify
@@ -64,11 +64,10 @@ def prove(folder: Path) -> dict[str, Any]:
 def _figures(what: str, rows: int, start: float) -> dict[str, Any]:
     took = time.monotonic() - start
     used = resource.getrusage(resource.RUSAGE_SELF)
-    most = used.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6
     return {
         "what": what, "rows": rows, "seconds": round(took, 2), "rows_per_second": round(rows / took),
         "cpu_us_per_row": round((used.ru_utime + used.ru_stime) / rows * 1e6, 1), "rss_mb": rss_mb(),
-        "most_mb": round(most, 1),
+        "most_mb": most_mb(),
     }  # fmt: skip
 
 

@@ -109,10 +109,25 @@ def rss_mb() -> float:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
         return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
     except OSError:
-        import resource
+        return _ever_mb()
 
-        scale = 1 if sys.platform == "darwin" else 1024
-        return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 1e6, 1)
+
+def most_mb() -> float:
+    """The most memory that this process ever held."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return _ever_mb()
+    [held] = re.findall(r"^VmHWM:\s+(\d+) kB$", status, re.MULTILINE)
+    return round(int(held) * 1024 / 1e6, 1)
+
+
+def _ever_mb() -> float:
+    """Only where there is no /proc: on Linux this begins with the size of the process that started this one."""
+    import resource
+
+    scale = 1 if sys.platform == "darwin" else 1024
+    return round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale / 1e6, 1)
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:

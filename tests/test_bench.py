@@ -32,6 +32,15 @@ def figures(path: Path) -> dict[str, Any]:
     return dict(json.loads(path.read_text()))
 
 
+def test_the_memory_of_a_part_is_not_that_of_whoever_began_it() -> None:
+    assert len(b"x" * (200 << 20))
+    told = subprocess.run(
+        [sys.executable, "-c", "from bench.facts import most_mb; assert len(b'x' * (64 << 20)); print(most_mb())"],
+        capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1], timeout=60,
+    )  # fmt: skip
+    assert 64 < float(told.stdout) < 150
+
+
 @pytest.mark.slow
 def test_the_ledger_is_measured_against_the_floor_at_each_size(tmp_path: Path) -> None:
     out = tmp_path / "ledger.json"

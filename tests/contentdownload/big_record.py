@@ -7,11 +7,42 @@ a second one for every tenth, one request and one source tried per work, two run
 from __future__ import annotations
 
 import contextlib
+import json
+import os
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 from DocsToKG.ContentDownload.telemetry.folding import Folding
 from DocsToKG.ContentDownload.telemetry.schema import open_database
+
+# A command in a process of its own, which tells what it took.
+_MEASURE = """
+import contextlib, io, json, resource, sys, time
+from DocsToKG.ContentDownload.cli.main import content
+out = io.StringIO()
+sys.argv = ["content", *sys.argv[1:]]
+began = time.monotonic()
+with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
+    content()
+wall_s, used = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF)
+# Not ru_maxrss, which begins with the size of the process that started this one.
+most = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:"))
+told = {"cpu_s": used.ru_utime + used.ru_stime, "wall_s": wall_s, "mb": most / 1024}
+print(json.dumps({**told, "out": out.getvalue()}))
+"""
+
+
+def measured(root: Path, *words: Any) -> dict[str, Any]:
+    """`content` with these words, about the record in `root`: its output, its seconds and its megabytes."""
+    command = [sys.executable, "-c", _MEASURE, *map(str, words), "--run", str(root)]
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(root / "home")}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=True, env=environment)
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
 
 RUNS = ("01HZZZZZZZZZZZZZZZZZZZZZZ1", "01HZZZZZZZZZZZZZZZZZZZZZZ2")
 SOURCES = ("unpaywall", "arxiv", "europe_pmc", "openalex", "landing", "wayback", "core")

@@ -310,16 +310,16 @@ def many(count: int) -> Iterator[Download]:
 
 
 MEMORY = """
-import io, resource, sys
+import io, sys
 from tests.contentdownload.test_attestation import KEY, TRUST, NoDisk, many
+from tests.largest import grown_mb
 from DocsToKG.ContentDownload.attestation.attesting import attest
 from DocsToKG.ContentDownload.attestation.checking import parts
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-with open(sys.argv[2], "w+b") as out:
+with grown_mb() as grown, open(sys.argv[2], "w+b") as out:
     done = attest(many(int(sys.argv[1])), NoDisk(), out, name="n", at="t", tool="d", signers=[KEY])
     out.seek(0)
     files = sum(len(part.files) for part in parts(out, TRUST))
-print(done.files, files, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+    print(done.files, files, round(grown()))
 """
 
 

@@ -3,45 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contentdownload.big_record import write_big_record
-
-# The command in a process of its own, which tells what it took.
-_MEASURE = """
-import contextlib, io, json, resource, sys, time
-from DocsToKG.ContentDownload.cli.main import content
-out = io.StringIO()
-sys.argv = ["content", *sys.argv[1:]]
-began = time.monotonic()
-with contextlib.redirect_stdout(out), contextlib.suppress(SystemExit):
-    content()
-wall_s, used = time.monotonic() - began, resource.getrusage(resource.RUSAGE_SELF)
-# Not ru_maxrss, which begins with the size of the process that started this one.
-most = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM:"))
-told = {"cpu_s": used.ru_utime + used.ru_stime, "wall_s": wall_s, "mb": most / 1024}
-print(json.dumps({**told, "out": out.getvalue()}))
-"""
-
-
-def measured(root: Path, format: str) -> dict[str, Any]:
-    words = ("report", "--run", str(root), "--no-gates", "--format", format)
-    environment = {**os.environ, "XDG_CONFIG_HOME": str(root / "home")}
-    done = subprocess.run(
-        [sys.executable, "-c", _MEASURE, *words],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-        env=environment,
-    )
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+from tests.contentdownload.big_record import measured, write_big_record
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +15,15 @@ def big(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_big_record(tmp_path_factory.mktemp("big")).parent
 
 
+def report(root: Path, format: str) -> dict[str, Any]:
+    return measured(root, "report", "--no-gates", "--format", format)
+
+
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("format", ["table", "md", "html", "json"])
 def test_a_million_works_are_reported(big: Path, format: str) -> None:
-    told = min((measured(big, format) for _ in range(2)), key=lambda one: float(one["wall_s"]))
+    told = min((report(big, format) for _ in range(2)), key=lambda one: float(one["wall_s"]))
     assert told["wall_s"] < 5, told
     assert told["mb"] < 300, told["mb"]
     if format == "json":
@@ -65,7 +35,7 @@ def test_a_million_works_are_reported(big: Path, format: str) -> None:
 @pytest.mark.slow
 def test_what_a_report_costs_grows_no_faster_than_the_record(tmp_path: Path) -> None:
     """Measured in processor time and memory, which other work on the machine does not lengthen much."""
-    small, large = (measured(write_big_record(tmp_path / str(n), works=n).parent, "json") for n in (5_000, 50_000))
+    small, large = (report(write_big_record(tmp_path / str(n), works=n).parent, "json") for n in (5_000, 50_000))
     assert json.loads(large["out"])["obtained"] == 35_000
     assert large["mb"] < small["mb"] + 40
     assert large["cpu_s"] < small["cpu_s"] + 2.0

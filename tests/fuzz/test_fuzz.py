@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.fuzz.changing import ODD, inputs
-from tests.fuzz.largest import can_forget, grown_mb
 from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS, answered
+from tests.largest import can_forget, grown_mb
 
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
