@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from tests.chaos.scores import BAD, WHERE
@@ -90,13 +91,10 @@ def share_of(minutes: float) -> float:
 def take_turn(name: str, suites: Sequence[Suite], seed: int, share: float, folder: Path) -> Turn:
     """All of the suites begin at once. `folder` is for what they score and say, each by itself until it has ended."""
     began = time.monotonic()
-    runs = [Run(suite, seed, share, folder) for suite in suites]
-    try:
+    with contextlib.ExitStack() as stack:
+        runs = [stack.enter_context(Run(suite, seed, share, folder)) for suite in suites]
         went = [run.end() for run in runs]
         said = "\n".join(run.last_words() for run, each in zip(runs, went, strict=True) if each == "FAILED")
-    finally:
-        for run in runs:
-            run.stop()
     worst = next((each for each in ("FAILED", "LEFT OUT") if each in went), "held")
     command = " & ".join(run.command for run in runs) + (" & wait" if len(runs) > 1 else "")
     return Turn(name, seed, time.monotonic() - began, worst, command, said)
@@ -122,7 +120,12 @@ class Run:
         code = self._process.wait(3600)
         return "FAILED" if code else "held" if self._scores.stat().st_size else "LEFT OUT"
 
-    def stop(self) -> None:
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Ctrl+C reaches us alone, and we pass it on once: the tests have servers and processes to end."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGINT)

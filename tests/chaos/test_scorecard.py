@@ -136,6 +136,17 @@ def test_a_turn_that_fails_tells_why_and_how_to_repeat_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_a_turn_whose_second_suite_cannot_begin_leaves_no_first_one_at_work(tmp_path: Path) -> None:
+    (tmp_path / "test_long.py").write_text("import time\n\ndef test_x():\n    time.sleep(60)\n")
+    suites = [Suite("long", str(tmp_path / "test_long.py"), {}, "SEED"), Suite("no/such", "x.py", {}, "SEED")]
+    began = time.monotonic()
+    with pytest.raises(FileNotFoundError):
+        take_turn("together", suites, 3, 1.0, tmp_path)
+    assert time.monotonic() - began < 50
+    assert not (tmp_path / "long.jsonl").exists()  # it is ended, and what it scored is gathered
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_short_run_ends_well_and_leaves_its_scorecard(tmp_path: Path) -> None:
     words = ["--minutes", "0.01", "--seed", "5", "--only", "pulls", "--out", str(tmp_path)]
