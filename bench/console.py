@@ -19,7 +19,7 @@ from typing import Any
 
 from bench.facts import aim, report
 from bench.floor import Floor
-from bench.ledger import raw_job
+from bench.sides import raw_job
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 VIEWS = ("overview", "jobs", "jobs?status=succeeded", "jobs?search=10.1/77", "job/{some}", "sources", "quotas")

@@ -8,116 +8,59 @@ and that of the processor's time, which hardly depends on what else the machine 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from bench.facts import aim, report, show, spread
+from bench.facts import aim, report, show
 from bench.floor import Floor
 from bench.programs import are_there, peers_option, valkey
-from DocsToKG.core.digest import sha256_hex
-from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, NewJob
+from bench.sides import LEASE_S, Cost, Sides, ended, in_turns
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
-LEDGER, FLOOR = "ledger", "floor"
 _FILL = 100_000
-_LEASE_S = 600.0
 
 
-class Cost(NamedTuple):
-    """What one job cost."""
-
-    wall_s: float
-    cpu_s: float
-
-
-class Bench:
+class Bench(Sides):
     """One ledger file that is kept at a given size while both sides work on it."""
 
     def __init__(self, path: Path, *, jobs: int, batch: int) -> None:
+        super().__init__(jobs=jobs, batch=batch)
         self._path = path
-        self._jobs = jobs
-        self._batch = batch
-        self._number = itertools.count()
-        SqliteLedger(path).close()
+        self.open().close()
+
+    def open(self) -> SqliteLedger:
+        return SqliteLedger(self._path)
+
+    def floor(self) -> Floor:
+        return Floor(self._path)
 
     def fill(self, rows: int, *, finished: bool) -> None:
-        with Floor(self._path) as floor:
+        with self.floor() as floor:
             for start in range(0, rows, _FILL):
-                floor.enqueue(self._raw(min(_FILL, rows - start)), durable=False)
+                floor.enqueue(self.raw(min(_FILL, rows - start)), durable=False)
             if finished:
                 floor.end_all()
 
-    def enqueue(self, side: str) -> Cost:
-        """The jobs stay, so that as many wait for `work_off`."""
-        if side == FLOOR:
-            raw = self._raw(self._jobs)
-            with Floor(self._path) as floor:
-                return self._timed(lambda: floor.enqueue(raw))
-        new = [NewJob(name, json.loads(payload)) for name, payload, _ in self._raw(self._jobs)]
-        with SqliteLedger(self._path) as ledger:
-            return self._timed(lambda: ledger.enqueue_many(new))
-
-    def work_off(self, side: str) -> Cost:
-        if side == FLOOR:
-            with Floor(self._path) as floor:
-                return self._timed(lambda: floor.work_off(self._jobs, batch=self._batch))
-        with SqliteLedger(self._path) as ledger:
-            return self._timed(lambda: self._lease_and_finish(ledger))
-
-    def _lease_and_finish(self, ledger: SqliteLedger) -> None:
-        """One batch is finished while the next is leased, and the last waits for nobody, as with the orchestrator."""
-        pending: Any = None
-        done = 0
-        while done < self._jobs:
-            jobs = ledger.lease("bench", min(self._batch, self._jobs - done), _LEASE_S, job_type=DEFAULT_JOB_TYPE)
-            if not jobs:
-                raise RuntimeError("the ledger ran out of jobs")
-            if pending is not None:
-                pending.result()
-            done += len(jobs)
-            pending = ledger.submit_finishes([ended(job) for job in jobs], patient=done < self._jobs)
-        pending.result()
-
     def one_by_one(self) -> tuple[Cost, Cost]:
         """Each job put by itself, then each taken by itself and ended as the next is taken: what its peers do."""
-        new = [NewJob(name, json.loads(payload)) for name, payload, _ in self._raw(self._jobs)]
-        with SqliteLedger(self._path) as ledger:
-            put = self._timed(lambda: [ledger.enqueue_many([job]) for job in new])
-            return put, self._timed(lambda: self._take_singly(ledger))
+        new = [NewJob(name, json.loads(payload)) for name, payload, _ in self.raw(self.jobs)]
+        with self.open() as ledger:
+            put = self.timed(lambda: [ledger.enqueue_many([job]) for job in new])
+            return put, self.timed(lambda: self._take_singly(ledger))
 
     def _take_singly(self, ledger: SqliteLedger) -> None:
-        jobs = ledger.lease("bench", 1, _LEASE_S, job_type=DEFAULT_JOB_TYPE)
-        for _ in range(self._jobs):
+        jobs = ledger.lease("bench", 1, LEASE_S, job_type=DEFAULT_JOB_TYPE)
+        for _ in range(self.jobs):
             if not jobs:
                 raise RuntimeError("the ledger ran out of jobs")
-            _, jobs = ledger.finish_and_lease([ended(jobs[0])], "bench", 1, _LEASE_S, job_type=DEFAULT_JOB_TYPE)
-
-    def _timed(self, action: Callable[[], object]) -> Cost:
-        began, cpu_s = time.perf_counter(), time.process_time()
-        action()
-        return Cost((time.perf_counter() - began) / self._jobs, (time.process_time() - cpu_s) / self._jobs)
-
-    def _raw(self, count: int) -> list[tuple[str, str, str]]:
-        return [raw_job(number) for number in itertools.islice(self._number, count)]
-
-
-def ended(job: LeasedJob) -> Finish:
-    return Finish(job.job_id, job.fence, job.lease_id, JobState.DONE, result={"x": 1}, outcome="success")
-
-
-def raw_job(number: int) -> tuple[str, str, str]:
-    payload = f'{{"doi":"10.1/{number}"}}'
-    return f"doi:10.1/{number}", payload, sha256_hex(payload.encode())
+            _, jobs = ledger.finish_and_lease([ended(jobs[0])], "bench", 1, LEASE_S, job_type=DEFAULT_JOB_TYPE)
 
 
 def measure(rows: int, *, finished: bool, jobs: int, batch: int, rounds: int) -> Iterator[dict[str, Any]]:
@@ -125,33 +68,7 @@ def measure(rows: int, *, finished: bool, jobs: int, batch: int, rounds: int) ->
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(Path(folder) / "ledger.sqlite", jobs=jobs, batch=batch)
         bench.fill(rows, finished=finished)
-        costs: dict[tuple[str, str], list[Cost]] = {}
-        for turn in range(rounds):
-            for side in (LEDGER, FLOOR) if turn % 2 else (FLOOR, LEDGER):
-                costs.setdefault(("enqueue", side), []).append(bench.enqueue(side))
-                costs.setdefault(("lease and finish", side), []).append(bench.work_off(side))
-    for what in ("lease and finish", "enqueue"):
-        yield row_of(what, rows, finished, costs[what, LEDGER], costs[what, FLOOR])
-
-
-def row_of(what: str, rows: int, finished: bool, ours: Sequence[Cost], floor: Sequence[Cost]) -> dict[str, Any]:
-    mine, raw = spread([1 / cost.wall_s for cost in ours]), spread([1 / cost.wall_s for cost in floor])
-    pairs = [f.wall_s / o.wall_s for o, f in zip(ours, floor, strict=True)]
-    cpu_s, floor_cpu_s = min(cost.cpu_s for cost in ours), min(cost.cpu_s for cost in floor)
-    return {
-        "what": what,
-        "rows": rows,
-        "beside": "finished" if finished else "waiting",
-        "jobs_per_s": round(mine["best"]),
-        "median": round(mine["median"]),
-        "floor_per_s": round(raw["best"]),
-        "floor_median": round(raw["median"]),
-        "ratio": round(mine["best"] / raw["best"], 3),
-        "ratio_median": round(statistics.median(pairs), 3),
-        "cpu_us": round(cpu_s * 1e6, 1),
-        "floor_cpu_us": round(floor_cpu_s * 1e6, 1),
-        "cpu_ratio": round(floor_cpu_s / cpu_s, 3),
-    }
+        yield from in_turns(bench, rows, finished=finished, rounds=rounds)
 
 
 def growth(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
-import json
 import os
 import subprocess
 import sys
@@ -22,31 +20,32 @@ from uuid import uuid4
 import psycopg
 
 from bench.facts import aim, show, write
-from bench.ledger import FLOOR, LEDGER, Cost, beside_ours, ended, growth, raw_job, row_of, told_by
+from bench.ledger import beside_ours, growth, told_by
 from bench.postgres_floor import Floor
 from bench.postgres_nodes import drain
 from bench.programs import are_there, peers_option
-from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, NewJob
+from bench.sides import FLOOR, LEASE_S, LEDGER, Sides, ended, in_turns
+from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
 PARTS = ("floor", "singly", "nodes", "pages", "peers")
-_LEASE_S = 600.0
 _FILL = 100_000
 
 
-class Bench:
+class Bench(Sides):
     """One schema that is kept at a given size while both sides work on it."""
 
     def __init__(self, url: str, *, jobs: int, batch: int) -> None:
+        super().__init__(jobs=jobs, batch=batch)
         self.url = url
         self.schema = f"bench_{uuid4().hex[:12]}"
-        self._jobs = jobs
-        self._batch = batch
-        self._number = itertools.count()
         self.open().close()
 
     def open(self) -> PostgresLedger:
         return PostgresLedger(self.url, schema_name=self.schema)
+
+    def floor(self) -> Floor:
+        return Floor(self.url, self.schema)
 
     def drop(self) -> None:
         self.sql(f"DROP SCHEMA {self.schema} CASCADE")
@@ -59,9 +58,9 @@ class Bench:
             return cursor.fetchall() if cursor.description is not None else []
 
     def fill(self, rows: int, *, finished: bool) -> None:
-        with Floor(self.url, self.schema) as floor:
+        with self.floor() as floor:
             for start in range(0, rows, _FILL):
-                floor.enqueue(self._raw(min(_FILL, rows - start)))
+                floor.enqueue(self.raw(min(_FILL, rows - start)))
             if finished:
                 floor.end_all()
         self.sql(f"VACUUM ANALYZE {self.schema}.jobs")
@@ -78,64 +77,19 @@ class Bench:
                 f" FROM generate_series({start + 1}, {start + count}) AS n"
             )
 
-    def enqueue(self, side: str) -> Cost:
-        if side == FLOOR:
-            raw = self._raw(self._jobs)
-            with Floor(self.url, self.schema) as floor:
-                return self._timed(lambda: floor.enqueue(raw))
-        new = [NewJob(name, json.loads(payload)) for name, payload, _ in self._raw(self._jobs)]
-        with self.open() as ledger:
-            return self._timed(lambda: ledger.enqueue_many(new))
-
-    def work_off(self, side: str) -> Cost:
-        if side == FLOOR:
-            with Floor(self.url, self.schema) as floor:
-                return self._timed(lambda: floor.work_off(self._jobs, batch=self._batch))
-        with self.open() as ledger:
-            return self._timed(lambda: self._lease_and_finish(ledger))
-
-    def _lease_and_finish(self, ledger: PostgresLedger) -> None:
-        """One batch is finished while the next is leased, as the orchestrator does it."""
-        pending: Any = None
-        done = 0
-        while done < self._jobs:
-            jobs = ledger.lease("bench", min(self._batch, self._jobs - done), _LEASE_S, job_type=DEFAULT_JOB_TYPE)
-            if not jobs:
-                raise RuntimeError("the ledger ran out of jobs")
-            if pending is not None:
-                pending.result()
-            pending = ledger.submit_finishes([ended(job) for job in jobs])
-            done += len(jobs)
-        pending.result()
-
-    def _timed(self, action: Callable[[], object]) -> Cost:
-        began, cpu_s = time.perf_counter(), time.process_time()
-        action()
-        return Cost((time.perf_counter() - began) / self._jobs, (time.process_time() - cpu_s) / self._jobs)
-
-    def _raw(self, count: int) -> list[tuple[str, str, str]]:
-        return [raw_job(number) for number in itertools.islice(self._number, count)]
-
 
 def against_floor(url: str, rows: int, *, finished: bool, jobs: int, batch: int, rounds: int) -> list[dict[str, Any]]:
     bench = Bench(url, jobs=jobs, batch=batch)
     bench.fill(rows, finished=finished)
-    costs: dict[tuple[str, str], list[Cost]] = {}
-    for turn in range(rounds):
-        for side in (LEDGER, FLOOR) if turn % 2 else (FLOOR, LEDGER):
-            costs.setdefault(("enqueue", side), []).append(bench.enqueue(side))
-            costs.setdefault(("lease and finish", side), []).append(bench.work_off(side))
+    found = in_turns(bench, rows, finished=finished, rounds=rounds)
     bench.drop()
-    return [
-        row_of(what, rows, finished, costs[what, LEDGER], costs[what, FLOOR])
-        for what in ("lease and finish", "enqueue")
-    ]
+    return found
 
 
 _ONE_BY_ONE = """
 import sys, time
 from concurrent.futures import ThreadPoolExecutor
-from bench.ledger import ended
+from bench.sides import ended
 from bench.postgres_floor import Floor
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
@@ -210,7 +164,7 @@ def pages(url: str, *, rows: int, batch: int) -> list[dict[str, Any]]:
         reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         reader.execute(f"SELECT count(*) FROM {bench.schema}.settings")
         for _ in range(15_000 // batch):
-            jobs = ledger.lease("bench", batch, _LEASE_S, job_type=DEFAULT_JOB_TYPE)
+            jobs = ledger.lease("bench", batch, LEASE_S, job_type=DEFAULT_JOB_TYPE)
             ledger.submit_finishes([ended(job) for job in jobs]).result()
         begin = ledger._writer._turns._places[DEFAULT_JOB_TYPE].begin
         found.append({"beside": "a held snapshot, 15000 jobs later", "pages": _pages(bench, batch, begin)})

@@ -347,7 +347,8 @@ def rows_of(path: Path) -> dict[str, list[Any]]:
 
 def test_the_floor_writes_the_rows_of_the_ledger(tmp_path: Path) -> None:
     """Else it would be no floor."""
-    from bench.ledger import FLOOR, LEDGER, Bench
+    from bench.ledger import Bench
+    from bench.sides import FLOOR, LEDGER
 
     written = []
     for side in (LEDGER, FLOOR):

@@ -126,8 +126,8 @@ def test_a_lost_lease_among_many_orders_spoils_none(ledger):
 
 def test_the_floor_of_the_measurement_writes_the_rows_of_the_ledger(postgres_url):
     """Else it would be no floor."""
-    from bench.ledger import FLOOR, LEDGER
     from bench.postgres import Bench
+    from bench.sides import FLOOR, LEDGER
 
     written = []
     for side in (LEDGER, FLOOR):
