@@ -10,13 +10,13 @@ import json
 import secrets
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger import dependencies
+from DocsToKG.Orchestrator.ledger import any_engine, dependencies
 from DocsToKG.Orchestrator.ledger.base import (
-    DEFAULT_TENANT,
     Fail,
     FinishResult,
     JobFilter,
@@ -211,25 +211,8 @@ def cancel_page(
 
 
 def retry(tx: Transaction, found: Sequence[tuple[int, str]], actor: str, reason: str | None) -> int:
-    """A job whose need has failed stays as it is: the need must come back first, and brings the job along."""
-    with_needs, count = dependencies.has_any(tx), 0
-    for job_id, state in found:
-        after = dependencies.state_by_needs(tx, job_id) if with_needs else JobState.QUEUED
-        values = {"job_id": job_id, "state": state, "after": after.value, "now": tx.now_ms}
-        row = tx.row("retry", values) if after is not JobState.CANCELED else None
-        if row is not None:
-            tenant, job_type, fence = row
-            tx.moved("retried", (job_id, tenant, job_type, state, after.value, fence, 0, actor, reason))
-            count += 1
-    return count
-
-
-def set_paused(tx: Transaction, paused: bool, actor: str, reason: str | None) -> None:
-    values = {"name": "paused", "value": "1" if paused else "0", "actor": actor, "reason": reason, "now": tx.now_ms}
-    if tx.row("set_switch", values) is not None:
-        tx.note(DEFAULT_TENANT, event="paused" if paused else "resumed", actor=actor, reason=reason)
-    if not paused:
-        tx.lanes.add("")
+    by_needs = partial(dependencies.state_by_needs, tx) if dependencies.has_any(tx) else lambda job_id: JobState.QUEUED
+    return any_engine.retry(tx, found, actor, reason, by_needs)
 
 
 def is_paused(tx: Transaction) -> bool:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import count
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import UnknownJob
 from DocsToKG.Orchestrator.ledger.base import Enqueued
-from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
-from DocsToKG.Orchestrator.ledger.known import Known
+from DocsToKG.Orchestrator.ledger.known import Known, admit
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 
@@ -59,35 +58,17 @@ class _Known(Known):
 
 def enqueue(tx: Transaction, jobs: Sequence[CheckedJob], actor: str) -> list[Enqueued]:
     """One answer per job, in order. Needs come before their dependents, here or on the ledger."""
-    known = _Known(tx, jobs)
-    next_id = 1 + int(tx.value("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'") or 0)
-    answers: list[Enqueued] = []
-    rows: list[tuple[Any, ...]] = []
-    moves: list[Move] = []
-    needs: list[tuple[int, int]] = []
-    for job in jobs:
-        found = known.same(job)
-        if found is not None:
-            answers.append(Enqueued(found[0], found[1], False, found[2]))
-            continue
-        job_id, next_id = next_id, next_id + 1
-        state, stored = JobState.QUEUED, JobState.QUEUED
-        if job.needs:
-            wanted = known.needs(job)
-            state = wanted_state(wanted.values())
-            stored = JobState.PENDING if state is JobState.CANCELED else state
-            needs += [(job_id, need) for need in wanted]
-            if state is JobState.CANCELED:
-                tx.turned += wanted  # those that failed then cancel the newcomer, as they do any other dependent
-        known.add(job, job_id, state)
-        eligible, due = tx.now_ms + job.delay_ms, int(job.delay_ms == 0)
-        rows.append((job_id, *job.columns, stored.value, due, eligible, tx.now_ms, tx.now_ms))
-        moves.append((job_id, job.key[0], job.key[1], None, stored.value, 0, 0, actor, None))
-        answers.append(Enqueued(job_id, job.key[2], True, state))
+    first_id = 1 + int(tx.value("SELECT seq FROM sqlite_sequence WHERE name = 'jobs'") or 0)
+    admitted, now = admit(_Known(tx, jobs), jobs, count(first_id), actor), tx.now_ms
+    rows = [
+        (job_id, *job.columns, stored, int(job.delay_ms == 0), now + job.delay_ms, now, now)
+        for job_id, job, stored in admitted.new
+    ]
     tx.write_rows("enqueue", rows)
-    tx.run_many("add_need", needs)
-    tx.moved_all("enqueued", moves)
-    return answers
+    tx.run_many("add_need", admitted.needs)
+    tx.turned += admitted.failed
+    tx.moved_all("enqueued", admitted.moves)
+    return admitted.answers
 
 
 def _json(values: Sequence[Any]) -> str:

@@ -1,12 +1,19 @@
-"""The jobs that new ones may be, repeat or need: by artifact, by idempotency key and by id. For every engine the same.
+"""Which of the jobs that are put are new, and how they begin. For every engine the same.
 
-Knows what counts as the same job. The reading is done by the engine.
+Knows the jobs that new ones may be, repeat or need, by artifact, by idempotency key and by id, and what counts as the
+same job. Reading and writing is done by the engine.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.errors import BadJob
+from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
+from DocsToKG.Orchestrator.ledger.base import Enqueued
+from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
 
 Found = tuple[int, str, JobState]
@@ -46,3 +53,51 @@ class Known:
                     raise BadJob(f"{job.key[2][:80]} depends on {need[:80]}, which is not on this ledger")
                 found[entry[0]] = self.states.get(entry[0], entry[2])
         return found
+
+
+@dataclass(slots=True)
+class Admitted:
+    """An answer for each job, in order, and what is to be written of those that are new: id, job and first state."""
+
+    answers: list[Enqueued] = field(default_factory=list)
+    new: list[tuple[int, CheckedJob, str]] = field(default_factory=list)
+    moves: list[Move] = field(default_factory=list)
+    needs: list[tuple[int, int]] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)  # needs that then cancel a newcomer, as they do any other dependent
+
+
+def admit(known: Known, jobs: Sequence[CheckedJob], ids: Iterator[int], actor: str) -> Admitted:
+    """Needs come before their dependents, here or on the ledger. Each new job takes the next of `ids`."""
+    admitted = Admitted()
+    for job in jobs:
+        found = known.same(job)
+        if found is not None:
+            admitted.answers.append(Enqueued(found[0], found[1], False, found[2]))
+            continue
+        job_id = next(ids)
+        state, stored = JobState.QUEUED, JobState.QUEUED
+        if job.needs:
+            wanted = known.needs(job)
+            state = wanted_state(wanted.values())
+            stored = JobState.PENDING if state is JobState.CANCELED else state
+            admitted.needs += [(job_id, need) for need in wanted]
+            if state is JobState.CANCELED:
+                admitted.failed += wanted
+        known.add(job, job_id, state)
+        admitted.new.append((job_id, job, stored.value))
+        admitted.moves.append((job_id, job.key[0], job.key[1], None, stored.value, 0, 0, actor, None))
+        admitted.answers.append(Enqueued(job_id, job.key[2], True, state))
+    return admitted
+
+
+def refuse_missing_needs(
+    jobs: Sequence[CheckedJob], *, has: Callable[[int], bool], named: Callable[[str, str, str], object]
+) -> None:
+    """Raise for a job that waits for one which is neither among the jobs nor on the ledger."""
+    here = {job.key for job in jobs}
+    for tenant, job_type, need in {(*job.key[:2], need) for job in jobs for need in job.needs}:
+        if isinstance(need, int):
+            if not has(need):
+                raise UnknownJob(need)
+        elif (tenant, job_type, need) not in here and not named(need, tenant, job_type):
+            raise BadJob(f"a job depends on {need[:80]}, which is not on this ledger")

@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.domain import eligibility
 from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger import changes, checks, control, dependencies, schema, standing
+from DocsToKG.Orchestrator.ledger import any_engine, changes, checks, control, dependencies, schema, standing
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -41,6 +41,7 @@ from DocsToKG.Orchestrator.ledger.choosing import ANY, condition
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.enqueue import enqueue
 from DocsToKG.Orchestrator.ledger.governed_sqlite import GovernedTurns
+from DocsToKG.Orchestrator.ledger.known import refuse_missing_needs
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.reads import Reader
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
@@ -121,7 +122,7 @@ class SqliteLedger:
         """One row per artifact; a known one changes nothing. All jobs are checked before the first is written."""
         checked = [checks.checked_job(job) for job in jobs]
         order = dependencies.needs_first(checked)
-        self._reader.refuse_missing_needs(checked)
+        refuse_missing_needs(checked, has=self._reader.has, named=self._reader.named)
         answers: dict[int, Enqueued] = {}
         for start in range(0, len(order), _ENQUEUE_CHUNK):
             places = order[start : start + _ENQUEUE_CHUNK]
@@ -275,7 +276,7 @@ class SqliteLedger:
 
     def _set_paused(self, paused: bool, actor: str, reason: str | None) -> None:
         note = checks.short_error(reason)
-        self._writer.call(lambda tx: changes.set_paused(tx, paused, actor, note), durable=True)
+        self._writer.call(lambda tx: any_engine.set_paused(tx, paused, actor, note), durable=True)
 
     def is_paused(self) -> bool:
         return self._reader.is_paused()

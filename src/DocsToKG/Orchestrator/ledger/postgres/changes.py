@@ -12,7 +12,7 @@ from typing import Any
 from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import UnknownJob
-from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
+from DocsToKG.Orchestrator.ledger import any_engine
 from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 
@@ -60,23 +60,7 @@ def cancel_page(
 
 
 def retry(tx: Transaction, found: Sequence[tuple[int, str]], actor: str, reason: str | None) -> int:
-    """A job whose need has failed stays as it is: the need must come back first, and brings the job along."""
-    count = 0
-    for job_id, state in found:
-        needs = [JobState(need) for (need,) in tx.rows("need_states", {"job_id": job_id})]
-        after = wanted_state(needs)
-        values = {"job_id": job_id, "state": state, "after": after.value, "now": tx.now_ms}
-        row = tx.row("retry", values) if after is not JobState.CANCELED else None
-        if row is not None:
-            tenant, job_type, fence = row
-            tx.moved("retried", (job_id, tenant, job_type, state, after.value, fence, 0, actor, reason))
-            count += 1
-    return count
+    def by_needs(job_id: int) -> JobState:
+        return wanted_state([JobState(need) for (need,) in tx.rows("need_states", {"job_id": job_id})])
 
-
-def set_paused(tx: Transaction, paused: bool, actor: str, reason: str | None) -> None:
-    values = {"name": "paused", "value": "1" if paused else "0", "actor": actor, "reason": reason, "now": tx.now_ms}
-    if tx.row("set_switch", values) is not None:
-        tx.note(DEFAULT_TENANT, event="paused" if paused else "resumed", actor=actor, reason=reason)
-    if not paused:
-        tx.lanes.add("")
+    return any_engine.retry(tx, found, actor, reason, by_needs)

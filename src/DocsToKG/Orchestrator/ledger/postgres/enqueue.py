@@ -10,13 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import UnknownJob
 from DocsToKG.Orchestrator.ledger.base import Enqueued
-from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
-from DocsToKG.Orchestrator.ledger.known import Known
+from DocsToKG.Orchestrator.ledger.known import Known, admit
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction, as_json
 
 _COPY_FROM = 50  # for fewer, its round trips cost more than they save
@@ -59,32 +57,15 @@ def enqueue(tx: Transaction, jobs: Sequence[CheckedJob], actor: str) -> list[Enq
     """One answer per job, in order. Needs come before their dependents, here or on the ledger."""
     known = _Known(tx, jobs)
     new = _distinct(known, jobs)
-    ids = iter([row[0] for row in tx.rows("new_ids", {"count": new})] if new else [])
-    answers: list[Enqueued] = []
-    rows: list[tuple[Any, ...]] = []
-    moves: list[Move] = []
-    needs: list[tuple[int, int]] = []
-    for job in jobs:
-        found = known.same(job)
-        if found is not None:
-            answers.append(Enqueued(found[0], found[1], False, found[2]))
-            continue
-        job_id = next(ids)
-        state, stored = JobState.QUEUED, JobState.QUEUED
-        if job.needs:
-            wanted = known.needs(job)
-            state = wanted_state(wanted.values())
-            stored = JobState.PENDING if state is JobState.CANCELED else state
-            needs += [(job_id, need) for need in wanted]
-            if state is JobState.CANCELED:
-                tx.turned += wanted  # those that failed then cancel the newcomer, as they do any other dependent
-        known.add(job, job_id, state)
-        rows.append((job_id, *job.columns, stored.value, job.delay_ms == 0, tx.now_ms + job.delay_ms))
-        moves.append((job_id, job.key[0], job.key[1], None, stored.value, 0, 0, actor, None))
-        answers.append(Enqueued(job_id, job.key[2], True, state))
-    _write(tx, rows, needs)
-    tx.moved_all("enqueued", moves)
-    return answers
+    ids = (row[0] for row in tx.rows("new_ids", {"count": new})) if new else iter(())
+    admitted, now = admit(known, jobs, ids, actor), tx.now_ms
+    rows = [
+        (job_id, *job.columns, stored, job.delay_ms == 0, now + job.delay_ms) for job_id, job, stored in admitted.new
+    ]
+    _write(tx, rows, admitted.needs)
+    tx.turned += admitted.failed
+    tx.moved_all("enqueued", admitted.moves)
+    return admitted.answers
 
 
 def _distinct(known: _Known, jobs: Sequence[CheckedJob]) -> int:

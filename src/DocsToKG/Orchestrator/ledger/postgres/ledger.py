@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.domain import eligibility
 from DocsToKG.Orchestrator.domain.eligibility import Why
 from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
-from DocsToKG.Orchestrator.ledger import checks, control, dependencies, standing
+from DocsToKG.Orchestrator.ledger import any_engine, checks, control, dependencies, standing
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -39,6 +39,7 @@ from DocsToKG.Orchestrator.ledger.base import (
 )
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.governed import Governor
+from DocsToKG.Orchestrator.ledger.known import refuse_missing_needs
 from DocsToKG.Orchestrator.ledger.postgres import changes, schema
 from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
 from DocsToKG.Orchestrator.ledger.postgres.enqueue import enqueue
@@ -130,7 +131,7 @@ class PostgresLedger:
         """One row per artifact; a known one changes nothing. All jobs are checked before the first is written."""
         checked = [checks.checked_job(job) for job in jobs]
         order = dependencies.needs_first(checked)
-        self._reader.refuse_missing_needs(checked)
+        refuse_missing_needs(checked, has=self._reader.has, named=self._reader.named)
         answers: dict[int, Enqueued] = {}
         for start in range(0, len(order), _ENQUEUE_CHUNK):
             places = order[start : start + _ENQUEUE_CHUNK]
@@ -268,7 +269,7 @@ class PostgresLedger:
 
     def _set_paused(self, paused: bool, actor: str, reason: str | None) -> None:
         note = plain(checks.short_error(reason))
-        self._writer.call(lambda tx: changes.set_paused(tx, paused, plain(actor) or "", note))
+        self._writer.call(lambda tx: any_engine.set_paused(tx, paused, plain(actor) or "", note))
 
     def is_paused(self) -> bool:
         return self._reader.is_paused()

@@ -7,10 +7,8 @@ from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.domain.eligibility import AHEAD_CAP, Need
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
 from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobFilter, JobRecord
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
-from DocsToKG.Orchestrator.ledger.checks import CheckedJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.postgres import governed_sql
 from DocsToKG.Orchestrator.ledger.postgres.database import Database
@@ -96,15 +94,8 @@ class Reader:
         )
         return str(last[0][1]) if last and last[0][0] == "released" and last[0][1] else None
 
-    def refuse_missing_needs(self, jobs: Sequence[CheckedJob]) -> None:
-        """Raise for a job that waits for one which is neither among the jobs nor on the ledger."""
-        here = {job.key for job in jobs}
-        for tenant, job_type, need in {(*job.key[:2], need) for job in jobs for need in job.needs}:
-            if isinstance(need, int):
-                if not self.fetch("SELECT 1 FROM orchestrator.jobs WHERE id = %(need)s", {"need": need}):
-                    raise UnknownJob(need)
-            elif (tenant, job_type, need) not in here and not self.named(need, tenant, job_type):
-                raise BadJob(f"a job depends on {need[:80]}, which is not on this ledger")
+    def has(self, job_id: int) -> bool:
+        return bool(self.fetch("SELECT 1 FROM orchestrator.jobs WHERE id = %(need)s", {"need": job_id}))
 
     def named(self, artifact_id: str, tenant: str, job_type: str) -> list[JobRecord]:
         """The job that stands for an artifact, if there is one."""
