@@ -199,6 +199,29 @@ def test_threads_may_share_a_catalog(catalog: Catalog) -> None:
     assert found == [True] * 300
 
 
+def test_a_record_that_is_refused_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only once the error, which holds on to it, is forgotten."""
+    left: list[sqlite3.Connection] = []
+
+    class Watched(sqlite3.Connection):
+        def close(self) -> None:
+            left.remove(self)
+            super().close()
+
+    def connect(*where: Any, **how: Any) -> sqlite3.Connection:
+        left.append(opened(*where, **how, factory=Watched))
+        return left[-1]
+
+    opened = sqlite3.connect
+    (tmp_path / "x.sqlite").write_bytes(b"rubbish " * 200)
+    opened(tmp_path / "new.sqlite").execute("PRAGMA user_version = 5").connection.close()
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    for name in ("x.sqlite", "new.sqlite"):
+        with Catalog(tmp_path / name) as catalog, pytest.raises(RecordError):
+            catalog.stats()
+        assert left == []
+
+
 def test_a_missing_or_foreign_record_is_named(tmp_path: Path) -> None:
     with Catalog(tmp_path / "manifest.sqlite") as catalog, pytest.raises(RecordError, match="no record at"):
         catalog.stats()

@@ -27,6 +27,7 @@ from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
 
 GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
+_UPGRADE = "run once with this program to upgrade it"
 _NEWEST_COLUMN = "explanation"  # of `manifests`: a record without it was written by an earlier program
 ROW_CAP = 10_000
 _CACHE_KIB = 16 << 10
@@ -327,25 +328,33 @@ def _no_database(path: Path) -> str:
 
 def _open_reading(path: Path) -> sqlite3.Connection:
     uri = path.resolve().as_uri()
-    db = sqlite3.connect(f"{uri}?mode=ro", uri=True, timeout=30, isolation_level=None, check_same_thread=False)
     try:
-        version = _version(db)
+        return _checked(_connect(f"{uri}?mode=ro"), path)
     except sqlite3.OperationalError:
-        db.close()
         # On a disk that cannot be written, a record that was closed well can still be read as it stands.
         if path.with_name(f"{path.name}-wal").exists():
             raise
-        db = sqlite3.connect(f"{uri}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False)
+        return _checked(_connect(f"{uri}?mode=ro&immutable=1"), path)
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False)
+
+
+def _checked(db: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    """Ready to be read; closed where it cannot be."""
+    try:
         version = _version(db)
-    if version != _KNOWN_VERSION:
+        if version != _KNOWN_VERSION:
+            way_out = _UPGRADE if version < _KNOWN_VERSION else "use the newer program"
+            raise RecordError(f"{path} has schema version {version}, not {_KNOWN_VERSION}: {way_out}")
+        if not db.execute("SELECT 1 FROM pragma_table_info('manifests') WHERE name = ?", (_NEWEST_COLUMN,)).fetchone():
+            raise RecordError(f"{path} was written by an earlier version: {_UPGRADE}")
+        db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        db.execute("PRAGMA temp_store = MEMORY")
+    except BaseException:
         db.close()
-        way_out = "run once with this program to upgrade it" if version < _KNOWN_VERSION else "use the newer program"
-        raise RecordError(f"{path} has schema version {version}, not {_KNOWN_VERSION}: {way_out}")
-    if not db.execute("SELECT 1 FROM pragma_table_info('manifests') WHERE name = ?", (_NEWEST_COLUMN,)).fetchone():
-        db.close()
-        raise RecordError(f"{path} was written by an earlier version: run once with this program to upgrade it")
-    db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-    db.execute("PRAGMA temp_store = MEMORY")
+        raise
     return db
 
 
