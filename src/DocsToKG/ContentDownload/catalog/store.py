@@ -24,6 +24,7 @@ from DocsToKG.ContentDownload.catalog.places import is_in_its_place
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, Selection
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
 from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
+from DocsToKG.Orchestrator.ledger.busy import primary_code
 
 GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
@@ -308,7 +309,7 @@ class Catalog:
 
 
 def _unreadable(path: Path, error: sqlite3.Error) -> RecordError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code = primary_code(error)
     if code == sqlite3.SQLITE_CORRUPT:
         return RecordDamaged(
             f"{path} is damaged: `content resume` keeps it aside and fills a new one from manifest.jsonl"

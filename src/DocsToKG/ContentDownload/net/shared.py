@@ -26,6 +26,7 @@ from DocsToKG.ContentDownload.net.signals import Signals
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.core.ids import new_worker_id
+from DocsToKG.Orchestrator.ledger.busy import is_busy
 from DocsToKG.Orchestrator.ledger.disk import network_disk
 from DocsToKG.Orchestrator.services.presence import Presence
 
@@ -261,7 +262,7 @@ class SharedStore:
             self._mine.pop(key, None)
 
     def _failed(self, error: Exception, now: float) -> StoreAway:
-        busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
+        busy = is_busy(error)
         if self._away_since is None:
             self._away_since = now if busy else now - _PATIENCE_S
         if not busy:
@@ -452,7 +453,7 @@ def _patiently(action: Callable[[], None]) -> None:
             action()
             return
         except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
+            if not is_busy(error):
                 raise
             time.sleep(_BUSY_S)
     action()

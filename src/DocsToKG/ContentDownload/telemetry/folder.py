@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.telemetry.projections import Projection
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken
 from DocsToKG.ContentDownload.telemetry.schema import rows_after
 from DocsToKG.core.locks import lock_soon
+from DocsToKG.Orchestrator.ledger.busy import primary_code
 
 ATTEMPTS_CSV = "attempts.csv"
 ATTEMPTS_JSONL = "attempts.jsonl"
@@ -48,17 +49,16 @@ def in_our_words(error: Exception, root: Path) -> RunError:
     if isinstance(error, RunError):
         return error
     full = isinstance(error, OSError) and error.errno in _NO_SPACE
-    full = full or getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
-    if full:
+    if full or primary_code(error) == sqlite3.SQLITE_FULL:
         return DiskFull(f"the disk that holds the record in {root} is full: free some space and run again")
     if is_broken(error):
         return RecordDamaged(
             f"{DATABASE} of the record in {root} is damaged: run the same command again; it keeps what is there aside "
             f"and fills a new one from {MANIFEST}"
         )
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_NOTADB:
+    if primary_code(error) == sqlite3.SQLITE_NOTADB:
         return RecordError(f"{DATABASE} of the record in {root} is no database: move it away, or name another folder")
-    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CANTOPEN:
+    if primary_code(error) == sqlite3.SQLITE_CANTOPEN:
         return RecordError(f"{DATABASE} of the record in {root} cannot be opened: check that it is a file of yours")
     return RecordError(f"the record in {root} cannot be written: {error}")
 

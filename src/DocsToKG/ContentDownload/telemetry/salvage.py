@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.catalog.places import is_in_its_place
+from DocsToKG.Orchestrator.ledger.busy import primary_code
 
 _MAGIC = b"SQLite format 3\0"
 _LOG = "-wal"
@@ -34,7 +35,7 @@ def is_damaged(path: Path) -> bool:
 
 def is_broken(error: BaseException | None) -> bool:
     """Whether the error says that a database is not whole."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+    return primary_code(error) == sqlite3.SQLITE_CORRUPT
 
 
 def begins_like_one(path: Path) -> bool:
@@ -113,7 +114,7 @@ def _opens(path: Path) -> bool:
                 return bool(db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
     except sqlite3.DatabaseError as error:
         # A lock or a missing right is no damage.
-        return getattr(error, "sqlite_errorcode", 0) & 0xFF not in _BROKEN
+        return primary_code(error) not in _BROKEN
     return True
 
 

@@ -1,4 +1,5 @@
-"""Another process has the SQLite file just now: to be seen, and to be waited for where SQLite itself does not."""
+"""What is wrong with an SQLite file, by SQLite's own code; and that another process has it just now, which is waited
+for where SQLite itself does not."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ _PAUSE_S = 0.01
 
 
 def is_busy(error: BaseException) -> bool:
-    return isinstance(error, sqlite3.Error) and primary_code(error) in _BUSY
+    return primary_code(error) in _BUSY
 
 
-def primary_code(error: sqlite3.Error) -> int:
+def primary_code(error: BaseException | None) -> int:
+    """What SQLite says is wrong, without the details; 0 for whatever does not come from it."""
     return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
 
 
