@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.raw_server import RawServer, Side
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
 from DocsToKG.ContentDownload.api.types import Attempt, Role
@@ -56,11 +57,11 @@ subjectAltName = DNS:{host}
 MOST_GROWTH_BYTES = 96 * 1024 * 1024
 
 
-class Talk:
-    """The server's side of one connection."""
+class Talk(Side):
+    """The server's side of one connection that is for one request."""
 
     def __init__(self, sock: socket.socket, server: EvilServer) -> None:
-        self.sock = sock
+        super().__init__(sock, server)
         self._server = server
 
     def read_request(self) -> tuple[str, str]:
@@ -75,9 +76,6 @@ class Talk:
         host = next(line[5:].strip() for line in lines if line.lower().startswith("host:"))
         self._server.requests.append(head)
         return host, lines[0].split(" ")[1]
-
-    def send(self, data: bytes) -> None:
-        self.sock.sendall(data)
 
     def answer(self, body: bytes = b"", *lines: bytes, status: bytes = b"200 OK", length: bool = True) -> None:
         """A whole answer; the connection ends after it."""
@@ -103,55 +101,17 @@ class Talk:
         while self.sock.recv(65536):
             pass
 
-    def reset(self) -> None:
-        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-        self.sock.close()
-
-    def start_tls(self, context: ssl.SSLContext) -> None:
-        self.sock = context.wrap_socket(self.sock, server_side=True)
-        self._server.sockets.append(self.sock)
-
-    def cut(self) -> None:
-        """End the stream below TLS."""
-        socket.socket.shutdown(self.sock, socket.SHUT_RDWR)
-
 
 Script = Callable[[Talk], None]
 
 
-class EvilServer:
+class EvilServer(RawServer):
     """Plays a script to each connection; without one it reads requests and plays what `pages` has for host and path."""
 
     def __init__(self, script: Script | None = None) -> None:
-        self._script = script or self._answer
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=64)
-        self._threads: list[threading.Thread] = []
-        self.port: int = self._listener.getsockname()[1]
         self.pages: dict[tuple[str, str], Script] = {}
-        self.requests: list[bytes] = []
-        self.sockets: list[socket.socket] = []
         self.closing = threading.Event()
-        self._accepting = threading.Thread(target=self._accept, daemon=True)
-        self._accepting.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            sock.settimeout(20)
-            self.sockets.append(sock)
-            thread = threading.Thread(target=self._play, args=(sock,), daemon=True)
-            thread.start()
-            self._threads.append(thread)
-
-    def _play(self, sock: socket.socket) -> None:
-        talk = Talk(sock, self)
-        with contextlib.suppress(OSError):
-            self._script(talk)
-        with contextlib.suppress(OSError):
-            talk.sock.close()
+        super().__init__(lambda sock: Talk(sock, self), lambda number: script or self._answer)
 
     def _answer(self, talk: Talk) -> None:
         host, target = talk.read_request()
@@ -164,17 +124,7 @@ class EvilServer:
 
     def close(self) -> None:
         self.closing.set()
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._accepting.join(5)
-        for sock in self.sockets:
-            with contextlib.suppress(OSError):
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(5)
-        for sock in self.sockets:
-            sock.close()
+        super().close()
 
 
 class Rig:

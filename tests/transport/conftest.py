@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator
 
 import httpx2
 import pytest
+from tests.raw_server import RawServer, Side
 
 from DocsToKG.transport.client import build_client
 from DocsToKG.transport.connect import ConnectTo
@@ -20,18 +20,18 @@ from DocsToKG.transport.names import StaticNames
 PUBLIC = "93.184.216.34"
 
 
-class Conversation:
-    """The server's side of one connection."""
+class Conversation(Side):
+    """The server's side of one connection, which remembers what was read too far."""
 
     def __init__(self, sock: socket.socket, server: ScriptedServer) -> None:
-        self._sock = sock
+        super().__init__(sock, server)
         self._server = server
         self._buffer = b""
 
     def read_request(self) -> bytes:
         """The head of the next request, or empty bytes when the client has gone."""
         while b"\r\n\r\n" not in self._buffer:
-            data = self._sock.recv(65536)
+            data = self.sock.recv(65536)
             if not data:
                 return b""
             self._buffer += data
@@ -41,32 +41,16 @@ class Conversation:
 
     def read_bytes(self, count: int) -> bytes:
         while len(self._buffer) < count:
-            data = self._sock.recv(65536)
+            data = self.sock.recv(65536)
             if not data:
                 break
             self._buffer += data
         taken, self._buffer = self._buffer[:count], self._buffer[count:]
         return taken
 
-    def send(self, data: bytes) -> None:
-        self._sock.sendall(data)
-
-    def start_tls(self, context: ssl.SSLContext) -> None:
-        self._sock = context.wrap_socket(self._sock, server_side=True)
-        self._server.sockets.append(self._sock)
-
-    def reset(self) -> None:
-        """End with RST instead of FIN."""
-        self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
-        self._sock.close()
-
-    def cut(self) -> None:
-        """End the stream below TLS, without its closing word."""
-        socket.socket.shutdown(self._sock, socket.SHUT_RDWR)
-
     def wait_until_client_leaves(self) -> None:
         with contextlib.suppress(OSError):
-            while self._sock.recv(65536):
+            while self.sock.recv(65536):
                 pass
         self._server.client_left.set()
 
@@ -74,56 +58,12 @@ class Conversation:
 Script = Callable[[Conversation], None]
 
 
-class ScriptedServer:
+class ScriptedServer(RawServer):
     """The n-th connection is played by the n-th script; the last script plays all further ones."""
 
     def __init__(self, *scripts: Script) -> None:
-        self._scripts = scripts
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self._threads: list[threading.Thread] = []
-        self.port: int = self._listener.getsockname()[1]
-        self.sockets: list[socket.socket] = []
-        self.requests: list[bytes] = []
-        self.connections = 0
         self.client_left = threading.Event()
-        self._accepting = self._start(self._accept)
-
-    def _start(self, target: Callable[..., None], *args: object) -> threading.Thread:
-        thread = threading.Thread(target=target, args=args, daemon=True)
-        thread.start()
-        return thread
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                return
-            sock.settimeout(20)
-            script = self._scripts[min(self.connections, len(self._scripts) - 1)]
-            self.connections += 1
-            self.sockets.append(sock)
-            self._threads.append(self._start(self._play, script, sock))
-
-    def _play(self, script: Script, sock: socket.socket) -> None:
-        conversation = Conversation(sock, self)
-        with contextlib.suppress(OSError):
-            script(conversation)
-        with contextlib.suppress(OSError):
-            conversation._sock.close()
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        self._accepting.join(5)
-        for sock in self.sockets:
-            with contextlib.suppress(OSError):
-                socket.socket.shutdown(sock, socket.SHUT_RDWR)
-        for thread in self._threads:
-            thread.join(5)
-        for sock in self.sockets:
-            sock.close()
+        super().__init__(lambda sock: Conversation(sock, self), lambda number: scripts[min(number, len(scripts) - 1)])
 
 
 @pytest.fixture

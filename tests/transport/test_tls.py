@@ -100,7 +100,7 @@ def test_a_body_until_a_clean_close_is_whole(serve, reach, server_side, trusting
         talk.start_tls(server_side)
         talk.read_request()
         talk.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
-        talk._sock.unwrap()
+        talk.sock.unwrap()
 
     assert reach(serve(script), tls=True, ssl_context=trusting).get(URL).content == b"all of it"
 
