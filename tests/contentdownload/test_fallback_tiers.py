@@ -73,11 +73,27 @@ def test_exhausted_tiers_name_each_reason() -> None:
     assert not outcome.meta["retryable"]
 
 
-def test_a_source_that_trips_over_the_work_before_it_is_asked_costs_itself() -> None:
-    class Broken(Source):
-        def applies_to(self, work: WorkArtifact) -> str | None:
-            raise ZeroDivisionError
+class Broken(Source):
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        raise ZeroDivisionError
 
+
+def test_one_that_trips_where_it_is_asked_which_paper_is_meant_costs_itself() -> None:
+    run = bench(Broken("finder"), Source("b", ("https://b.org/1",)), good="https://b.org/1")
+    run.tiers, run.more = run.tiers[1:], {"identify": ["finder"]}
+    assert run.run(WorkArtifact("pmid:7", pmid="7")).meta["resolver"] == "b"
+    assert [(told.source, told.tier, told.reason) for told in run.told] == [
+        ("finder", "identify", "worker_exception"),
+        ("b", "t-b", "ok"),
+    ]
+
+
+def test_one_that_trips_over_a_look_hides_nothing_of_the_others() -> None:
+    run = bench(Broken("a"), Source("b", ("https://b.org/1",)))
+    assert [plan.url for _, plan in run.plan()] == ["https://b.org/1"]
+
+
+def test_a_source_that_trips_over_the_work_before_it_is_asked_costs_itself() -> None:
     run = bench(Broken("a"), Source("b", ("https://b.org/1",)), good="https://b.org/1")
     assert run.run().meta["resolver"] == "b"
     assert [(told.source, told.outcome, told.reason) for told in run.told] == [

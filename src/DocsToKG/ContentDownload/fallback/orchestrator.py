@@ -141,15 +141,19 @@ class FallbackOrchestrator:
 
     def _can_be_asked(self, tier: str, name: str, trail: Trail) -> bool:
         """Whose business the work is not leaves no line; who lacks a key or an address for it does."""
-        try:
-            why_not = self._resolvers[name].applies_to(trail.work)
-        except Exception as error:
-            trail.faulted(name, error)
-            self._tell(tier, name, trail, self._clock.monotonic(), SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
-            return False
+        why_not = self._why_not(tier, name, trail)
         if why_not is not None and why_not.startswith(_LACKS):
             self._tell(tier, name, trail, self._clock.monotonic(), SourceOutcome.SKIPPED, why_not)
         return why_not is None
+
+    def _why_not(self, tier: str, name: str, trail: Trail) -> str | None:
+        """Why a source cannot be asked. One that trips over the question costs itself."""
+        try:
+            return self._resolvers[name].applies_to(trail.work)
+        except Exception as error:
+            trail.faulted(name, error)
+            self._tell(tier, name, trail, self._clock.monotonic(), SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            return Reason.WORKER_EXCEPTION
 
     def _could_be_asked(self, name: str, work: WorkArtifact) -> bool:
         """The same question without a word about the answer."""
@@ -164,7 +168,7 @@ class FallbackOrchestrator:
         yield from self._find_out(trail, call)
         for number in range(len(self._tiers)):
             for home, name in (source for sources in self._turns(number, trail) for source in sources):
-                if self._resolvers[name].applies_to(trail.work) is not None:
+                if self._why_not(home, name, trail) is not None:
                     continue
                 trail.ask_source(name, trail.place())
                 result = yield from self._resolve_or_note(home, name, trail, call)
@@ -198,7 +202,7 @@ class FallbackOrchestrator:
             if trail.recall(_identifying(name), name, trail.place()) is not None:
                 continue
             unknown = _needs_identity(trail.work) or self._lacks(trail.work)
-            if not unknown or self._resolvers[name].applies_to(trail.work) is not None:
+            if not unknown or self._why_not(IDENTIFY, name, trail) is not None:
                 continue
             trail.ask_source(name, trail.place())
             tell = partial(self._tell, IDENTIFY, name, trail, self._clock.monotonic())
