@@ -1,7 +1,7 @@
 """What every command does when something goes wrong, and which exit code it leaves.
 
-Translates our errors, Ctrl+C and a closed pipe, once, for both command lines. Promises: one message on
-standard error, no traceback unless `--debug` was given, no value that could be a secret.
+Translates our errors and Ctrl+C, once, for both command lines; lost output is `core.streams`' business. Promises: one
+message on standard error, no traceback unless `--debug` was given, no value that could be a secret.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class CommandGroup(TyperGroup):
             return super().invoke(ctx)
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:
+        except BrokenPipeError:  # for whoever sees to the streams
             raise
         except KeyboardInterrupt:
             typer.echo("Interrupted.", err=True)
