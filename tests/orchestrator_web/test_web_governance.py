@@ -113,6 +113,31 @@ def test_a_breaker_opens_blocks_and_is_forced(admin):
     assert admin.get("/circuit-breakers/other").status_code == 404
 
 
+def test_a_breaker_has_settings_of_its_own_until_they_are_taken_back(admin):
+    path = "/circuit-breakers/unpaywall"
+    given = admin("PUT", f"{path}/settings", {"minimumSamples": 2, "openSeconds": 900, "longestOpenSeconds": 900})
+    assert given.json()["settings"] == {
+        "failureThreshold": 0.5, "windowSeconds": 60.0, "minimumSamples": 2, "openSeconds": 900.0,
+        "longestOpenSeconds": 900.0, "halfOpenTestCount": 3,
+    }  # fmt: skip
+    states = [admin.post(f"{path}/failure", {"failureReason": "http-500"}).json()["state"] for _ in range(2)]
+    assert states == ["Closed", "Open"]
+    assert 600 < admin.get(f"{path}/check").json()["timeUntilRetry"] <= 900
+    assert admin("DELETE", f"{path}/settings").status_code == 204
+    assert admin.get(path).json()["settings"]["minimumSamples"] == 10
+
+
+def test_settings_of_a_breaker_are_refused_by_name(admin, caller):
+    path = "/circuit-breakers/unpaywall/settings"
+    high = admin("PUT", path, {"failureThreshold": 1.5})
+    assert (high.status_code, "failureThreshold" in high.text) == (422, True)
+    upside_down = admin("PUT", path, {"openSeconds": 700})
+    assert (upside_down.status_code, "longestOpenSeconds" in upside_down.text) == (422, True)
+    assert caller("orch:operate")("PUT", path, {"minimumSamples": 2}).status_code == 400  # without a reason
+    assert caller("orch:read", X_Reason="a test of mine")("PUT", path, {"minimumSamples": 2}).status_code == 403
+    assert admin.get("/circuit-breakers/unpaywall").status_code == 404
+
+
 def test_a_source_is_paused_and_resumed(admin):
     """THR-01, API-05, API-27."""
     submit(admin, 1, source="arxiv", jobType="x")

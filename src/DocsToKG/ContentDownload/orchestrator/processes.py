@@ -79,7 +79,6 @@ class Crew:
         self._lock = threading.Lock()
         self._members: dict[int, Member] = {}  # by seat
         self._stopping = threading.Event()
-        self._grace_s = 0.0
         self.deaths = 0
         self._threads = [
             threading.Thread(target=self._fill, args=(seat,), name=f"crew-{seat}", daemon=True) for seat in range(count)
@@ -97,7 +96,6 @@ class Crew:
     def halt(self, grace_s: float) -> None:
         """Everybody stops within `grace_s`; nobody is replaced any more."""
         with self._lock:
-            self._grace_s = grace_s
             self._stopping.set()
             members = list(self._members.values())
         for member in members:

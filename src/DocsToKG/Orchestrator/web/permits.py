@@ -89,7 +89,7 @@ PERMITS: Mapping[str, Permit] = {
     # breakers
     "listBreakers": _READS, "getBreaker": _READS, "checkBreaker": _READS, "breakerTransitions": _READS,
     "recordSuccess": _WORKS, "recordFailure": _WORKS, "forceOpen": _DECIDES, "forceClose": _DECIDES,
-    "unforceBreaker": _DECIDES,
+    "unforceBreaker": _DECIDES, "configureBreaker": _DECIDES, "unconfigureBreaker": _DECIDES,
     # throttles and sources
     "applyThrottle": _DECIDES, "listThrottles": _READS, "getThrottle": _READS, "liftThrottle": _DECIDES,
     "listSources": _READS, "getSource": _READS, "reportHosts": _WORKS,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from fastapi import Path, Query
 from pydantic import Field
 
-from DocsToKG.core.breaker import BreakerState
-from DocsToKG.Orchestrator.services.breakers import BreakerView
+from DocsToKG.core.breaker import BreakerSettings, BreakerState
+from DocsToKG.Orchestrator.domain.breaking import default_settings
+from DocsToKG.Orchestrator.errors import BadJob
+from DocsToKG.Orchestrator.services.breakers import BreakerView, key_of
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import Explained, Given, Moment, Shown
 
@@ -69,6 +72,24 @@ class CheckShown(Shown):
 class FailureRequest(Given):
     failure_reason: Annotated[str, Field(max_length=500)] | None = None
     retry_after_seconds: Annotated[float, Field(ge=0, le=86_400)] | None = None
+
+
+class ThresholdsGiven(Explained):
+    """Settings of one breaker; those that are left out are as for others of its kind."""
+
+    threshold: Annotated[float | None, Field(ge=0, le=1, alias="failureThreshold")] = None
+    window_s: Annotated[float | None, Field(ge=1, le=86_400, alias="windowSeconds")] = None
+    min_samples: Annotated[int | None, Field(ge=1, le=100_000, alias="minimumSamples")] = None
+    open_s: Annotated[float | None, Field(ge=0.1, le=86_400, alias="openSeconds")] = None
+    longest_open_s: Annotated[float | None, Field(ge=0.1, le=604_800, alias="longestOpenSeconds")] = None
+    test_count: Annotated[int | None, Field(ge=1, le=1_000, alias="halfOpenTestCount")] = None
+
+    def settings(self, service_id: str) -> BreakerSettings:
+        given = self.model_dump(exclude=set(Explained.model_fields), exclude_none=True)
+        try:
+            return replace(default_settings(key_of(service_id)), **given)
+        except ValueError:
+            raise BadJob("longestOpenSeconds must not be below openSeconds") from None
 
 
 class TransitionShown(Shown):
@@ -151,6 +172,19 @@ def force_close(ask: Asked, service_id: ServicePath, body: Explained | None = No
 def unforce_breaker(ask: Asked, service_id: ServicePath, body: Explained | None = None) -> BreakerShown:
     """Let the breaker go by its answers again."""
     return breaker_shown(ask.rooms.breakers.unforce(ask.tenant, service_id, **ask.decision))
+
+
+@resource.put("/circuit-breakers/{service_id}/settings")
+def configure_breaker(ask: Asked, service_id: ServicePath, body: ThresholdsGiven) -> BreakerShown:
+    """Give the breaker settings of its own, which count from the next answer on."""
+    settings = body.settings(service_id)
+    return breaker_shown(ask.rooms.breakers.configure(ask.tenant, service_id, settings, **ask.decision))
+
+
+@resource.delete("/circuit-breakers/{service_id}/settings", status=204)
+def unconfigure_breaker(ask: Asked, service_id: ServicePath) -> None:
+    """Bring back the settings of its kind; the reason comes in the headers."""
+    ask.rooms.breakers.configure(ask.tenant, service_id, None, **ask.decision)
 
 
 def breaker_shown(breaker: BreakerView) -> BreakerShown:
