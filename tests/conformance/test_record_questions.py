@@ -18,8 +18,10 @@ from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.store import GROUPS, Catalog
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, ResumeController, RunTelemetry
+from DocsToKG.ContentDownload.telemetry.resume import SharedResumeLookup
 from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.ledger.postgres.database import Connection
 
 pytestmark = pytest.mark.slow  # a server is started; part of `make test`
 
@@ -235,3 +237,32 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list | tuple) and not hasattr(value, "_fields"):
         return [_plain(item) for item in value]
     return value
+
+
+class Restarting(SharedRecord):
+    """A record whose server ends the first connections right after they were made, as one does that is restarted."""
+
+    ends = 0
+
+    def connect(self) -> Connection:
+        connection = super().connect()
+        if self.ends:
+            self.ends -= 1
+            with super().connect() as other:
+                other.execute("SELECT pg_terminate_backend(%s, 10000)", (connection.info.backend_pid,))
+        return connection
+
+
+@pytest.mark.parametrize("ends", [1, 3])
+def test_a_server_that_restarts_is_asked_again(postgres_url: str, shared: SharedRecord, both: Both, ends: int) -> None:
+    """The first question of a process may come in that moment, and would end its run."""
+    record = Restarting(postgres_url, schema=shared.schema, patience_s=30)
+    with SharedCatalog(record) as server:
+        for ask in (
+            lambda: server.downloads_of("doi:a"),
+            lambda: server.stats(),
+            SharedResumeLookup(record).completed_ids,
+        ):
+            record.ends = ends
+            assert ask()
+            assert record.ends == 0

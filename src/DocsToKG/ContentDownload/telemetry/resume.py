@@ -95,9 +95,12 @@ class SharedResumeLookup:
         self._shared = shared
 
     def completed_ids(self) -> frozenset[str]:
+        return self._shared.again(self._ask)
+
+    def _ask(self) -> frozenset[str]:
         from DocsToKG.ContentDownload.catalog.shared.reading import Reading
 
-        with self._shared.trouble(), contextlib.closing(Reading(self._shared)) as db:
+        with contextlib.closing(Reading(self._shared)) as db:
             return frozenset(row[0] for row in stream(db, "SELECT doc_id FROM catalog_entries WHERE status = 'ok'"))
 
 

@@ -56,14 +56,16 @@ class SharedCatalog(Catalog):
 
     def _open(self) -> Db:
         self._check()
-        with self._trouble():
-            return Reading(self._shared)
+        return Reading(self._shared)
 
     def _check(self) -> None:
         if not self._checked:
-            with contextlib.closing(self._shared.connected()) as connection, self._trouble():
-                check(connection, self._shared)
+            self._shared.again(self._look)
             self._checked = True
+
+    def _look(self) -> None:
+        with contextlib.closing(self._shared.connect()) as connection:
+            check(connection, self._shared)
 
     @contextlib.contextmanager
     def _trouble(self) -> Iterator[None]:

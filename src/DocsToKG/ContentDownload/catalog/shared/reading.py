@@ -38,16 +38,8 @@ class Reading:
 
     def __init__(self, shared: SharedRecord) -> None:
         self._schema = shared.schema
-        self._connection = shared.connected()
+        self._connection = shared.again(lambda: _begun(shared.connect()))
         self._cursors = count(1)
-        try:
-            self._connection.adapters.register_loader("numeric", _Number)
-            with ClientCursor(self._connection) as cursor:
-                for statement in _BEGIN:
-                    cursor.execute(statement)
-        except BaseException:
-            self._connection.close()
-            raise
 
     def execute(self, sql: str, parameters: Values = (), /) -> Answer:
         """Values are written into the statement: one may be absent, and the server would ask of what kind it is."""
@@ -68,6 +60,18 @@ class Reading:
         with contextlib.suppress(psycopg.Error):
             self._connection.rollback()
         self._connection.close()
+
+
+def _begun(connection: Connection) -> Connection:
+    try:
+        connection.adapters.register_loader("numeric", _Number)
+        with ClientCursor(connection) as cursor:
+            for statement in _BEGIN:
+                cursor.execute(statement)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
 
 
 def ask_freely(
