@@ -15,14 +15,16 @@ from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.limits import HostLimit, HostStanding, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.core.urls import host_key
 
 PDF = b"%PDF-1.7\n" + b"x" * 5000 + b"\n%%EOF\n"
 CALL = Call("doi:10.1/x")
@@ -42,6 +44,7 @@ class Rig:
         self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.requests: list[httpx2.Request] = []
         self.gates: list[Gate] = []
+        self.holds: list[dict[str, float]] = []  # for how long hosts were held back while a work waited
         self.waits: list[float] = []
         self.cas: dict[str, bytes] = {}
         self.site: Site = lambda request: httpx2.Response(404)
@@ -67,6 +70,7 @@ class Rig:
         max_redirects: int = 10,
         timeout_read_s: float = 60.0,
         pauses: Pauses | None = None,
+        breakers: Breakers | None = None,
         **policy: Any,
     ) -> RateRetryClient:
         stack = build_http_stack(
@@ -92,6 +96,7 @@ class Rig:
             cache=stack.cache if peeking else None,
             max_redirects=max_redirects,
             pauses=pauses,
+            breakers=breakers,
             **common,
         )
 
@@ -124,7 +129,10 @@ class Rig:
         return rows
 
     def slots_are_free(self) -> bool:
-        return all(host.busy == 0 for host in self.limits._ways.hosts.values())
+        return not any(host.limits["busy"] for host in self._standings().values())
+
+    def _standings(self) -> dict[str, HostStanding]:
+        return self.limits.standings({host_key(gate.url) for gate in self.gates})
 
     def _permit(self, gate: Gate) -> Any:
         self.gates.append(gate)
@@ -136,6 +144,7 @@ class Rig:
     def _sleep(self, step: Any) -> None:
         assert isinstance(step, Wait)
         self.waits.append(step.until - self.clock.monotonic())
+        self.holds.append({host: held.wait_s for host, held in self._standings().items() if held.wait_s})
         self.clock.advance(max(0.0, self.waits[-1]))
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:

@@ -27,9 +27,10 @@ class ScriptedClient:
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    async def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
+    def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
         self.asked.append(url)
         return given(self.answers.pop(0))
+        yield
 
     def open(self, *args, **kwargs):  # type: ignore[no-untyped-def]
         raise AssertionError("a resolver downloads nothing (RES-09)")
@@ -62,7 +63,7 @@ def named(text: str) -> WorkArtifact:
 
 def drive(steps: Any) -> Any:
     with pytest.raises(StopIteration) as done:
-        steps.send(None)
+        next(steps)
     return done.value.value
 
 

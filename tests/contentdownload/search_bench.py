@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.steps import Gate, Wait
+from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
 from DocsToKG.ContentDownload.api.types import (
     DownloadOutcome,
     DownloadPlan,
@@ -56,9 +56,9 @@ class Source:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return self.why_not
 
-    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
         self.asked.append(work)
-        await Wait(time.monotonic() + self.delay_s, "an answer")
+        yield Wait(time.monotonic() + self.delay_s, "an answer")
         for role, seconds in self.costs:
             assert call.budget is not None
             call.budget.take_attempt(role)
@@ -80,13 +80,13 @@ class Downloads:
     cut: list[str] = field(default_factory=list)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    async def __call__(
+    def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-    ) -> StoredCopy | None:
+    ) -> Steps[StoredCopy | None]:
         assert call.budget is not None
         call.budget.take_attempt("artifact")
         self.tried.append(plan.url)
-        await Gate(plan.url, plan.resolver_name, "artifact")
+        yield Gate(plan.url, plan.resolver_name, "artifact")
         woken = threading.Event()
         with call.cancel.calling(woken.set):
             if woken.wait(self.slow.get(plan.url, 0.0)):
@@ -112,6 +112,7 @@ class Bench:
     refuse: Callable[[WorkArtifact], str | None] = lambda work: None
     limits: WorkLimits = field(default_factory=WorkLimits)
     more: dict[str, Any] = field(default_factory=dict)  # further arguments of the search
+    about_store: dict[str, Any] = field(default_factory=dict)  # further arguments of the pipeline
 
     def run(self, work: WorkArtifact = WORK) -> DownloadOutcome:
         pipeline = self.pipeline()
@@ -136,22 +137,26 @@ class Bench:
         finally:
             pipeline.close()
 
+    def fallback(self) -> FallbackOrchestrator:
+        return FallbackOrchestrator(
+            tiers=self.tiers,
+            resolvers={source.name: source for source in self.sources},
+            clients={source.name: None for source in self.sources},
+            download=self.downloads,
+            clock=SystemClock(),
+            on_source=self.told.append,
+            **self.more,
+        )
+
     def pipeline(self) -> ResolverPipeline:
         return ResolverPipeline(
-            fallback=FallbackOrchestrator(
-                tiers=self.tiers,
-                resolvers={source.name: source for source in self.sources},
-                clients={source.name: None for source in self.sources},
-                download=self.downloads,
-                clock=SystemClock(),
-                on_source=self.told.append,
-                **self.more,
-            ),
+            fallback=self.fallback(),
             gate=OpenGate(),
             clock=SystemClock(),
             limits=self.limits,
             already=self.already,
             refuse=self.refuse,
+            **self.about_store,
         )
 
 

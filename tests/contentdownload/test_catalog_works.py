@@ -177,10 +177,18 @@ def test_stats_by_state_and_host_agree_with_the_works(catalog: Catalog) -> None:
 
 
 @pytest.mark.slow
-def test_a_first_page_does_not_read_the_record_to_its_end(tmp_path: Path) -> None:
+def test_a_first_page_does_not_read_the_record_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Measured in steps of the database, not in seconds."""
     from tests.contentdownload.big_record import write_big_record
 
+    opened: list[sqlite3.Connection] = []
+    connect = sqlite3.connect
+
+    def connecting(*words: Any, **named: Any) -> sqlite3.Connection:
+        opened.append(connect(*words, **named))
+        return opened[-1]
+
+    monkeypatch.setattr(sqlite3, "connect", connecting)
     steps = []
     for works in (2_000, 20_000):
         path = write_big_record(tmp_path / str(works), works=works, with_events=False)
@@ -193,8 +201,7 @@ def test_a_first_page_does_not_read_the_record_to_its_end(tmp_path: Path) -> Non
                 count += 1
                 return 0
 
-            assert catalog._connection is not None
-            catalog._connection.set_progress_handler(tick, 10)
+            opened[-1].set_progress_handler(tick, 10)
             assert len(catalog.page(Selection(), limit=50).works) == 50
             steps.append(count)
     assert steps[1] < 2 * steps[0]

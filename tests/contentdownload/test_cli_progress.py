@@ -16,7 +16,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from DocsToKG.ContentDownload.cli.progress import Progress, _line, _panel
+from DocsToKG.ContentDownload.cli.progress import Progress, line_of, panel_of
 from DocsToKG.ContentDownload.runner import RunStatus
 
 WAITS = {"api.crossref.org to allow a request": 12, "www.example-publisher.org": 3, "third": 2, "fourth": 1}
@@ -30,7 +30,7 @@ def status(**changes: Any) -> RunStatus:
 def drawn(seen: RunStatus, *, width: int, elapsed_s: float = 60.0) -> list[str]:
     file = io.StringIO()
     console = Console(width=width, file=file, force_terminal=True, color_system=None, legacy_windows=False)
-    console.print(_panel(seen, elapsed_s))
+    console.print(panel_of(seen, elapsed_s))
     return file.getvalue().splitlines()
 
 
@@ -54,10 +54,10 @@ def test_a_line_that_does_not_fit_is_cut_not_wrapped(width: int) -> None:
 def test_a_run_that_can_only_go_on_later_says_so_and_what_to_do() -> None:
     """As without the network: nothing runs, no host is waited for, and yet it is not over."""
     offline = status(total=2, done=0, skipped=0, failed=0, bytes=0, active=0, waits={})
-    assert "tried again later" in _line(offline, 30.0)
+    assert "tried again later" in line_of(offline, 30.0)
     assert "content resume" in drawn(offline, width=200, elapsed_s=30.0)[3]
-    assert "tried again later" not in _line(offline, 0.0)
-    assert "tried again later" not in _line(status(total=196, active=0, waits={}), 30.0)
+    assert "tried again later" not in line_of(offline, 0.0)
+    assert "tried again later" not in line_of(status(total=196, active=0, waits={}), 30.0)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_run_that_can_only_go_on_later_says_so_and_what_to_do() -> None:
     ],
 )
 def test_the_time_left_is_told_only_of_what_moves(changes: dict[str, Any], said: str) -> None:
-    line = _line(status(**changes), 60.0)
+    line = line_of(status(**changes), 60.0)
     assert said in line.split(" · ")
     assert "0:00" not in line
     assert drawn(status(**changes), width=80)[2].rstrip().endswith(f" · {said}")
@@ -91,7 +91,7 @@ def test_a_line_for_logs_names_the_first_two_waits(capsys: pytest.CaptureFixture
 def test_no_control_code_comes_through_a_reason() -> None:
     shown = drawn(status(waits={"a\x1b[2J[red]b": 1}), width=80)
     assert "waiting for: a [2J[red]b (1)" in shown[3]
-    assert "\x1b[2J" not in "".join(shown) + _line(status(waits={"a\x1b[2Jb": 1}), 1.0)
+    assert "\x1b[2J" not in "".join(shown) + line_of(status(waits={"a\x1b[2Jb": 1}), 1.0)
 
 
 def test_quiet_shows_nothing() -> None:

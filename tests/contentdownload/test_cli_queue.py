@@ -247,7 +247,7 @@ def test_signals_that_come_together_are_one_wish(monkeypatch: pytest.MonkeyPatch
     clock = ManualClock()
     monkeypatch.setattr(queue_run.os, "_exit", left.append)
     monkeypatch.setattr(stopping, "time", clock)
-    with stopping.heeding(queue_run._leave_if_asked_again):
+    with stopping.heeding(queue_run.leave_if_asked_again):
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)

@@ -95,7 +95,7 @@ def test_failed_jobs_that_were_queued_again_do_not_make_the_pace_negative():
     ],
 )
 def test_a_line_says_what_is_there_how_fast_and_how_long(seen, rate, words):
-    assert queue_stats._line(seen, rate) == words
+    assert queue_stats.line_of(seen, rate) == words
 
 
 # the watch, in real processes
@@ -171,7 +171,7 @@ def read_until(file: int, enough, seconds: float = 20.0) -> str:
 
 
 def test_a_long_input_says_how_far_it_is(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(queue_import, "_SAY_EVERY_S", 0.0)
+    monkeypatch.setattr(queue_import, "SAY_EVERY_S", 0.0)
     file = tmp_path / "x"
     file.write_bytes(b"a" * 100)
     with open(file, "rb") as stream:

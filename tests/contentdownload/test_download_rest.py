@@ -650,7 +650,8 @@ def test_a_work_that_is_called_off_in_the_middle_of_the_rest_leaves_nothing(desk
         desk.get(file(thesis(), cut=CUT), file(thesis(), cut=LEAST_BYTES, stalls=True), cancel=cancel, wait_s=20.0)
     assert time.monotonic() - began < 10
     assert desk.files() == []
-    assert all(host.busy == 0 for host in desk.limits._ways.hosts.values())
+    [standing] = desk.limits.standings(["pub.org"]).values()
+    assert standing.limits["busy"] == 0
 
 
 KILLED = """

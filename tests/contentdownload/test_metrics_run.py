@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import sqlite3
@@ -153,12 +154,11 @@ def test_a_process_that_is_killed_leaves_figures_that_only_grow(calm_sandbox, ma
     with DownloadRun(cfg) as run:
         run.enqueue(coerce_works(calm_sandbox.identifiers(40)))
         run.start()
-        crew: Any = run._orchestrator.crew  # type: ignore[union-attr]
         until, seen = time.monotonic() + 60, 0.0
         while total(read(run.metrics_address), "contentdownload_jobs_completed_total") < 2:
             assert time.monotonic() < until
             time.sleep(0.05)
-        crew.members[0].process.kill()
+        os.kill(run.processes[0], signal.SIGKILL)
         waiter = threading.Thread(target=run.wait)
         waiter.start()
         while waiter.is_alive():

@@ -139,20 +139,20 @@ class World:
         """A word for how it ended: the status, or the reason."""
         steps = client.fetch(url, role, call or Call("doi:10.1/x"))
         try:
-            return self._drive(steps).status
+            return self.drive(steps).status
         except (CandidateRejected, TransientFailure) as problem:
             return problem.reason
 
     def refused(self, client: RateRetryClient, url: str, role: Role = Role.ARTIFACT) -> TransientFailure:
         with pytest.raises(TransientFailure) as caught:
-            self._drive(client.fetch(url, role, Call("doi:10.1/x")))
+            self.drive(client.fetch(url, role, Call("doi:10.1/x")))
         assert caught.value.reason == Reason.BREAKER_OPEN
         return caught.value
 
     def state(self, key: str) -> BreakerState:
         return self.breakers.get(key).state
 
-    def _drive(self, steps: Steps[Any]) -> Any:
+    def drive(self, steps: Steps[Any]) -> Any:
         answer: Any = None
         while True:
             try:
@@ -228,7 +228,7 @@ def test_a_refused_request_takes_no_token_no_slot_and_no_attempt(world: World) -
     budget, client = Spent(), world.client(robots=True)
     steps = client.fetch("https://down.org/a", Role.ARTIFACT, Call("w", budget=budget))
     with pytest.raises(TransientFailure, match=r"breaker of host down\.org is forced open"):
-        steps.send(None)  # before the first step: no robots.txt, no gate
+        next(steps)  # before the first step: no robots.txt, no gate
     assert (budget.attempts, world.site.counts["down.org"]) == (0, 0)
 
 
@@ -236,7 +236,7 @@ def test_a_breaker_that_opens_while_a_request_stands_before_its_gate_still_stops
     client = world.client()
     assert world.ask(client, "https://down.org/first") == 200
     steps = client.fetch("https://down.org/a", Role.ARTIFACT, Call("w"))
-    gate = steps.send(None)
+    gate = next(steps)
     assert isinstance(gate, Gate)
     world.breakers.get("host:down.org").force_open("meanwhile")
     with pytest.raises(TransientFailure, match="forced open"):
@@ -288,7 +288,7 @@ def test_a_body_that_we_let_go_of_is_no_failure(world: World) -> None:
     world.breakers = Breakers(clock=world.clock, settings=BreakerSettings(min_samples=3), sink=world.told)
     client = world.client()
     for n in range(3):
-        world._drive(client.open(f"https://well.org/{n}", Role.ARTIFACT, Call("w"))).close()
+        world.drive(client.open(f"https://well.org/{n}", Role.ARTIFACT, Call("w"))).close()
     assert world.breakers.get("host:well.org").look().failure_rate == 0.0
     assert not world.breakers.get("host:well.org").is_idle()  # and yet each was counted
 

@@ -544,7 +544,7 @@ def test_a_first_answer_is_kept_by_the_same_rules_as_any_other(
         caches.origin.answer = lambda request: body(b"one", headers, status)
         stack = caches.open(cache_private=private)
         assert stack.cache is not None
-        stack.cache._may_ask_plainly = plainly
+        stack.cache.asks_plainly = plainly
         first = ask(stack)
         seen.append((first.content, dict(first.headers), flags(first), len(caches.files())))
         stack.close()
@@ -648,5 +648,5 @@ def test_a_kind_of_answer_is_kept_exactly_when_the_whole_answer_would_be(
         whole = hishel.Response(status, hishel.Headers(_BESIDE | said), iter(()))
         options = hishel.CacheOptions(shared=shared, supported_methods=["GET"], allow_stale=False)
         verdict = isinstance(hishel.CacheMiss(request=asked, options=options).next(whole), hishel.StoreAndUse)
-        assert cache._is_storable("GET", status, control, expires, authorized) == verdict
+        assert cache.is_storable("GET", status, control, expires, authorized) == verdict
     cache.close()

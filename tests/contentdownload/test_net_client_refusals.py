@@ -78,8 +78,7 @@ def test_a_bot_check_is_refused_at_once_and_held_against_nobody(rig: Rig, status
     """API-FACTS 22: it will be there next time too, and says nothing about the health of the host."""
     told: list[str] = []
     breakers = Breakers(clock=rig.clock, settings=BreakerSettings(min_samples=1), sink=NullSink())
-    client = rig.client()
-    client._breakers = breakers
+    client = rig.client(breakers=breakers)
     rig.site = lambda request: html(status, GUARDED, **{"retry-after": "3600"})
     for number in range(3):
         with pytest.raises(CandidateRejected) as caught:

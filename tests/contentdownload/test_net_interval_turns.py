@@ -60,11 +60,11 @@ def server() -> Iterator[SandboxServer]:
         yield sandbox
 
 
-async def asked(transport: LeanTransport, number: int) -> int:
+def asked(transport: LeanTransport, number: int) -> Steps[int]:
     """One request the way the client sends it, on a connection of its own."""
     url, clock, call = f"http://export.arxiv.org/abs/2104.{number:05d}", SystemClock(), Call("w")
     about, sink = (url, "arxiv", Role.METADATA), Silent()
-    permit = await admission(*about, clock=clock, call=call, attempts=sink, connections=Connections())  # type: ignore[arg-type]
+    permit = yield from admission(*about, clock=clock, call=call, attempts=sink, connections=Connections())  # type: ignore[arg-type]
     try:
         headers = {"User-Agent": "tests (mailto:tests@sandbox.invalid)", "Connection": "close"}
         request = httpx2.Request("GET", url, headers=headers, extensions={"sent": permit.is_sent})
@@ -75,11 +75,11 @@ async def asked(transport: LeanTransport, number: int) -> int:
         permit.release()
 
 
-async def busy(until: float) -> None:
+def busy(until: float) -> Steps[None]:
     """Work that keeps the few turns in use."""
     while time.monotonic() < until:
         sum(range(40_000))
-        await Wait(0.0, "nothing")
+        yield Wait(0.0, "nothing")
 
 
 @pytest.mark.slow

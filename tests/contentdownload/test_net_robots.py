@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, _held_bytes, _with_few_names
+from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, held_bytes, with_few_names
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
@@ -37,7 +37,7 @@ class Scene:
         self.stack: HttpStack = build_http_stack(httpx2.MockTransport(self._serve), user_agent="DocsToKG/1")
         self.use(Limits(clock=self.clock, default_host=HostLimit(2)))
 
-    def use(self, limits: Limits, url_policy: UrlPolicy | None = None) -> None:
+    def use(self, limits: Limits, url_policy: UrlPolicy | None = None, **more: Any) -> None:
         self.limits = limits
         self.robots = Robots(
             http=self.stack.http,
@@ -46,6 +46,7 @@ class Scene:
             attempts=self,
             clock=self.clock,
             random=lambda: 0.0,
+            **more,
         )
 
     def attempt(self, attempt: Attempt) -> None:
@@ -158,7 +159,7 @@ def test_a_group_for_thousands_of_robots_costs_no_more_than_its_lines(scene: Sce
     ],
 )
 def test_which_names_of_robots_are_kept_apart(line: str, ours: bool) -> None:
-    kept = _with_few_names(f"{line}\nDisallow: /x", "docstokg")
+    kept = with_few_names(f"{line}\nDisallow: /x", "docstokg")
     assert kept == (f"{line}\nDisallow: /x" if ours else "User-agent: somebody else\nDisallow: /x")
 
 
@@ -300,9 +301,9 @@ def test_an_absurd_crawl_delay_is_capped_aloud(scene: Scene, caplog: pytest.LogC
 def test_askers_of_one_origin_wait_parked_while_one_fetches(scene: Scene) -> None:
     scene.answer = lambda request: rules(b"User-agent: *\nDisallow: /x")
     first = scene.robots.check(PAGE, Call("w1"))
-    gate = first.send(None)
+    gate = next(first)
     second = scene.robots.check("https://pub.org/x", Call("w2"))
-    assert isinstance(second.send(None), Wait)
+    assert isinstance(next(second), Wait)
     assert scene.finish(first, scene.permit(gate)).allowed
     assert not scene.finish(second).allowed
     assert len(scene.asked) == 1
@@ -310,7 +311,7 @@ def test_askers_of_one_origin_wait_parked_while_one_fetches(scene: Scene) -> Non
 
 def test_the_next_asker_takes_over_when_the_first_is_called_off(scene: Scene) -> None:
     first = scene.robots.check(PAGE, Call("w1"))
-    first.send(None)
+    next(first)
     first.close()
     assert scene.check().allowed
     assert len(scene.asked) == 1
@@ -318,13 +319,13 @@ def test_the_next_asker_takes_over_when_the_first_is_called_off(scene: Scene) ->
 
 def test_a_cancelled_asker_stops_waiting(scene: Scene) -> None:
     first = scene.robots.check(PAGE, Call("w1"))
-    first.send(None)
+    next(first)
     cancel = CancelToken()
     second = scene.robots.check(PAGE, Call("w2", cancel))
-    second.send(None)
+    next(second)
     cancel.cancel()
     with pytest.raises(Cancelled):
-        second.send(None)
+        next(second)
     first.close()
 
 
@@ -363,7 +364,7 @@ def test_what_robots_txt_says_of_limits_is_believed(scene: Scene) -> None:
 
 
 def test_a_host_known_to_want_a_pause_gets_it_for_robots_txt_too(scene: Scene) -> None:
-    scene.robots._pauses = Pauses({"pub.org": 60.0})
+    scene.use(scene.limits, pauses=Pauses({"pub.org": 60.0}))
     scene.answer = lambda request: httpx2.Response(429)
     assert not scene.check().allowed
     held = scene.limits.ask(Gate(PAGE, "landing", "landing"))
@@ -398,16 +399,16 @@ def test_an_exempt_place_is_not_asked_for_its_rules(scene: Scene) -> None:
     )
     for url in ("https://web.archive.org/web/2020id_/https://a.org/x.pdf", "https://zenodo.org/api/records/1/files/x"):
         with pytest.raises(StopIteration) as stop:
-            robots.check(url, Call("w")).send(None)
+            next(robots.check(url, Call("w")))
         assert stop.value.value.allowed
     # The pages of the same host are asked, and so is a host that only begins alike.
     for url in ("https://zenodo.org/records/1", "https://web.archive.org.evil.example/x"):
-        assert isinstance(robots.check(url, Call("w")).send(None), Gate)
+        assert isinstance(next(robots.check(url, Call("w"))), Gate)
 
 
 def test_an_exempt_place_is_counted_and_logged_as_such(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:
     """ROB-06"""
-    scene.robots._exempt = ("zenodo.org/api/",)
+    scene.use(scene.limits, exempt=("zenodo.org/api/",))
     with caplog.at_level(logging.DEBUG, logger="DocsToKG.ContentDownload.net.robots"):
         assert scene.check("https://zenodo.org/api/records/1?token=s3cret").state == "exempt"
         scene.robots.excuse("https://api.crossref.org/works/10.1/x")
@@ -424,13 +425,16 @@ def test_what_is_remembered_is_bounded_by_what_it_takes_in_memory(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not by the bytes that came: parsed rules take many times as much."""
-    monkeypatch.setattr("DocsToKG.ContentDownload.net.robots._MOST_BYTES", 200 * 1024)
+    monkeypatch.setattr("DocsToKG.ContentDownload.net.robots.MOST_BYTES", 200 * 1024)
     scene.answer = lambda request: rules(wildcards(100))
     for number in range(5):
         assert scene.check(f"https://h{number}.org/x").allowed
     assert len(wildcards(100)) * 5 < 10 * 1024
-    assert list(scene.robots._known) == ["https://h3.org", "https://h4.org"]
-    assert scene.robots._kept_bytes <= 200 * 1024
+    scene.asked.clear()
+    for number in (4, 3, 2):
+        assert scene.check(f"https://h{number}.org/x").allowed
+    assert scene.asked == ["https://h2.org/robots.txt"]
+    assert 2 * held_bytes(wildcards(100)) <= 200 * 1024
 
 
 @pytest.mark.slow
@@ -444,4 +448,4 @@ def test_the_estimate_of_the_memory_is_not_too_low() -> None:
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert 20 * len(large) < held <= _held_bytes(large)
+    assert 20 * len(large) < held <= held_bytes(large)

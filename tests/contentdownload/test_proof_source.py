@@ -21,7 +21,7 @@ def paper(number: int, size_bytes: int) -> bytes:
 
 @pytest.fixture(autouse=True)
 def no_sheets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source, "_FREE", [])
+    monkeypatch.setattr(source, "FREE_SHEETS", [])
 
 
 def contents(file: Sheet | io.BytesIO) -> bytes:
@@ -34,7 +34,7 @@ def test_a_sheet_holds_one_paper_after_another_and_nothing_of_the_last():
         file = lay_out(data)
         assert contents(file) == data
         put_away(file)
-    assert len(source._FREE) == (1 if isinstance(file, Sheet) else 0)
+    assert len(source.FREE_SHEETS) == (1 if isinstance(file, Sheet) else 0)
 
 
 def test_two_at_once_have_a_sheet_each():
@@ -73,7 +73,7 @@ def test_without_a_sheet_the_verdict_is_the_same(monkeypatch, call, answer):
     expected = prove_pdf(damaged)
     assert expected.warnings
     assert all(source.SHEET_NAME not in note for note in expected.warnings)
-    source._FREE.clear()
+    source.FREE_SHEETS.clear()
     monkeypatch.setattr(os, call, answer)
     assert isinstance(lay_out(damaged), io.BytesIO)
     assert prove_pdf(damaged) == expected

@@ -34,7 +34,7 @@ def keeper(clock: Clock, **limits: Any) -> SlotWaits:
 
 def stepped(steps: Steps[Any], clock: ManualClock, gate: SlotWaits, frees: Mapping[int, Callable[[], None]]) -> Any:
     """Drive one work by hand: each time it is sent away a second goes by; `frees` says what happens then."""
-    step = steps.send(None)
+    step = next(steps)
     for second in range(60):
         answer = gate.ask(step)  # type: ignore[arg-type]
         if not isinstance(answer, NotYet):
@@ -48,8 +48,8 @@ def stepped(steps: Steps[Any], clock: ManualClock, gate: SlotWaits, frees: Mappi
     raise AssertionError("never let in")
 
 
-async def asks(gate: Gate) -> str:
-    await gate
+def asks(gate: Gate) -> Steps[str]:
+    yield gate
     return "in"
 
 
@@ -108,27 +108,27 @@ def test_an_open_gate_tells_nothing(clock):
     waits: list[Any] = []
     assert stepped(gate.watched(asks(A_PDF), lambda *wait: waits.append(wait)), clock, gate, {}) == "in"
     assert waits == []
-    assert gate._stands == {}
+    assert gate.watching == 0
 
 
 def test_steps_pass_through_unchanged(clock):
     """Values, exceptions and the closing of a generator reach the work as without a watcher."""
     gate, heard = keeper(clock), []
 
-    async def work() -> str:
-        heard.append(await Wait(1.0, "x"))
+    def work() -> Steps[str]:
+        heard.append((yield Wait(1.0, "x")))
         try:
-            await Wait(2.0, "y")
+            yield Wait(2.0, "y")
         except Cancelled as error:
             heard.append(error)
         try:
-            await Wait(3.0, "z")
+            yield Wait(3.0, "z")
         finally:
             heard.append("closed")
         return "unreached"
 
     steps = gate.watched(work(), lambda *wait: None)
-    assert steps.send(None) == Wait(1.0, "x")
+    assert next(steps) == Wait(1.0, "x")
     assert steps.send("value") == Wait(2.0, "y")
     error = Cancelled()
     assert steps.throw(error) == Wait(3.0, "z")
@@ -137,12 +137,12 @@ def test_steps_pass_through_unchanged(clock):
 
 
 def test_an_exception_of_the_work_leaves_it(clock):
-    async def work() -> str:
-        await Wait(1.0, "x")
+    def work() -> Steps[str]:
+        yield Wait(1.0, "x")
         raise ValueError("of the work")
 
     steps = keeper(clock).watched(work(), lambda *wait: None)
-    steps.send(None)
+    next(steps)
     with pytest.raises(ValueError, match="of the work"):
         steps.send(None)
 
@@ -154,16 +154,16 @@ def test_on_a_real_frontier_works_in_line_and_branches_of_races_are_told():
     waits: list[tuple[int, str, str, float]] = []
     inside = threading.Semaphore(1)
 
-    async def branch(cancel: CancelToken) -> str:
-        permit = await A_PDF
+    def branch(cancel: CancelToken) -> Steps[str]:
+        permit = yield A_PDF
         assert inside.acquire(blocking=False)
-        await Wait(clock.monotonic() + 0.05, "the transfer")
+        yield Wait(clock.monotonic() + 0.05, "the transfer")
         inside.release()
         permit.release()
         return "in"
 
-    async def work() -> str:
-        return await Race([branch], 1, CancelToken())
+    def work() -> Steps[str]:
+        return (yield Race([branch], 1, CancelToken()))
 
     over = threading.Semaphore(0)
     with Frontier(gate=gate, clock=clock, threads=4) as frontier:

@@ -14,7 +14,7 @@ from tests.contentdownload.search_bench import OpenGate, Source
 
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.stages import WorkStages
-from DocsToKG.ContentDownload.api.steps import Gate
+from DocsToKG.ContentDownload.api.steps import Gate, Steps
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.rules import Tier
@@ -48,8 +48,8 @@ class Body:
         self.headers = {"content-type": "application/pdf"}
         self._web = web
 
-    async def arriving(self) -> None:
-        pass
+    def arriving(self) -> Steps[None]:
+        yield from ()
 
     def chunks(self) -> Iterator[bytes]:
         self._web.begin()
@@ -83,8 +83,8 @@ class Web:
         with self._lock:
             self.flowing -= 1
 
-    async def open(self, url: str, role: str, call: Call, **_: Any) -> Any:
-        await Gate(url, "one", role)
+    def open(self, url: str, role: str, call: Call, **_: Any) -> Steps[Any]:
+        yield Gate(url, "one", role)
         assert call.budget is not None
         call.budget.spend(0.0)
         return Body(self, url)
@@ -159,11 +159,12 @@ class Desk:
         self.queue = queue
         self.words: list[Progress] = []
         self.tiers: list[str] = []
-        ledger, tell = queue.ledger, queue.ledger.tell_progress
+        ledger = queue.ledger
+        self.ask_ledger: Callable[[Progress, Told], object] = ledger.tell_progress
 
         def tell_progress(progress: Progress, told: Told) -> None:
             self.words.append(progress)
-            tell(progress, told)
+            self.ask_ledger(progress, told)
 
         ledger.tell_progress = tell_progress  # type: ignore[method-assign]
         pipeline: Any = self
@@ -180,7 +181,7 @@ class Desk:
     def begin(self, name: str = "doi:10.1/x", **more: Any) -> tuple[LeasedJob, JobContext]:
         self.queue.ledger.enqueue_many([NewJob(name, {}, **more)])
         [job] = self.queue.ledger.lease("w", 1, 600)
-        return job, self.worker._context(job, CancelToken())
+        return job, self.worker.context(job, CancelToken())
 
     def stage(self, job: LeasedJob) -> str | None:
         self.queue.ledger.heartbeat("nobody", 1)  # one writer: what was handed in before is committed now
@@ -233,7 +234,7 @@ def test_where_a_job_only_waits_the_ledger_is_told_of_the_host_it_did_not_know(d
 def test_a_job_has_one_word_under_way(desk: Desk) -> None:
     """However slow the ledger answers."""
     answers: list[Told] = []
-    desk.worker._stages.submit = lambda progress, told: (desk.words.append(progress), answers.append(told))  # type: ignore[func-returns-value, assignment]
+    desk.ask_ledger = lambda progress, told: answers.append(told)
     _, ctx = desk.begin()
     ctx.on_begin()
     ctx.on_stage("fetch", None)

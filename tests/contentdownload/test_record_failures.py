@@ -15,6 +15,8 @@ from tests.contentdownload.small_record import fetched, lines_of, obtained, reco
 
 from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordError, RunError
 from DocsToKG.ContentDownload.telemetry import Counts
+from DocsToKG.ContentDownload.telemetry import record as record_module
+from DocsToKG.ContentDownload.telemetry.schema import open_database
 
 
 def test_a_second_record_in_the_same_folder_is_refused(tmp_path: Path) -> None:
@@ -132,12 +134,19 @@ def test_an_error_in_the_block_is_not_hidden_by_a_failing_record(tmp_path: Path)
         block()
 
 
-def test_a_full_disk_stops_the_run_by_name(tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_run_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """FAIL-11: the database is given no more pages, which SQLite reports as it reports a full disk."""
     told: list[str] = []
+    databases: list[sqlite3.Connection] = []
+
+    def opening(path: Path | None) -> sqlite3.Connection:
+        databases.append(open_database(path))
+        return databases[-1]
+
+    monkeypatch.setattr(record_module, "open_database", opening)
     record = record_in(tmp_path)
     record.open()
-    record._db.execute("PRAGMA max_page_count = 1")
+    databases[0].execute("PRAGMA max_page_count = 1")
 
     def feed() -> None:
         for number in range(200):

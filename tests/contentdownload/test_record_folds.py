@@ -34,7 +34,7 @@ def small_blocks() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for room in (folds, folding):
             patch.setattr(room, "BLOCK", BLOCK)
-        patch.setattr(folding, "_LOOK_EVERY_S", 0.0)
+        patch.setattr(folding, "LOOK_EVERY_S", 0.0)
         yield
 
 
@@ -226,7 +226,7 @@ from DocsToKG.ContentDownload.telemetry import RunTelemetry, folding
 from DocsToKG.core.clock import ManualClock
 from tests.contentdownload.test_record_folds import add_rows
 folds.BLOCK = folding.BLOCK = 16
-folding._LOOK_EVERY_S = 0.0
+folding.LOOK_EVERY_S = 0.0
 clock, chance = ManualClock(), random.Random(7)
 with RunTelemetry(Path(sys.argv[1]), run_id="r0", config_hash="c", clock=clock) as record:
     add_rows(record, clock, chance, 75)

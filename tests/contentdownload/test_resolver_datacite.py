@@ -175,7 +175,7 @@ def test_recorded_records_give_papers_their_files_and_pages_and_leave_the_rest()
     for found in json.loads(recorded("datacite", "records.json").read_text())["records"]:
         attributes = found["attributes"]
         work = WorkArtifact("doi:x", doi=normalize_doi(attributes["doi"]))
-        result = source._read(work, answer({"data": found}))
+        result = source.read(work, answer({"data": found}))
         kind = attributes["types"].get("resourceTypeGeneral")
         is_paper = kind in ("Text", "Other", None)
         assert result.work is not None, attributes["doi"]

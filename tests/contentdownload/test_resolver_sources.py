@@ -32,9 +32,10 @@ class ScriptedClient:
         self.answers = list(answers)
         self.asked: list[tuple[str, str]] = []
 
-    async def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
+    def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
         self.asked.append((url, str(role)))
         return given(self.answers.pop(0))
+        yield
 
     def open(self, *args, **kwargs):  # type: ignore[no-untyped-def]
         raise AssertionError("a resolver downloads nothing (RES-09)")
@@ -42,7 +43,7 @@ class ScriptedClient:
 
 def drive(steps: Any) -> Any:
     with pytest.raises(StopIteration) as done:
-        steps.send(None)
+        next(steps)
     return done.value.value
 
 
@@ -143,7 +144,7 @@ def test_unpaywall_makes_a_note_of_every_other_answer(page: Page, note: str) -> 
 @pytest.mark.parametrize("name", ["unpaywall", "openalex"])
 def test_a_busy_index_is_a_transient_failure(name: str) -> None:
     with pytest.raises(TransientFailure) as caught:
-        source(name).resolve(WORK, ScriptedClient(answer(b"", 429, retry_after="7")), CALL).send(None)
+        next(source(name).resolve(WORK, ScriptedClient(answer(b"", 429, retry_after="7")), CALL))
     assert (caught.value.http_status, caught.value.retry_after_s) == (429, 7.0)
     assert "who@" not in f"{caught.value} {caught.value.url}"
 

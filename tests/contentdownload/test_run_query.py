@@ -93,29 +93,34 @@ def die(*_, **__):
 
 moment, settings = sys.argv[1:]
 calls = []
-write, save, add = Listing._write, Listing._save, Listing.add
+fsync, add = os.fsync, Listing.add
 
 def on_second(then, otherwise):
-    def call(self, *words, **named):
+    def call(*words, **named):
         calls.append(1)
-        return then(self, *words, **named) if len(calls) == 2 else otherwise(self, *words, **named)
+        return (then if len(calls) == 2 else otherwise)(*words, **named)
     return call
 
-def half(self, data):
-    with open(self._list, "ab") as file:
-        file.write(data[: len(data) // 2])
+def of_lists(sync):
+    # The disk is told to keep each page of a list before the cursor moves.
+    is_list = lambda file: "/queries/" in (name := os.readlink(f"/proc/self/fd/{file}")) and name.endswith(".jsonl")
+    os.fsync = lambda file: sync(file) if is_list(file) else fsync(file)
+
+def page(file):
+    sizes.append(os.fstat(file).st_size)
+    fsync(file)
+
+def half(file):
+    os.ftruncate(file, (sizes[0] + os.fstat(file).st_size) // 2)
     die()
 
-def written(self, data):
-    write(self, data)
-    die()
-
+sizes = []
 if moment == "ledger written, list not":
     Listing.add = on_second(die, add)
 elif moment == "half a list written":
-    Listing._write = on_second(half, write)
+    of_lists(on_second(half, page))
 elif moment == "list written, cursor not":
-    Listing._write = on_second(written, write)
+    of_lists(on_second(die, page))
 watch = (lambda count, total: count >= 200 and die()) if moment == "between two pages" else (lambda count, total: None)
 with DownloadRun(load_config(settings, environ={})) as run:
     run.enqueue_query(read_query("is_oa:true"), watch=watch)
@@ -147,7 +152,7 @@ def test_killed_while_listing_the_same_query_goes_on_at_the_cursor(
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with DownloadRun(config) as run:
         assert len(listed(run)) >= at
-        assert run._queue.ledger.stats()["total"] == 200
+        assert run.queue.ledger.stats()["total"] == 200
     assert fill(config) == whole
     assert None not in pages
     assert len(pages) == -(-(len(whole) - at) // 100)

@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -104,7 +105,7 @@ def test_a_full_disk_ends_the_run_and_keeps_the_jobs(
         def no_room(*_: object, **__: object) -> None:
             raise DiskFull("no room left on the disk")
 
-        monkeypatch.setattr(run._parts.store.__class__, "storing", no_room)
+        monkeypatch.setattr(LocalStore, "storing", no_room)
         run.enqueue(coerce_works(urls))
         run.start()
         run.wait()
@@ -127,8 +128,8 @@ def test_a_ledger_that_was_full_holds_nobody_up_afterwards(
 
     with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
         run.enqueue(coerce_works(urls))
-        run._queue.ledger.lease(run._worker_id, len(urls), 600.0)
-        monkeypatch.setattr(run._queue.ledger.__class__, "release_worker", no_room)
+        run.queue.ledger.lease(run.worker_id, len(urls), 600.0)
+        monkeypatch.setattr(run.queue.ledger.__class__, "release_worker", no_room)
     monkeypatch.undo()
     assert states(tmp_path) == {"in_progress": 6}
     began = time.monotonic()
@@ -145,7 +146,7 @@ def test_works_that_another_process_has_are_named_and_not_waited_for_beyond_pati
     seen: list[str] = []
     with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
         run.enqueue(coerce_works(urls))
-        run._queue.ledger.lease("elsewhere", 2, 600.0)
+        run.queue.ledger.lease("elsewhere", 2, 600.0)
         run.start()
         run.wait(lambda status: seen.extend(status.waits), patience_s=0.3, every_s=0.05)
         run.stop()
@@ -162,7 +163,7 @@ def test_a_ledger_that_fails_while_the_run_is_watched_is_told(
         def is_away(*_: object) -> None:
             raise LedgerError("the ledger is away")
 
-        monkeypatch.setattr(Orchestrator, "_is_drained", is_away)
+        monkeypatch.setattr(Orchestrator, "wait_until_drained", is_away)
         run.start()
         with pytest.raises(LedgerError, match="is away"):
             run.wait(lambda status: None, every_s=0.05)

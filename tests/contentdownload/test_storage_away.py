@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.contentdownload.search_bench import Bench, Source, bench
 
-from DocsToKG.ContentDownload.api.steps import Wait
+from DocsToKG.ContentDownload.api.steps import Steps, Wait
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Reason, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import StorageAway
@@ -60,8 +60,8 @@ def test_a_store_that_cannot_say_what_it_holds_costs_the_work_no_try() -> None:
 
 
 def with_store(run: Bench, held_up: Any) -> DownloadOutcome:
+    run.about_store = {"held_up": held_up}
     pipeline = run.pipeline()
-    pipeline._held_up = held_up
     try:
         return pipeline.process(WorkArtifact("doi:10.1/x", doi="10.1/x"))
     finally:
@@ -187,10 +187,10 @@ class Patient:
         self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
         self.begun, self.cut = threading.Event(), threading.Event()
 
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
+    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
         ctx.cancel.on_cancel(self.cut.set)
         self.begun.set()
-        await Wait(SystemClock().monotonic() + 3600, "nothing")
+        yield Wait(SystemClock().monotonic() + 3600, "nothing")
         raise AssertionError("it was called off")
 
 

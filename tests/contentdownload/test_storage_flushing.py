@@ -12,23 +12,23 @@ import pytest
 from DocsToKG.ContentDownload.errors import StorageError
 from DocsToKG.ContentDownload.storage import flushing
 from DocsToKG.ContentDownload.storage.flushing import Flushing, sync_disk
-from DocsToKG.ContentDownload.storage.local import LocalStore, _Order
+from DocsToKG.ContentDownload.storage.local import LocalStore, Order
 
 
 def store_of(root: Path, whole: Callable[[int], None]) -> LocalStore:
-    store = LocalStore(root, min_free_bytes=0)
+    flushing = Flushing(root, whole)
+    flushing.took(60.0, files=1, all_at_once=False)  # file by file is the slower way
+    store = LocalStore(root, min_free_bytes=0, flushing=flushing)
     store.prepare()
-    store._flushing = Flushing(root, whole)
-    store._flushing.took(60.0, files=1, all_at_once=False)  # file by file is the slower way
     return store
 
 
-def orders(store: LocalStore, number: int) -> list[_Order]:
+def orders(store: LocalStore, number: int) -> list[Order]:
     made = []
     for n in range(number):
         temp = store.temp()
         temp.write(b"paper %d" % n)
-        made.append(_Order(temp, f"PDF/{n}.pdf"))
+        made.append(Order(temp, f"PDF/{n}.pdf"))
     return made
 
 
@@ -43,7 +43,7 @@ def test_a_round_is_flushed_before_its_names_and_after_them(tmp_path: Path, monk
 
     store = store_of(tmp_path, whole)
     monkeypatch.setattr(os, "fsync", lambda file: pytest.fail("the whole disk is flushed instead"))
-    store._store_all(kept := orders(store, 5))
+    store.store_all(kept := orders(store, 5))
     assert seen == [(0, 0), (5, 5)]
     assert [order.stored.path.read_bytes() for order in kept if order.stored] == [b"paper %d" % n for n in range(5)]
 
@@ -63,7 +63,7 @@ def failing_at(number: int) -> Callable[[int], None]:
 @pytest.mark.parametrize("failing", [1, 2])
 def test_what_the_disk_did_not_take_is_said_to_be_stored_by_nobody(tmp_path: Path, failing: int) -> None:
     store = store_of(tmp_path, failing_at(failing))
-    store._store_all(made := orders(store, 4))
+    store.store_all(made := orders(store, 4))
     assert all(order.stored is None and isinstance(order.error, StorageError) for order in made)
 
 
@@ -76,7 +76,7 @@ def test_the_oldest_file_is_asked_since_it_is_told_of_all_that_failed(tmp_path: 
     store = store_of(tmp_path, whole)
     made = orders(store, 3)
     assert made[2].temp.path  # goes to the disk before the others
-    store._store_all(made)
+    store.store_all(made)
     assert asked == [b"paper 2", b"paper 2"]
 
 
@@ -85,9 +85,9 @@ def test_one_flush_serves_the_names_of_a_round_and_the_bytes_of_the_next(tmp_pat
     seen: list[set[str]] = []
     store = store_of(tmp_path, lambda file: seen.append({path.name for path in tmp_path.glob("PDF/*")}))
     first, second = orders(store, 3), orders(store, 5)[3:]
-    assert store._store_in_halves(first, ())
-    assert store._store_in_halves(second, first)
-    assert not store._store_in_halves((), second)
+    assert store.store_in_halves(first, ())
+    assert store.store_in_halves(second, first)
+    assert not store.store_in_halves((), second)
     of_first, of_second = {"0.pdf", "1.pdf", "2.pdf"}, {"3.pdf", "4.pdf"}
     assert seen == [set(), of_first, of_first | of_second]
     assert all(order.stored for order in first + second)
@@ -97,9 +97,9 @@ def test_one_flush_serves_the_names_of_a_round_and_the_bytes_of_the_next(tmp_pat
 def test_a_flush_that_fails_is_the_failure_of_all_it_served(tmp_path: Path, failing: int) -> None:
     store = store_of(tmp_path, failing_at(failing))
     first, second = orders(store, 3), orders(store, 5)[3:]
-    store._store_in_halves(first, ())
-    store._store_in_halves(second, first)
-    store._store_in_halves((), second)
+    store.store_in_halves(first, ())
+    store.store_in_halves(second, first)
+    store.store_in_halves((), second)
     assert [all(order.stored for order in each) for each in (first, second)] == [failing == 3, failing == 1]
 
 
@@ -118,7 +118,7 @@ def test_the_quicker_way_is_taken_and_the_other_tried_again_at_times(tmp_path: P
     choice.took(1.0, files=10, all_at_once=True)
     assert not choice.is_for_all(10)  # nothing is known of it yet
     choice.took(0.1, files=10, all_at_once=False)
-    chosen = [choice.is_for_all(10) for _ in range(2 * flushing._LOOK_AGAIN)]
+    chosen = [choice.is_for_all(10) for _ in range(2 * flushing.LOOK_AGAIN)]
     assert chosen.count(True) == 2
     choice.took(0.001, files=10, all_at_once=True)
     for _ in range(30):
@@ -132,7 +132,7 @@ def test_a_disk_of_another_kind_is_never_flushed_whole(tmp_path: Path, monkeypat
     assert not Flushing(tmp_path).is_for_all(10)
 
 
-@pytest.mark.skipif(not flushing._may_sync_disk(), reason="this system cannot flush one disk")
+@pytest.mark.skipif(not flushing.may_sync_disk(), reason="this system cannot flush one disk")
 def test_the_systems_own_way_takes_an_open_file_and_nothing_else(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.write(b"x")

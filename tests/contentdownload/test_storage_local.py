@@ -17,7 +17,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, Storage
 from DocsToKG.ContentDownload.storage import flushing
 from DocsToKG.ContentDownload.storage.cas import cas_path
 from DocsToKG.ContentDownload.storage.disk import hard_link
-from DocsToKG.ContentDownload.storage.local import LocalStore, Stored, TempFile, _Order
+from DocsToKG.ContentDownload.storage.local import LocalStore, Order, Stored, TempFile
 
 NAME = "PDF/2021__a__x.pdf"
 
@@ -331,7 +331,7 @@ def test_files_that_come_together_are_made_to_last_together(tmp_path, monkeypatc
     for thread in threads:
         thread.start()
     until = time.monotonic() + 10
-    while len(store._rounds._waiting) < 36 and time.monotonic() < until:
+    while store.waiting < 36 and time.monotonic() < until:
         time.sleep(0.005)
     assert all(thread.is_alive() for thread in threads), "nothing is told to be safe before it is"
     hold.set()
@@ -347,8 +347,8 @@ def test_one_bad_name_in_a_round_costs_only_its_own_file(tmp_path, monkeypatch):
     good, bad = (store.temp() for _ in range(2))
     good.write(b"good")
     bad.write(b"bad")
-    orders = [_Order(bad, "../bad.pdf"), _Order(good, "PDF/good.pdf")]
-    store._store_all(orders)
+    orders = [Order(bad, "../bad.pdf"), Order(good, "PDF/good.pdf")]
+    store.store_all(orders)
     assert isinstance(orders[0].error, CandidateRejected)
     assert orders[1].stored.path.read_bytes() == b"good"
     assert not store.has(sha(b"bad"))

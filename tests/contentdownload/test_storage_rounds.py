@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -17,12 +16,6 @@ from DocsToKG.ContentDownload.storage.local import LocalStore, Stored
 from DocsToKG.ContentDownload.storage.rounds import Rounds
 
 LONG_S = 30
-
-
-@pytest.fixture(autouse=True)
-def threads_go_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When there is nothing left for them, and not a second later."""
-    monkeypatch.setattr("DocsToKG.ContentDownload.storage.rounds._LINGER_S", 0.01)
 
 
 @pytest.fixture
@@ -39,11 +32,11 @@ def keep(store: LocalStore, data: bytes, human: str) -> Stored:
     steps = store.storing(temp, human=human)
     done = threading.Event()
     try:
-        step = steps.send(None)
+        step = next(steps)
         assert isinstance(step, Until)
         step.start(done.set)
         assert done.wait(LONG_S)
-        steps.send(None)
+        next(steps)
     except StopIteration as end:
         stored: Stored = end.value
         return stored
@@ -70,7 +63,7 @@ def test_nothing_is_told_to_be_safe_before_the_disk_has_said_so(
     temp = store.temp()
     temp.write(b"paper")
     steps = store.storing(temp, human="PDF/a.pdf")
-    step = steps.send(None)
+    step = next(steps)
     assert isinstance(step, Until)
     step.start(told.set)
     assert not told.wait(0.1)
@@ -78,7 +71,7 @@ def test_nothing_is_told_to_be_safe_before_the_disk_has_said_so(
     hold.set()
     assert told.wait(LONG_S)
     with pytest.raises(StopIteration):
-        steps.send(None)
+        next(steps)
 
 
 def test_a_name_that_leads_out_is_refused_to_the_one_who_brought_it(store: LocalStore) -> None:
@@ -94,7 +87,7 @@ def test_a_disk_that_is_behind_lets_nobody_bring_more_without_waiting(
     temp = store.temp()
     temp.write(b"paper")
     with pytest.raises(StopIteration) as end:
-        store.storing(temp, human="PDF/a.pdf").send(None)
+        next(store.storing(temp, human="PDF/a.pdf"))
     assert end.value.value.path.read_bytes() == b"paper"
 
 
@@ -142,33 +135,54 @@ def test_the_end_of_a_round_and_the_beginning_of_the_next_are_one_deed() -> None
 
 def test_whoever_gathers_takes_along_all_that_come() -> None:
     done, rounds_seen = threading.Semaphore(0), []
-    rounds: Rounds[int] = Rounds(lambda duties: rounds_seen.append(len(duties)), lively_s=1.0)
-    for number in range(2):
-        rounds.begin(number, done.release)
-        if number == 0:
-            assert done.acquire(timeout=LONG_S)
-    until = time.monotonic() + LONG_S
-    while not rounds._gathering and time.monotonic() < until:
-        time.sleep(0.001)
+    gathering, enough = threading.Event(), threading.Event()
+
+    def gather(seconds: float) -> None:
+        gathering.set()
+        assert enough.wait(LONG_S)
+
+    rounds: Rounds[int] = Rounds(lambda duties: rounds_seen.append(len(duties)), lively_s=LONG_S, sleep=gather)
+    rounds.begin(0, done.release)
+    assert done.acquire(timeout=LONG_S)
+    rounds.begin(1, done.release)
+    assert gathering.wait(LONG_S)
     for number in range(40):
         rounds.begin(number, done.release)
-    assert rounds._doers == 1
+    assert rounds.threads == 1
+    enough.set()
     for _ in range(41):
         assert done.acquire(timeout=LONG_S)
     assert rounds_seen == [1, 41]
 
 
 def test_nobody_takes_what_comes_from_the_one_that_gathers() -> None:
-    done = threading.Event()
-    rounds: Rounds[int] = Rounds(lambda duties: None)
-    rounds._doers = rounds._gathering = 1
-    rounds.begin(1, done.set)
-    rounds._do_left(lingers=False)
-    assert (rounds.left, done.is_set()) == (1, False)
-    rounds._gathering = 0
-    rounds.begin(2, done.set)
-    assert done.wait(LONG_S)
-    assert rounds.left == 0
+    """The one that was in a round when the other came goes without anything."""
+    begun, hold, gathering, enough = (threading.Event() for _ in range(4))
+    done, rounds_seen, first = threading.Semaphore(0), [], []
+
+    def work(duties: Sequence[int]) -> None:
+        rounds_seen.append(len(duties))
+        first.append(threading.current_thread())
+        begun.set()
+        assert hold.wait(LONG_S)
+
+    def gather(seconds: float) -> None:
+        gathering.set()
+        assert enough.wait(LONG_S)
+
+    rounds: Rounds[int] = Rounds(work, lively_s=LONG_S, linger_s=0.01, sleep=gather)
+    rounds.begin(0, done.release)
+    assert begun.wait(LONG_S)
+    for number in range(20):  # more than one thread is for
+        rounds.begin(number, done.release)
+    assert gathering.wait(LONG_S)
+    hold.set()
+    first[0].join(LONG_S)
+    assert (rounds_seen, rounds.threads, rounds.left) == ([1], 1, 20)
+    enough.set()
+    for _ in range(21):
+        assert done.acquire(timeout=LONG_S)
+    assert rounds_seen == [1, 20]
 
 
 def test_a_round_that_fails_is_the_end_of_nobody_elses_duty(store: LocalStore) -> None:
@@ -187,10 +201,11 @@ def test_a_round_that_fails_is_the_end_of_nobody_elses_duty(store: LocalStore) -
 
 
 def test_a_file_whose_round_failed_is_not_said_to_be_stored(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(order: object, new: object) -> None:
+    def fails(*given: object) -> None:
         raise MemoryError("a fault of ours")
 
-    monkeypatch.setattr(store, "_sync_names", fails)
+    monkeypatch.setattr(os, "fsync", fails)
+    monkeypatch.setattr("DocsToKG.ContentDownload.storage.local.in_words", fails)  # nor can it be put into words
     with pytest.raises(StorageError, match="not stored"):
         keep(store, b"paper", "PDF/a.pdf")
 
@@ -198,7 +213,7 @@ def test_a_file_whose_round_failed_is_not_said_to_be_stored(store: LocalStore, m
 def test_the_threads_go_when_there_is_nothing_left() -> None:
     done = threading.Semaphore(0)
     before = set(threading.enumerate())  # some may still be going that another test began
-    rounds: Rounds[int] = Rounds(lambda duties: None)
+    rounds: Rounds[int] = Rounds(lambda duties: None, linger_s=0.01)
     for number in range(40):
         rounds.begin(number, done.release)
     for _ in range(40):

@@ -46,9 +46,8 @@ def removal_of(corpus: Corpus, **parts: Any) -> Removal:
         corpus.root,
         database=corpus.database,
         sinks=("jsonl", "csv", "sqlite"),
-        clock=ManualClock(1_760_000_000),
         run_id="t1",
-        **{"files": corpus.files, **parts},
+        **{"files": corpus.files, "clock": ManualClock(1_760_000_000), **parts},
     )
 
 
@@ -182,8 +181,7 @@ def test_undo_lets_it_be_had_again_and_keeps_the_history(corpus: Corpus) -> None
     assert [line["cause"] for line in lines(corpus)[-2:]] == ["taken-down", "takedown-undone"]
     assert states(corpus)[A] == "left-out"
     assert removal_of(corpus).undo(A) is None
-    again = removal_of(corpus)
-    again._clock.advance(60)  # type: ignore[attr-defined]
+    again = removal_of(corpus, clock=ManualClock(1_760_000_060))
     again.take_down(A, reason="once more")
     assert states(corpus)[A] == "taken-down"
     assert len(Takedowns.read(corpus.root).entries) == 2

@@ -95,7 +95,7 @@ def test_a_run_leaves_the_whole_tree_of_each_work(traced, sandbox: SandboxServer
     works = 12
     with DownloadRun(make_config(sandbox, tmp_path)) as run:
         result = run.process_artifacts(sandbox.identifiers(works, mix=False))
-        run_id = run._parts.telemetry.run_id
+        run_id = run.run_id
     assert result.successful
     assert run_id
     names = Counter(span.name for span in traced.spans)
@@ -180,7 +180,7 @@ def test_whatever_is_open_ends_with_the_job_and_what_comes_late_is_ignored(provi
     traces.completing(job, recorded=True)
     traces.job_end(job, "done", None)
     assert Counter(span.name for span in seen.spans) == told
-    assert traces._open == traces._works == {}
+    assert traces.under_way == 0
 
 
 def test_a_job_that_is_run_while_the_caller_waits_has_its_spans(provider, tmp_path):

@@ -51,8 +51,8 @@ def takedowns(path: Path) -> None:
 def uploads(data: bytes) -> None:
     """What a bucket lists of uploads that were begun, on every page."""
     bucket = mock.Mock(spec=Bucket, prefix="")
-    with mock.patch.object(unfinished, "_ask", return_value=(200, text(data))):
-        for name, _, begun in unfinished._uploads(bucket, unfinished._Signer(Key("a", "b"), "r")):
+    with mock.patch.object(unfinished, "ask", return_value=(200, text(data))):
+        for name, _, begun in unfinished.begun_uploads(bucket, unfinished.Signer(Key("a", "b"), "r")):
             assert name.startswith("cas/")
             assert begun.tzinfo is not None
 
@@ -60,7 +60,7 @@ def uploads(data: bytes) -> None:
 def bucket_key(data: bytes) -> None:
     """What the place that hands out keys answers, whichever it is. A key, or none."""
     said = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:9/", "AWS_ROLE_ARN": "r"}
-    with mock.patch.object(credentials, "_ask", return_value=text(data)):
+    with mock.patch.object(credentials, "ask", return_value=text(data)):
         find_key({**said, "AWS_WEB_IDENTITY_TOKEN_FILE": __file__})
 
 

@@ -39,8 +39,8 @@ ASKED: tuple[Callable[[OrchestratorClient], object], ...] = (
 def answers_to_a_worker(data: bytes) -> None:
     """One answer to every call. A worker that meets nonsense has one family of errors to catch."""
     for status in (200, 409, 503):
-        with OrchestratorClient("http://service.example.org", "t", tries=1) as service:
-            service._calls._client = httpx2.Client(transport=answering(status, data))
+        wire = answering(status, data)
+        with OrchestratorClient("http://service.example.org", "t", tries=1, transport=wire) as service:
             for ask in ASKED:
                 with contextlib.suppress(LedgerError):
                     ask(service)
@@ -48,17 +48,17 @@ def answers_to_a_worker(data: bytes) -> None:
 
 def answers_of_a_receiver(data: bytes) -> None:
     """A delivery succeeded, or failed with a wish that lies ahead."""
-    hook = Webhook("hook", "https://receiver.example.org/", secret=b"x" * 24, clock=ManualClock(NOW))
     parcel = Parcel("e", "t", "tenant", "k", b"{}")
     for status in STATUSES:
-        hook._client = httpx2.Client(transport=answering(status, data))
+        about = {"secret": b"x" * 24, "clock": ManualClock(NOW), "transport": answering(status, data)}
+        hook = Webhook("hook", "https://receiver.example.org/", **about)
         wish_s = None
         try:
             hook.send(parcel)
         except DeliveryFailed as failed:
             wish_s = failed.retry_after_s
         assert wish_s is None or wish_s >= 0
-    hook.close()
+        hook.close()
 
 
 def answering(status: int, data: bytes) -> httpx2.MockTransport:

@@ -19,14 +19,17 @@ from tests.fuzz import kept, signed, spoken
 from tests.fuzz.target import NOW, Target, in_a_file, text
 
 from DocsToKG.ContentDownload.api.licences import family, spdx
-from DocsToKG.ContentDownload.api.ports import Call, Page
+from DocsToKG.ContentDownload.api.ports import Call, NullSink, Page
 from DocsToKG.ContentDownload.api.ranges import Rest, content_range, whole_of
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, ContentDownloadError, InputError
 from DocsToKG.ContentDownload.inputs import read_inputs
+from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.faults import asked_pause_s
 from DocsToKG.ContentDownload.net.learned import announced
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.policy import UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.ContentDownload.proof.candidate import Came, prove
 from DocsToKG.ContentDownload.proof.checksum import check_headers
@@ -40,6 +43,8 @@ from DocsToKG.ContentDownload.resolvers.ids import parse_identifier
 from DocsToKG.ContentDownload.resolvers.landing_page import extract
 from DocsToKG.ContentDownload.resolvers.openalex_query import page_of_works, read_query
 from DocsToKG.core.bucket import Rate
+from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.clock import ManualClock
 from DocsToKG.core.urls import BadUrl, host_key, index_url, join_url, mask_text, mask_url, request_url
 from DocsToKG.Orchestrator.settings import BadSettings, load_settings
 from DocsToKG.transport.body import ChunkReader, body_of
@@ -77,11 +82,12 @@ class Same:
         self._body, self._status = body, status
         self._asked = 0
 
-    async def fetch(self, url: str, role: Role, call: Call, *, headers: Any = None) -> Iterator[Any]:
+    def fetch(self, url: str, role: Role, call: Call, *, headers: Any = None) -> Iterator[Any]:
         self._asked += 1
         assert self._asked <= MOST_FETCHES, "a source asks without end"
         request_url(url)  # an address that cannot be asked for is a crash later
         return Page(url, self._status, {"content-type": "application/json"}, self._body, ())
+        yield
 
 
 def source(name: str) -> Callable[[bytes], object]:
@@ -113,7 +119,7 @@ def work_named(data: bytes) -> WorkArtifact:
 def _end_of(steps: Iterator[Any]) -> Any:
     while True:
         try:
-            steps.send(None)
+            next(steps)
         except StopIteration as end:
             return end.value
 
@@ -127,18 +133,16 @@ def _check_result(result: ResolverResult) -> None:
 
 def robots(data: bytes) -> None:
     """As the client reads them: whatever the bytes, there are rules, and they answer."""
-    reader = Robots.__new__(Robots)
-    from DocsToKG.core.clock import ManualClock
-
-    reader._clock, reader._keep_s, reader._deny_s = ManualClock(), 60.0, 5.0
-    reader._product, reader._crawl_delay_cap_s = "DocsToKG", 60.0
-    from DocsToKG.ContentDownload.net.robots import _Answer
-
-    rules = reader._read("https://example.org", _Answer(200, "allowed", data))
-    delay_s = rules.verdict.crawl_delay_s
-    assert delay_s is None or 0 <= delay_s <= 60
-    if rules.parsed is not None:
-        rules.parsed.can_fetch("https://example.org/a/b.pdf?x=%20y", "DocsToKG")
+    clock = ManualClock()
+    limits = Limits(clock=clock, default_host=HostLimit(1))
+    web = httpx2.Client(transport=httpx2.MockTransport(lambda request: httpx2.Response(200, content=data)))
+    about: Any = {"url_policy": UrlPolicy(), "attempts": NullSink(), "crawl_delay_cap_s": 60.0, "random": lambda: 0.5}
+    with web:
+        reader = Robots(http=web, limits=limits, clock=clock, **about)
+        steps = reader.check("https://example.org/a/b.pdf?x=%20y", Call("w"))
+        verdict = drive(steps, gate=limits, clock=clock, cancel=CancelToken())
+    assert verdict.state in ("allowed", "blocked", "parse error")
+    assert verdict.crawl_delay_s is None or 0 <= verdict.crawl_delay_s <= 60
 
 
 def landing(data: bytes) -> None:

@@ -137,6 +137,8 @@ class Rig:
         self.names: dict[str, list[str]] = {}
         self._base_path = base_path
         self._stacks: list[HttpStack] = []
+        self.clock = SystemClock()
+        self.limits = Limits(clock=self.clock, default_host=HostLimit(1))
 
     def attempt(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -156,7 +158,7 @@ class Rig:
         trickle_s: float = 10.0,
     ) -> RateRetryClient:
         """Who is not `patient` leaves a server that says nothing within a second, which a busy machine may need."""
-        clock, wait_s = SystemClock(), 5.0 if patient else 0.3
+        clock, wait_s = self.clock, 5.0 if patient else 0.3
         transport = LeanTransport(
             guard=AddressGuard(),
             names=StaticNames({**self.names, "*": [PUBLIC]}),
@@ -168,7 +170,7 @@ class Rig:
             transport, user_agent="DocsToKG/test", timeout_connect_s=2 * wait_s, timeout_read_s=wait_s, cache=cache
         )
         self._stacks.append(stack)
-        limits = Limits(clock=clock, default_host=HostLimit(1))
+        self.limits = limits = Limits(clock=clock, default_host=HostLimit(1))
         shared: dict[str, Any] = {
             "http": stack.http,
             "limits": limits,

@@ -21,8 +21,8 @@ PDF = b"%PDF-1.7\n" + b"x" * 4000 + b"\n%%EOF\n"
 URL = "https://evil.example/page"
 
 
-def run(client, steps):
-    return drive(steps, gate=client._gate, clock=client._clock, cancel=Call("x").cancel)
+def run(rig, steps):
+    return drive(steps, gate=rig.limits, clock=rig.clock, cancel=Call("x").cancel)
 
 
 # robots.txt
@@ -139,7 +139,7 @@ def test_an_index_answer_of_any_shape_gives_no_plan_and_no_crash(rig, kind):
     work = WorkArtifact("doi:10.1/x", doi="10.1/x")
     rig.play(lambda talk: talk.answer(JSON[kind], b"Content-Type: application/json"), "api.unpaywall.org", "/v2/10.1/x")
     client, began = rig.client(), time.thread_time()
-    result = run(client, resolver.resolve(work, client, Call("doi:10.1/x")))
+    result = run(rig, resolver.resolve(work, client, Call("doi:10.1/x")))
     assert result.plans == ()
     assert result.notes[0].partition(":")[0] in ("malformed_answer", "no_open_copy", "no_oa_pdf", "wrong-article")
     assert time.thread_time() - began < 2
@@ -205,7 +205,7 @@ def test_a_link_header_made_to_hurt_is_read_in_bounded_time():
 def landing(rig, client, html, *headers):
     rig.play(lambda talk: talk.answer(html, b"Content-Type: text/html", *headers), path="/page")
     work = WorkArtifact("url:x", landing_urls=(URL,))
-    return run(client, LandingResolver(settings=ResolverSettings()).resolve(work, client, Call("url:x")))
+    return run(rig, LandingResolver(settings=ResolverSettings()).resolve(work, client, Call("url:x")))
 
 
 @pytest.mark.parametrize("place", ["/page", "https://evil.example/page#again", "/PAGE/../page", "//evil.example/page?"])

@@ -40,7 +40,7 @@ _JSON_ESCAPE = re.compile(r"(?<!\\)\\++(?:u00(2[36f]|3[abdf]|40)|(/))", re.IGNOR
 _PERCENT = re.compile(r"%([0-9a-fA-F]{2})")
 # What no parser would change: a plain name for a host (no number, port or coded letters), a path without escapes and
 # without segments that begin with a dot, a query without escapes.
-_PLAIN = re.compile(
+PLAIN_URL = re.compile(
     r"https?://(?:(?!xn--)[a-z0-9-]+\.)*(?!xn--)[a-z][a-z0-9-]*"
     r"(?:/(?!\.)[A-Za-z0-9_~!$&()*+,;=:@.-]*)+(?:\?[A-Za-z0-9_~!$&()*+,;=:@./?-]+)?"
 )
@@ -57,14 +57,14 @@ class BadUrl(ValueError):
 @lru_cache(maxsize=256)
 def request_url(url: str) -> str:
     """The form that is sent: canonical host, port, path and percent-encoding, query order kept, no fragment."""
-    plain = url if _PLAIN.fullmatch(url) else _parsed(url)
+    plain = url if PLAIN_URL.fullmatch(url) else parsed_url(url)
     # Hosts are keys of limits, records and jobs, which are all bounded.
     if len(plain) > _LONGEST_HOST and len(plain.split("/", 3)[2]) > _LONGEST_HOST:
         raise BadUrl("the name of the host is longer than any host's")
     return plain
 
 
-def _parsed(url: str) -> str:
+def parsed_url(url: str) -> str:
     parsed = _parse(url)
     search = _percent(parsed.search)
     return f"{parsed.protocol}//{parsed.host}{_percent(parsed.pathname) or '/'}{search if search != '?' else ''}"

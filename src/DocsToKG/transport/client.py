@@ -15,6 +15,7 @@ import httpx2
 
 from DocsToKG.transport.wire import Awaited
 
+BaseTransport: TypeAlias = httpx2.BaseTransport
 TransportFailed = httpx2.TransportError  # no answer came: for those who speak through a client of ours
 
 

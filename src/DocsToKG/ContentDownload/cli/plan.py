@@ -154,7 +154,7 @@ def print_plans(
             works: Iterator[WorkArtifact] = islice(pages.works(query), most)
         else:
             works = _usable(lines or (), total)
-        for work, (plans, trail) in _looked_up(pipeline, works):
+        for work, (plans, trail) in looked_up(pipeline, works):
             rows = [_row(tier, plan, trail.work, filters) for tier, plan in plans]
             _add(total, rows)
             total.unknown += not rows and trail.refused is None
@@ -178,7 +178,7 @@ def _usable(lines: Iterable[InputLine], total: _Sum) -> Iterator[WorkArtifact]:
             yield line.work
 
 
-def _looked_up(pipeline: ResolverPipeline, works: Iterable[WorkArtifact]) -> Iterator[tuple[WorkArtifact, Candidates]]:
+def looked_up(pipeline: ResolverPipeline, works: Iterable[WorkArtifact]) -> Iterator[tuple[WorkArtifact, Candidates]]:
     """In the order of the works, a few of them looked up at once."""
     pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="plan")
     asked: deque[tuple[WorkArtifact, Future[Candidates]]] = deque()

@@ -44,7 +44,7 @@ class Progress:
 
         self._live = Live(console=Console(stderr=True), refresh_per_second=8, transient=True)
         live = self._live.__enter__()
-        return lambda status: live.update(_panel(status, time.monotonic() - self._began))
+        return lambda status: live.update(panel_of(status, time.monotonic() - self._began))
 
     def __exit__(self, *exc_info: Any) -> None:
         self._live.__exit__(*exc_info)
@@ -61,10 +61,10 @@ class _Lines:
         now = time.monotonic()
         if now >= self._next:
             self._next = now + _QUIET_EVERY_S
-            print(_line(status, now - self._began), file=sys.stderr, flush=True)
+            print(line_of(status, now - self._began), file=sys.stderr, flush=True)
 
 
-def _panel(status: RunStatus, elapsed_s: float) -> Any:
+def panel_of(status: RunStatus, elapsed_s: float) -> Any:
     from rich.progress_bar import ProgressBar
     from rich.table import Table
     from rich.text import Text
@@ -79,7 +79,7 @@ def _panel(status: RunStatus, elapsed_s: float) -> Any:
     return rows
 
 
-def _line(status: RunStatus, elapsed_s: float) -> str:
+def line_of(status: RunStatus, elapsed_s: float) -> str:
     named = _named(status, 2) if status.waits else _LATER if _only_later(status, elapsed_s) else ""
     waits = f" · waiting for: {named}" if named else ""
     return f"{_counts(status)} · {_speed(status, elapsed_s)}{waits}"

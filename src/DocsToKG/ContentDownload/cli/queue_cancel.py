@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.orchestrator.models import JobState
     from DocsToKG.Orchestrator.ledger.base import Ledger
 
-_PAGE = 1000
+PAGE = 1000
 _SHOWN = 5
 
 
@@ -59,7 +59,7 @@ def cancel(
     with open_queue(config, must_exist=True) as queue:
         if chosen is not None:
             _confirm(queue.ledger, chosen, yes)
-        found = chosen.jobs(queue.ledger, page=_PAGE) if chosen else find_jobs(queue.ledger, jobs or ())
+        found = chosen.jobs(queue.ledger, page=PAGE) if chosen else find_jobs(queue.ledger, jobs or ())
         canceled, over = _cancel_all(queue.ledger, (job.job_id for job in found), reason)
     text = f"{jobs_are(canceled)} canceled" + (f", {over} over already" if over else "")
     say({"canceled": canceled, "over_already": over}, text, as_json)
@@ -79,7 +79,7 @@ def _confirm(ledger: Ledger, chosen: Chosen, yes: bool) -> None:
     """Show what would go, and ask a person; where nobody can be asked, only `--yes` goes on."""
     first: list[str] = []
     count = 0
-    for job in chosen.jobs(ledger, page=_PAGE) if not yes else ():
+    for job in chosen.jobs(ledger, page=PAGE) if not yes else ():
         count += 1
         if count <= _SHOWN:
             first.append(f"  {job.job_id}  {job.state.value}  {printable(job.artifact_id)[:100]}")
@@ -87,13 +87,13 @@ def _confirm(ledger: Ledger, chosen: Chosen, yes: bool) -> None:
         return
     more = [f"  ... and {count - _SHOWN} more"] if count > _SHOWN else []
     typer.echo("\n".join([f"This calls off {count} job{'' if count == 1 else 's'}:", *first, *more]), err=True)
-    if not _is_person():
+    if not is_person():
         raise typer.BadParameter("say --yes where nobody can be asked; nothing was canceled")
     if not typer.confirm("Go on?", err=True):
         refuse("nothing was canceled")
 
 
-def _is_person() -> bool:
+def is_person() -> bool:
     return sys.stdin.isatty()
 
 
@@ -102,7 +102,7 @@ def _cancel_all(ledger: Ledger, ids: Iterator[int], reason: str) -> tuple[int, i
     from DocsToKG.Orchestrator.ledger.base import JobFilter
 
     canceled = found = 0
-    while page := list(islice(ids, _PAGE)):
+    while page := list(islice(ids, PAGE)):
         found += len(page)
         canceled += ledger.cancel_many(JobFilter(job_ids=page), reason)
     return canceled, found - canceled

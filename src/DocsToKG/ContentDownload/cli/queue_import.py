@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _SHOWN_PROBLEMS = 20
 _CHUNK = 2000
-_SAY_EVERY_S = 2.0
+SAY_EVERY_S = 2.0
 
 
 def enqueue(
@@ -117,7 +117,7 @@ class Told:
                 self.bad += 1
                 if self.bad <= _SHOWN_PROBLEMS:
                     typer.echo(f"line {line.number}: {printable(line.problem)}", err=True)
-        if time.monotonic() - self._said_at >= _SAY_EVERY_S:
+        if time.monotonic() - self._said_at >= SAY_EVERY_S:
             self._said_at = time.monotonic()
             typer.echo(f"line {chunk[-1].number}{self._share()} ...", err=True)
 

@@ -32,7 +32,7 @@ JobArguments = Annotated[
 ]
 ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the history.", show_default=False)]
 
-_PAGE = 1000
+PAGE = 1000
 
 
 def list_jobs(
@@ -65,7 +65,7 @@ def list_jobs(
         now=time.time(),
     )
     with open_queue(config, must_exist=True) as queue:
-        found = list(islice(wanted.jobs(queue.ledger, after=after, page=_PAGE), limit))
+        found = list(islice(wanted.jobs(queue.ledger, after=after, page=PAGE), limit))
     if as_json:
         for job in found:
             typer.echo(json.dumps(_with_node(job)))

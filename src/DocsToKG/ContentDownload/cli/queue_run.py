@@ -91,7 +91,7 @@ def run(
         settings["queue"] = given
     settings = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_config(config, settings)
-    with ours_alone(starts_others=cfg.orchestrator.processes > 1), heeding(_leave_if_asked_again):
+    with ours_alone(starts_others=cfg.orchestrator.processes > 1), heeding(leave_if_asked_again):
         file = None if config is None else str(Path(config).resolve())
         code = run_queue(cfg, drain=drain, on_start=tell_address, config_file=file)
     _tell_what_is_left(config, settings)
@@ -120,7 +120,7 @@ def drain(
     )  # fmt: skip
 
 
-def _leave_if_asked_again(times: int) -> None:
+def leave_if_asked_again(times: int) -> None:
     """As if killed: what was held is freed by whoever comes next, and processes that worked for this one end by
     themselves."""
     if times > 1:

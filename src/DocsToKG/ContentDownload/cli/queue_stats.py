@@ -147,7 +147,7 @@ class _Shown:
             }
             typer.echo(json.dumps(figures))
         elif self._live is None:
-            typer.echo(_line(seen, rate))
+            typer.echo(line_of(seen, rate))
         else:
             nodes = [(f"held by {node}", str(count)) for node, count in seen.nodes.items()]
             rows = [*_rows(seen), *nodes, ("ended a second", _rate(rate)), ("time left", _time_left(seen, rate))]
@@ -160,7 +160,7 @@ def _rows(seen: Look) -> list[tuple[str, str]]:
     return [(state, str(count)) for state, count in seen.counts.items() if state != "leased"]
 
 
-def _line(seen: Look, rate: float | None) -> str:
+def line_of(seen: Look, rate: float | None) -> str:
     counts = ", ".join(f"{state} {seen.counts[state]}" for state in (*_OPEN, *_ENDED) if seen.counts[state])
     return f"{counts or 'empty'}; {_rate(rate)}/s, {_time_left(seen, rate)}"
 

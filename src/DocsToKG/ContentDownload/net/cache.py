@@ -174,9 +174,9 @@ class CachedTransport(httpx2.BaseTransport):
             allow_stale=settings.allow_stale,
         )
         self._options = rfc
-        self._is_storable = lru_cache(maxsize=256)(self._judge)  # answers are of few kinds
+        self.is_storable = lru_cache(maxsize=256)(self._judge)  # answers are of few kinds
         self._rfc: bool | CacheOptions = False if settings.force_cache else rfc
-        self._may_ask_plainly = not (settings.force_cache or settings.always_revalidate)
+        self.asks_plainly = not (settings.force_cache or settings.always_revalidate)
         # hishel wants a storage of its own; every request brings its view instead.
         self._hishel = CacheTransport(self._below, storage=ExchangeView(entries, artifact=False), rfc=self._rfc)
 
@@ -198,7 +198,7 @@ class CachedTransport(httpx2.BaseTransport):
             return stored or _flagged(httpx2.Response(504), from_cache=False, revalidated=False)
         if self._passes_by(request, wishes):
             return self._past(request, self._below.ask(request))
-        nothing = self._nothing(request) if self._may_ask_plainly else None
+        nothing = self._nothing(request) if self.asks_plainly else None
         if nothing is None:
             return self._through(request, *_key_and_url(request))
         # Where nothing is stored, hishel is asked one thing: whether the answer may be.
@@ -255,7 +255,7 @@ class CachedTransport(httpx2.BaseTransport):
             if self._passes_by(request, wishes):
                 sent = self._below.begin(request)
                 return None if sent is None else Completed(sent, partial(self._past, request))
-        nothing = self._nothing(request) if self._may_ask_plainly else None
+        nothing = self._nothing(request) if self.asks_plainly else None
         sent = self._below.begin(request) if nothing is not None else None
         if sent is None or nothing is None:
             return None
@@ -292,7 +292,7 @@ class CachedTransport(httpx2.BaseTransport):
         said: Mapping[str, str],
     ) -> PendingEntry | None:
         status, is_authorized = response.status_code, "authorization" in request.headers
-        if not self._is_storable(request.method, status, said.get("cache-control"), "expires" in said, is_authorized):
+        if not self.is_storable(request.method, status, said.get("cache-control"), "expires" in said, is_authorized):
             return None
         in_cas = status == 200 and bool(request.extensions.get(ARTIFACT))
         tell = partial(_told, request, nothing, status, response.headers)

@@ -22,7 +22,7 @@ import httpx2
 from protego import Protego
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
-from DocsToKG.ContentDownload.api.steps import Permit, Wait
+from DocsToKG.ContentDownload.api.steps import Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
@@ -45,7 +45,7 @@ SOURCE = "robots"
 _LARGEST_BYTES = 500 * 1024
 _MOST_HOPS = 5
 _MOST_ORIGINS = 10_000
-_MOST_BYTES = 96 * 1024 * 1024
+MOST_BYTES = 96 * 1024 * 1024
 # What a parsed rule takes in memory, measured: one with a wildcard is kept as a pattern too.
 _PLAIN_RULE_BYTES = 350
 _WILD_RULE_BYTES = 800
@@ -176,11 +176,11 @@ class Robots:
         self._fetching: set[str] = set()
         self.decisions: Counter[str] = Counter()  # how often each state was the answer
 
-    async def check(self, url: str, call: Call) -> RobotsVerdict:
+    def check(self, url: str, call: Call) -> Steps[RobotsVerdict]:
         """What the origin of `url` says about it; fetches its rules when they are not known."""
         verdict = self.look(url)
         if verdict is None:
-            verdict = self._judged(url, _origin(url), (await self._rules_of(_origin(url), call)))
+            verdict = self._judged(url, _origin(url), (yield from self._rules_of(_origin(url), call)))
         return verdict
 
     def look(self, url: str) -> RobotsVerdict | None:
@@ -214,7 +214,7 @@ class Robots:
         self._tell(origin, verdict.state)
         return verdict
 
-    async def _rules_of(self, origin: str, call: Call) -> _Rules:
+    def _rules_of(self, origin: str, call: Call) -> Steps[_Rules]:
         pause_s = 0.05
         while True:
             call.cancel.raise_if_cancelled()
@@ -225,16 +225,16 @@ class Robots:
                 mine = origin not in self._fetching
                 self._fetching.add(origin)
             if mine:
-                return await self._learn(origin, call)
-            await Wait(self._clock.monotonic() + pause_s, f"robots.txt of {origin}")
+                return (yield from self._learn(origin, call))
+            yield Wait(self._clock.monotonic() + pause_s, f"robots.txt of {origin}")
             pause_s = min(1.0, pause_s * 2)
 
-    async def _learn(self, origin: str, call: Call) -> _Rules:
+    def _learn(self, origin: str, call: Call) -> Steps[_Rules]:
         try:
             if self._shelf is None:
-                rules = self._read(origin, (await self._fetch(origin, call)))
+                rules = self._read(origin, (yield from self._fetch(origin, call)))
             else:
-                rules = await self._learn_together(origin, call, self._shelf)
+                rules = yield from self._learn_together(origin, call, self._shelf)
             self._keep(origin, rules)
         finally:
             # Also when the asker was called off: the next one in line takes over.
@@ -244,20 +244,20 @@ class Robots:
             self._limits.set_crawl_delay(host_key(origin), rules.verdict.crawl_delay_s)
         return rules
 
-    async def _learn_together(self, origin: str, call: Call, shelf: Shelf) -> _Rules:
+    def _learn_together(self, origin: str, call: Call, shelf: Shelf) -> Steps[_Rules]:
         """What a node of the fleet has read is good for all; one reads while the others wait."""
         while (found := shelf.find(origin)) is None:
             call.cancel.raise_if_cancelled()
             if shelf.claim(origin):
                 try:
-                    answer = await self._fetch(origin, call)
+                    answer = yield from self._fetch(origin, call)
                     rules = self._read(origin, answer)
                     kept = KeptAnswer(answer.status, answer.state, answer.body, answer.cause)
                     shelf.put(origin, kept, rules.expires - self._clock.monotonic())
                     return rules
                 finally:
                     shelf.let_go(origin)
-            await Wait(self._clock.monotonic() + _ANOTHER_READS_S, f"robots.txt of {origin}")
+            yield Wait(self._clock.monotonic() + _ANOTHER_READS_S, f"robots.txt of {origin}")
         (status, state, body, cause), left_s = found
         reason = Reason(cause) if cause else None
         rules = self._read(origin, _Answer(status, cast("State", state), body, cause=reason))
@@ -268,7 +268,7 @@ class Robots:
             old = self._known.pop(origin, None)
             self._known[origin] = rules
             self._kept_bytes += rules.size_bytes - (old.size_bytes if old is not None else 0)
-            while len(self._known) > _MOST_ORIGINS or self._kept_bytes > _MOST_BYTES:
+            while len(self._known) > _MOST_ORIGINS or self._kept_bytes > MOST_BYTES:
                 self._kept_bytes -= self._known.pop(next(iter(self._known))).size_bytes
 
     def _read(self, origin: str, answer: _Answer) -> _Rules:
@@ -280,13 +280,13 @@ class Robots:
         if answer.status != 200:
             return _Rules(RobotsVerdict(True, None, "allowed"), now + self._keep_s)
         try:
-            parsed = Protego.parse(_with_few_names(_text_of(answer.body), self._product.lower()))
+            parsed = Protego.parse(with_few_names(_text_of(answer.body), self._product.lower()))
             delay_s = parsed.crawl_delay(self._product)
         except Exception:
             log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
             return _Rules(RobotsVerdict(True, None, "parse error"), now + self._keep_s)
         verdict = RobotsVerdict(True, self._capped(origin, delay_s), "allowed")
-        return _Rules(verdict, now + self._keep_s, parsed, _held_bytes(answer.body))
+        return _Rules(verdict, now + self._keep_s, parsed, held_bytes(answer.body))
 
     def _capped(self, origin: str, delay_s: float | None) -> float | None:
         if delay_s is not None and delay_s > self._crawl_delay_cap_s:
@@ -294,17 +294,17 @@ class Robots:
             return self._crawl_delay_cap_s
         return delay_s
 
-    async def _fetch(self, origin: str, call: Call) -> _Answer:
+    def _fetch(self, origin: str, call: Call) -> Steps[_Answer]:
         for attempt in itertools.count(1):
-            answer = await self._follow(f"{origin}/robots.txt", call)
+            answer = yield from self._follow(f"{origin}/robots.txt", call)
             if not answer.worth_another_try or answer.retry_after_s or self._retries.is_over(attempt):
                 return answer
-            await Wait(self._clock.monotonic() + self._retries.delay_s(attempt), f"robots.txt of {origin} again")
+            yield Wait(self._clock.monotonic() + self._retries.delay_s(attempt), f"robots.txt of {origin} again")
         raise AssertionError("unreachable")
 
-    async def _follow(self, url: str, call: Call) -> _Answer:
+    def _follow(self, url: str, call: Call) -> Steps[_Answer]:
         for _ in range(_MOST_HOPS + 1):
-            answer = await self._ask(url, call)
+            answer = yield from self._ask(url, call)
             if answer.status not in _REDIRECTS or not answer.location:
                 return answer
             try:
@@ -315,15 +315,15 @@ class Robots:
         # RFC 9309 section 2.3.1.2: after five redirects the file may be taken as unavailable, which allows.
         return _Answer(404)
 
-    async def _ask(self, url: str, call: Call) -> _Answer:
+    def _ask(self, url: str, call: Call) -> Steps[_Answer]:
         while True:
             with contextlib.suppress(LimitsAway):  # the gate opens when the limits are back
-                return await self._ask_once(url, call)
+                return (yield from self._ask_once(url, call))
 
-    async def _ask_once(self, url: str, call: Call) -> _Answer:
+    def _ask_once(self, url: str, call: Call) -> Steps[_Answer]:
         if self._breakers is not None:
             self._breakers.look(url)
-        permit = await admission(
+        permit = yield from admission(
             url,
             SOURCE,
             Role.METADATA,
@@ -437,7 +437,7 @@ def _origin(url: str) -> str:
     return f"{url.partition(':')[0]}://{host_key(url)}"
 
 
-def _held_bytes(body: bytes) -> int:
+def held_bytes(body: bytes) -> int:
     """About what the rules of `body` take once they are parsed, which is many times their length."""
     lines, wild = body.count(b"\n") + body.count(b"\r") + 1, body.count(b"*") + body.count(b"$")
     return len(body) + lines * _PLAIN_RULE_BYTES + min(wild, lines) * (_WILD_RULE_BYTES - _PLAIN_RULE_BYTES)
@@ -449,7 +449,7 @@ def _text_of(body: bytes) -> str:
     return body.decode(encoding, errors="replace")
 
 
-def _with_few_names(text: str, product: str) -> str:
+def with_few_names(text: str, product: str) -> str:
     """The rules with one name for all robots that are not ours: a group may be for thousands of names, and the parser
     keeps all its rules for each of them."""
     return "\n".join(line if _may_be_ours(line, product) else f"User-agent: {_OTHERS}" for line in text.splitlines())

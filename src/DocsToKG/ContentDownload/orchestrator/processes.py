@@ -158,7 +158,7 @@ class Crew:
         assert member.process.stdout is not None
         for line in member.process.stdout:
             try:
-                word = _word(line)
+                word = word_of(line)
             except ValueError:  # a last line that death has torn
                 continue
             self._heed(member, word)
@@ -230,7 +230,7 @@ def _line(word: Word) -> bytes:
         return json.dumps(word, default=_as_json).encode() + b"\n"
 
 
-def _word(line: bytes) -> Word:
+def word_of(line: bytes) -> Word:
     try:
         word: Word = orjson.loads(line)
     except ValueError:

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any
 
 from DocsToKG.ContentDownload.api.stages import INDEX
+from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.frontier.task import Crowded, Ended
@@ -92,17 +93,20 @@ class Worker:
         self._works: dict[str, WorkArtifact] = {}  # by the leases under which they are worked on
         self._stages = JobStages(submit=ledger.tell_progress, monotonic=monotonic, on_refused=self._blame)
 
-    async def steps(self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None) -> DownloadOutcome:
+    def steps(self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None) -> Steps[DownloadOutcome]:
         """The job's work. `on_begin` is told when it has met the network."""
-        work = self._works[job.lease_id] = _artifact(job)
-        return await self._watch.steps(job, self._pipeline.steps(work, self._context(job, cancel, on_begin)))
+        try:
+            work = self._works[job.lease_id] = _artifact(job)
+        except Exception as error:
+            return _broken(error)
+        return self._watch.steps(job, self._pipeline.steps(work, self.context(job, cancel, on_begin)))
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
         """The whole job while the caller waits. None when the job itself failed; what stops the run is raised, after
         the job was given back."""
         self._watch.on_job_start(job)
         try:
-            ended = Ended(value=self._pipeline.process(_artifact(job), self._context(job, CancelToken(), at_once=True)))
+            ended = Ended(value=self._pipeline.process(_artifact(job), self.context(job, CancelToken(), at_once=True)))
             self._watch.on_work_end(job, ended.value)
         except Exception as error:
             ended = Ended(error=error)
@@ -115,7 +119,7 @@ class Worker:
         """Tell the ledger where the jobs are that have stayed at one stage for a while; to be called every second."""
         self._stages.write()
 
-    def _context(
+    def context(
         self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None, *, at_once: bool = False
     ) -> JobContext:
         """A job counts as begun once it has met the network: one that only stood before a gate when its process died
@@ -241,6 +245,12 @@ def _artifact(job: LeasedJob) -> WorkArtifact:
     if end != len(text):
         raise ValueError("more than one value")
     return WorkArtifact.from_dict({"work_id": job.artifact_id, **told})
+
+
+def _broken(error: Exception) -> Steps[DownloadOutcome]:
+    """The steps of a job that cannot be begun: its fault shows where it would be worked on."""
+    raise error
+    yield
 
 
 def _readable(job: LeasedJob) -> WorkArtifact:

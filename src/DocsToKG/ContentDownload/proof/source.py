@@ -40,7 +40,7 @@ class Sheet(io.FileIO):
             raise OSError("no memory for all of it")
 
 
-_FREE: list[Sheet] = []  # never more than were in use at once
+FREE_SHEETS: list[Sheet] = []  # never more than were in use at once
 
 
 def open_source(source: Source) -> io.BytesIO | io.BufferedReader:
@@ -62,7 +62,7 @@ def head_of(source: Source, count: int) -> bytes:
 def lay_out(data: bytes) -> Sheet | io.BytesIO:
     """The bytes for a parser, which must be done with them before `put_away`."""
     try:
-        sheet = _FREE.pop()
+        sheet = FREE_SHEETS.pop()
     except IndexError:
         made = _new_sheet()
         if made is None:
@@ -78,7 +78,7 @@ def lay_out(data: bytes) -> Sheet | io.BytesIO:
 
 def put_away(file: Sheet | io.BytesIO) -> None:
     if isinstance(file, Sheet):
-        _FREE.append(file)
+        FREE_SHEETS.append(file)
 
 
 def _new_sheet() -> Sheet | None:

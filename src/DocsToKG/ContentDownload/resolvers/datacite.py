@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, page_file
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of, title_of, year_of
@@ -62,18 +63,18 @@ class DataciteResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if _is_listed(work) or _osf_id(work) is not None else "not_mine"
 
-    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
+    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
         if not _is_listed(work):
             osf_id = _osf_id(work)
             return _osf(self.name, work, osf_id) if osf_id is not None else ResolverResult(notes=("not_mine",))
-        page = await client.fetch(self._address(work.doi or ""), Role.METADATA, call)
-        return self._read(work, page)
+        page = yield from client.fetch(self._address(work.doi or ""), Role.METADATA, call)
+        return self.read(work, page)
 
     def _address(self, doi: str) -> str:
         contact = f"?mailto={quote(self._email, safe='@')}" if self._email else ""
         return f"{self._base}/dois/{encode_segment(doi)}{contact}"
 
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
+    def read(self, work: WorkArtifact, page: Page) -> ResolverResult:
         if page.status != 200:
             return ResolverResult(notes=(why_nothing(page.status, "DataCite", "check resolvers.datacite.base_url"),))
         answer = read_object(page)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
+from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.ids import Identifier, arxiv_base, identifier_in_url, to_work
@@ -43,7 +44,7 @@ class Walk:
     seen: set[str] = field(default_factory=set)
     refused: list[str] = field(default_factory=list)  # pages whose owners do not want them fetched
 
-    async def visit(self, url: str) -> ResolverResult:
+    def visit(self, url: str) -> Steps[ResolverResult]:
         """What the page at `url`, or the page it points on to, gives."""
         queue, further = [url], _FURTHER_PAGES
         result = ResolverResult(notes=("page_seen",))
@@ -52,7 +53,7 @@ class Walk:
             if not self._is_new(address):
                 continue
             self.pages_left -= 1
-            page = await self._fetch(address)
+            page = yield from self._fetch(address)
             self._is_new(page.url)
             result, onward = self._read(page, known_of(self.work, url, page.url))
             if names_a_pdf(result):
@@ -62,9 +63,9 @@ class Walk:
             queue.extend(onward)
         return result
 
-    async def _fetch(self, address: str) -> Page:
+    def _fetch(self, address: str) -> Steps[Page]:
         try:
-            page = await self.client.fetch(address, Role.LANDING, self.call)
+            page = yield from self.client.fetch(address, Role.LANDING, self.call)
         except CandidateRejected as rejection:
             if is_refusal(rejection.reason, rejection.http_status):
                 self.refused.append(address)

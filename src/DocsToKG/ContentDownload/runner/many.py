@@ -127,6 +127,11 @@ class ManyProcesses:
             self._moved.wait(_LOOK_S)
 
     @property
+    def processes(self) -> tuple[int, ...]:
+        """The ids of the processes that run now."""
+        return tuple(member.process.pid for member in self.crew.members)
+
+    @property
     def active(self) -> int:
         return sum(int(member.state.get("active", 0)) for member in self.crew.members)
 

@@ -125,6 +125,26 @@ class DownloadRun:
         return tuple(str(repair) for repair in self._parts.telemetry.repairs)
 
     @property
+    def run_id(self) -> str:
+        """The name of this run in the record."""
+        return self._parts.telemetry.run_id
+
+    @property
+    def worker_id(self) -> str:
+        """The name under which this process leases."""
+        return self._worker_id
+
+    @property
+    def queue(self) -> WorkQueue:
+        """The ledger of this run."""
+        return self._queue
+
+    @property
+    def processes(self) -> tuple[int, ...]:
+        """The ids of the processes that do the work; none when this one does it alone."""
+        return self._orchestrator.processes if isinstance(self._orchestrator, ManyProcesses) else ()
+
+    @property
     def metrics_address(self) -> str | None:
         """Where the figures of this run are served, if they are."""
         return self._parts.watching.address

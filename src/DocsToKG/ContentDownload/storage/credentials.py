@@ -71,7 +71,7 @@ def _identity(said: Mapping[str, str]) -> Key | None:
         "WebIdentityToken": Path(file).read_text("utf-8").strip(),
     }
     words = "&".join(f"{name}={quote(value, safe='')}" for name, value in asked.items())
-    text = _ask(f"{service.rstrip('/')}/?{words}")
+    text = ask(f"{service.rstrip('/')}/?{words}")
     return Key(_field(text, "AccessKeyId"), _field(text, "SecretAccessKey"), _field(text, "SessionToken"))
 
 
@@ -82,7 +82,7 @@ def _container(said: Mapping[str, str]) -> Key | None:
     token = said.get("AWS_CONTAINER_AUTHORIZATION_TOKEN", "")
     if file := said.get("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE"):
         token = Path(file).read_text("utf-8").strip()
-    return _told(_ask(full or f"{_CONTAINERS}{relative}", {"authorization": token} if token else {}))
+    return _told(ask(full or f"{_CONTAINERS}{relative}", {"authorization": token} if token else {}))
 
 
 def _machine(said: Mapping[str, str]) -> Key | None:
@@ -92,9 +92,9 @@ def _machine(said: Mapping[str, str]) -> Key | None:
     service = said.get("AWS_METADATA_ENDPOINT") or said.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _MACHINE
     service = service.rstrip("/")
     ttl = {"x-aws-ec2-metadata-token-ttl-seconds": "600"}
-    headers = {"x-aws-ec2-metadata-token": _ask(f"{service}/latest/api/token", ttl, method="PUT").strip()}
-    role = _ask(f"{service}{_ROLES}", headers).split("\n")[0].strip()
-    return _told(_ask(f"{service}{_ROLES}{quote(role, safe='')}", headers)) if role else None
+    headers = {"x-aws-ec2-metadata-token": ask(f"{service}/latest/api/token", ttl, method="PUT").strip()}
+    role = ask(f"{service}{_ROLES}", headers).split("\n")[0].strip()
+    return _told(ask(f"{service}{_ROLES}{quote(role, safe='')}", headers)) if role else None
 
 
 def _told(text: str) -> Key:
@@ -109,7 +109,7 @@ def _field(text: str, name: str) -> str:
     return found[1].strip()
 
 
-def _ask(url: str, headers: Mapping[str, str] | None = None, *, method: str = "GET") -> str:
+def ask(url: str, headers: Mapping[str, str] | None = None, *, method: str = "GET") -> str:
     parts = urlsplit(url)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     path = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"

@@ -22,7 +22,7 @@ _KNOWN = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"})
 _TELLS_ERRORS = (5, 8)  # the Linux from which on the call reports what could not be written
 _WORTH_IT = 3
 _WEIGHT = 0.2  # of the newest round in an average
-_LOOK_AGAIN = 250  # rounds after which the way that seemed worse is tried again
+LOOK_AGAIN = 250  # rounds after which the way that seemed worse is tried again
 
 
 class Flushing:
@@ -41,7 +41,7 @@ class Flushing:
     def _whole(self) -> Callable[[int], None] | None:
         if self._given is not None:
             return self._given
-        return sync_disk if _may_sync_disk() and kind_of_disk(self._folder) in _KNOWN else None
+        return sync_disk if may_sync_disk() and kind_of_disk(self._folder) in _KNOWN else None
 
     def is_for_all(self, files: int, *, is_due: bool = False) -> bool:
         """Should a round of so many files flush the disk as a whole? `is_due`: that is done for others in any case."""
@@ -52,7 +52,7 @@ class Flushing:
                 return self._whole_s is None
             self._since += 1
             better = self._whole_s <= self._each_s * files
-            if self._since < _LOOK_AGAIN:
+            if self._since < LOOK_AGAIN:
                 return better
             self._since = 0
             return not better
@@ -88,7 +88,7 @@ def _libc() -> ctypes.CDLL:
 
 
 @functools.cache
-def _may_sync_disk() -> bool:
+def may_sync_disk() -> bool:
     system = os.uname()
     version = re.match(r"(\d+)\.(\d+)", system.release)
     if system.sysname != "Linux" or version is None or (int(version[1]), int(version[2])) < _TELLS_ERRORS:

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from DocsToKG.ContentDownload.api.steps import Until
+from DocsToKG.ContentDownload.api.steps import Steps, Until
 from DocsToKG.ContentDownload.errors import DiskFull, StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
 from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, in_words, open_unnamed, sync_folder
@@ -35,7 +35,7 @@ from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, Link, TempFile
 from DocsToKG.core.turns import giving_way
 from DocsToKG.core.values import lean_dataclass
 
-__all__ = ["LocalStore", "Stored", "TempFile"]
+__all__ = ["LocalStore", "Order", "Stored", "TempFile"]
 
 _MIB = 1 << 20
 _TEMP_PREFIX = "part-"
@@ -61,7 +61,7 @@ class Stored:
 
 
 @dataclass(slots=True, eq=False)
-class _Order:
+class Order:
     """A file to be stored, and what became of it. One that `is_sealed` is on the disk, though not flushed, and is
     discarded by whoever brought it."""
 
@@ -76,7 +76,7 @@ class LocalStore:
     """Artifacts below `root`: `cas/`, the readable folders beside it, and `.tmp` on the same disk.
 
     Files that come at the same time are made to last together. `unnamed`: temporary files have no name where the disk
-    can do that; `in_memory` bytes of one are kept off the disk.
+    can do that; `in_memory` bytes of one are kept off the disk. `flushing`: how a round is made to last.
     """
 
     def __init__(
@@ -89,6 +89,7 @@ class LocalStore:
         link: Callable[[str, str], None] = hard_link,
         unnamed: bool = True,
         in_memory: int = IN_MEMORY,
+        flushing: Flushing | None = None,
     ) -> None:
         self.root = Path(os.path.abspath(root))
         self._at = str(self.root)
@@ -101,8 +102,8 @@ class LocalStore:
         self._in_memory = in_memory
         self._made: set[str] = set()  # folders that are there
         self._proved: set[str] = set()  # folders of readable names that lie below the root
-        self._rounds: Rounds[_Order] = Rounds(self._store_all, in_halves=self._store_in_halves, lively_s=_LIVELY_S)
-        self._flushing = Flushing(self.root)
+        self._rounds: Rounds[Order] = Rounds(self.store_all, in_halves=self.store_in_halves, lively_s=_LIVELY_S)
+        self._flushing = flushing or Flushing(self.root)
         self._on_stored: Callable[[float], None] = lambda seconds: None
 
     def on_stored(self, callback: Callable[[float], None]) -> None:
@@ -146,12 +147,12 @@ class LocalStore:
     def store(self, temp: TempFile, *, human: str) -> Stored:
         """Give the temp file's bytes their digest's place and their readable name, durably. Consumes `temp`."""
         began = time.monotonic()
-        order = _Order(temp, human)
+        order = Order(temp, human)
         with giving_way():  # the disk may take its time
             self._rounds.do(order)
         return self._result(order, began)
 
-    async def storing(self, temp: TempFile, *, human: str) -> Stored:
+    def storing(self, temp: TempFile, *, human: str) -> Steps[Stored]:
         """`store` as steps: while the disk takes its time, the work holds no thread. Whoever has `temp` discards it."""
         if self._rounds.left >= _MOST_LEFT:
             return self.store(temp, human=human)  # the disk is behind: whoever brings more waits for it
@@ -160,11 +161,11 @@ class LocalStore:
         # that makes many of them beside a busy one waits for it each time.
         self._place(human)
         temp.seal(fsync=False)
-        order = _Order(temp, human, is_sealed=True)
-        await Until(partial(self._rounds.begin, order), "the disk")
+        order = Order(temp, human, is_sealed=True)
+        yield Until(partial(self._rounds.begin, order), "the disk")
         return self._result(order, began)
 
-    def _result(self, order: _Order, began: float) -> Stored:
+    def _result(self, order: Order, began: float) -> Stored:
         if order.stored is None:
             raise order.error or StorageError(f"{order.human}: not stored")
         self._on_stored(time.monotonic() - began)
@@ -239,16 +240,22 @@ class LocalStore:
 
     # a round of files
 
-    def _store_all(self, orders: Sequence[_Order]) -> None:
+    @property
+    def waiting(self) -> int:
+        """How many callers of `store` wait for the next round."""
+        return self._rounds.waiting
+
+    def store_all(self, orders: Sequence[Order]) -> None:
+        """Store the files of a round; each order says afterwards what became of it."""
         try:
-            if self._store_in_halves(orders, ()):
-                self._store_in_halves((), orders)
+            if self.store_in_halves(orders, ()):
+                self.store_in_halves((), orders)
         finally:
             for order in orders:
                 if not order.is_sealed:
                     order.temp.discard()
 
-    def _store_in_halves(self, fresh: Sequence[_Order], named: Sequence[_Order]) -> bool:
+    def store_in_halves(self, fresh: Sequence[Order], named: Sequence[Order]) -> bool:
         """Bytes first, then names, then the folders: so no name is ever without its bytes. True when the fresh ones
         have their names and are safe with the next call, as the ones that are `named`: all at once flushes the names of
         these with the bytes of the others."""
@@ -269,7 +276,7 @@ class LocalStore:
             self._flushing.took(time.monotonic() - began, files=len(fresh), all_at_once=all_at_once)
         return all_at_once
 
-    def _for_each(self, orders: Sequence[_Order], step: Callable[[_Order], None]) -> None:
+    def _for_each(self, orders: Sequence[Order], step: Callable[[Order], None]) -> None:
         """What goes wrong with one is its own trouble."""
         for order in orders:
             if order.error is None:
@@ -278,7 +285,7 @@ class LocalStore:
                 except Exception as error:
                     order.error = in_words(error, self.root)
 
-    def _flush(self, orders: Sequence[_Order]) -> None:
+    def _flush(self, orders: Sequence[Order]) -> None:
         """All of the disk, with all that was written to it: bytes, names and folders."""
         written = [order.temp for order in orders if order.error is None]
         if not written:
@@ -289,20 +296,20 @@ class LocalStore:
         except Exception as error:
             _spoil(orders, in_words(error, self.root))
 
-    def _sync_names(self, orders: Sequence[_Order], new: Iterable[str]) -> None:
+    def _sync_names(self, orders: Sequence[Order], new: Iterable[str]) -> None:
         try:
             self._sync(new)
         except Exception as error:
             _spoil(orders, in_words(error, self.root))
 
-    def _seal(self, order: _Order, *, fsync: bool) -> None:
+    def _seal(self, order: Order, *, fsync: bool) -> None:
         if not order.is_sealed:
             self._place(order.human)
             order.temp.seal(fsync=fsync)
         elif fsync:
             os.fsync(order.temp.fileno())
 
-    def _give_names(self, order: _Order, new: dict[str, None]) -> None:
+    def _give_names(self, order: Order, new: dict[str, None]) -> None:
         temp, sha256 = order.temp, order.temp.sha256
         if not self._cas_enabled:
             path, present, _ = self._name(temp.source, sha256, order.human, new, temp=temp)
@@ -455,7 +462,7 @@ class LocalStore:
                 sync_folder(folder)
 
 
-def _spoil(orders: Sequence[_Order], error: Exception) -> None:
+def _spoil(orders: Sequence[Order], error: Exception) -> None:
     for order in orders:
         order.stored, order.error = None, order.error or error
 

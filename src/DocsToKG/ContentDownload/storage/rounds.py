@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 Duty = TypeVar("Duty")
 
-_LINGER_S = 1.0
+LINGER_S = 1.0  # a thread that did what was left stays so long for more
 _WORTH_A_THREAD = 16
 _LIVELY_ROUNDS = 4
 
@@ -54,10 +54,14 @@ class Rounds(Generic[Duty]):
         at_once: int = 4,
         most: int = 64,
         lively_s: float = 0.0,
+        linger_s: float = LINGER_S,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._work = work
         self._in_halves = in_halves
         self._lively_s = lively_s
+        self._linger_s = linger_s
+        self._sleep = sleep
         self._lively_until = float("-inf")
         self._at_once = at_once
         self._most = most
@@ -72,6 +76,16 @@ class Rounds(Generic[Duty]):
     def left(self) -> int:
         """How many duties have been left with `begin` and are not in a round yet."""
         return len(self._left)
+
+    @property
+    def waiting(self) -> int:
+        """How many threads wait in `do` for a round that takes their duty."""
+        return len(self._waiting)
+
+    @property
+    def threads(self) -> int:
+        """How many threads there are for the duties that were left."""
+        return self._doers
 
     def begin(self, duty: Duty, on_done: Callable[[], None]) -> None:
         """Leave `duty` to be done; `on_done` is called afterwards, from another thread."""
@@ -117,12 +131,12 @@ class Rounds(Generic[Duty]):
         with self._lock:
             if lingers and not begun and (self._gathering or not self._left):
                 self._idle += 1
-                self._come.wait(_LINGER_S)
+                self._come.wait(self._linger_s)
                 self._idle -= 1
             gathers = lingers and not self._gathering and time.monotonic() < self._lively_until
             self._gathering += gathers
         if gathers:
-            time.sleep(self._lively_s)
+            self._sleep(self._lively_s)
         with self._lock:
             self._gathering -= gathers
             left: list[_Left[Duty]] = []

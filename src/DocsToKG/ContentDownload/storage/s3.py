@@ -17,6 +17,7 @@ from collections.abc import Callable
 from pathlib import Path, PosixPath
 from typing import BinaryIO, TypeVar
 
+from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import DiskFull, StorageAway, StorageError, TransientFailure
 from DocsToKG.ContentDownload.storage.bucket import SETTLED_S, Bucket, BucketAway, BucketObject, Tags
@@ -114,7 +115,8 @@ class BucketStore(LocalStore):
             self._on_stored(_SLOW_S)
         return hold
 
-    async def storing(self, temp: TempFile, *, human: str) -> Stored:
+    def storing(self, temp: TempFile, *, human: str) -> Steps[Stored]:
+        yield from ()
         return self.store(temp, human=human)
 
     def store(self, temp: TempFile, *, human: str) -> Stored:

@@ -27,7 +27,7 @@ _NO_BODY = hashlib.sha256(b"").hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class _Signer:
+class Signer:
     key: Key
     region: str
 
@@ -38,21 +38,21 @@ def abort_orphans(bucket: Bucket, *, older_than_s: float) -> int:
     found = find_key()
     if found is None:
         return 0
-    signer = _Signer(found, os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
+    signer = Signer(found, os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
     aborted = 0
-    for name, upload_id, begun in _uploads(bucket, signer):
+    for name, upload_id, begun in begun_uploads(bucket, signer):
         if (datetime.now(UTC) - begun).total_seconds() >= older_than_s:
-            status, _ = _ask(bucket, signer, "DELETE", f"/{name}", {"uploadId": upload_id})
+            status, _ = ask(bucket, signer, "DELETE", f"/{name}", {"uploadId": upload_id})
             aborted += status in (200, 204)
     return aborted
 
 
-def _uploads(bucket: Bucket, signer: _Signer) -> list[tuple[str, str, datetime]]:
+def begun_uploads(bucket: Bucket, signer: Signer) -> list[tuple[str, str, datetime]]:
     found: list[tuple[str, str, datetime]] = []
     below = f"{bucket.prefix}/cas/" if bucket.prefix else "cas/"
     query = {"uploads": "", "prefix": below}
     for _ in range(_MOST_PAGES):
-        status, text = _ask(bucket, signer, "GET", "", query)
+        status, text = ask(bucket, signer, "GET", "", query)
         if status != 200:
             raise OSError(f"listing uploads: status {status}")
         for one in text.split("<Upload>")[1:]:
@@ -68,7 +68,7 @@ def _uploads(bucket: Bucket, signer: _Signer) -> list[tuple[str, str, datetime]]
     return found
 
 
-def _ask(bucket: Bucket, signer: _Signer, method: str, path: str, query: Mapping[str, str]) -> tuple[int, str]:
+def ask(bucket: Bucket, signer: Signer, method: str, path: str, query: Mapping[str, str]) -> tuple[int, str]:
     host, secure, base = _place(bucket, signer)
     full = quote(f"{base}{path}", safe="/-_.~")
     asked = "&".join(f"{quote(name, safe='-_.~')}={quote(value, safe='-_.~')}" for name, value in sorted(query.items()))
@@ -83,7 +83,7 @@ def _ask(bucket: Bucket, signer: _Signer, method: str, path: str, query: Mapping
             raise OSError(type(error).__name__) from None
 
 
-def _place(bucket: Bucket, signer: _Signer) -> tuple[str, bool, str]:
+def _place(bucket: Bucket, signer: Signer) -> tuple[str, bool, str]:
     """Host, whether TLS, and the path before the object's own; services of one's own have the bucket in the path."""
     if not bucket.endpoint:
         return f"s3.{signer.region}.amazonaws.com", True, f"/{bucket.name}"
@@ -91,7 +91,7 @@ def _place(bucket: Bucket, signer: _Signer) -> tuple[str, bool, str]:
     return parts.netloc.rpartition("@")[2], parts.scheme == "https", f"{parts.path.rstrip('/')}/{bucket.name}"
 
 
-def _signed(signer: _Signer, method: str, host: str, path: str, query: str, now: datetime) -> dict[str, str]:
+def _signed(signer: Signer, method: str, host: str, path: str, query: str, now: datetime) -> dict[str, str]:
     stamp, day = now.strftime("%Y%m%dT%H%M%SZ"), now.strftime("%Y%m%d")
     headers = {"host": host, "x-amz-content-sha256": _NO_BODY, "x-amz-date": stamp}
     if signer.key.token:

@@ -13,7 +13,7 @@ from DocsToKG.ContentDownload.catalog.folds import BLOCK, keep_block, known_bloc
 from DocsToKG.ContentDownload.catalog.tallies import QUESTIONS, Question
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
 
-_LOOK_EVERY_S = 1.0
+LOOK_EVERY_S = 1.0
 _LONGEST_S = 10.0
 
 
@@ -31,7 +31,7 @@ class Folding:
         now = time.monotonic()
         # While there is more to count, every call counts some.
         if now >= self._look_at and not self._count_one():
-            self._look_at = now + _LOOK_EVERY_S
+            self._look_at = now + LOOK_EVERY_S
 
     def catch_up(self, *, longest_s: float = _LONGEST_S) -> None:
         """Count all full blocks; of a record that was never counted, as many as there is time for."""

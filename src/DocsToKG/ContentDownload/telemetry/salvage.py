@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.ledger.busy import primary_code
 _MAGIC = b"SQLite format 3\0"
 _LOG = "-wal"
 _BESIDE = (_LOG, "-shm", "")
-_LOOKED_THROUGH = 16 << 20  # small enough to be read from end to end at every start
+LOOKED_THROUGH = 16 << 20  # small enough to be read from end to end at every start
 _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -110,7 +110,7 @@ def _opens(path: Path) -> bool:
     try:
         with contextlib.closing(_connect(path)) as db:
             db.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
-            if path.stat().st_size <= _LOOKED_THROUGH:
+            if path.stat().st_size <= LOOKED_THROUGH:
                 return bool(db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
     except sqlite3.DatabaseError as error:
         # A lock or a missing right is no damage.

@@ -231,7 +231,7 @@ class WatchedJobs:
         if tried is None:
             return
         took_s = self._clock.monotonic() - tried.since
-        self._count(end, _token(reason))
+        self._count(end, token(reason))
         self._meters.record(metrics.JOB_DURATION, took_s * 1000, outcome=end.value)
         if end in _FINAL:
             self._meters.record(metrics.JOB_LATENCY, took_s + job.waited_s)
@@ -256,10 +256,10 @@ class WatchedJobs:
         self._waits = SlotWaits(gate, self._clock)
         return self._waits
 
-    async def steps(self, job: LeasedJob, steps: Steps[T]) -> T:
+    def steps(self, job: LeasedJob, steps: Steps[T]) -> Steps[T]:
         if self._waits is not None:
             steps = self._waits.watched(steps, lambda kind, key, seconds: self.on_wait(job, kind, key, seconds))
-        outcome = await steps
+        outcome = yield from steps
         if isinstance(outcome, DownloadOutcome):
             self.on_work_end(job, outcome)
         return outcome
@@ -338,7 +338,7 @@ def _unknown(end: JobEnd, reason: str | None) -> DownloadOutcome:
     kind = OutcomeClass.SKIP if end is JobEnd.SKIPPED else OutcomeClass.ERROR
     if end is JobEnd.DONE:
         kind = OutcomeClass.SUCCESS
-    return DownloadOutcome(kind is OutcomeClass.SUCCESS, kind, reason=_token(reason))
+    return DownloadOutcome(kind is OutcomeClass.SUCCESS, kind, reason=token(reason))
 
 
 def view_of(
@@ -391,6 +391,6 @@ def _nowhere() -> tuple[Meters, Gauges]:
     return meters, Gauges(meters)
 
 
-def _token(reason: str | None) -> str:
+def token(reason: str | None) -> str:
     """The word of a reason, without its sentence: labels are few."""
     return (reason or "unknown").partition(":")[0].partition(" ")[0][:40]

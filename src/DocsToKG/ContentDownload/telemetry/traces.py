@@ -100,6 +100,12 @@ class JobTraces:
         self._open: dict[str, _Open] = {}  # by lease
         self._works: dict[str, _Open] = {}  # by work
 
+    @property
+    def under_way(self) -> int:
+        """How many jobs and works have begun here and not ended."""
+        with self._lock:
+            return len(self._open) + len(self._works)
+
     def enqueue(self, artifact_id: str) -> str | None:
         """Begin the trace of a work that is put on the ledger; the words by which its worker goes on with it."""
         span = self._tracing.start("enqueue", None, {"artifact.id": artifact_id})
@@ -202,18 +208,18 @@ class JobTraces:
     def traced(self, download: Download) -> Download:
         """The same download, with the spans of its stages."""
 
-        async def fetch(
+        def fetch(
             plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-        ) -> StoredCopy | None:
+        ) -> Steps[StoredCopy | None]:
             opened = self._works.get(call.work_id)
             if opened is None:
-                return await download(plan, work, client, call, claim)
+                return (yield from download(plan, work, client, call, claim))
             about = {"url": mask_url(plan.url), "resolver": plan.resolver_name}
             span = self._tracing.start("download", opened.inmost, about)
             opened.downloads[plan.resolver_name] = span
             stages = _Stages(self._tracing, span)
             try:
-                copy = await download(plan, work, stages.client(client), call, stages.claim(claim))
+                copy = yield from download(plan, work, stages.client(client), call, stages.claim(claim))
                 if copy is not None:
                     span.set_attribute("cache.hit", copy.stream.from_cache)
                 return copy
@@ -271,8 +277,8 @@ class _StagedClient:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    async def open(self, *args: Any, **kwargs: Any) -> Any:
-        body = await self._client.open(*args, **kwargs)
+    def open(self, *args: Any, **kwargs: Any) -> Steps[Any]:
+        body = yield from self._client.open(*args, **kwargs)
         self._stages.enter("stream")
         return _StagedBody(body, self._stages)
 

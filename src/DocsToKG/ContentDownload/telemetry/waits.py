@@ -34,6 +34,11 @@ class SlotWaits:
         self._stands: dict[int, _Stand] = {}
         self._last: dict[str, tuple[str, str] | None] = {}  # what the last refusal at a host's queue was for
 
+    @property
+    def watching(self) -> int:
+        """How many works stand before their gates."""
+        return len(self._stands)
+
     def ask(self, gate: Gate) -> Permit | NotYet:
         now = self._clock.monotonic()
         answer = self._behind.ask(gate)
@@ -50,7 +55,7 @@ class SlotWaits:
     def on_free(self, callback: Callable[[str], None]) -> None:
         self._behind.on_free(callback)
 
-    async def watched(self, steps: Steps[T], on_wait: OnWait) -> T:
+    def watched(self, steps: Steps[T], on_wait: OnWait) -> Steps[T]:
         """The same steps; `on_wait` is told of each wait for a place, in the thread that goes on with the work."""
         answer: Any = None
         error: BaseException | None = None
@@ -65,7 +70,7 @@ class SlotWaits:
                 step = self._own(step, on_wait)
                 with self._standing(step, on_wait):
                     try:
-                        answer = await step
+                        answer = yield step
                     except GeneratorExit:
                         raise
                     except BaseException as raised:

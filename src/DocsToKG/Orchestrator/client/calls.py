@@ -24,7 +24,7 @@ from DocsToKG.Orchestrator.errors import (
     NotFound,
     Refused,
 )
-from DocsToKG.transport.client import TransportFailed, build_client
+from DocsToKG.transport.client import BaseTransport, TransportFailed, build_client
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.http1 import LeanTransport
 from DocsToKG.transport.names import SystemNames
@@ -58,6 +58,7 @@ class Calls:
         tries: int = _TRIES,
         pause: Callable[[float], None] = time.sleep,
         clock: Clock | None = None,
+        transport: BaseTransport | None = None,
     ) -> None:
         host = _host(url)
         self._base = url.rstrip("/").removesuffix(PREFIX) + PREFIX
@@ -69,7 +70,7 @@ class Calls:
         # Whoever runs a worker has named this host, so that it may be a private one.
         guard = AddressGuard(allow_hosts=[host])
         self._client = build_client(
-            LeanTransport(guard=guard, names=SystemNames()),
+            transport or LeanTransport(guard=guard, names=SystemNames()),
             user_agent="docstokg-client",
             timeout_connect_s=_CONNECT_S,
             timeout_read_s=timeout_s + 35,

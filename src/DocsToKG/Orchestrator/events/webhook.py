@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from DocsToKG.core.backoff import parse_retry_after
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
-from DocsToKG.transport.client import TransportFailed, build_client
+from DocsToKG.transport.client import BaseTransport, TransportFailed, build_client
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.hosts import patterns_for, plain_host
 from DocsToKG.transport.http1 import LeanTransport
@@ -78,6 +78,7 @@ class Webhook:
         timeout_s: float = 10.0,
         clock: Clock | None = None,
         names: NameResolver | None = None,
+        transport: BaseTransport | None = None,
     ) -> None:
         self.name, self.at_once, self.max_tries = name, at_once, max_tries
         self._url = url
@@ -85,7 +86,7 @@ class Webhook:
         self._secret = secret
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
-        wire = LeanTransport(
+        wire = transport or LeanTransport(
             guard=AddressGuard(allow_hosts=private_hosts), names=names or SystemNames(), clock=self._clock
         )
         self._client = build_client(
