@@ -336,22 +336,15 @@ def open_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
             shutil.copyfile(request.getfixturevalue("blank_ledger"), tmp_path / "ledger.sqlite")
             yield lambda **words: stack.enter_context(SqliteLedger(tmp_path / "ledger.sqlite", **words))
             return
-        import psycopg
-
         from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
-        url, name = request.getfixturevalue("postgres_url"), f"g_{uuid.uuid4().hex[:20]}"
+        url, name = request.getfixturevalue("postgres_url"), request.getfixturevalue("schema")
 
         def opened(**words: Any) -> PostgresLedger:
             words = {"poll_s": 0.05, "database_time": "clock" not in words, **words}
             return stack.enter_context(PostgresLedger(url, schema_name=name, **words))
 
-        try:
-            yield opened
-        finally:
-            stack.close()
-            with psycopg.connect(url, autocommit=True) as connection:
-                connection.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE")
+        yield opened
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
+from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
 
@@ -24,6 +25,22 @@ def given_name(schema: str) -> str:
 def given_open_one(postgres_url: str, name: str) -> Iterator[Callable[..., PostgresLedger]]:
     with contextlib.ExitStack() as stack:
         yield lambda **words: stack.enter_context(PostgresLedger(postgres_url, schema_name=name, **words))
+
+
+@pytest.fixture(name="writing")
+def given_writing(monkeypatch: pytest.MonkeyPatch) -> list[Connection]:
+    """The connections that ledgers opened from here on make for writing. Ask for it before the ledger."""
+    made: list[Connection] = []
+    connect = Database.connect
+
+    def remembered(self: Database, *, prepare: bool = False) -> Connection:
+        connection = connect(self, prepare=prepare)
+        if prepare:
+            made.append(connection)
+        return connection
+
+    monkeypatch.setattr(Database, "connect", remembered)
+    return made
 
 
 @pytest.fixture(name="ledger")

@@ -370,7 +370,7 @@ def test_a_files_entry_is_a_miss_when_the_file_is_gone(shop: Shop) -> None:
     fetched.extensions[PENDING].confirm(DIGEST)
     assert flags(ask(stack, **{ARTIFACT: True})) == HIT
     assert stack.cache is not None
-    assert len(list(stack.cache._entries.walk())) == 1
+    assert len(list(stack.cache.entries.walk())) == 1
 
 
 def test_what_one_machine_lacks_stays_for_the_others(shop: Shop) -> None:
@@ -414,7 +414,7 @@ def test_no_secret_is_in_what_is_stored(shop: Shop) -> None:
 def test_an_entry_that_cannot_be_read_is_a_miss(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     stack = shop.open()
     assert stack.cache is not None
-    backend: Any = stack.cache._entries._backend
+    backend: Any = stack.cache.entries.backend
     ask(stack)
     heads = backend.heads
     for text in (b"", b"{", b"[]", b'{"url": 1}', b"\xff" * 100, b"[" * 100_000):
@@ -426,7 +426,7 @@ def test_a_stored_body_that_was_damaged_is_not_served(shop: Shop, monkeypatch: p
     """Shorter or longer is a miss everywhere; the same length is one wherever the body is read at once."""
     stack = shop.open()
     assert stack.cache is not None
-    backend: Any = stack.cache._entries._backend
+    backend: Any = stack.cache.entries.backend
     damaged = [b"on", b"longer", b"two"] if shop.place.backend != "file" else [b"on", b"longer"]
     for content in damaged:
         ask(stack)
@@ -561,7 +561,7 @@ def test_clearing_drops_every_entry_and_says_how_many(shop: Shop) -> None:
         ask(stack, f"https://a.org/{number}")
     shop.store_paper(stack)
     assert stack.cache is not None
-    entries = stack.cache._entries
+    entries = stack.cache.entries
     assert len([answer for answer in entries.walk() if answer is not None]) == 4
     assert entries.clear() == 4
     assert shop.place.everything() == {}

@@ -106,7 +106,7 @@ def test_s3_going_away_costs_hits_and_nothing_else(
 def test_an_sqlite_file_that_another_holds_is_a_miss(open_cache: Open, tmp_path: Path) -> None:
     stack = open_cache("sqlite", sqlite_path=tmp_path / "c.sqlite")
     assert stack.cache is not None
-    backend: Any = stack.cache._entries._backend
+    backend: Any = stack.cache.entries.backend
     backend._connection.execute("PRAGMA busy_timeout=10")
     other = sqlite3.connect(tmp_path / "c.sqlite", isolation_level=None)
     try:

@@ -43,7 +43,7 @@ from DocsToKG.ContentDownload.doctor.postgres import ListenCheck, PostgresCheck
 from DocsToKG.ContentDownload.doctor.redis import RIGHTS, RedisCheck
 from DocsToKG.ContentDownload.doctor.running import look_at_all
 from DocsToKG.ContentDownload.doctor.s3 import BucketCheck
-from DocsToKG.ContentDownload.doctor.tables import QueueTables, RecordTables, _versions
+from DocsToKG.ContentDownload.doctor.tables import QueueTables, RecordTables, versions_finding
 from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.ledger.base import NewJob
@@ -144,7 +144,7 @@ def test_a_queue_is_tried_by_a_job_that_nobody_sees(queue: str) -> None:
 
 def test_events_that_gather_for_a_target_are_told(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is dropped while a target is away, so somebody must hear of it."""
-    monkeypatch.setattr(tables, "_MANY_EVENTS", 2)
+    monkeypatch.setattr(tables, "MANY_EVENTS", 2)
     with PostgresLedger(queue) as ledger:
         Outbox(ledger).register([Wish("crm", "webhook")])
         ledger.enqueue_many([NewJob("local:2", {})])
@@ -266,7 +266,7 @@ def test_a_program_that_is_too_old_for_the_queue_says_so_and_takes_nothing(
     [(2, 2, False, "ok"), (3, 2, False, "warning"), (1, 2, True, "warning"), (1, 2, False, "failed")],
 )
 def test_versions_that_differ_say_who_has_to_do_something(have: int, known: int, owner: bool, level: str) -> None:
-    finding = _versions(have, known, owner)
+    finding = versions_finding(have, known, owner)
     assert finding.level.word == level
     assert bool(finding.advice) == (level != "ok")
 

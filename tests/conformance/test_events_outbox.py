@@ -20,6 +20,7 @@ from DocsToKG.Orchestrator.events.outbox import Outbox, Settled, Wish
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobFilter, JobState, NewJob
 from DocsToKG.Orchestrator.services.history_feed import HistoryFeed
+from DocsToKG.Orchestrator.services.leaders import Leader
 from DocsToKG.Orchestrator.services.packruns import PackRunService
 from DocsToKG.Orchestrator.services.throttles import ThrottleService
 from DocsToKG.Orchestrator.signing.keys import new_signer
@@ -298,16 +299,16 @@ def test_whatever_goes_wrong_with_the_lead_it_is_asked_for_again(
     open_ledger: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notifier = Notifier(open_ledger(), [], [], signers=[KEY], lead_s=0.15)
-    hold, tries = notifier._leader.hold, iter([ZeroDivisionError()])
+    hold, tries = Leader.hold, iter([ZeroDivisionError()])
     held = threading.Event()
 
-    def shaky() -> bool:
+    def shaky(leader: Leader) -> bool:
         for error in tries:
             raise error
         held.set()
-        return hold()
+        return hold(leader)
 
-    monkeypatch.setattr(notifier._leader, "hold", shaky)
+    monkeypatch.setattr(Leader, "hold", shaky)
     with notifier.running():
         assert held.wait(20)
 

@@ -99,14 +99,14 @@ def test_a_rotated_key_signs_from_then_on_and_without_a_key_events_wait(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(current, "_LOOK_AGAIN_S", 0.0)
+    monkeypatch.setattr(current, "LOOK_AGAIN_S", 0.0)
     folder = KeyFolder(keys[0])
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
         notifier = notifier_of(settings(url=receiver.url), ledger)
         assert notifier is not None
         assert notifier.hold()
         notifier.register()
-        [target] = notifier._targets
+        [target] = notifier.targets
         with closing(target):
             work(ledger, "a")
             assert notifier.deliver(target) == 3
@@ -240,12 +240,12 @@ def test_nats_keeps_each_event_once_under_its_subject(
         assert notifier.run_once() == 6
         again = notifier_of(wanted, ledger)
         assert again is not None
-        [target] = again._targets
+        [target] = again.targets
         from DocsToKG.Orchestrator.events.envelope import envelopes
 
         told = envelopes(ledger, [one.row for one in waiting])
         for event in told:  # the process died before it could say that they were sent
-            target.send(parcel_of(event, again._signers()))
+            target.send(parcel_of(event, again.signers()))
         target.close()
         stored = asyncio.run(_stored(nats_url(server)))
     events = [json.loads(base64.b64decode(json.loads(body)["payload"])) for _, body in stored]

@@ -9,8 +9,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.traced import Traced
 
-from DocsToKG.Orchestrator.ledger import writer
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.postgres.calling import Call
 from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
@@ -22,34 +22,9 @@ from DocsToKG.Orchestrator.services.quotas import QuotaService
 CONTROL = ("tenants", "quotas", "quota_policies", "lanes", "throttles", "breakers", "incidents", "jobs_by_lane")
 
 
-class Traced:
-    """The writer's connection, with its statements and steps counted."""
-
-    def __init__(self) -> None:
-        self.statements: list[str] = []
-        self.steps = 0
-        self._open = writer.open_connection
-
-    def open(self, path: Path, *, busy_timeout_s: float) -> sqlite3.Connection:
-        connection = self._open(path, busy_timeout_s=busy_timeout_s)
-        connection.set_trace_callback(self.statements.append)
-        connection.set_progress_handler(self._step, 100)
-        return connection
-
-    def _step(self) -> int:
-        self.steps += 1
-        return 0
-
-    def clear(self) -> None:
-        self.statements.clear()
-        self.steps = 0
-
-
 @pytest.fixture
 def traced(monkeypatch: pytest.MonkeyPatch) -> Traced:
-    made = Traced()
-    monkeypatch.setattr(writer, "open_connection", made.open)
-    return made
+    return Traced(monkeypatch)
 
 
 def add(ledger: Any, count: int, tenant: str) -> None:

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
 import pytest
+from tests.conformance.postgres_ledgers import given_writing  # noqa: F401
 
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
+from DocsToKG.Orchestrator.ledger.base import Finish, LeasedJob, NewJob
 from DocsToKG.Orchestrator.ledger.postgres import writer
 from DocsToKG.Orchestrator.ledger.postgres.calling import Call
+from DocsToKG.Orchestrator.ledger.postgres.database import Connection
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.services.breakers import BreakerService
 from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
@@ -24,7 +27,7 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def ledger(postgres_url: str, schema: str) -> Iterator[PostgresLedger]:
+def ledger(writing: list[Connection], postgres_url: str, schema: str) -> Iterator[PostgresLedger]:
     with PostgresLedger(postgres_url, schema_name=schema) as made:
         MaintenanceService(made).start_governing()
         yield made
@@ -35,13 +38,22 @@ def add(ledger: PostgresLedger, tenant: str, count: int, **more: Any) -> None:
     ledger.enqueue_many([NewJob(f"{tenant}:{named}:{n}", {}, tenant=tenant, **more) for n in range(count)])
 
 
-def calls_of(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch, tenant: str) -> list[str]:
+@pytest.fixture
+def calls_of(
+    ledger: PostgresLedger, writing: list[Connection], monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], list[str]]:
     """What a lease for a tenant asks the database, on the connection that writes."""
+    return lambda tenant: _calls_of(ledger, writing, monkeypatch, tenant)
+
+
+def _calls_of(
+    ledger: PostgresLedger, writing: list[Connection], monkeypatch: pytest.MonkeyPatch, tenant: str
+) -> list[str]:
     asked: list[str] = []
     execute = psycopg.Connection.execute
 
     def counted(self: Any, query: Any, *more: Any, **words: Any) -> Any:
-        if self is ledger._writer._transactor._connection:
+        if any(self is each for each in writing):
             asked.append(str(query).strip())
         return execute(self, query, *more, **words)
 
@@ -57,13 +69,15 @@ def calls_of(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch, tenant: st
     return asked
 
 
-def test_beside_other_tenants_and_hosts_it_is_one_call(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beside_other_tenants_and_hosts_it_is_one_call(
+    ledger: PostgresLedger, calls_of: Callable[[str], list[str]]
+) -> None:
     add(ledger, "a", 4)
     add(ledger, "a", 4, host_key="h.example", source="arxiv")
     add(ledger, "b", 4)
     ledger.lease("w", 1, 60, tenants=("a",))  # reads the rules
-    assert calls_of(ledger, monkeypatch, "a") == ["begin", "commit"]
-    assert calls_of(ledger, monkeypatch, "b") == ["begin", "commit"]
+    assert calls_of("a") == ["begin", "commit"]
+    assert calls_of("b") == ["begin", "commit"]
 
 
 def test_the_choice_is_that_of_the_rules(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +95,7 @@ def test_the_choice_is_that_of_the_rules(ledger: PostgresLedger, monkeypatch: py
         short = ledger.lease("w", limit, 60, **asked)
         ledger.release_worker("w")
         with monkeypatch.context() as patched:
-            patched.setattr(writer.GroupWriter, "_worked", lambda self, wanted: None)
+            patched.setattr(writer, "as_work", lambda batch: None)
             long = ledger.lease("w", limit, 60, **asked)
             ledger.release_worker("w")
         assert [job.job_id for job in short] == [job.job_id for job in long]
@@ -145,30 +159,35 @@ def test_workers_that_ask_at_once_share_the_jobs(ledger: PostgresLedger) -> None
     assert ledger.verify_history()
 
 
-def test_a_job_that_becomes_due_and_a_lease_that_ran_out_are_found(ledger: PostgresLedger, schema: str) -> None:
+def test_a_job_that_becomes_due_and_a_lease_that_ran_out_are_found(
+    ledger: PostgresLedger, postgres_url: str, schema: str
+) -> None:
     add(ledger, "a", 1)
     [job] = ledger.lease("w", 1, 60, begun=True, tenants=("a",))
-    with psycopg.connect(ledger._database._url, autocommit=True) as connection:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"UPDATE {schema}.jobs SET lease_until = 1")
-    ledger._writer._turns._swept_ms = 0
-    [again] = ledger.lease("v", 1, 60, begun=True, tenants=("a",))
+    deadline, found = time.monotonic() + 30, list[LeasedJob]()
+    while not found:  # leases are looked through ten times a second
+        assert time.monotonic() < deadline
+        found = ledger.lease("v", 1, 60, begun=True, tenants=("a",))
+    [again] = found
     assert (again.job_id, again.attempts, again.fence) == (job.job_id, 1, job.fence + 1)
     assert [row.event for row in ledger.history(job.job_id)] == ["enqueued", "leased", "lease_expired", "leased"]
 
 
-def test_upkeep_holds_up_nobody(ledger: PostgresLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_upkeep_holds_up_nobody(postgres_url: str, schema: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The counts are folded beside the work: a lease does not wait for it, and the end of the ledger does."""
     leased, kept = threading.Event(), list[bool]()
     keep_up = writer.upkeep.keep_up
 
     def slow(*given: Any) -> None:
-        kept.append(leased.wait(10))
+        kept.append(leased.wait(60))
         keep_up(*given)
 
     monkeypatch.setattr(writer.upkeep, "keep_up", slow)
-    ledger._writer._kept_up_at = -60.0
-    add(ledger, "a", 2)
-    assert ledger.lease("w", 1, 60, tenants=("a",))
-    leased.set()
-    ledger.close()
+    with PostgresLedger(postgres_url, schema_name=schema, upkeep_s=3600.0) as ledger:
+        MaintenanceService(ledger).start_governing()
+        add(ledger, "a", 2)
+        assert ledger.lease("w", 1, 60, tenants=("a",))
+        leased.set()
     assert kept == [True, True]  # beside the lease, and at the end

@@ -219,7 +219,7 @@ def test_leases_of_one_transaction_share_and_none_is_given_twice(
         for each in asked:
             each.start()
         deadline = time.monotonic() + 30
-        while ledger._writer._gathered < len(asked) - 1:  # the first of them waits in the database
+        while ledger.pending_changes < len(asked) - 1:  # the first of them waits in the database
             assert time.monotonic() < deadline
             time.sleep(0.01)
     for each in asked:

@@ -39,7 +39,7 @@ from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 url, name, worker = sys.argv[1:]
 first = schema.migrations()[:1]
 schema.migrations = lambda: first
-writer._as_work = lambda batch: None
+writer.as_work = lambda batch: None
 stop = threading.Event()
 with PostgresLedger(url, schema_name=name) as ledger:
     print("ready", flush=True)

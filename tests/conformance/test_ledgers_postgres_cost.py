@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -14,6 +15,7 @@ from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
+from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +43,8 @@ def buffers(
 
 def test_a_lease_costs_the_same_beside_many_finished_jobs_and_a_held_snapshot(ledger, postgres_url, name, sql):
     """Counted in pages, which hardly depend on the machine: flat from ten thousand finished jobs to a hundred thousand,
-    and within 3x of the start while a long reader keeps the database from removing what leases leave behind."""
+    and within 3x of the start while a long reader keeps the database from removing what leases leave behind: from the
+    place on that the ledger keeps, which is that of the last job it leased."""
 
     def fill(prefix: str, state: str, count: int) -> None:
         sql(
@@ -63,12 +66,40 @@ def test_a_lease_costs_the_same_beside_many_finished_jobs_and_a_held_snapshot(le
         reader.execute(f"SELECT count(*) FROM {name}.jobs")
         for _ in range(40):
             jobs = ledger.lease("w", 50, 600)
-            # Before the ends: one that has to be written twice forgets the place.
-            begin = ledger._writer._turns._places[None].begin
             ledger.submit_finishes([end(job) for job in jobs]).result(timeout=30)
-        assert begin[1] > 0
+        begin = max((-job.priority, job.job_id) for job in jobs)
         assert cost(sql, 50, begin) <= alone * 3
         assert cost(sql, 50) > cost(sql, 50, begin), "without the place, the entries left behind are read again"
+
+
+def test_a_process_asks_from_the_place_of_the_last_job_it_leased_until_it_is_told_otherwise():
+    """By what the database is asked: whether the place is known after a lease, and when it is forgotten."""
+    turns, request, first = Turns(), LeaseRequest("w", 2, 1000, None, False), (-(2**31), 0)
+
+    def place(now_ms: int, request: LeaseRequest = request) -> tuple[int, int]:
+        asked = turns.asking([request], now_ms)
+        return asked["after_rank"], asked["after_id"]
+
+    def leased(job_id: int, priority: int = 0, host: str | None = None) -> tuple[Any, ...]:
+        row: list[Any] = [None] * 24
+        row[0], row[4], row[11], row[12] = "leased", job_id, host, priority
+        return tuple(row)
+
+    assert place(5000) == first
+    turns.given([request], [leased(7, 3), leased(4, 1)], [], None)
+    assert place(5100) == (-1, 4)
+    assert place(5100, replace(request, job_type="another")) == first
+    assert place(5100, replace(request, tenants=frozenset({"a"}))) == first, "others' jobs may come before these"
+    turns.given([request], [leased(9, 1), leased(12, 0, "h.example")], [], None)
+    assert place(5200) == (-1, 4), "jobs of hosts are not leased by age"
+    assert place(6000) == first, "another process may have made a job due before the place"
+    turns.given([request], [leased(20)], [], None)
+    assert place(6100) == (0, 20)
+    turns.forget()
+    assert place(6200) == first
+    turns.given([request], [leased(21)], [], None)
+    turns.reset()
+    assert place(6300) == first
 
 
 def test_known_jobs_are_looked_up_one_by_one_in_a_table_that_nobody_has_analysed(ledger, name, sql):

@@ -12,7 +12,6 @@ import pytest
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.errors import BadPage
 from DocsToKG.Orchestrator.ledger.base import Finish, HistoryRow, JobState, NewJob
-from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.services import history_chains
 from DocsToKG.Orchestrator.services.history_feed import Cursor, HistoryFeed, parse_cursor
 
@@ -98,15 +97,20 @@ def test_a_cursor_of_another_tenant_or_beyond_the_history_is_refused(open_ledger
 
 
 @pytest.mark.slow
-def test_a_reader_that_comes_too_late_is_told_what_it_missed(open_ledger: Open) -> None:
+def test_a_reader_that_comes_too_late_is_told_what_it_missed(postgres_url: str, schema: str) -> None:
     """STREAM-03. Whole months are removed on PostgreSQL alone."""
-    clock = ManualClock()
-    ledger = open_ledger(clock=clock)
-    if isinstance(ledger, SqliteLedger):
-        return
-    from DocsToKG.Orchestrator.ledger.postgres import upkeep
+    from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 
-    database, feed = ledger._database, HistoryFeed(ledger)
+    clock = ManualClock()
+    with PostgresLedger(postgres_url, schema_name=schema, clock=clock, database_time=False) as ledger:
+        late_reader(ledger, clock, postgres_url, schema)
+
+
+def late_reader(ledger: Any, clock: ManualClock, url: str, schema: str) -> None:
+    from DocsToKG.Orchestrator.ledger.postgres import upkeep
+    from DocsToKG.Orchestrator.ledger.postgres.database import Database
+
+    database, feed = Database(url, schema=schema, patience_s=5), HistoryFeed(ledger)
     with database.connect() as connection:
         upkeep.make_months(connection, database, int(clock.now() * 1000))
         early = feed.start("a")

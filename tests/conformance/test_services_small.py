@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,7 +14,7 @@ from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LedgerBusy, 
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.services import backfills as backfills_room
-from DocsToKG.Orchestrator.services import idempotency, paging
+from DocsToKG.Orchestrator.services import paging
 from DocsToKG.Orchestrator.services.actions import ActionService
 from DocsToKG.Orchestrator.services.backfills import BackfillService
 from DocsToKG.Orchestrator.services.idempotency import Answer, IdempotencyService
@@ -75,7 +75,7 @@ def test_a_backfill_without_reason_ticket_or_sense_is_refused_and_nothing_change
 def test_a_backfill_that_was_cut_short_goes_on_and_makes_no_job_twice(
     ledger: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backfills_room, "_PAGE", 3)
+    monkeypatch.setattr(backfills_room, "PAGE", 3)
     service = BackfillService(ledger)
     told = JobService.submit
     calls = []
@@ -257,8 +257,11 @@ def test_a_key_that_is_let_go_of_while_another_asks_is_taken_by_that_one(ledger:
                 self._tx.ask("DELETE FROM idempotency_keys")
             return self._tx.ask(statement, values)
 
-    names = {"tenant": "a", "path": "/jobs", "key": "k"}
-    assert ledger.change(lambda tx: idempotency._first(LetsGo(tx), names, "d2")) is None
+    class Ledger:
+        def change(self, make: Callable[[Any], Any]) -> Any:
+            return ledger.change(lambda tx: make(LetsGo(tx)))
+
+    assert IdempotencyService(cast(Any, Ledger())).remember("a", "/jobs", "k", "d2") is None
     with pytest.raises(Conflict):
         answers.remember("a", "/jobs", "k", "d1")
 

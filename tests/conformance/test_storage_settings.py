@@ -5,13 +5,14 @@ from __future__ import annotations
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from tempfile import mkstemp
+from typing import Any
 
 import pytest
 
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import StorageConfig
 from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.storage.staging import Budget, StagedFile
 
 
@@ -87,12 +88,14 @@ def test_a_file_larger_than_the_budget_goes_alone() -> None:
     thread.join()
 
 
+def staged(folder: Path, **words: Any) -> StagedFile:
+    return StagedFile(lambda: mkstemp(dir=folder), where=str(folder), **words)
+
+
 def test_files_that_one_thread_fetches_by_turns_share_the_budget(tmp_path: Path) -> None:
     """Each is a work of its own: the second waits for the first, whoever made them."""
-    store = LocalStore(tmp_path, cas_enabled=False, min_free_bytes=0)
-    store.prepare()
     budget = Budget(100, largest=60)
-    first, second = (StagedFile(store._open_temp, where=str(tmp_path), budget=budget, in_memory=0) for _ in range(2))
+    first, second = (staged(tmp_path, budget=budget, in_memory=0) for _ in range(2))
     with second:
         with first:
             first.write(b"x" * 10)
@@ -109,10 +112,8 @@ def test_files_that_one_thread_fetches_by_turns_share_the_budget(tmp_path: Path)
 
 
 def test_what_was_wrapped_in_a_file_is_of_the_same_work(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path, cas_enabled=False, min_free_bytes=0)
-    store.prepare()
     budget = Budget(100, largest=100)
-    with StagedFile(store._open_temp, where=str(tmp_path), budget=budget, in_memory=0) as outer:
+    with staged(tmp_path, budget=budget, in_memory=0) as outer:
         outer.write(b"x" * 10)
         with outer.another() as inner:
             inner.write(b"y" * 80)  # whoever is not the first in line would wait for it here
@@ -121,10 +122,8 @@ def test_what_was_wrapped_in_a_file_is_of_the_same_work(tmp_path: Path) -> None:
 
 
 def test_a_staged_file_gives_back_what_it_held_however_it_ends(tmp_path: Path) -> None:
-    store = LocalStore(tmp_path, cas_enabled=False, min_free_bytes=0)
-    store.prepare()
     budget = Budget(1000, largest=500)
-    with StagedFile(store._open_temp, where=str(tmp_path), budget=budget, in_memory=10) as temp:
+    with staged(tmp_path, budget=budget, in_memory=10) as temp:
         temp.write(b"x" * 10)
         assert budget.used == 0
         temp.write(b"y" * 90)

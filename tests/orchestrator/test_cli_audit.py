@@ -180,6 +180,7 @@ def test_a_folder_is_a_bundle_whatever_its_name(here: Path) -> None:
 
 def test_an_export_that_is_told_to_end_leaves_nothing(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("keys", "new", "operations")
-    monkeypatch.setattr("DocsToKG.Orchestrator.audit.export._sign", lambda *words: os.kill(os.getpid(), signal.SIGTERM))
+    deed = "DocsToKG.Orchestrator.audit.export.signed_manifest"
+    monkeypatch.setattr(deed, lambda *words: os.kill(os.getpid(), signal.SIGTERM))
     assert run("export", "--from", "2025-06-15", "-o", "day", code=130)
     assert [path.name for path in here.iterdir()] == ["state"]

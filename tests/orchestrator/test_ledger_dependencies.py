@@ -14,6 +14,7 @@ from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
 from DocsToKG.Orchestrator.ledger import dependencies
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.signal.local import LocalSignal
 
 
 def add(ledger, name, *needs, **fields):
@@ -53,14 +54,15 @@ def test_a_job_waits_until_all_that_it_needs_are_done_or_skipped(ledger):
 
 
 def test_a_job_that_becomes_free_wakes_a_waiting_worker(path):
-    with SqliteLedger(path, poll_s=10) as ledger:
+    signal = LocalSignal()
+    with SqliteLedger(path, poll_s=10, signal=signal) as ledger:
         a = add(ledger, "a:1")
         add(ledger, "a:2", a)
         [job] = ledger.lease("w", 10, 600)
         assert not ledger.wait_for_work(0)
-        mark = ledger._signal.mark()
+        mark = signal.mark()
         ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE))
-        assert ledger._signal.wait(0, since=mark)
+        assert signal.wait(0, since=mark)
         assert ledger.wait_for_work(0)
 
 
@@ -205,7 +207,7 @@ def test_a_need_is_found_in_its_own_tenant_and_job_type_only(ledger):
 
 def test_many_dependents_are_moved_on_in_bounded_steps(ledger, sql, monkeypatch):
     """One job may free more than fit into a decent transaction; the rest follows, in this process or the next."""
-    monkeypatch.setattr(dependencies, "_PAGE", 7)
+    monkeypatch.setattr(dependencies, "PAGE", 7)
     a = add(ledger, "a:0")
     ledger.enqueue_many([NewJob(f"a:{n}", {}, depends_on=[a]) for n in range(1, 51)])
     ledger.cancel(a, "not wanted")
@@ -221,7 +223,7 @@ def test_many_dependents_are_moved_on_in_bounded_steps(ledger, sql, monkeypatch)
 
 
 def test_steps_left_by_a_process_that_ended_are_taken_up(path, clock, monkeypatch):
-    monkeypatch.setattr(dependencies, "_PAGE", 1)
+    monkeypatch.setattr(dependencies, "PAGE", 1)
     with SqliteLedger(path, clock=clock) as ledger:
         a = add(ledger, "a:0")
         ledger.enqueue_many([NewJob(f"a:{n}", {}, depends_on=[a]) for n in range(1, 21)])

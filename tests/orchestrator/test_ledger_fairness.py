@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.traced import Traced
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.ledger.base import NewJob, Release
@@ -97,32 +98,33 @@ def test_a_job_type_finds_its_jobs_among_the_hosts_of_others(ledger):
     assert [job.artifact_id for job in found] == ["mine"]
 
 
+@pytest.fixture
+def traced(monkeypatch):
+    """The ledger's connections, when asked for before it."""
+    return Traced(monkeypatch, reading=True)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 8, 64])
-def test_a_lease_reads_about_as_many_entries_as_it_hands_out(ledger, limit):
+def test_a_lease_reads_about_as_many_entries_as_it_hands_out(monkeypatch, path, limit):
     """No scan: SQLite's own count of virtual machine steps stays bounded whatever waits."""
+    traced = Traced(monkeypatch)
+    with SqliteLedger(path, clock=ManualClock()) as ledger:
+        steps = steps_of_a_lease(ledger, traced, limit)
+    assert steps < 5_000 + limit * 1_500
+
+
+def steps_of_a_lease(ledger, traced, limit):
     enqueue(ledger, a=6000, none=2000, **{f"h{n:04}": 1 for n in range(2000)})
-    connection, steps = None, [0]
     ledger.heartbeat("w", 60)
-
-    def count() -> int:
-        steps[0] += 1
-        return 0
-
-    def arm(tx):
-        nonlocal connection
-        connection = tx._connection
-        connection.set_progress_handler(count, 100)
-
-    ledger._writer.call(arm)
+    traced.clear()
     assert len(ledger.lease("w", limit, 60)) == limit
-    ledger._writer.call(lambda tx: connection.set_progress_handler(None, 0))
-    assert steps[0] * 100 < 5_000 + limit * 1_500
+    return traced.steps
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("host", [None, "b"])
-def test_many_jobs_of_another_type_in_front_cost_a_lease_nothing(ledger, sql, host):
+def test_many_jobs_of_another_type_in_front_cost_a_lease_nothing(traced, ledger, sql, host):
     """Counted in steps of SQLite's machine: bounded with a hundred thousand in front, found or not."""
     ledger.enqueue_many([NewJob(f"d:{n}", {}, host_key=host) for n in range(8)])
     ledger.enqueue_many([NewJob("p:0", {}, job_type="pack-run", priority=5, host_key=host)])
@@ -134,22 +136,12 @@ def test_many_jobs_of_another_type_in_front_cost_a_lease_nothing(ledger, sql, ho
         host,
     )
     assert ledger.lease("w", 1, 60, job_type="neither") == []  # makes the indexes
-    steps = [0]
-
-    def count() -> int:
-        steps[0] += 1
-        return 0
-
-    connections = [ledger._writer.call(lambda tx: tx._connection), ledger._reader._connection]
-    for connection in connections:
-        connection.set_progress_handler(count, 100)
+    traced.clear()
     leased = [ledger.lease("w", 8, 60, job_type="content.download") for _ in range(2)]
     assert not ledger.wait_for_work(0.0, job_type="content.download")
     assert ledger.next_eligible_at("content.download") is None
-    for connection in connections:
-        connection.set_progress_handler(None, 0)
     assert [[job.job_type for job in jobs] for jobs in leased] == [["content.download"] * 8, []]
-    assert steps[0] * 100 < 40_000
+    assert traced.steps < 40_000
 
 
 shares = st.dictionaries(st.sampled_from(["none", "a", "b", "c", "d"]), st.integers(1, 12), min_size=1)

@@ -75,7 +75,7 @@ def test_a_cancel_by_filter_calls_off_what_fits_and_is_not_over(ledger, lease_on
 
 
 def test_a_cancel_by_filter_goes_over_many_pages_and_stops_dependents(ledger, enqueue, monkeypatch):
-    monkeypatch.setattr(reads, "_PAGE", 4)
+    monkeypatch.setattr(reads, "PAGE", 4)
     enqueue(10)
     ledger.enqueue_many([NewJob("after", {}, depends_on=[3])])
     assert ledger.cancel_many(JobFilter(states=(JobState.QUEUED,)), "withdrawn") == 10
@@ -89,13 +89,18 @@ def test_a_cancel_by_filter_needs_a_reason(ledger, enqueue):
     assert ledger.stats()["queued"] == 1
 
 
-def test_a_job_that_no_longer_fits_is_left_alone(ledger, enqueue):
+def test_a_job_that_no_longer_fits_is_left_alone(ledger, enqueue, monkeypatch):
     """Between the look and the write a worker may have given the job another host."""
     [job_id] = enqueue(1, host_key="one.example")
-    seen = list(ledger._reader.open_jobs(JobFilter(host="one.example")))
-    [job] = ledger.lease("w", 1, 60)
-    ledger.release(Release(job.job_id, job.fence, job.lease_id, host_key="two.example"))
-    ledger._reader.open_jobs = lambda wanted: iter(seen)
+    look = reads.Reader.open_jobs
+
+    def look_and_be_late(reader, wanted):
+        seen = list(look(reader, wanted))
+        [job] = ledger.lease("w", 1, 60)
+        ledger.release(Release(job.job_id, job.fence, job.lease_id, host_key="two.example"))
+        return iter(seen)
+
+    monkeypatch.setattr(reads.Reader, "open_jobs", look_and_be_late)
     assert ledger.cancel_many(JobFilter(host="one.example"), "withdrawn") == 0
     assert ledger.job(job_id).state is JobState.QUEUED
 

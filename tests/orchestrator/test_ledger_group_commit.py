@@ -8,6 +8,7 @@ from concurrent.futures import Future, wait
 from contextlib import closing
 
 import pytest
+from tests.traced import Traced
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.domain.states import JobState
@@ -187,7 +188,10 @@ def test_a_canceled_future_is_not_written(ledger, lease_one, held):
     job = lease_one()
     held.execute("BEGIN IMMEDIATE")
     first = ledger.submit_progress(Progress(job.job_id, job.fence, job.lease_id, "fetch"))
-    time.sleep(0.05)  # the writer has taken the first and waits for the lock
+    deadline = time.monotonic() + 30
+    while not first.running():  # the writer has taken the first and waits for the lock
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
     second = ledger.submit_finish(finish(job))
     assert second.cancel()
     held.execute("COMMIT")
@@ -242,10 +246,19 @@ def test_a_callback_that_waits_for_the_ledger_is_told_so(ledger, enqueue, lease_
     assert "cannot wait" in str(told.result(timeout=10))
 
 
-def test_an_enqueue_is_written_through_to_the_disk(path, clock):
+def test_an_enqueue_is_written_through_to_the_disk(path, clock, monkeypatch):
     """An acknowledged job survives power loss: its commit runs with synchronous=FULL, others with NORMAL."""
+    traced = Traced(monkeypatch)
+
+    def levels():
+        said = [words.rpartition(" ")[2] for words in traced.statements if words.startswith("PRAGMA synchronous")]
+        traced.clear()
+        return said
+
     with SqliteLedger(path, clock=clock) as ledger:
         ledger.enqueue_many([NewJob("a:1", {})])
-        assert ledger._writer._synchronous == "FULL"
+        assert levels() == ["FULL"]
+        ledger.enqueue_many([NewJob("a:2", {})])
+        assert levels() == []
         ledger.lease("w", 1, 60)
-        assert ledger._writer._synchronous == "NORMAL"
+        assert levels() == ["NORMAL"]

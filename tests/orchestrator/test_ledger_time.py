@@ -8,18 +8,6 @@ from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
-class SteppingClock(ManualClock):
-    """A clock whose wall time can be set, as an administrator or a time server does."""
-
-    def step(self, seconds: float) -> None:
-        self._now += seconds
-
-
-@pytest.fixture
-def clock() -> SteppingClock:
-    return SteppingClock()
-
-
 def test_a_clock_set_back_does_not_take_a_live_lease(ledger, clock, lease_one):
     job = lease_one("w", ttl_s=60)
     clock.step(-3600)
@@ -48,7 +36,7 @@ def test_the_mark_holds_for_a_process_that_starts_with_a_slow_clock(ledger, path
     clock.advance(61)
     ledger.pause()
     ledger.resume()
-    slow = SteppingClock(clock.now() - 7200)
+    slow = ManualClock(clock.now() - 7200)
     with SqliteLedger(path, clock=slow) as other:
         [job] = other.lease("other", 1, 60)
         assert job.lease_until >= clock.now() + 60
@@ -72,7 +60,7 @@ def test_times_in_the_history_never_step_back(ledger, clock, sql):
 
 
 def test_ledger_time_follows_the_clock_when_nothing_is_odd():
-    clock = SteppingClock(1000.0)
+    clock = ManualClock(1000.0)
     time = LedgerTime(clock)
     assert time.now_ms() == 1_000_000
     clock.advance(2.5)
@@ -82,7 +70,7 @@ def test_ledger_time_follows_the_clock_when_nothing_is_odd():
 
 def test_a_reader_that_starts_after_the_clock_was_set_back_reckons_from_the_ledger(ledger, path, clock, enqueue):
     [job] = enqueue(1, delay_s=60)
-    clock._now -= 3600
+    clock.step(-3600)
     with SqliteLedger(path, clock=clock) as other:
         assert other.why(job).reason == "delayed"
         assert other.why(job).at == pytest.approx(clock.now() + 60)

@@ -41,7 +41,7 @@ def test_without_any_worker_nothing_is_freed(ledger):
 
 
 def test_two_processes_cannot_be_one_worker(path, monkeypatch):
-    monkeypatch.setattr(presence, "_TRIES", 2)
+    monkeypatch.setattr(presence, "TRIES", 2)
     with Presence(path, "twin"), pytest.raises(LedgerError, match="another process"), Presence(path, "twin"):
         pass
 

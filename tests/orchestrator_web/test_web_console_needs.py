@@ -126,7 +126,7 @@ def bulk(admin, action, up_to, **filter_):
 def test_a_bulk_action_comes_to_jobs_far_below_the_newest(admin, ledger, monkeypatch):
     """As many pages as one answer looks through may hold nothing that fits: the next one goes on below them."""
     monkeypatch.setattr(job_pages, "WINDOW", 10)
-    monkeypatch.setattr(bulk_room, "_LOOKS", 2)
+    monkeypatch.setattr(bulk_room, "LOOKS", 2)
     submit(admin, 100)
     answers = bulk(admin, "cancel", 100, search="10.1/7")
     assert [each["changed"] for each in answers][:4] == [0, 10, 0, 0]

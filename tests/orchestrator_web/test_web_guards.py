@@ -174,7 +174,7 @@ def test_rates_are_kept_apart_and_bounded():
     assert rates.take("b").wait_s == 0
     for n in range(20_000):
         rates.take(str(n))
-    assert len(rates._levels) <= 10_000
+    assert len(rates) <= 10_000
 
 
 def test_what_nobody_foresaw_says_nothing_of_itself(make_app, ledger, monkeypatch, caplog):
@@ -277,7 +277,7 @@ def test_the_key_of_a_request_is_held_while_it_is_at_work(make_app, monkeypatch)
         holds.release()
         raise LedgerBusy("said again")
 
-    monkeypatch.setattr(repeats, "_HOLD_S", 0.01)
+    monkeypatch.setattr(repeats, "HOLD_S", 0.01)
     monkeypatch.setattr(doors.rooms.answers, "hold", held, raising=False)
     monkeypatch.setattr(doors.rooms.jobs, "submit", lambda *_, **__: gate.wait(30), raising=False)
     with TestClient(app) as client:

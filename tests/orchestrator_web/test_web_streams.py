@@ -214,8 +214,8 @@ def test_a_reader_that_is_gone_holds_nothing(ledger):
     with served(app) as port:
         with EventStream(port, JOBS, token_for()) as stream:
             connected(stream)
-            assert (feeds.open_streams, len(feeds._hubs)) == (1, 1)
+            assert (feeds.open_streams, feeds.followed_tenants) == (1, 1)
         deadline = time.monotonic() + PATIENCE_S
-        while (feeds.open_streams or feeds._hubs) and time.monotonic() < deadline:
+        while (feeds.open_streams or feeds.followed_tenants) and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert (feeds.open_streams, len(feeds._hubs)) == (0, 0)
+        assert (feeds.open_streams, feeds.followed_tenants) == (0, 0)

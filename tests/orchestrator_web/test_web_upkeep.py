@@ -45,10 +45,9 @@ def test_a_silent_pack_run_is_timed_out(timed):
 
 def test_the_thread_ends_with_the_service(timed):
     rooms, _ = timed
-    upkeep = Upkeep(rooms, every_s=0.05)
-    with upkeep.running():
-        pass
-    assert not upkeep._thread.is_alive()
+    with Upkeep(rooms, every_s=0.05).running():
+        assert "upkeep" in {thread.name for thread in threading.enumerate()}
+    assert "upkeep" not in {thread.name for thread in threading.enumerate()}
 
 
 def test_what_nobody_foresaw_does_not_end_the_thread(timed, monkeypatch):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database
 
 _WAIT_MS = 3000
-_MANY_EVENTS = 100_000
+MANY_EVENTS = 100_000
 _SAME_PROGRAM = "give this machine the version of the program that the other machines run"
 
 
@@ -51,7 +51,7 @@ class QueueTables:
         if have == 0:
             yield from _may_create(connection, self.schema)
             return
-        yield _versions(have, len(migrations()), _is_owner(connection, self.schema))
+        yield versions_finding(have, len(migrations()), _is_owner(connection, self.schema))
         _try_a_job(connection, self.schema)
         yield ok("permissions", "a job was added, leased and rolled back")
         yield from _events(connection, self.schema)
@@ -78,7 +78,7 @@ class RecordTables:
             seen = f"{have}, which needs a program that knows {oldest}; this one knows {known}"
             yield failed("schema", seen, _SAME_PROGRAM)
             return
-        yield _versions(have, known, _is_owner(connection, self.schema))
+        yield versions_finding(have, known, _is_owner(connection, self.schema))
         yield _rights(connection, self.schema)
 
 
@@ -94,16 +94,16 @@ def _events(connection: Connection, schema: str) -> Iterator[Finding]:
         return
     rows = connection.execute(
         f"SELECT t.name, (SELECT count(*) FROM (SELECT FROM {schema}.events_outbox AS o WHERE o.target = t.name"
-        f" AND o.dead_at IS NULL LIMIT {_MANY_EVENTS}) AS w) FROM {schema}.event_targets AS t ORDER BY t.name"
+        f" AND o.dead_at IS NULL LIMIT {MANY_EVENTS}) AS w) FROM {schema}.event_targets AS t ORDER BY t.name"
     ).fetchall()
     for name, waiting in rows:
-        if waiting >= _MANY_EVENTS:
-            seen = f"{_MANY_EVENTS:,} events or more wait for {name}, and none is dropped while it is away"
+        if waiting >= MANY_EVENTS:
+            seen = f"{MANY_EVENTS:,} events or more wait for {name}, and none is dropped while it is away"
             advice = f"see to it (docstokg-orchestrator events status), or give it up: events forget {name}"
             yield warning("events", seen, advice)
 
 
-def _versions(have: int, known: int, is_owner: bool) -> Finding:
+def versions_finding(have: int, known: int, is_owner: bool) -> Finding:
     if have == known:
         return ok("schema", f"{have}, as this version wants it")
     if have > known:

@@ -181,6 +181,11 @@ class CachedTransport(httpx2.BaseTransport):
         self._hishel = CacheTransport(self._below, storage=ExchangeView(entries, artifact=False), rfc=self._rfc)
 
     @property
+    def entries(self) -> EntryStore:
+        """What is stored."""
+        return self._entries
+
+    @property
     def troubles(self) -> Counter[str]:
         """How often the place of the entries failed, by what was asked of it. Each was a miss."""
         return self._entries.troubles

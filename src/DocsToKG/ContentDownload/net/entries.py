@@ -103,7 +103,7 @@ class EntryStore:
         clock: Clock,
     ) -> None:
         self.troubles: Counter[str] = Counter()
-        self._backend = backend
+        self.backend = backend
         self._ttl_s = ttl_s
         self._open_cas = open_cas
         self._clock = clock
@@ -117,7 +117,7 @@ class EntryStore:
     def find(self, key: str) -> list[StoredAnswer]:
         """The visible, unexpired entries under `key`."""
         nothing: list[tuple[str, bytes]] = []
-        heads = self._try("find", nothing, self._backend.heads, key)
+        heads = self._try("find", nothing, self.backend.heads, key)
         if not heads:
             return []
         answers = (self._answer(entry_id, head) for entry_id, head in heads)
@@ -128,12 +128,12 @@ class EntryStore:
         if answer.in_cas:
             opened = self._open_cas(answer.sha256)
         else:
-            opened = self._try("read", None, self._backend.body, key, answer.id)
+            opened = self._try("read", None, self.backend.body, key, answer.id)
         if opened is not None and not _is_the_body(opened, answer):
             opened.close()
             opened = None
         # Another machine may well hold the file whose object is not in the CAS of this one.
-        if opened is None and not (answer.in_cas and self._backend.shared):
+        if opened is None and not (answer.in_cas and self.backend.shared):
             self.remove(key, answer.id)
         return opened
 
@@ -149,7 +149,7 @@ class EntryStore:
 
     def new_body(self) -> PendingBody | None:
         """A place for a body whose entry is not visible yet; None when there is no room."""
-        return self._try("write", None, self._backend.new_body)
+        return self._try("write", None, self.backend.new_body)
 
     def publish(
         self, key: str, answer: StoredAnswer, body: PendingBody | None, *, nothing_at: float = float("-inf")
@@ -163,7 +163,7 @@ class EntryStore:
         is_first = self._clock.monotonic() - nothing_at < STILL_NOTHING_S
         replaced = [] if is_first else self._replaced_by(answer, key)
         entry = Entry(key, answer.id, head, stored_at)
-        self._try("write", None, self._backend.put, entry, body, replaced=replaced)
+        self._try("write", None, self.backend.put, entry, body, replaced=replaced)
         self._sweep_a_shard()
 
     def refresh(self, key: str, entry_id: str, headers: HeaderLists) -> None:
@@ -174,22 +174,22 @@ class EntryStore:
         refreshed = replace(answer, headers=headers).to_json(answer.stored_at)
         if len(refreshed) <= _LARGEST_HEAD:
             entry = Entry(key, entry_id, refreshed, answer.stored_at)
-            self._try("write", None, self._backend.rewrite, entry)
+            self._try("write", None, self.backend.rewrite, entry)
 
     def remove(self, key: str, entry_id: str) -> None:
-        self._try("remove", None, self._backend.delete, key, [entry_id])
+        self._try("remove", None, self.backend.delete, key, [entry_id])
 
     def walk(self) -> Iterator[StoredAnswer | None]:
         """Every entry, also those too old to be served; None for one that cannot be read. Raises `StoreFailed`."""
-        for head in self._backend.walk():
+        for head in self.backend.walk():
             yield self._answer(_NO_ID, head)
 
     def clear(self) -> int:
         """Drop every entry; how many there were. Raises `StoreFailed`."""
-        return self._backend.clear()
+        return self.backend.clear()
 
     def close(self) -> None:
-        self._backend.close()
+        self.backend.close()
 
     def _is_old(self, answer: StoredAnswer) -> bool:
         return self._clock.now() >= answer.stored_at + self._ttl_s
@@ -213,7 +213,7 @@ class EntryStore:
                 return
             self._next_check = now + self._shard_every_s
             shard, self._next_shard = self._next_shard, (self._next_shard + 1) % SHARDS
-        self._try("sweep", None, self._backend.sweep, shard, now=self._clock.now(), ttl_s=self._ttl_s)
+        self._try("sweep", None, self.backend.sweep, shard, now=self._clock.now(), ttl_s=self._ttl_s)
 
     def _try(self, what: str, otherwise: T, deed: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         if self._clock.monotonic() < self._rests_until:
@@ -228,7 +228,7 @@ class EntryStore:
         with self._lock:
             self.troubles[what] += 1
             now = self._clock.monotonic()
-            self._rests_until = now + self._backend.rest_s
+            self._rests_until = now + self.backend.rest_s
             silent = now < self._silent_until
             if not silent:
                 self._silent_until = now + _SAY_EVERY_S

@@ -88,7 +88,7 @@ def export(
     try:
         way = OneWriter if isinstance(ledger, SqliteLedger) else ManyWriters
         told = ledger.look(partial(_write_content, way=way, asked=asked, folder=work))
-        manifest = _sign(work, asked, told, signers)
+        manifest = signed_manifest(work, asked, told, signers)
         if archive.is_archive(target):
             spare = work.with_name(work.name + ".new")
             archive.pack(work, spare, signers)
@@ -223,7 +223,7 @@ def _job(tx: ControlTx, asked: Range, end: JobEnd, known: layout.Row | None) -> 
     )  # fmt: skip
 
 
-def _sign(folder: Path, asked: Range, told: list[dict[str, Any]], signers: Sequence[Signer]) -> bytes:
+def signed_manifest(folder: Path, asked: Range, told: list[dict[str, Any]], signers: Sequence[Signer]) -> bytes:
     manifest = line(
         {
             "schema": layout.SCHEMA, "producer": producer(), "tenant": asked.tenant,

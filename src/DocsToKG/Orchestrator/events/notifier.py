@@ -77,8 +77,8 @@ class Notifier:
     ) -> None:
         self._holder = holder or f"notifier_{token_hex(8)}"
         self.outbox = Outbox(ledger, holder=self._holder)
-        self._ledger, self._wishes, self._targets = ledger, wishes, targets
-        self._signers = signers if callable(signers) else lambda: signers
+        self._ledger, self._wishes, self.targets = ledger, wishes, targets
+        self.signers = signers if callable(signers) else lambda: signers
         self._unsigned: str | None = None
         self._patience = patience or Patience()
         self._poll_s = poll_s
@@ -100,7 +100,7 @@ class Notifier:
         """In threads of its own, until the block ends; what is on its way then is waited for."""
         self.register()
         threads = [threading.Thread(target=self._lead, name="events-leader", daemon=True)]
-        for target in self._targets:
+        for target in self.targets:
             threads.append(
                 threading.Thread(target=self._carry, args=(target,), name=f"events-{target.name}", daemon=True)
             )
@@ -140,7 +140,7 @@ class Notifier:
         """Send what is due, if it is ours to do; how many events were taken."""
         self.register()
         sent = 0
-        for target in self._targets:
+        for target in self.targets:
             while self.hold() and (done := self.deliver(target)):
                 sent += done
         self._leader.resign()
@@ -148,13 +148,13 @@ class Notifier:
         return sent
 
     def close(self) -> None:
-        for target in self._targets:
+        for target in self.targets:
             target.close()
 
     def _able(self) -> Sequence[Signer]:
         """The keys to sign with. That there is none is said once, until there is one again."""
         try:
-            signers = self._signers()
+            signers = self.signers()
         except SigningError as error:
             if self._unsigned != str(error):
                 _log.warning("events wait, as they are signed: %s", error, extra={"incident": True})

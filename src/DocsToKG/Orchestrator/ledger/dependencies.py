@@ -18,7 +18,7 @@ from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob, short_error
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
-_PAGE = 500
+PAGE = 500
 
 
 def needs_first(jobs: Sequence[CheckedJob]) -> list[int]:
@@ -50,7 +50,7 @@ def state_by_needs(tx: Transaction, job_id: int) -> JobState:
 def follow(tx: Transaction) -> None:
     """Move on the dependents of all jobs that ended or came back. Called once, before the history is written."""
     _remember(tx)
-    budget = _PAGE
+    budget = PAGE
     while (change := tx.row("next_dependency_change")) is not None:
         if budget <= 0:
             tx.unsettled = True

@@ -66,6 +66,11 @@ class Gathering(ABC, Generic[C]):
         self._closed = False
         self._stopping = False
 
+    @property
+    def pending(self) -> int:
+        """Changes that were submitted and are not committed yet, but for one that its caller commits by itself."""
+        return self._gathered
+
     @abstractmethod
     def _begin(self) -> None:
         """Whatever must be had before the first commit of the thread. A `LedgerError` refuses every change."""

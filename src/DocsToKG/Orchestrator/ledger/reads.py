@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.ledger.schema import translated
 from DocsToKG.Orchestrator.ledger.sql_of_type import AMONG_ALL, HAS_TYPE_INDEXES, OF_TYPE
 
 T = TypeVar("T")
-_PAGE = 1000
+PAGE = 1000
 _STATE_COLUMN = 11
 _AT_COLUMN = 5
 _OPEN = (JobState.PENDING, JobState.QUEUED, JobState.IN_PROGRESS)
@@ -145,7 +145,7 @@ class Reader:
         words, values = condition(wanted)
         statement = f"SELECT id FROM jobs WHERE state = :open AND id > :after_id AND {words} ORDER BY id LIMIT :limit"
         for state in (state for state in _OPEN if not wanted.states or state in wanted.states):
-            page_values = {**values, "open": state.value, "after_id": 0, "limit": _PAGE}
+            page_values = {**values, "open": state.value, "after_id": 0, "limit": PAGE}
             while page := [row[0] for row in self.fetch(statement, page_values)]:
                 page_values["after_id"] = page[-1]
                 yield page
@@ -158,7 +158,7 @@ class Reader:
             "states": json.dumps([JobState(state).value for state in states]),
             "job_type": job_type,
             "job_ids": None if job_ids is None else json.dumps([int(job_id) for job_id in job_ids]),
-            "limit": _PAGE,
+            "limit": PAGE,
             "after_id": 0,
         }
         while page := self.fetch(self._sql["ended_jobs"], values):
@@ -184,7 +184,7 @@ class Reader:
         return {(tenant, shard): (link, digest) for tenant, shard, link, digest in rows}, last_seq
 
     def _all_history(self, last_seq: int) -> Iterator[tuple[Any, ...]]:
-        values = {"after": 0, "last": last_seq, "limit": _PAGE}
+        values = {"after": 0, "last": last_seq, "limit": PAGE}
         condition = "WHERE seq > :after AND seq <= :last ORDER BY seq LIMIT :limit"
         while page := self.fetch(f"{self._sql['history']} {condition}", values):
             yield from page

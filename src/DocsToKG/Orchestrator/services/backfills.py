@@ -24,7 +24,7 @@ MAX_JOBS = 100_000
 MAX_REASON = 256
 MAX_TICKET = 128
 BACKFILL_PRIORITY = -100
-_PAGE = 500
+PAGE = 500
 _KIND = "backfills"
 _COLUMNS = "backfill_id, tenant, job_type, from_at, to_at, jobs, actor, reason, ticket, created_at"
 
@@ -99,7 +99,7 @@ class BackfillService:
         self._ledger.change(lambda tx: _begin(tx, row, operator or {}))
         more = {"priority": priority, "source": source, "project": project, "job_type": job_type}
         done = 0
-        while page := list(islice(steps, _PAGE)):
+        while page := list(islice(steps, PAGE)):
             jobs = [_job(name, tenant, step, payload or {}, more) for step in page]
             self._jobs.submit(tenant, jobs, actor=actor)
             done += len(page)

@@ -26,7 +26,7 @@ MOST_AT_ONCE = 500
 MOST_COUNTED = 10_000
 _PAGE = paging.MAX_PAGE_SIZE
 _SAMPLE = 20
-_LOOKS = 60  # pages that are looked through for one answer
+LOOKS = 60  # pages that are looked through for one answer
 _FITTING: dict[str, frozenset[JobStatus]] = {
     "cancel": frozenset(JobStatus) - OVER,
     "retry": frozenset({JobStatus.FAILED, JobStatus.TIMED_OUT}),
@@ -113,7 +113,7 @@ class BulkService:
             return _Found([], None)
         found: list[JobView] = []
         token: str | None = None
-        for _ in range(_LOOKS):
+        for _ in range(LOOKS):
             page = self._jobs.list(tenant, replace(fitting, up_to=up_to), page_size=_PAGE, page_token=token)
             found += page.jobs
             token = page.next_page_token

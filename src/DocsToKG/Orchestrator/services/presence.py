@@ -23,7 +23,7 @@ from DocsToKG.Orchestrator.errors import BadJob, LedgerError
 
 _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SUFFIX = ".lock"
-_TRIES = 200
+TRIES = 200
 _PAUSE_S = 0.01
 # A file's lines are of one length: the number of the process, then places for jobs, blank or with a number.
 _LINE = b"%19d\n"
@@ -109,7 +109,7 @@ class Presence:
 
     def _own_file(self) -> int:
         # A newcomer may be looking at our file in the moment between its making and our lock; it lets go soon.
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             file = _locked_at(self.path, create=True)
             if file is not None:
                 return file

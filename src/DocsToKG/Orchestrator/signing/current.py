@@ -14,7 +14,7 @@ from DocsToKG.Orchestrator.signing.errors import SigningError
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 from DocsToKG.Orchestrator.signing.keys import Signer
 
-_LOOK_AGAIN_S = 5.0
+LOOK_AGAIN_S = 5.0
 
 
 class CurrentSigners:
@@ -32,7 +32,7 @@ class CurrentSigners:
         """At least one; raises `SigningError` where there is no key, or one that is wanted is not good."""
         now = self._clock.monotonic()
         with self._lock:
-            if now - self._looked_at >= _LOOK_AGAIN_S:
+            if now - self._looked_at >= LOOK_AGAIN_S:
                 self._look()
                 self._looked_at = now
             if self._error is not None:

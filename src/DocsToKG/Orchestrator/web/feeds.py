@@ -113,6 +113,11 @@ class Feeds:
     def open_streams(self) -> int:
         return self._open
 
+    @property
+    def followed_tenants(self) -> int:
+        """Tenants whose events are read for somebody."""
+        return len(self._hubs)
+
     def close(self) -> None:
         """End every stream; from the event loop."""
         self._ended().set()

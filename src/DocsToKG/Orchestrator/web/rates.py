@@ -47,6 +47,10 @@ class Rates:
         self._levels: OrderedDict[str, _Level] = OrderedDict()
         self._lock = threading.Lock()
 
+    def __len__(self) -> int:
+        """How many keys are remembered."""
+        return len(self._levels)
+
     def take(self, key: str) -> Standing:
         now = self._clock.monotonic()
         with self._lock:

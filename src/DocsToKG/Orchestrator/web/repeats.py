@@ -25,7 +25,7 @@ from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.threads import in_thread, to_its_end
 
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
-_HOLD_S = ABANDONED_MS / 1000 / 4
+HOLD_S = ABANDONED_MS / 1000 / 4
 
 
 class Repeats:
@@ -66,7 +66,7 @@ class Repeats:
             headers = {"Idempotency-Replayed": "true"}
             return Response(known.body, known.status, headers=headers, media_type="application/json")
         acting = to_its_end(self._act(place, work, slots))
-        while not (await asyncio.wait({acting}, timeout=_HOLD_S))[0]:
+        while not (await asyncio.wait({acting}, timeout=HOLD_S))[0]:
             with contextlib.suppress(LedgerError):  # it is said again
                 await in_thread(partial(self._answers.hold, *place), self._holding)
         return await acting

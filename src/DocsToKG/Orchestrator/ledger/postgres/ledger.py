@@ -49,7 +49,7 @@ from DocsToKG.Orchestrator.ledger.postgres.reads import Reader, condition
 from DocsToKG.Orchestrator.ledger.postgres.settling import ending, failing, plain, progressing, releasing
 from DocsToKG.Orchestrator.ledger.postgres.transacting import only
 from DocsToKG.Orchestrator.ledger.postgres.waiting import Waiting
-from DocsToKG.Orchestrator.ledger.postgres.writer import GroupWriter
+from DocsToKG.Orchestrator.ledger.postgres.writer import UPKEEP_S, GroupWriter
 from DocsToKG.Orchestrator.signal.base import Signal
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 
@@ -64,8 +64,9 @@ class PostgresLedger:
     `schema_name` is where its tables lie. `patience_s` is how long a database that is away is waited for. `poll_s` is
     how often the ledger is asked for work that no signal told of. `clock` is this machine's, for moments that are
     shown; with `database_time` False it is the ledger's too, for tests. Months of history older than
-    `retain_history_days` are removed, where given. The `signal` is closed with the ledger. Beside `local_path` the
-    workers of this machine show that they live (`services.presence`).
+    `retain_history_days` are removed, where given; that, and folding the counts, happens after a commit, `upkeep_s`
+    after the last time. The `signal` is closed with the ledger. Beside `local_path` the workers of this machine show
+    that they live (`services.presence`).
     """
 
     def __init__(
@@ -80,6 +81,7 @@ class PostgresLedger:
         poll_s: float = 1.0,
         signal: Signal | None = None,
         retain_history_days: int | None = None,
+        upkeep_s: float = UPKEEP_S,
         local_path: str | Path | None = None,
     ) -> None:
         self.path = Path(local_path or "state/workers")
@@ -102,6 +104,7 @@ class PostgresLedger:
             linger_s=linger_s,
             retain_history_days=retain_history_days,
             governor=governor,
+            upkeep_s=upkeep_s,
         )
         # A finalizer must not keep the ledger itself alive, so it is given the parts.
         self._close = weakref.finalize(self, _close_parts, self._writer, self._database, self._signal)
@@ -123,6 +126,11 @@ class PostgresLedger:
     def signal(self) -> Signal:
         """How this process hears of work; its counters tell how well."""
         return self._signal
+
+    @property
+    def pending_changes(self) -> int:
+        """Changes of this process that were submitted and wait for the writer, or are in its open transaction."""
+        return self._writer.pending
 
     def close(self) -> None:
         self._close()

@@ -36,7 +36,7 @@ from DocsToKG.Orchestrator.signal.base import Signal
 
 T = TypeVar("T")
 _LOCK = 0x446B4C32
-_UPKEEP_S = 2.0
+UPKEEP_S = 2.0
 _DAY_MS = 24 * 3600 * 1000
 _APART_S = 1.0  # what one call does not do is likely more than once
 
@@ -63,6 +63,7 @@ class GroupWriter(Gathering[_Change]):
         linger_s: float,
         retain_history_days: int | None,
         governor: Governor | None = None,
+        upkeep_s: float = UPKEEP_S,
     ) -> None:
         super().__init__(database.name, linger_s=linger_s, direct=True)
         self._database = database
@@ -75,7 +76,8 @@ class GroupWriter(Gathering[_Change]):
         self._is_governed = False
         self._apart_until = 0.0
         self._transactor = Transactor(database, sql=sql, ledger_time=ledger_time)
-        self._kept_up_at = -_UPKEEP_S
+        self._upkeep_s = upkeep_s
+        self._kept_up_at = -upkeep_s
         self._upkeep: threading.Thread | None = None
         self._months_of = -1  # the day on which they were last looked at
 
@@ -104,7 +106,7 @@ class GroupWriter(Gathering[_Change]):
 
     def _end(self) -> None:
         if self._upkeep is not None:
-            self._upkeep.join(_UPKEEP_S)
+            self._upkeep.join(UPKEEP_S)
         if self._transactor.is_connected:
             with contextlib.suppress(psycopg.Error, LedgerError):
                 self._kept_up(self._transactor.connection)
@@ -129,7 +131,7 @@ class GroupWriter(Gathering[_Change]):
         self._keep_up()
 
     def _transact(self, batch: Sequence[_Change]) -> tuple[list[Any], set[str]]:
-        done = self._worked(_as_work(batch))
+        done = self._worked(as_work(batch))
         if done is not None:
             answers, lanes, more = _shared_out(batch, done.ended, done.leased), done.lanes, done.turned
         else:
@@ -192,7 +194,7 @@ class GroupWriter(Gathering[_Change]):
     def _keep_up(self) -> None:
         """Now and then, after a commit, while there is something to keep up."""
         now, today = time.monotonic(), self._time.now_ms() // _DAY_MS
-        if now - self._kept_up_at < _UPKEEP_S and today == self._months_of:
+        if now - self._kept_up_at < self._upkeep_s and today == self._months_of:
             return
         if not self._transactor.is_connected or (self._upkeep is not None and self._upkeep.is_alive()):
             return
@@ -215,7 +217,7 @@ class GroupWriter(Gathering[_Change]):
     def _kept_up_beside(self) -> None:
         """What fails is done next time."""
         failures = (psycopg.Error, PoolTimeout, LedgerError)
-        with contextlib.suppress(*failures), self._database.lent(_UPKEEP_S) as connection:
+        with contextlib.suppress(*failures), self._database.lent(UPKEEP_S) as connection:
             self._kept_up(connection)
 
     def _kept_up(self, connection: Connection) -> None:
@@ -223,7 +225,7 @@ class GroupWriter(Gathering[_Change]):
         upkeep.keep_up(connection, self._sql, self._time.now_ms())
 
 
-def _as_work(batch: Sequence[_Change]) -> Work | None:
+def as_work(batch: Sequence[_Change]) -> Work | None:
     """The changes as one call of the database; None where they are not all ends and leases of one kind."""
     ends: list[End] = []
     requests: list[LeaseRequest] = []
