@@ -1,0 +1,230 @@
+"""What the text engine read of a PDF: pages, lines with their place and size, metadata, damaged streams.
+
+Knows the form in which a worker process sends it, and bounds what it takes from one. Does not know PDFium or processes.
+Promises: a reply of the wrong shape raises `ValueError`, whatever is in it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+HEADER = struct.Struct("!I")  # the length of each message between a run and its workers
+
+# Lines of one block have about the same size and stand directly below one another.
+_SIZE_RATIO = 1.12
+_LINE_GAP = 1.05  # between the boxes of two lines, in heights of a line
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How much of a file is read, and within which limits. `max_pages` is the number of pages when looking through."""
+
+    pages: int = 2
+    last_pages: int = 1
+    max_letters: int = 20_000  # of one page
+    max_document_letters: int = 200_000
+    text: bool = True
+    streams: str = "all"  # all | sample | none
+    max_stream_bytes: int = 256 << 20  # decoded, of the whole file
+    max_stream_s: float = 5.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> ReadOptions:
+        return cls(**data)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of text. Coordinates are in points from the lower left corner of the page; `size` is the line's height."""
+
+    text: str
+    left: float
+    bottom: float
+    right: float
+    top: float
+    size: float
+    block: int
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Lines of one size directly below one another."""
+
+    lines: tuple[Line, ...]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.text for line in self.lines)
+
+    @property
+    def size(self) -> float:
+        return max(line.size for line in self.lines)
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page as it was read. `number` counts from 1. `label` is the number that a reader program shows."""
+
+    number: int
+    width: float
+    height: float
+    lines: tuple[Line, ...]
+    letters: int
+    images: int = 0
+    label: str = ""
+    cut: bool = False  # the page has more letters than are read
+
+    @cached_property
+    def text(self) -> str:
+        return "\n".join(line.text for line in self.lines)
+
+    @cached_property
+    def blocks(self) -> tuple[Block, ...]:
+        return tuple(_blocks(self.lines))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamReport:
+    """What decoding the streams showed. `damaged` names the object and the error of the first damaged streams."""
+
+    checked: int = 0
+    skipped: int = 0
+    decoded_bytes: int = 0
+    damaged: tuple[str, ...] = ()
+    complete: bool = True
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> StreamReport:
+        return cls(
+            checked=int(data["checked"]),
+            skipped=int(data["skipped"]),
+            decoded_bytes=int(data["decoded_bytes"]),
+            damaged=tuple(str(note)[:200] for note in data["damaged"][:10]),
+            complete=bool(data["complete"]),
+        )
+
+
+@dataclass(frozen=True)
+class DocumentText:
+    """What was read of a document."""
+
+    page_count: int
+    pages: tuple[Page, ...]
+    info: dict[str, str] = field(default_factory=dict)
+    xmp: str = ""
+    outline: tuple[str, ...] = ()
+    attachments: tuple[str, ...] = ()
+    streams: StreamReport | None = None
+    engine: str = ""
+    elapsed_ms: float = 0.0
+
+    @cached_property
+    def letters(self) -> int:
+        return sum(page.letters for page in self.pages)
+
+    @property
+    def is_scan(self) -> bool:
+        """Every page that was read is a picture without text."""
+        return bool(self.pages) and all(page.letters == 0 and page.images > 0 for page in self.pages)
+
+    def page(self, number: int) -> Page | None:
+        return next((page for page in self.pages if page.number == number), None)
+
+    def record(self) -> dict[str, Any]:
+        """What was read, for the manifest."""
+        return {
+            "engine": self.engine,
+            "pages_read": [page.number for page in self.pages],
+            "letters": self.letters,
+            "scan": self.is_scan,
+            "streams_checked": self.streams.checked if self.streams else 0,
+            "elapsed_ms": round(self.elapsed_ms, 1),
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> DocumentText:
+        """The document of a worker's reply. Raises `ValueError` when the reply has another shape."""
+        try:
+            return cls(
+                page_count=int(data["page_count"]),
+                pages=tuple(_page(page) for page in data["pages"]),
+                info={str(key)[:60]: str(value)[:2_000] for key, value in data["info"].items()},
+                xmp=str(data["xmp"]),
+                outline=tuple(map(str, data["outline"])),
+                attachments=tuple(map(str, data["attachments"])),
+                streams=StreamReport.from_json(data["streams"]) if data.get("streams") else None,
+                engine=str(data["engine"])[:100],
+                elapsed_ms=float(data["elapsed_ms"]),
+            )
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ValueError(f"not a document: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class TextFailure:
+    """Why a file could not be read. `reason` is a word for records: text-engine-crashed, -timeout, -memory, -output,
+    -closed, text-unreadable, text-encrypted."""
+
+    reason: str
+    detail: str = ""
+    streams: StreamReport | None = None
+
+    def record(self) -> dict[str, Any]:
+        return {"failure": self.reason, "detail": self.detail[:200]}
+
+
+def number_blocks(lines: Iterable[tuple[str, float, float, float, float, float]]) -> Iterator[list[Any]]:
+    """The lines with the number of the block to which each belongs."""
+    block, above = -1, None
+    for line in lines:
+        if above is None or not _continues(above, line):
+            block += 1
+        above = line
+        yield [*line, block]
+
+
+def _continues(
+    above: tuple[str, float, float, float, float, float], line: tuple[str, float, float, float, float, float]
+) -> bool:
+    _, left, bottom, right, _, size = above
+    _, next_left, _, next_right, next_top, next_size = line
+    small, large = sorted((size, next_size))
+    if small <= 0 or large > small * _SIZE_RATIO:
+        return False
+    gap = bottom - next_top
+    return -0.6 * large <= gap <= _LINE_GAP * large and next_left < right and next_right > left
+
+
+def _page(data: dict[str, Any]) -> Page:
+    lines = tuple(
+        Line(str(text), float(left), float(bottom), float(right), float(top), float(size), int(block))
+        for text, left, bottom, right, top, size, block in data["lines"]
+    )
+    return Page(
+        number=int(data["number"]),
+        width=float(data["width"]),
+        height=float(data["height"]),
+        lines=lines,
+        letters=int(data["letters"]),
+        images=int(data["images"]),
+        label=str(data["label"]),
+        cut=bool(data["cut"]),
+    )
+
+
+def _blocks(lines: tuple[Line, ...]) -> Iterator[Block]:
+    gathered: list[Line] = []
+    for line in lines:
+        if gathered and gathered[-1].block != line.block:
+            yield Block(tuple(gathered))
+            gathered = []
+        gathered.append(line)
+    if gathered:
+        yield Block(tuple(gathered))
