@@ -1,14 +1,14 @@
-"""A real browser: Debian's `chromium` (`make servers`). Tests without it are skipped aloud, and fail with CI set."""
+"""A real browser: Debian's `chromium`, which `make servers` fetches."""
 
 from __future__ import annotations
 
-import importlib.util
-import shutil
+import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import pytest
+from tests import needs
 
 _FLAGS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
@@ -18,12 +18,11 @@ _FLAGS = [
 
 @contextmanager
 def opened_browser() -> Iterator[Any]:
-    program = shutil.which("chromium") or shutil.which("chromium-browser")
-    if program is None or importlib.util.find_spec("playwright") is None:
-        pytest.skip("chromium or playwright is not here: run `make servers`")
+    program = needs.program("chromium", "chromium-browser")
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=program, args=_FLAGS)
+    with tempfile.TemporaryDirectory(prefix="browser") as home, sync_playwright() as play:
+        # It keeps certificates, fonts and reports in the home that it is given.
+        opened = play.chromium.launch(executable_path=program, args=_FLAGS, env={**os.environ, "HOME": home})
         yield opened
         opened.close()

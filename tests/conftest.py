@@ -1,4 +1,4 @@
-"""Rules for the whole suite: what cannot be had is skipped aloud, and fails where `CI` is set."""
+"""Rules for the whole suite: its surroundings, its order, and what the end of a run says of skips and leftovers."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import functools
 import gc
 import os
+import random
 import re
 import tempfile
 from collections.abc import Generator, Iterator
@@ -15,7 +16,10 @@ from typing import Any
 import pytest
 import typer.main
 from hypothesis import HealthCheck, settings
+from tests import needs
 from tests.browsing import opened_browser
+from tests.conformance.postgres_server import PostgresServer
+from tests.leftovers import Surroundings, live_in
 from tests.warm import WarmPrograms
 
 # A busy machine is slow at examples, and at making them; how long a test may take in all is bounded.
@@ -25,10 +29,82 @@ settings.load_profile("any machine")
 # `./dev test-fast` asks for this one; `tests/examples.py` takes its part of the number that a test names.
 settings.register_profile("few examples", settings.default, max_examples=15)
 
-_EXCEPTED = "recorded"  # answers of real services lie beside a checkout or they do not
-
-
+_SURROUNDINGS = pytest.StashKey[Surroundings]()
+_LEFT = pytest.StashKey[list[str]]()
 _NOT_QUICK = re.compile(r"^pytestmark = \[?pytest\.mark\.(slow|long)\b", re.MULTILINE)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--shuffle", type=int, metavar="SEED", help="modules, and tests in each, in random order")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before anything looks for a home or for temporary files. A worker has those that its controller made."""
+    patch = pytest.MonkeyPatch()
+    config.add_cleanup(patch.undo)
+    given = getattr(config, "workerinput", None)
+    if given is not None:
+        live_in(Path(given["home"]), patch)
+        return
+    config.stash[_SURROUNDINGS] = surroundings = Surroundings(patch)
+    config.add_cleanup(surroundings.remove)
+    live_in(surroundings.home("main"), patch)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    node.workerinput["home"] = str(node.config.stash[_SURROUNDINGS].home(node.gateway.id))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """When workers have ended, and what they started with them."""
+    PostgresServer.forget()
+    if _SURROUNDINGS not in session.config.stash:
+        return
+    session.config.stash[_LEFT] = left = list(session.config.stash[_SURROUNDINGS].left())
+    if left and os.environ.get("CI") and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Modules stay together, for what they set up; pytest groups by parameters of wider scopes afterwards."""
+    if (seed := config.getoption("--shuffle")) is None:
+        return
+    chance = random.Random(seed)
+    modules: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        modules.setdefault(item.nodeid.partition("::")[0], []).append(item)
+    names = sorted(modules)
+    chance.shuffle(names)
+    for name in names:
+        chance.shuffle(modules[name])
+    items[:] = [item for name in names for item in modules[name]]
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    return _order(config)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
+    left = config.stash.get(_LEFT, [])
+    if skipped:
+        terminalreporter.section(f"skipped: {len(skipped):,} test{'s' * (len(skipped) > 1)}")
+        for line in needs.told(reason.removeprefix("Skipped: ") for _, _, reason in skipped):
+            terminalreporter.write_line(line)
+    if left:
+        terminalreporter.section("left behind by the tests, and removed now")
+        for line in left:
+            terminalreporter.write_line(line)
+    if order := _order(config):
+        terminalreporter.write_line(order)
+
+
+def _order(config: pytest.Config) -> str | None:
+    seed = config.getoption("--shuffle")
+    return None if seed is None else f"order shuffled by seed {seed}; --shuffle={seed} repeats it"
 
 
 @pytest.hookimpl(wrapper=True)
@@ -48,14 +124,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.suffix != ".py" or config.option.markexpr != "not slow and not long":
         return None
     return True if _NOT_QUICK.search(collection_path.read_text("utf-8")) else None
-
-
-@pytest.fixture(autouse=True, scope="session")
-def limits_of_this_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Limits hold for the whole machine; those of a test run are its own, for child processes too."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        yield
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -119,7 +187,8 @@ def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
-    if os.environ.get("CI") and report.skipped and _EXCEPTED not in str(report.longrepr):
+    if os.environ.get("CI") and isinstance(report.longrepr, tuple) and not needs.may_be_missing(report.longrepr[2]):
+        path, line, reason = report.longrepr
         report.outcome = "failed"
-        report.longrepr = f"skipped where CI must run it: {report.longrepr}"
+        report.longrepr = f"{path}:{line}: skipped where CI is set, which must run it. {reason}"
     return report

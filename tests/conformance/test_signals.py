@@ -17,6 +17,7 @@ import nats
 import psycopg
 import pytest
 import redis
+from tests import needs
 from tests.conformance.conftest import (
     PASSWORD,
     Server,
@@ -94,7 +95,7 @@ def running_broker(kind: str) -> Iterator[tuple[Any, str]]:
         try:
             postgres = PostgresServer()
         except NoPostgres as error:
-            pytest.skip(str(error))
+            needs.lacks(str(error))
         try:
             yield postgres, postgres.url
         finally:

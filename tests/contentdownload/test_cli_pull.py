@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import needs
 
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -245,7 +246,7 @@ def test_a_byte_limit_that_cuts_nothing_off_asks_for_no_more(
     assert "content resume" not in only.stderr
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 there")
+@needs.system(sys.platform != "darwin", "names of files that are not UTF-8")
 def test_a_folder_whose_name_is_not_utf8_is_refused_in_one_line(content: Command, config: str, tmp_path: Path) -> None:
     done = content("pull", "10.1/x", "--out", os.fsdecode(b"out\xe9"), "-c", config)
     assert done.returncode == 2

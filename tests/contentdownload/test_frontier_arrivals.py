@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests import needs
 
 from DocsToKG.ContentDownload.api.steps import Arrival, ExchangeOver, Gate, NotYet, Steps
 from DocsToKG.ContentDownload.frontier import arrivals
@@ -22,7 +23,7 @@ from DocsToKG.core.turns import giving_way
 
 LONG_S = 30
 
-pytestmark = pytest.mark.skipif(not arrivals.IS_KNOWN, reason="this system has no epoll")
+pytestmark = needs.system(arrivals.IS_KNOWN, "a system with epoll")
 
 
 class OpenGate:

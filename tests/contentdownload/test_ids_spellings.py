@@ -7,8 +7,8 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.contentdownload.recorded import recorded
 from tests.examples import examples
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.resolvers.ids import (
     BadIdentifier,

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import needs
 
 from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.ContentDownload.inputs import InputLine, read_inputs
@@ -190,7 +191,7 @@ def test_a_list_that_is_spoiled_by_some_zeros_is_still_read(write) -> None:  # t
         assert ids(read(write("ids.txt", content)))[:2] == ["doi:10.1234/a", "doi:10.1234/b"]
 
 
-@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 there")
+@needs.system(sys.platform != "darwin", "names of files that are not UTF-8")
 def test_a_name_that_is_not_utf8_can_be_told_from_the_record(tmp_path: Path) -> None:
     path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.txt"))
     path.write_text("10.1234/a\nrubbish\n")

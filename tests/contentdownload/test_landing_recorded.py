@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from tests.contentdownload.recorded import recorded
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.resolvers.landing_page import LandingFacts, PageKind, extract
 from DocsToKG.core.urls import index_url

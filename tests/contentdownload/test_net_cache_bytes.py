@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests import needs
 
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -44,7 +45,7 @@ print(json.dumps(results))
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="only Linux counts what a process writes")
+@needs.system(Path("/proc/self/io").exists(), "Linux, which counts what a process writes")
 @pytest.mark.parametrize("backend", ["file", "sqlite"])
 def test_a_paper_of_two_megabytes_is_written_once(tmp_path: Path, backend: str) -> None:
     """CACHE-19: at most 1.05 times its size is asked of the kernel.

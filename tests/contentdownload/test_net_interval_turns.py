@@ -14,6 +14,7 @@ from random import Random
 
 import httpx2
 import pytest
+from tests import needs
 
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.steps import Steps, Wait
@@ -83,7 +84,7 @@ def busy(until: float) -> Steps[None]:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says when the last data came")
+@needs.system(sys.platform == "linux", "Linux, which says when the last data came")
 def test_a_thread_that_waits_for_its_turn_before_it_sends_breaks_no_interval(server: SandboxServer) -> None:
     """NET-06: eight slots, twenty-four threads, one turn, and every look-up takes up to more than the interval."""
     limit = HostLimit(8, {"*": (Rate(1, INTERVAL_S),)})

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from tests.contentdownload.recorded import recorded
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact

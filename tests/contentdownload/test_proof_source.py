@@ -7,6 +7,7 @@ import os
 import threading
 
 import pytest
+from tests import needs
 
 from DocsToKG.ContentDownload.proof import source
 from DocsToKG.ContentDownload.proof.pdf import prove_pdf
@@ -66,7 +67,7 @@ def give_half(fd: int, data: bytes, at: int) -> int:
     return len(data) // 2
 
 
-@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="no files in memory on this system")
+@needs.system(hasattr(os, "memfd_create"), "a system with files in memory")
 @pytest.mark.parametrize(("call", "answer"), [("memfd_create", refuse), ("pwrite", refuse), ("pwrite", give_half)])
 def test_without_a_sheet_the_verdict_is_the_same(monkeypatch, call, answer):
     damaged = paper(1, 5000).replace(b"/Length ", b"/Length 9", 1)

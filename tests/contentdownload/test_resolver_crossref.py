@@ -9,8 +9,8 @@ from datetime import date
 from typing import Any
 
 import pytest
-from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import CONTACT, SETTINGS, answer, first_words, named, resolve
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.types import ResolverResult
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from hypothesis import given
 from tests.contentdownload.one_source import alone, answer, ask
-from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import like
 from tests.examples import examples
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.one_source import alone
-from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import CONTACT, SETTINGS, answer, ask, first_words, like, named
 from tests.examples import examples
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import given
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
 from DocsToKG.ContentDownload.api.types import Reason, ResolverResult, WorkArtifact

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 import pytest
-from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import SETTINGS, answer, ask, first_words, named, resolve
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.semantic_scholar import SemanticScholarResolver

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from tests.contentdownload.recorded import recorded
 from tests.contentdownload.scripted import given
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.ports import Call, Page, Resolver
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact

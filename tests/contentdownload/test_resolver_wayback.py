@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.one_source import alone, answer, ask
-from tests.contentdownload.recorded import recorded
 from tests.examples import examples
+from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact

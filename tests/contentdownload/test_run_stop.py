@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests import needs
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import DiskFull
@@ -297,7 +298,7 @@ def test_a_pull_that_fills_its_disk_says_so_and_goes_on_when_there_is_room(
 ) -> None:  # fmt: skip
     """FAIL-11: a real file system that is really full, first for the state of a run, then for its papers."""
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
-        pytest.skip("may not mount a small disk here")
+        needs.lacks("the right to mount a small disk (unshare -rm)")
     works = [work for work in calm_sandbox.truth()["works"] if "unpaywall" in work["reachable_by"]][:24]
     known = {digest for work in works for digest in work["sha256"]}
     program, config = Path(sys.executable).parent / "content", config_file(calm_sandbox)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests import needs
 
 from DocsToKG.ContentDownload.errors import StorageError
 from DocsToKG.ContentDownload.storage import flushing
@@ -132,7 +133,7 @@ def test_a_disk_of_another_kind_is_never_flushed_whole(tmp_path: Path, monkeypat
     assert not Flushing(tmp_path).is_for_all(10)
 
 
-@pytest.mark.skipif(not flushing.may_sync_disk(), reason="this system cannot flush one disk")
+@needs.system(flushing.may_sync_disk(), "a system that flushes one disk")
 def test_the_systems_own_way_takes_an_open_file_and_nothing_else(tmp_path: Path) -> None:
     with (tmp_path / "a").open("wb") as file:
         file.write(b"x")

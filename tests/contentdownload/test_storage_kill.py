@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import needs
 
 from DocsToKG.ContentDownload.storage.local import LocalStore
 
@@ -210,6 +211,6 @@ def test_a_disk_that_fills_up_loses_nothing(tmp_path):
     mount = 'mount -t tmpfs -o size=1m none "$1" && exec "$2" -c "$3" "$1"'
     command = ["unshare", "-rm", "sh", "-c", mount, "sh", str(tmp_path), sys.executable, FULL]
     if shutil.which("unshare") is None or subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode:
-        pytest.skip("may not mount a small disk here")
+        needs.lacks("the right to mount a small disk (unshare -rm)")
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.stdout == "survived\n", done.stderr[-2000:]

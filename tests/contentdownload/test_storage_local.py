@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tests import needs
 
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, StorageError
 from DocsToKG.ContentDownload.storage import flushing
@@ -269,7 +270,7 @@ def test_too_little_space_stops_the_run_before_it_begins(tmp_path):
 def test_a_full_disk_is_said_in_our_words():
     """FAIL-11: the kernel's own refusal, from the device that is always full."""
     if not os.path.exists("/dev/full"):
-        pytest.skip("no /dev/full here")
+        needs.lacks("/dev/full")
     with TempFile(lambda: (os.open("/dev/full", os.O_WRONLY), None), where="here", in_memory=10) as temp:
         temp.write(b"paper")
         with pytest.raises(DiskFull, match="here: no space left"):
@@ -298,7 +299,7 @@ def test_bytes_are_on_the_disk_before_a_name_and_names_before_the_answer(tmp_pat
         events.append(f"link {Path(target).relative_to(tmp_path).parts[0]}")
 
     if not os.path.exists("/proc/self/fd"):
-        pytest.skip("no /proc here")
+        needs.lacks("/proc/self/fd")
     store = LocalStore(tmp_path, cas_enabled=cas_enabled, min_free_bytes=0, link=link)
     store.prepare()
     monkeypatch.setattr(os, "fsync", fsync)
@@ -322,7 +323,7 @@ def test_files_that_come_together_are_made_to_last_together(tmp_path, monkeypatc
         real_fsync(fd)
 
     if not os.path.exists("/proc/self/fd"):
-        pytest.skip("no /proc here")
+        needs.lacks("/proc/self/fd")
     monkeypatch.setattr(flushing, "kind_of_disk", lambda folder: "some other")
     store = LocalStore(tmp_path, min_free_bytes=0)
     store.prepare()

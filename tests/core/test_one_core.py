@@ -10,12 +10,13 @@ import time
 from collections.abc import Callable, Collection
 
 import pytest
+from tests import needs
 
 from DocsToKG.core import one_core
 from DocsToKG.core.one_core import Keeper, Use, on_one_core
 
-has_cores = pytest.mark.skipif(
-    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2, reason="there is but one core to be on"
+has_cores = needs.system(
+    hasattr(os, "sched_getaffinity") and len(os.sched_getaffinity(0)) > 1, "two cores that a process can choose from"
 )
 
 

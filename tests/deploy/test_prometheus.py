@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 import subprocess
 import time
 import urllib.parse
@@ -17,6 +15,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests import needs
 from tests.ports import free_port
 
 from DocsToKG.ContentDownload.config.loader import load_config
@@ -157,18 +156,8 @@ def test_the_panels_that_were_asked_for_are_there():
 # a real Prometheus
 
 
-def program(name: str) -> str:
-    """On the PATH, or where `./dev servers` puts it."""
-    tools = Path(os.environ.get("DOCSTOKG_TOOLS") or PROJECT / ".tools")
-    places = [tools / "debian" / "usr" / "bin", tools / "usr" / "bin", tools]
-    found = shutil.which(name) or shutil.which(name, path=os.pathsep.join(map(str, places)))
-    if found is None:
-        pytest.skip(f"{name} is not here; `./dev servers` fetches it")
-    return found
-
-
 def test_promtool_finds_nothing_wrong():
-    promtool = program("promtool")
+    promtool = needs.program("promtool")
     for words in (("check", "rules", str(RULES)), ("check", "config", str(DEPLOY / "prometheus" / "prometheus.yml"))):
         done = subprocess.run([promtool, *words], capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -201,7 +190,11 @@ def start_prometheus(root: Path, target: str) -> tuple[subprocess.Popen[bytes], 
     (root / "prometheus.yml").write_text(yaml.safe_dump(settings))
     address = f"127.0.0.1:{free_port()}"
     words = [
-        *(program("prometheus"), f"--config.file={root / 'prometheus.yml'}", f"--storage.tsdb.path={root / 'tsdb'}"),
+        *(
+            needs.program("prometheus"),
+            f"--config.file={root / 'prometheus.yml'}",
+            f"--storage.tsdb.path={root / 'tsdb'}",
+        ),
         *(f"--web.listen-address={address}", "--log.level=warn"),
     ]
     with (root / "prometheus.log").open("wb") as log:
@@ -211,7 +204,7 @@ def start_prometheus(root: Path, target: str) -> tuple[subprocess.Popen[bytes], 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Prometheus that watched a run with two processes, faults and a warm cache."""
-    program("prometheus")
+    needs.program("prometheus")
     root = tmp_path_factory.mktemp("watched")
     faults = Faults.none()
     with SandboxServer(works=60, seed=7, faults=faults) as calm:

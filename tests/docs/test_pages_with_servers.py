@@ -12,6 +12,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests import needs
 from tests.conformance.conftest import PASSWORD, nats_url, running_moto, running_nats, running_valkey, valkey_url
 from tests.conformance.postgres_server import NoPostgres, PostgresServer, running_postgres
 from tests.docs.conftest import Reader, wrong
@@ -28,7 +29,7 @@ def addresses() -> Iterator[dict[str, str]]:
         try:
             postgres = stack.enter_context(running_postgres())
         except NoPostgres as error:
-            pytest.skip(str(error))
+            needs.lacks(str(error))
         database = made_as_the_page_says(postgres)
         valkey = stack.enter_context(running_valkey())
         nats = stack.enter_context(running_nats())

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from tests import needs
 from tests.fuzz.changing import ODD, inputs
 from tests.fuzz.target import Target
 from tests.fuzz.targets import TARGETS, answered
@@ -209,7 +210,7 @@ def test_one_that_takes_much_would_be_noticed_in_a_process_that_was_larger_befor
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not can_forget():
-        pytest.skip("the largest size so far cannot be forgotten here")
+        needs.lacks("Linux, which forgets the largest size of a process")
     assert len(b"x" * (100 << 20))
     monkeypatch.setitem(TARGETS, "odd", Target(grab))
     check("odd", b"a word")

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import needs
 from tests.raw_server import RawServer, Side
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
@@ -290,7 +291,7 @@ def make_certificate(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., 
     """A self-signed certificate in a folder of its own: cert.pem and key.pem."""
     openssl = shutil.which("openssl")
     if openssl is None:
-        pytest.skip("the openssl command is not installed, so no certificate can be made")
+        needs.lacks("the openssl command, to make certificates")
 
     def make(host: str, *, expired: bool = False) -> Path:
         folder = tmp_path_factory.mktemp("tls")

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import psycopg
 import pytest
 import redis
+from tests import needs
 from tests.conformance.conftest import (
     BUCKET,
     PASSWORD,
@@ -440,7 +441,7 @@ def running_fleet(
         try:
             postgres = stack.enter_context(running_postgres())
         except NoPostgres as error:
-            pytest.skip(str(error))
+            needs.lacks(str(error))
         valkey = stack.enter_context(running_valkey())
         nats = stack.enter_context(running_nats())
         s3 = stack.enter_context(running_moto())

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
+import contextlib
 import json
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import pytest
+from tests import needs
 from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator.cli import app
@@ -87,27 +86,35 @@ def test_the_version_is_told_as_by_the_other_programs():
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root to become another user")
-def test_a_ledger_that_cannot_be_written_is_looked_into():
-    """Root may write anywhere, so this one becomes nobody."""
-    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", sys.executable, "-c"]
-    paths = f"import sys; sys.path[:0] = {sys.path!r}\n"
+def test_a_ledger_that_cannot_be_written_is_looked_into(tmp_path: Path):
+    command = [*needs.user_who_may_only_read(), sys.executable, "-c"]
+    code = "from DocsToKG.Orchestrator.main import main; main()"
 
-    def as_nobody(*words: str, code: str = "from DocsToKG.Orchestrator.main import main; main()"):
-        command = [*nobody, paths + code, *words]
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, cwd="/")
+    def ask(*words: str):
+        return subprocess.run([*command, code, *words], capture_output=True, text=True, timeout=60, cwd="/")
 
-    if as_nobody(code="from DocsToKG.Orchestrator.ledger.schema import migrations; migrations()").returncode:
-        pytest.skip("another user cannot read this program")
-    with tempfile.TemporaryDirectory() as folder:  # one that other users may enter
-        path = Path(folder) / "ledger.sqlite"
-        with SqliteLedger(path) as ledger:
-            ledger.enqueue_many([NewJob("doi:10.1/a", {}), NewJob("doi:10.1/b", {})])
-            Path(folder).chmod(0o755)
-            during = as_nobody("status", "--json", "--ledger", str(path))
+    folder, path = tmp_path / "ledger", tmp_path / "ledger" / "ledger.sqlite"
+    folder.mkdir()
+    with SqliteLedger(path) as ledger:
+        ledger.enqueue_many([NewJob("doi:10.1/a", {}), NewJob("doi:10.1/b", {})])
+        with only_to_be_read(folder):
+            assert subprocess.run([*command, f"open({str(folder / 'new')!r}, 'w')"], capture_output=True).returncode
+            during = ask("status", "--json", "--ledger", str(path))
             assert '"queued": 2' in during.stdout, during.stderr
+    with only_to_be_read(folder):
         asked = (["status", "--json"], ["jobs", "list"], ["history", "1"])
         for words, part in zip(asked, ('"queued": 2', "doi:10.1/b", "enqueued"), strict=True):
-            done = as_nobody(*words, "--ledger", str(path))
+            done = ask(*words, "--ledger", str(path))
             assert (done.returncode, part in done.stdout) == (0, True), done.stderr
-        assert [file.name for file in Path(folder).iterdir()] == ["ledger.sqlite"]
+        assert [file.name for file in folder.iterdir()] == ["ledger.sqlite"]
+
+
+@contextlib.contextmanager
+def only_to_be_read(folder: Path):
+    for file in [*folder.iterdir(), folder]:
+        file.chmod(0o555 if file.is_dir() else 0o444)
+    try:
+        yield
+    finally:
+        for file in [folder, *folder.iterdir()]:
+            file.chmod(0o755 if file.is_dir() else 0o644)

@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from tests import needs
 
 from DocsToKG.Sandbox import Faults, SandboxServer
 from DocsToKG.Sandbox.exchange import parse_head
@@ -228,7 +229,7 @@ def test_polite_traffic_leaves_no_violation(troubled, ask):
     assert sandbox.violations() == []
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says when the last data came")
+@needs.system(sys.platform == "linux", "Linux, which says when the last data came")
 def test_a_server_that_was_kept_from_running_does_not_blame_its_clients():
     """What counts is when a request arrived, not when the machine let the server look at it."""
     with SandboxServer(works=5, faults=Faults.none()) as sandbox:  # 20 times the published rates: 0.15 s apart

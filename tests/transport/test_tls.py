@@ -8,6 +8,7 @@ import subprocess
 import time
 
 import pytest
+from tests import needs
 
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.transport.errors import BodyTooShort, DeadlineExceeded, TlsFailed
@@ -22,7 +23,7 @@ def certificate(tmp_path_factory):
     """A self-signed certificate for papers.example.org, which is its own authority."""
     openssl = shutil.which("openssl")
     if openssl is None:
-        pytest.skip("the openssl command is not installed, so no certificate can be made")
+        needs.lacks("the openssl command, to make certificates")
     folder = tmp_path_factory.mktemp("tls")
     command = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=papers.example.org"
     command += " -addext subjectAltName=DNS:papers.example.org -keyout key.pem -out cert.pem"
