@@ -14,7 +14,7 @@ from pathlib import Path
 
 _CHECKOUT = Path(__file__).resolve().parents[1]
 UNPACKED = Path(os.environ.get("DOCSTOKG_TOOLS") or _CHECKOUT / ".tools") / "debian" / "usr"
-PEERS = _CHECKOUT / ".cache" / "peers" / "bin" / "python"
+PEERS = Path(os.environ.get("DOCSTOKG_PEERS") or _CHECKOUT / ".cache" / "peers") / "bin" / "python"
 
 
 def find(name: str) -> str | None:

@@ -90,6 +90,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     skipped = [report.longrepr for report in terminalreporter.stats.get("skipped", ())]
     left = config.stash.get(_LEFT, [])
+    terminalreporter.ensure_newline()
     if skipped:
         terminalreporter.section(f"skipped: {len(skipped):,} test{'s' * (len(skipped) > 1)}")
         for line in needs.told(reason.removeprefix("Skipped: ") for _, _, reason in skipped):

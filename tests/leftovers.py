@@ -20,7 +20,7 @@ import pytest
 # What the README says is kept in a home.
 KEPT = (".cache/uv", ".cache/docstokg", ".config/docstokg", ".local/state/docstokg")
 _MARK = "TESTS_RUN_IN"
-_ENDS_WITHIN_S = 10.0
+_ENDS_WITHIN_S = 5.0
 
 
 class Surroundings:
@@ -52,6 +52,8 @@ class Surroundings:
             yield f"process {pid}: {command}"
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+        while any(map(is_running, processes)) and time.monotonic() < until + _ENDS_WITHIN_S:
+            time.sleep(0.01)
         for home in sorted(self._homes.iterdir()):
             yield from (f"in the home: {path}" for path in strangers(home))
         yield from (f"temporary file: {path.name}" for path in sorted(self._temporary.iterdir()))
@@ -93,6 +95,17 @@ def strangers(home: Path) -> Iterator[Path]:
         where = path.relative_to(home)
         if (path.is_symlink() or not path.is_dir()) and not any(where.is_relative_to(kept) for kept in KEPT):
             yield where
+
+
+def is_running(pid: int) -> bool:
+    """One that has ended and that nobody has asked for yet does not run."""
+    with contextlib.suppress(FileNotFoundError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def _command(process: Path) -> str:

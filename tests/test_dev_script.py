@@ -7,9 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+from tests.leftovers import is_running
 
 ROOT = Path(__file__).parent.parent
 
@@ -94,6 +96,96 @@ def test_scratch_files_of_quick_tests_lie_in_memory_unless_a_place_is_named(chec
     place, is_kept_from_compiling, left = done.stdout.split()
     assert place.startswith(str(checkout / "memory") if named is None else named)
     assert (is_kept_from_compiling, left) == ("False", "0")
+
+
+LOADED = """
+import importlib.machinery, importlib.util, os, pathlib, shutil, subprocess, sys
+loader = importlib.machinery.SourceFileLoader("dev", "dev")
+dev = importlib.util.module_from_spec(importlib.util.spec_from_loader("dev", loader))
+loader.exec_module(dev)
+dev.set_up = lambda lock: None
+"""
+
+
+@pytest.mark.parametrize("leaves_a_file", [False, True])
+def test_a_bare_run_has_an_empty_home_and_finds_nothing_that_was_fetched(checkout: Path, leaves_a_file: bool) -> None:
+    folder = checkout / "bin"
+    folder.mkdir()
+    for name in ("nats-server", "promtool", "other-tool"):
+        (folder / name).write_text("#!/bin/sh\n")
+        (folder / name).chmod(0o755)
+    script = LOADED + (
+        "def run_tests(*words):\n"
+        "    home = pathlib.Path.home()\n"
+        "    found = [name for name in ('nats-server', 'promtool', 'other-tool') if shutil.which(name)]\n"
+        "    print(found, list(home.iterdir()), [name in os.environ for name in ('CI', 'XDG_STATE_HOME')])\n"
+        f"    if {leaves_a_file}: (home / 'surprise').touch()\n"
+        "    return 0\n"
+        "dev.run_tests = run_tests\n"
+        "code = dev.main(['test', '--bare'])\n"
+        "print(os.environ['HOME'], shutil.which('nats-server'))\n"
+        "sys.exit(code)\n"
+    )
+    env = {"PATH": f"{folder}:/usr/bin:/bin", "HOME": str(checkout), "CI": "true", "XDG_STATE_HOME": str(checkout)}
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=env, cwd=checkout, timeout=60
+    )
+    bare, after = done.stdout.splitlines()
+    assert bare == "['other-tool'] [] [False, False]"
+    assert after == f"{checkout} {folder / 'nats-server'}"
+    assert done.returncode == leaves_a_file
+    assert ("surprise" in done.stderr) == leaves_a_file
+
+
+def test_an_order_by_chance_is_named_so_that_it_can_be_had_again(checkout: Path) -> None:
+    script = LOADED + (
+        "dev.run_tests = lambda *words: print(words[-1]) or 0\n"
+        "dev.main(['test', '--shuffle'])\n"
+        "dev.main(['test-fast', 'tests/core', '--shuffle=9'])\n"
+        "dev.main(['test', '--shuffle', '-q'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=checkout, timeout=60)
+    given = done.stdout.split()
+    assert len(given) == 3
+    assert given[1] == "--shuffle=9"
+    assert [line.split()[-3] for line in done.stderr.splitlines()] == given
+    assert all(word.removeprefix("--shuffle=").isdigit() for word in given)
+
+
+@pytest.mark.parametrize("end", ["the end", "Ctrl+C", "a kill"])
+def test_busy_processes_end_with_the_run(checkout: Path, end: str) -> None:
+    script = LOADED + (
+        "started, real = [], subprocess.Popen\n"
+        "def popen(*words, **more):\n"
+        "    started.append(real(*words, **more))\n"
+        "    return started[-1]\n"
+        "subprocess.Popen = popen\n"
+        "def run_tests(*words):\n"
+        "    print(*[process.pid for process in started], flush=True)\n"
+        "    sys.stdin.readline()\n"
+        "    return 0\n"
+        "dev.run_tests = run_tests\n"
+        "dev.main(['test', '--beside', '2'])\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", script], cwd=checkout, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        busy = [int(word) for word in process.stdout.readline().split()]
+        assert len(busy) == 2
+        assert all(is_running(pid) for pid in busy)
+        if end == "the end":
+            process.stdin.write("\n")
+        else:
+            os.killpg(process.pid, signal.SIGINT if end == "Ctrl+C" else signal.SIGKILL)
+        _, said = process.communicate(timeout=60)
+    assert ("beside 2 busy processes" in said) == (end == "the end")
+    until = time.monotonic() + 30
+    while any(is_running(pid) for pid in busy):
+        assert time.monotonic() < until
+        time.sleep(0.02)
 
 
 def test_an_unknown_word_is_answered_with_the_known_ones(checkout: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_refusal_is_shared_for_as_long_as_it_lasts(node: Node) -> None:
     assert one.check().transient_s == pytest.approx(60.0, abs=0.1)
     verdict = two.check()
     assert (verdict.allowed, verdict.state, two.asked) == (False, "unreachable", [])
-    assert 50 < (verdict.transient_s or 0.0) <= 60.0
+    assert 50 < (verdict.transient_s or 0.0) <= 60.1  # clocks are read twice
 
 
 def test_one_node_reads_while_the_others_wait(node: Node) -> None:

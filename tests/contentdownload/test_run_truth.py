@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,6 +39,12 @@ def told(sandbox: SandboxServer, make_config: MakeConfig, tmp_path_factory: pyte
     with DownloadRun(make_config(sandbox, root), on_outcome=outcomes.__setitem__) as run:
         result = run.process_artifacts(sandbox.identifiers(WORKS))
     return Told(result, root, sandbox.truth()["works"], outcomes, sandbox)
+
+
+@pytest.fixture
+def copy(told: Told, tmp_path: Path) -> Path:
+    """The same corpus, for a test that changes it."""
+    return shutil.copytree(told.root, tmp_path / "copy", symlinks=True)
 
 
 def rows(root: Path) -> list[dict[str, str]]:
@@ -115,24 +122,24 @@ def test_nothing_temporary_is_left(told: Told) -> None:
     assert not list((told.root / "state").glob("**/*.lock.tmp"))
 
 
-def test_a_second_run_fetches_nothing(told: Told, make_config: MakeConfig) -> None:
+def test_a_second_run_fetches_nothing(told: Told, copy: Path, make_config: MakeConfig) -> None:
     """CAT-20: same inputs, same catalog, no body fetched anew."""
     before = told.server.counters()["requests"]
-    with DownloadRun(make_config(told.server, told.root)) as run:
+    with DownloadRun(make_config(told.server, copy)) as run:
         again = run.process_artifacts(told.server.identifiers(WORKS), retry_failed=False)
     assert told.server.counters()["requests"] == before
     assert (again.successful, again.already) == (told.result.successful, told.result.successful)
     assert [row.path for row in again.rows] == [row.path for row in told.result.rows]
 
 
-def test_a_file_that_was_deleted_comes_back_from_the_store(told: Told, make_config: MakeConfig) -> None:
-    row = next(row for row in rows(told.root) if row["outcome"] == "success")
-    (told.root / row["path"]).unlink()
+def test_a_file_that_was_deleted_comes_back_from_the_store(told: Told, copy: Path, make_config: MakeConfig) -> None:
+    row = next(row for row in rows(copy) if row["outcome"] == "success")
+    (copy / row["path"]).unlink()
     before = told.server.counters()["requests"]
-    with DownloadRun(make_config(told.server, told.root)) as run:
+    with DownloadRun(make_config(told.server, copy)) as run:
         result = run.process_artifacts([row["input"]])
     assert result.complete
-    assert (told.root / row["path"]).exists()
+    assert (copy / row["path"]).exists()
     assert told.server.counters()["requests"] == before
 
 
