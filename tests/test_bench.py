@@ -9,6 +9,7 @@ import re
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -16,17 +17,26 @@ from typing import Any
 import pytest
 from tests import needs
 from tests.browsing import opened_browser
+from tests.warm import WarmPrograms
 
 ROOT = Path(__file__).parent.parent
 NO_PEERS = "--peers=/no/such/python"
 
 
-def bench(name: str, *words: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [sys.executable, "-m", f"bench.{name}", *words], capture_output=True, text=True, cwd=ROOT, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
-    return done
+Bench = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def bench(warm: WarmPrograms) -> Bench:
+    """Run a part of the measurements, in a process of its own."""
+
+    def run(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [*warm.words("python"), "-m", f"bench.{name}", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=200)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return run
 
 
 def figures(path: Path) -> dict[str, Any]:
@@ -43,7 +53,7 @@ def test_the_memory_of_a_part_is_not_that_of_whoever_began_it() -> None:
 
 
 @pytest.mark.slow
-def test_the_ledger_is_measured_against_the_floor_at_each_size(tmp_path: Path) -> None:
+def test_the_ledger_is_measured_against_the_floor_at_each_size(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "ledger.json"
     done = bench("ledger", "--rows=50,200", "--jobs=60", "--batch=20", "--rounds=2", NO_PEERS, f"--out={out}")
     found = figures(out)
@@ -59,7 +69,7 @@ def test_the_ledger_is_measured_against_the_floor_at_each_size(tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_run_over_hosts_is_measured_against_what_the_caps_allow(tmp_path: Path) -> None:
+def test_a_run_over_hosts_is_measured_against_what_the_caps_allow(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "hosts.json"
     words = ("--items=60", "--hosts=6", "--workers=12", "--per_host=3", "--delay=0.02", f"--out={out}")
     bench("hosts", *words)
@@ -70,7 +80,7 @@ def test_a_run_over_hosts_is_measured_against_what_the_caps_allow(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_a_bundle_is_measured_when_written_and_when_proved(tmp_path: Path) -> None:
+def test_a_bundle_is_measured_when_written_and_when_proved(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "export.json"
     bench("export", "--rows=300", f"--out={out}")
     written, proved = figures(out)["rows"]
@@ -81,7 +91,7 @@ def test_a_bundle_is_measured_when_written_and_when_proved(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_downloads_are_measured_beside_other_programs(tmp_path: Path) -> None:
+def test_downloads_are_measured_beside_other_programs(bench: Bench, tmp_path: Path) -> None:
     needs.program("nginx")
     out = tmp_path / "download.json"
     words = (
@@ -101,7 +111,7 @@ def test_downloads_are_measured_beside_other_programs(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_pull_over_the_small_web_is_measured_beside_an_oracle(tmp_path: Path) -> None:
+def test_a_pull_over_the_small_web_is_measured_beside_an_oracle(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "web.json"
     bench("web", "--works=30", f"--out={out}")
     row = figures(out)["row"]
@@ -177,13 +187,13 @@ def test_what_a_host_asked_for_after_the_last_paper_is_not_the_oracles(tmp_path:
 
 
 @pytest.mark.slow
-def test_hashing_is_measured_beside_the_plainest_way(tmp_path: Path) -> None:
+def test_hashing_is_measured_beside_the_plainest_way(bench: Bench, tmp_path: Path) -> None:
     bench("verify", "--papers=3", "--rounds=1", f"--out={tmp_path / 'verify.json'}")
     assert [row["what"] for row in figures(tmp_path / "verify.json")["rows"]][1] == "openssl dgst -sha256"
 
 
 @pytest.mark.long
-def test_starting_is_measured_beside_an_interpreter_that_does_nothing(tmp_path: Path) -> None:
+def test_starting_is_measured_beside_an_interpreter_that_does_nothing(bench: Bench, tmp_path: Path) -> None:
     bench("starting", "--rounds=1", f"--out={tmp_path / 'starting.json'}")
     assert all(row["took_s"] > 0 for row in figures(tmp_path / "starting.json")["rows"])
 
@@ -253,10 +263,10 @@ def test_peers_take_as_many_jobs_while_others_wait(script: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_whole_run_writes_one_page_of_all_its_tables(tmp_path: Path) -> None:
+def test_a_whole_run_writes_one_page_of_all_its_tables(warm: WarmPrograms, tmp_path: Path) -> None:
     """As `./dev bench` calls it, with next to nothing to do."""
     sizes = ["--items=40", "--history=60", f"--out={tmp_path}"]
-    command = [sys.executable, "-m", "bench", "--only=export,hosts-2", *sizes]
+    command = [*warm.words("python"), "-m", "bench", "--only=export,hosts-2", *sizes]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=250)
     assert done.returncode == 0, done.stderr
     page = (tmp_path / "report.md").read_text()
@@ -282,7 +292,7 @@ def test_a_run_of_some_parts_adds_to_the_page(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_memory_of_a_run_is_measured_beside_short_and_long_queues(tmp_path: Path) -> None:
+def test_the_memory_of_a_run_is_measured_beside_short_and_long_queues(bench: Bench, tmp_path: Path) -> None:
     bench("memory", "--rows=40,80", "--papers=30", f"--out={tmp_path / 'memory.json'}")
     found = figures(tmp_path / "memory.json")
     assert [(row["queue"], row["papers"] >= 30) for row in found["rows"]] == [(40, True), (80, True)]
@@ -300,7 +310,7 @@ def test_a_run_is_not_asked_for_more_papers_than_wait(capsys: pytest.CaptureFixt
 
 
 @pytest.mark.slow
-def test_watching_is_measured_against_not_watching(tmp_path: Path) -> None:
+def test_watching_is_measured_against_not_watching(bench: Bench, tmp_path: Path) -> None:
     """TRC-09: what an unwatched job pays for the places where a watcher could stand is less than a hundredth of it."""
     out = tmp_path / "watching.json"
     bench("watching", "--jobs=150", "--rounds=2", f"--out={out}")
@@ -311,7 +321,7 @@ def test_watching_is_measured_against_not_watching(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_ledger_on_postgres_is_measured_against_the_floor(tmp_path: Path) -> None:
+def test_the_ledger_on_postgres_is_measured_against_the_floor(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "postgres.json"
     parts = ("--only=floor", "--only=peers")
     done = bench("postgres", *parts, "--rows=50", "--jobs=40", "--batch=20", "--rounds=1", NO_PEERS, f"--out={out}")
@@ -323,7 +333,7 @@ def test_the_ledger_on_postgres_is_measured_against_the_floor(tmp_path: Path) ->
 
 
 @pytest.mark.long
-def test_four_nodes_on_postgres_are_measured_beside_one(tmp_path: Path) -> None:
+def test_four_nodes_on_postgres_are_measured_beside_one(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "postgres.json"
     bench("postgres", "--only=nodes", "--waits=16", "--rows=50", "--jobs=40", "--rounds=1", f"--out={out}")
     assert [(row["nodes"], row["jobs"]) for row in figures(out)["nodes"]] == [(1, 16), (4, 64)] * 2
@@ -383,7 +393,7 @@ def test_the_papers_of_the_origin_differ_and_open() -> None:
 
 
 @pytest.mark.slow
-def test_events_are_measured_by_what_they_cost_and_how_fast_they_go(tmp_path: Path) -> None:
+def test_events_are_measured_by_what_they_cost_and_how_fast_they_go(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "events.json"
     bench("events", "--jobs=60", "--rounds=1", f"--out={out}")
     rows = figures(out)["rows"]
@@ -392,7 +402,7 @@ def test_events_are_measured_by_what_they_cost_and_how_fast_they_go(tmp_path: Pa
 
 
 @pytest.mark.slow
-def test_the_service_is_measured_under_load_and_beside_a_bare_one(tmp_path: Path) -> None:
+def test_the_service_is_measured_under_load_and_beside_a_bare_one(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "api.json"
     bench("api", "--rows=300", "--seconds=1", "--per-second=20", "--count=5", "--rounds=1", f"--out={out}")
     found = figures(out)
@@ -405,7 +415,7 @@ def test_the_service_is_measured_under_load_and_beside_a_bare_one(tmp_path: Path
 
 
 @pytest.mark.slow
-def test_every_view_of_the_console_is_measured_in_a_browser(tmp_path: Path) -> None:
+def test_every_view_of_the_console_is_measured_in_a_browser(bench: Bench, tmp_path: Path) -> None:
     from bench.console import VIEWS
 
     with opened_browser():

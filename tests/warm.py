@@ -5,6 +5,8 @@ is still a process of its own, with its own folder, environment, input and outpu
 installed program calls; only what Python itself does before that is left out. That the installed programs start, and
 how soon, is proved where they are started as they are (test_promises.py, test_cli_pull.py).
 
+`python -c ...` and `python -m ...` are programs too, for tests that need a process but not its start.
+
 One file for three sides: the process that is forked (`serve`), whoever asks from a test (`WarmPrograms`), and the
 program that a shell finds by its name (`main`), which must start at once and so imports next to nothing.
 """
@@ -117,13 +119,19 @@ class WarmPrograms:
             texts = [os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode() for file in (out, err)]
             return subprocess.CompletedProcess([program, *words], code, *texts)
 
+    def words(self, program: str) -> list[str]:
+        """The first words of a command line that is to be started as a process of its own, by `subprocess.Popen`."""
+        return [sys.executable, "-IS", __file__, self.place, program]
+
     def on_the_path(self) -> Path:
         """A folder with the programs by their names, for a shell's PATH."""
-        folder, place = self._folder / "bin", self.place
+        import shlex
+
+        folder = self._folder / "bin"
         folder.mkdir(exist_ok=True)
         for program in PROGRAMS:
             file = folder / program
-            file.write_text(f'#!/bin/sh\nexec "{sys.executable}" -IS "{__file__}" "{place}" {program} "$@"\n')
+            file.write_text(f'#!/bin/sh\nexec {shlex.join(self.words(program))} "$@"\n')
             file.chmod(0o755)
         return folder
 
@@ -198,7 +206,10 @@ def _build_commands() -> None:
 
 
 def _keep(line: socket.socket) -> None:
-    """Start the command, tell its process, wait for its end and tell its code."""
+    """Start the command, tell its process, wait for its end and tell its code. Whoever asked and is killed takes the
+    command along."""
+    import select
+
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     length, files, _, _ = socket.recv_fds(line, 4, len(_STANDARD))
     data = b""
@@ -210,7 +221,13 @@ def _keep(line: socket.socket) -> None:
         _become(json.loads(data), files)
     for file in files:
         os.close(file)
-    line.sendall(pid.to_bytes(4, "big", signed=True))
+    ended = os.pidfd_open(pid)
+    try:
+        line.sendall(pid.to_bytes(4, "big", signed=True))
+        if ended not in select.select([ended, line], [], [])[0]:
+            os.kill(pid, signal.SIGKILL)
+    except OSError:
+        os.kill(pid, signal.SIGKILL)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     try:
         line.sendall(code.to_bytes(4, "big", signed=True))
@@ -236,9 +253,12 @@ def _become(order: dict[str, Any], files: Sequence[int]) -> None:
     sys.stderr = os.fdopen(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]
     sys.argv = [order["program"], *order["words"]]
-    module, name = PROGRAMS[order["program"]]
     try:
-        getattr(importlib.import_module(module), name)()
+        if order["program"] == "python":
+            _run_python(*order["words"])
+        else:
+            module, name = PROGRAMS[order["program"]]
+            getattr(importlib.import_module(module), name)()
         code = 0
     except SystemExit as end:
         code = _exit_code(end.code)
@@ -252,6 +272,25 @@ def _become(order: dict[str, Any], files: Sequence[int]) -> None:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+def _run_python(how: str, what: str, *words: str) -> None:
+    """As the interpreter runs a text or a module."""
+    import runpy
+    import warnings
+
+    sys.path[0] = ""
+    if how == "-m":
+        sys.argv = [what, *words]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # it has been read already
+            runpy.run_module(what, run_name="__main__", alter_sys=True)
+    else:
+        assert how == "-c"
+        sys.argv = ["-c", *words]
+        main = type(sys)("__main__")
+        sys.modules["__main__"] = main
+        exec(compile(what, "<string>", "exec"), main.__dict__)
 
 
 def _exit_code(given: object) -> int:
@@ -269,7 +308,11 @@ def main(place: str, program: str, words: Sequence[str]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda number, frame: os.kill(call.pid, number))
     code = call.wait()
-    return code if code >= 0 else 128 - code
+    if code < 0:  # killed: so are we
+        if -code != signal.SIGKILL:
+            signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    return code
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ def test_a_query_without_end_is_stopped(catalog: Catalog) -> None:
     endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n) SELECT COUNT(*) FROM n"
     with pytest.raises(RecordError, match=r"longer than 0\.2 s"):
         catalog.query(endless, max_seconds=0.2)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 60
 
 
 @pytest.mark.parametrize(

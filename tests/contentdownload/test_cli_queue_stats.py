@@ -62,7 +62,7 @@ def ended(process: subprocess.Popen, rest: BinaryIO | None = None) -> tuple[int,
         rest.read()
     with process.stderr as errors:
         said = errors.read().decode()
-    return process.wait(timeout=30), said
+    return process.wait(timeout=90), said
 
 
 # the pace
@@ -136,7 +136,7 @@ def test_a_reader_that_goes_away_ends_the_watch(config, path):
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=90)
     assert (process.returncode, errors) == (141, b"")
 
 
@@ -158,7 +158,7 @@ def test_on_a_terminal_the_table_is_drawn_over_the_last_one(config, path):
     assert "\x1b[1A" in shown  # up, to draw over what is there
 
 
-def read_until(file: int, enough, seconds: float = 20.0) -> str:
+def read_until(file: int, enough, seconds: float = 90.0) -> str:
     text, until = "", time.monotonic() + seconds
     while not enough(text):
         assert time.monotonic() < until, text

@@ -62,11 +62,11 @@ def test_a_preprint_waits_while_the_published_version_is_fetched_and_goes_on_whe
 def test_copies_of_the_same_or_of_unknown_version_race_as_before() -> None:
     bench = race(
         source("slow", PUBLISHED, None), source("quick", PREPRINT, None), good=f"{PUBLISHED} {PREPRINT}",
-        slow={PUBLISHED: 8.0},
+        slow={PUBLISHED: 30.0},
     )  # fmt: skip
     began = time.monotonic()
     assert bench.run().meta["resolver"] == "quick"
-    assert time.monotonic() - began < 7
+    assert time.monotonic() - began < 25
 
 
 def test_nobody_waits_longer_than_the_patience() -> None:

@@ -53,7 +53,7 @@ def test_the_loser_of_a_race_is_cut() -> None:
     run = bench(slow, quick, good=good, parallel=2, one_tier=True, slow=stall)
     began = time.monotonic()
     assert run.run().meta["resolver"] == "quick"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 25
     assert run.downloads.cut == ["https://s.org/1"]
 
 

@@ -581,10 +581,13 @@ def test_works_of_a_broken_host_succeed_once_it_is_back(world: World, tmp_path: 
     """FAIL-06, RES-27: bounded requests while it is down, other hosts undisturbed, every paper in the end."""
     began: list[float] = []
     failed: list[str] = []
+    up: list[str] = []
 
     def down_for_a_while(path: str) -> tuple[int, dict[str, str]]:
+        """Back when it has been left alone for a while, and not before it has failed often enough for that."""
         began.append(time.monotonic())
-        if began[-1] - began[0] > 0.8:
+        if len(failed) >= 5 and (up or began[-1] - began[-2] > 0.6):
+            up.append(path)
             return 200, {}
         failed.append(path)
         return 503, {}

@@ -189,10 +189,11 @@ def test_a_request_carries_the_wait_of_its_policy_and_the_time_of_its_role(
     budget = None if budget_s is None else Budget(9, budget_s)
     before = time.monotonic()
     rig.run(client.fetch(URL, role, Call("w", budget=budget)))
+    after = time.monotonic()
     [request] = rig.requests
     assert request.extensions["timeout"]["read"] == wait_s
     assert request.extensions["timeout"]["connect"] == min(policy_s, 10.0)
-    assert request.extensions["deadline"] - before == pytest.approx(whole_s, abs=0.5)
+    assert before <= request.extensions["deadline"] - whole_s <= after
 
 
 def test_a_timeout_that_used_up_the_budget_is_still_a_timeout(rig: Rig) -> None:

@@ -118,6 +118,5 @@ def test_each_record_alone_tells_what_was_acknowledged_before_a_kill(tmp_path: P
 def test_the_folder_is_free_at_once_after_a_kill(tmp_path: Path) -> None:
     root = tmp_path / "run"
     killed_run(root, "r0", 0.05)
-    before = time.monotonic()
     with RunTelemetry(root, run_id="next", config_hash="c", clock=SystemClock()):
-        assert time.monotonic() - before < 5
+        pass  # FolderInUse, were it not

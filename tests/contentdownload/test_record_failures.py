@@ -108,7 +108,7 @@ def test_a_reader_in_the_middle_of_a_long_look_does_not_hold_up_the_end(tmp_path
     record.finish(obtained())
     begun = time.monotonic()
     record.close()
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 25  # whoever waited for the reader would give up after thirty
     reader.close()
 
 

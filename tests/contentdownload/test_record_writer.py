@@ -457,11 +457,11 @@ def test_rows_that_nobody_waits_for_share_a_commit(tmp_path: Path, databases: li
 
 
 def test_a_full_intake_does_not_wait_for_others(tmp_path: Path) -> None:
-    with record_in(tmp_path, capacity=10, patience_s=30.0) as record:
+    with record_in(tmp_path, capacity=10, patience_s=3600.0) as record:
         begun = time.monotonic()
         for number in range(50):
             record.rate_wait("host:a.org", number, why="rate")
-        assert time.monotonic() - begun < 10
+        assert time.monotonic() - begun < 600
 
 
 _ODD = st.sampled_from(['"', ",", "a,b", "\r\n", "\u2028", " x", ""])

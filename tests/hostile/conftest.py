@@ -277,7 +277,7 @@ def nothing_left_behind(cache_folder: Path) -> Iterator[None]:
     threads, files, resident = set(threading.enumerate()), _descriptors(), _resident_bytes()
     yield
     gc.collect()
-    give_up = time.monotonic() + 5
+    give_up = time.monotonic() + 30
     while time.monotonic() < give_up and (set(threading.enumerate()) - threads or _descriptors() > files + 3):
         time.sleep(0.05)
     assert {thread for thread in threading.enumerate() if thread.is_alive()} <= threads

