@@ -42,6 +42,8 @@ from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
+from DocsToKG.Sandbox.pdf.document import Block, Document
+from DocsToKG.Sandbox.pdf.renderings import written
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.http1 import LeanTransport
@@ -51,6 +53,7 @@ DOI = "10.5555/nets.2020.5"
 TITLE = "On the shape of very deep networks"
 WORK = WorkArtifact(f"doi:{DOI}", doi=DOI, title=TITLE, publication_year=2020)
 FRESH = {"ETag": '"v1"', "Cache-Control": "max-age=600"}
+PAGES = 6  # of the paper below
 PROSE = "A network that is deep has a shape, and its shape is what we look at here. " * 60
 
 
@@ -210,7 +213,7 @@ def test_a_paper_is_stored_with_what_was_seen_of_it(desk: Desk) -> None:
     assert desk.store.relative(copy.path).startswith("PDF/2020__on-the-shape-of-very-deep-networks__")
     assert copy.mime == "application/pdf"
     assert copy.sha256 == hashlib.sha256(paper()).hexdigest()
-    assert copy.facts["pages"] == 2
+    assert copy.facts["pages"] == PAGES
     assert copy.facts["doi_seen"] == DOI
     assert copy.facts["title_seen"] == TITLE
     assert copy.facts["producer"] == "DocsToKG sandbox"
@@ -240,8 +243,18 @@ def zipped() -> bytes:
 
 PAGE = b"<html><body>" + b"<p>The article is elsewhere.</p>" * 50
 CHALLENGE = b"<html><title>Just a moment...</title>" + b" " * 2000
-SUPPLEMENT = paper(title="Supporting Information for On the shape of very deep networks").replace(
-    b"Abstract.", b"Contents."
+SUPPLEMENT = written(
+    Document(
+        front=(
+            Block("Supporting Information for", size=14, bold=True),
+            Block(TITLE, size=14, bold=True),
+            Block("Contents. Table S1: all sizes. Figure S1: all shapes. Text S1: further proofs."),
+        ),
+        title=TITLE,
+    ),
+    "plain",
+    key="s",
+    size_bytes=20_000,
 )
 BAD_BODIES = {
     "empty": (b"", Reason.EMPTY_BODY),
@@ -597,7 +610,7 @@ def test_a_cancelled_download_leaves_nothing(desk: Desk) -> None:
 def test_markup_before_a_whole_pdf_is_junk(desk: Desk) -> None:
     """A server that prints a warning before the file has still sent the file."""
     copy = stored(desk.get(desk.lay("/a.pdf", b"<br /><b>Notice</b>: session\n" + paper())))
-    assert copy.facts["pages"] == 2
+    assert copy.facts["pages"] == PAGES
 
 
 def test_the_formats_are_a_setting_that_knows_its_words(tmp_path: Path) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from DocsToKG.Sandbox.draw import stream
 from DocsToKG.Sandbox.faults import HARMLESS, TRANSIENT
 from DocsToKG.Sandbox.houses import SERIAL_BASE, House
+from DocsToKG.Sandbox.pdf.paper import page_count
 
 PUBLISHED, ACCEPTED, SUBMITTED = "publishedVersion", "acceptedVersion", "submittedVersion"
 
@@ -63,6 +65,26 @@ class Work:
     @property
     def date(self) -> str:
         return f"{self.year}-{1 + self.index % 12:02d}-{1 + self.index % 28:02d}"
+
+    @property
+    def volume(self) -> str:
+        return str(1 + self.year - 1990)
+
+    @property
+    def issue(self) -> str:
+        return str(1 + self.origin % 12)
+
+    @property
+    def first_page(self) -> int:
+        return 1 + self.origin * 37 % 1900
+
+    @property
+    def page_count(self) -> int:
+        return page_count(self.size_bytes, stream("pages", self.origin))
+
+    @property
+    def page_range(self) -> str:
+        return f"{self.first_page}-{self.first_page + self.page_count - 1}"
 
     @cached_property
     def reachable_by(self) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ from DocsToKG.Sandbox.pdf import Paper, make_pdf
 from DocsToKG.Sandbox.works import ACCEPTED, PUBLISHED, SUBMITTED, Copy, Work
 
 _KEPT_BYTES = 64_000_000
+_FORMS = {PUBLISHED: "published", ACCEPTED: "accepted", SUBMITTED: "preprint"}
 _LICENCES = ("cc-by", "cc-by", "cc-by", "cc-by-nc", "cc-by-nc-nd", None)
 
 
@@ -97,8 +98,19 @@ class World:
         # carries the stamp of arXiv, and a DOI only when arXiv registered it.
         names_doi = not self._in_group(index) and (version != SUBMITTED or not work.in_crossref)
         stamp = f"arXiv:{work.arxiv_id}v{work.arxiv_versions}" if version == SUBMITTED and work.arxiv_id else version
-        authors = tuple(f"{given} {family}" for given, family in work.authors)
-        paper = Paper(work.title, authors, work.year, work.doi if names_doi else None, stamp)
+        paper = Paper(
+            work.title,
+            tuple(f"{given} {family}" for given, family in work.authors),
+            work.year,
+            work.doi if names_doi else None,
+            stamp,
+            journal=work.journal,
+            volume=work.volume,
+            issue=work.issue,
+            first_page=work.first_page,
+            pages=work.page_count,
+            form=_FORMS[version],
+        )
         return make_pdf(paper, size_bytes=work.size_bytes, key=f"{self.seed}:{index}:{version}")
 
     def _is_duplicate(self, index: int) -> bool:

@@ -116,6 +116,12 @@ def record(work: Work) -> dict[str, Any]:
         "publication_date": work.date,
         "ids": ids,
         "type": "article" if work.in_crossref else "preprint",
+        "biblio": {
+            "volume": work.volume,
+            "issue": work.issue,
+            "first_page": str(work.first_page),
+            "last_page": work.page_range.partition("-")[2],
+        },
         "is_retracted": False,
         "is_paratext": False,
         "open_access": {
