@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -16,9 +17,11 @@ from tests.contentdownload.test_net_connections import is_open
 from tests.many_machines.relay import Cut, Wires
 
 from DocsToKG.ContentDownload.config.loader import load_config
+from DocsToKG.ContentDownload.net.fleet import limits as fleet_limits
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
+LEASE_S = 6.0  # a third of what it is else
 PDF = make_pdf(Paper(title="On cuts", doi=None, year=2020, authors=("A. Author",)), size_bytes=60_000, key="k")
 HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Length: {}\r\nConnection: close\r\n\r\n"
 NOBODY = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -43,7 +46,7 @@ class SlowHost:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(60)
 
     def count(self, path: str) -> int:
         return [asked for asked, _ in self.asked].count(path)
@@ -120,10 +123,11 @@ def wait_for(what: Callable[[], bool]) -> None:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("how", ["hang", "refuse"])
 def test_a_node_that_is_cut_off_ends_its_transfer_before_another_takes_its_slot(
-    host: SlowHost, own_valkey: tuple[Server, str], tmp_path: Path, how: Cut
+    host: SlowHost, own_valkey: tuple[Server, str], tmp_path: Path, how: Cut, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """LIM-13 across nodes. The cut costs the work no try, leaves nothing behind, and is made good by itself."""
     server, url = own_valkey
+    monkeypatch.setattr(fleet_limits, "FleetStore", partial(fleet_limits.FleetStore, lease_s=LEASE_S))
     with Wires() as wires, ThreadPoolExecutor(2) as nodes:
         wire = wires.lead_to(server.port)
         relayed = urlsplit(url)._replace(netloc=f":{PASSWORD}@127.0.0.1:{wire.port}").geturl()

@@ -17,6 +17,7 @@ import redis
 from tests.conformance.conftest import Server
 from tests.contentdownload.test_net_shared_processes import (  # noqa: F401
     AT_WORK,
+    SLACK_S,
     CountingServer,
     Puller,
     counting,
@@ -27,8 +28,7 @@ from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = pytest.mark.slow  # seconds of real sockets and processes
 
-INTERVAL_S, SLOTS, EACH = 0.3, 2, 14
-SLACK_S = 0.1  # a network and two schedulers lie between a decision and its arrival
+INTERVAL_S, SLOTS, EACH = 0.3, 2, 9
 
 NODE = f"""
 import sys, time
@@ -90,6 +90,7 @@ def test_two_nodes_keep_interval_and_cap_whatever_becomes_of_their_server(
     ]
     try:
         while len(counting.starts) < EACH // 2:
+            assert all(process.poll() is None for process in crowd)
             time.sleep(0.02)
         fault(server, url)
         for process in crowd:
@@ -111,8 +112,8 @@ def test_two_pulls_that_share_only_a_server_are_as_polite_as_one(
 ) -> None:
     """Each in a folder of its own; the server is flushed on the way."""
     server, url = own_valkey
-    with SandboxServer(works=160, seed=5) as sandbox:
-        ids = sandbox.identifiers(160)
+    with SandboxServer(works=80, seed=5) as sandbox:
+        ids = sandbox.identifiers(80)
         pullers = [Puller(sandbox, tmp_path / str(n), "run", ids[n::2]) for n in range(2)]
         for n in range(2):
             _share(tmp_path / str(n) / "run.json", url)
@@ -120,7 +121,7 @@ def test_two_pulls_that_share_only_a_server_are_as_polite_as_one(
             for puller in pullers:
                 puller.start()
             until = time.monotonic() + 60
-            while len(list(tmp_path.glob("*/run/PDF/*"))) < 40 and time.monotonic() < until:
+            while len(list(tmp_path.glob("*/run/PDF/*"))) < 20 and time.monotonic() < until:
                 time.sleep(0.05)
             flush(server, url)
             results = [puller.result() for puller in pullers]
@@ -128,7 +129,7 @@ def test_two_pulls_that_share_only_a_server_are_as_polite_as_one(
             for puller in pullers:
                 puller.stop()
         assert violations_of(sandbox, pullers) == []
-        assert min(result["successful"] for result in results) > 60
+        assert min(result["successful"] for result in results) > 30
     with redis.Redis.from_url(url) as client:
         kept = [name.decode() for name in client.scan_iter(match="*", count=1000)]
     assert any(":host:" in name for name in kept)

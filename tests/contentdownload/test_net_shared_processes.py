@@ -20,9 +20,10 @@ from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`
 
-SLACK_S = 0.1  # a network and two schedulers lie between a decision and its arrival
+SLACK_S = 0.1  # a thread may be stopped between a decision and what it says of it
 
-# Three threads that ask `limits` by `clock`, and then the server at `port`, `number` times in all.
+# Three threads that ask `limits` by `clock`, and then the server at `port`, `number` times in all. A request says when
+# it may go, by the clock that all processes of a machine have: how late it then comes is the machine's matter.
 AT_WORK = """
 import http.client, threading, time
 from DocsToKG.ContentDownload.api.steps import Gate, NotYet
@@ -43,7 +44,7 @@ def work():
     connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=20)
     while left.acquire(blocking=False):
         mine = permit()
-        connection.request("GET", "/")
+        connection.request("GET", "/", headers={"Sent-At": repr(time.monotonic())})
         mine.is_sent()
         connection.getresponse().read()
         mine.release()
@@ -89,7 +90,7 @@ class Answer(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         counts = self.server
         with counts.lock:
-            counts.starts.append(time.monotonic())
+            counts.starts.append(float(self.headers["Sent-At"]))
             counts.active += 1
             counts.most = max(counts.most, counts.active)
         time.sleep(counts.answer_s)
