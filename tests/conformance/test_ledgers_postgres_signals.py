@@ -16,17 +16,18 @@ from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal
 
 pytestmark = pytest.mark.slow
+FOR_EVER_S = 1000.0
 
 
-def woken(ledger: PostgresLedger, deed: Callable[[], object], within_s: float = 5) -> bool:
+def woken(ledger: PostgresLedger, deed: Callable[[], object]) -> bool:
+    """Whether it is woken long before it would ask again by itself."""
     answers: list[bool] = []
-    waiter = threading.Thread(target=lambda: answers.append(ledger.wait_for_work(20)))
+    waiter = threading.Thread(target=lambda: answers.append(ledger.wait_for_work(FOR_EVER_S)), daemon=True)
     waiter.start()
-    time.sleep(0.1)
-    started = time.monotonic()
+    waiter.join(timeout=0.1)  # likely it waits by then; if not, the test shows less
     deed()
-    waiter.join(timeout=30)
-    return answers == [True] and time.monotonic() - started < within_s
+    waiter.join(timeout=60)
+    return answers == [True]
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def channel() -> str:
 
 def listening(signal_: PgNotifySignal) -> None:
     signal_.mark()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 60
     while not signal_.is_listening and time.monotonic() < deadline:
         time.sleep(0.01)
     assert signal_.is_listening
@@ -44,21 +45,21 @@ def listening(signal_: PgNotifySignal) -> None:
 
 def test_an_enqueue_elsewhere_wakes_a_waiting_worker(open_one, postgres_url, channel):
     heard, said = PgNotifySignal(postgres_url, channel=channel), PgNotifySignal(postgres_url, channel=channel)
-    here, there = open_one(signal=heard, poll_s=60), open_one(signal=said, poll_s=60)
+    here, there = open_one(signal=heard, poll_s=FOR_EVER_S), open_one(signal=said, poll_s=FOR_EVER_S)
     listening(heard)
     assert woken(here, lambda: there.enqueue_many([NewJob("a:1", {})]))
 
 
 def test_a_listener_that_was_cut_off_comes_back_and_misses_nothing(open_one, postgres_url, channel, sql):
     signal_ = PgNotifySignal(postgres_url, channel=channel)
-    here, there = open_one(signal=signal_, poll_s=60), open_one(poll_s=60)
+    here, there = open_one(signal=signal_, poll_s=FOR_EVER_S), open_one(poll_s=FOR_EVER_S)
     listening(signal_)
 
     def deed() -> None:
         sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'docstokg-listen'")
         there.enqueue_many([NewJob("a:1", {})])  # this one says nothing on the channel
 
-    assert woken(here, deed, within_s=50)
+    assert woken(here, deed)
     assert signal_.troubles >= 1
     listening(signal_)
 
@@ -96,7 +97,7 @@ def test_many_notices_of_one_lane_are_few_on_the_wire(postgres_url, channel):
         listening(signal_)
         for _ in range(500):
             signal_.notify("content.download")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while signal_.notices < 1 and time.monotonic() < deadline:
             time.sleep(0.02)
         assert 1 <= signal_.sent < 50
