@@ -1,8 +1,10 @@
-"""A process that makes jobs or carries events, and kills itself where it is told to.
+"""Processes that make jobs or carry events, and kill themselves where they are told to.
 
-    events_process.py work LEDGER KEYS URL STEP     adds, leases and ends jobs; STEP: before-commit, after-commit
-    events_process.py carry LEDGER KEYS URL STEP    carries; STEP: before or after claim, send or mark, as in
-                                                    after-send, or none
+Each line of standard input is one, as a list in JSON; it is forked from this process, which has read the modules, and
+its exit code is a line of standard output:
+
+    work LEDGER KEYS URL STEP     adds, leases and ends jobs; STEP: before-commit, after-commit
+    carry LEDGER KEYS URL STEP    carries; STEP: before or after claim, send or mark, as in after-send, or none
 
 LEDGER is the path of a SQLite file, or `URL SCHEMA` of a PostgreSQL one. A step is struck at its third time, so that
 there is something before it and something after it.
@@ -11,6 +13,7 @@ there is something before it and something after it.
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import signal
 import sys
@@ -94,20 +97,31 @@ def carry(place: str, keys: str, url: str, step: str) -> None:
         Outbox.settle = struck(Outbox.settle, before=when)  # type: ignore[method-assign]
     from DocsToKG.Orchestrator.events import notifier as notifiers
 
-    notifiers._BATCH = 5  # type: ignore[misc]
+    notifiers.BATCH = 5  # type: ignore[misc]
     signers = KeyFolder(Path(keys)).signers(0.0)
     hook = Webhook("hook", url, secret=SECRET, private_hosts=["127.0.0.1"], at_once=2)
     with opened(place) as ledger:
         wishes = [Wish("hook", "webhook")]
         # Long enough for a busy machine: whoever's lead runs out sends no more, and so would never reach its end.
         carrier = Notifier(ledger, wishes, [hook], signers=signers, patience=Patience(0.05, 0.2), lead_s=5)
-        sent = carrier.run_once()
-    print(sent, flush=True)
+        carrier.run_once()
+
+
+def become(what: str, place: str, keys: str, url: str, step: str) -> None:
+    """Do it in this process, and end it."""
+    code = 1
+    try:
+        if what == "work":
+            work(place, step)
+        else:
+            carry(place, keys, url, step)
+        code = 0
+    finally:
+        os._exit(code)
 
 
 if __name__ == "__main__":
-    what, place, keys, url, step = sys.argv[1:6]
-    if what == "work":
-        work(place, step)
-    else:
-        carry(place, keys, url, step)
+    for line in sys.stdin:
+        if (pid := os.fork()) == 0:
+            become(*json.loads(line))
+        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -30,14 +31,19 @@ pytestmark = pytest.mark.slow
 class Scene(NamedTuple):
     """A ledger, a key, somebody who receives, and processes that can be started on them."""
 
+    forks: subprocess.Popen[str]
+
     place: str
     keys: str
     receiver: Receiver
 
     def run(self, what: str, step: str) -> int:
         """A process of its own, to its end or its death; its exit code."""
-        words = [sys.executable, PROCESS, what, self.place, self.keys, self.receiver.url, step]
-        return subprocess.run(words, capture_output=True, text=True, timeout=120).returncode
+        assert self.forks.stdin is not None
+        assert self.forks.stdout is not None
+        self.forks.stdin.write(json.dumps([what, self.place, self.keys, self.receiver.url, step]) + "\n")
+        self.forks.stdin.flush()
+        return int(self.forks.stdout.readline())
 
     def carry_on(self) -> None:
         """Processes that nobody kills, until nothing waits."""
@@ -48,7 +54,7 @@ class Scene(NamedTuple):
                 if not Outbox(ledger).list():
                     return
             assert time.monotonic() < deadline
-            time.sleep(0.2)
+            time.sleep(0.05)
 
     def committed(self) -> list[dict[str, Any]]:
         with opened(self.place) as ledger:
@@ -57,8 +63,17 @@ class Scene(NamedTuple):
             return envelopes(ledger, [row for row in history if row.event != "renewed"])
 
 
+@pytest.fixture(scope="module")
+def forks() -> Iterator[subprocess.Popen[str]]:
+    """The process that all others are forked from."""
+    words = [sys.executable, PROCESS]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.communicate(timeout=60)
+
+
 @pytest.fixture(params=["sqlite", "postgres"])
-def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
+def scene(forks: subprocess.Popen[str], request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     folder = KeyFolder(tmp_path / "keys")
     public = folder.new("events", 0.0).public
     place, name = str(tmp_path / "ledger.sqlite"), f"e_{uuid.uuid4().hex[:20]}"
@@ -67,7 +82,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     with opened(place) as ledger:
         Outbox(ledger).register([Wish("hook", "webhook")])
     with receiving(public) as receiver:
-        yield Scene(place, str(folder.path), receiver)
+        yield Scene(forks, place, str(folder.path), receiver)
     if request.param == "postgres":
         import psycopg
 

@@ -520,13 +520,13 @@ def test_writers_beside_each_other_have_chains_of_their_own(open_one, sql):
     def slow(tx: Any) -> None:
         tx.note("default", event="slow", actor="test")
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
 
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(first.change, slow)
-        assert inside.wait(10)
+        assert inside.wait(60)
         second.enqueue_many([NewJob("a:2", {})])
         go_on.set()
-        waiting.result(timeout=10)
+        waiting.result(timeout=60)
     assert [shard for (shard,) in sql("SELECT shard FROM history_heads ORDER BY shard")] == [0, 1]
     assert first.verify_history()

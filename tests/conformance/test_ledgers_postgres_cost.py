@@ -149,7 +149,7 @@ def test_a_lost_lease_among_many_orders_spoils_none(ledger):
     ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(2)])
     first, second = ledger.lease("w", 2, 60)
     stale = Finish(second.job_id, second.fence + 1, second.lease_id, JobState.DONE)
-    answers = ledger.submit_finishes([end(first), stale, end(first), end(second, JobState.SKIPPED)]).result(timeout=10)
+    answers = ledger.submit_finishes([end(first), stale, end(first), end(second, JobState.SKIPPED)]).result(timeout=60)
     assert answers[0] == "applied"
     assert isinstance(answers[1], LeaseLost)
     assert answers[2:] == ["already", "applied"]

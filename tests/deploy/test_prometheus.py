@@ -9,7 +9,7 @@ import time
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from DocsToKG.Sandbox.profile import SandboxServer
 
 PROJECT = Path(__file__).parents[2]
 DEPLOY = PROJECT / "deploy"
+WORKS = 24
+QUICK = replace(Faults(), slow=0.0, stalled=0.0, robots_down=0.0, crawl_delay=0.0)  # no figure hangs on these
 DASHBOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 RULES = DEPLOY / "prometheus" / "rules.yml"
 HOWTO = PROJECT / "docs" / "howto" / "watch-the-queue.md"
@@ -206,24 +208,22 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a Prometheus that watched a run with two processes, faults and a warm cache."""
     needs.program("prometheus")
     root = tmp_path_factory.mktemp("watched")
-    faults = Faults.none()
-    with SandboxServer(works=60, seed=7, faults=faults) as calm:
+    with SandboxServer(works=WORKS, seed=7, faults=Faults.none()) as calm:
         warm_up(calm, root)
-    with SandboxServer(works=60, seed=7) as sandbox:
+    with SandboxServer(works=WORKS, seed=7, faults=QUICK) as sandbox:
         cfg = load_config(None, settings(sandbox, root / "run", root), environ={}, user_file=root / "none")
         with DownloadRun(cfg) as run:
             target = urllib.parse.urlsplit(run.metrics_address or "").netloc
             process, address = start_prometheus(root, target)
             try:
                 eventually(lambda: bool(value(address, "up == 1")), (root / "prometheus.log").read_text())
-                ids = sandbox.identifiers(60)
+                ids = sandbox.identifiers(WORKS)
                 run.start()
-                for share in (ids[:20], ids[20:40], ids[40:]):
+                for share in (ids[: WORKS // 2], ids[WORKS // 2 :]):
                     run.enqueue(coerce_works(share))
-                    run.wait(patience_s=20)
-                    time.sleep(1.0)
-                before = scrapes(address)
-                eventually(lambda: scrapes(address) >= before + 3, "no more scrapes")
+                    run.wait(patience_s=2)
+                    before = scrapes(address)
+                    eventually(lambda seen=before: scrapes(address) >= seen + 3, "no more scrapes")  # type: ignore[misc]
                 yield address
             finally:
                 process.terminate()

@@ -27,7 +27,7 @@ from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
 SEED = int(os.environ.get("FLEET_SEED", "7"))
-SMALL, FULL = 150, int(os.environ.get("FLEET_WORKS", "5000"))
+SMALL, FULL = 100, int(os.environ.get("FLEET_WORKS", "5000"))
 # What passes with time; what stays is the oracle's business, and has tests of its own.
 FAULTS = replace(Faults.none(), rate_limited=0.01, server_error=0.01, truncated_length=0.01, reset=0.01, duplicate=0.02)
 
@@ -89,13 +89,21 @@ def in_waves(sandbox: SandboxServer, schedule: list[Fault]) -> list[str]:
 
 
 def drain_through_faults(
-    folder: Path, works: int, *, rate_factor: float, size: int, long_s: float, end_s: float, spread: bool = False
+    folder: Path,
+    works: int,
+    *,
+    rate_factor: float,
+    size: int,
+    short_s: float,
+    long_s: float,
+    end_s: float,
+    spread: bool = False,
 ) -> None:
     with (
         SandboxServer(works=works, seed=SEED, faults=FAULTS, size_bytes=size, rate_factor=rate_factor) as sandbox,
         running_fleet(folder, sandbox) as fleet,
     ):
-        schedule = faults(fleet, short_s=1.5, long_s=long_s)
+        schedule = faults(fleet, short_s=short_s, long_s=long_s)
         random.Random(SEED).shuffle(schedule)
         met: Counter[str] = Counter()
         with Recovery(fleet.ended) as recovery:
@@ -179,10 +187,12 @@ def judge(fleet: Fleet) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_two_nodes_store_every_paper_once_whatever_fails(tmp_path: Path) -> None:
-    drain_through_faults(tmp_path, SMALL, rate_factor=10, size=600_000, long_s=LEASE_S + 1, end_s=300)
+    drain_through_faults(tmp_path, SMALL, rate_factor=10, size=600_000, short_s=0.8, long_s=LEASE_S + 1, end_s=300)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 def test_two_nodes_store_five_thousand_papers_once_whatever_fails(tmp_path: Path) -> None:
-    drain_through_faults(tmp_path, FULL, rate_factor=20, size=150_000, long_s=2 * LEASE_S, end_s=2400, spread=True)
+    drain_through_faults(
+        tmp_path, FULL, rate_factor=20, size=150_000, short_s=1.5, long_s=2 * LEASE_S, end_s=2400, spread=True
+    )

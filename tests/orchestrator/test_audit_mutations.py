@@ -24,7 +24,8 @@ from DocsToKG.Orchestrator.signing.keys import Trust, new_signer
 
 NOW = ManualClock().now()
 OURS, SECOND, STRANGER = new_signer("ours", NOW), new_signer("second", NOW), new_signer("stranger", NOW)
-FOLDER_TRIES, ARCHIVE_TRIES = 7000, 3000
+# Every run tries others; those that take minutes on a small machine are for `make test-long`.
+FEW = pytest.param(1000, marks=pytest.mark.slow, id="few")
 Files = dict[str, bytes]
 
 
@@ -181,14 +182,14 @@ def test_an_unchanged_bundle_is_proved(made: tuple[Path, Path, Trust]) -> None:
     assert verify(folder, trusted).problems == verify(packed, trusted).problems == []
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_no_change_of_a_folder_goes_unseen(made: tuple[Path, Path, Trust], tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [FEW, pytest.param(7000, marks=pytest.mark.long, id="many")])
+def test_no_change_of_a_folder_goes_unseen(made: tuple[Path, Path, Trust], tmp_path: Path, most: int) -> None:
     original, _, trusted = made
     folder, files, chosen = tmp_path / "copy", read(original), seed()
     shutil.copytree(original, folder)
     draw, tries = random.Random(chosen), 0
-    while tries < FOLDER_TRIES:
+    while tries < most:
         changed = dict(files)
         what = draw.choice(WAYS)(draw, changed)
         if changed == files:
@@ -202,16 +203,16 @@ def test_no_change_of_a_folder_goes_unseen(made: tuple[Path, Path, Trust], tmp_p
     assert verify(folder, trusted).problems == []
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_no_change_of_an_archive_goes_unseen(made: tuple[Path, Path, Trust], tmp_path: Path) -> None:
+@pytest.mark.parametrize("most", [FEW, pytest.param(3000, marks=pytest.mark.long, id="many")])
+def test_no_change_of_an_archive_goes_unseen(made: tuple[Path, Path, Trust], tmp_path: Path, most: int) -> None:
     _, original, trusted = made
     path, data, chosen = tmp_path / "copy.tar.zst", original.read_bytes(), seed()
     with original.open("rb") as file:
         _, body = archive.read_trailer(file, "x")
     strange = archive.trailer(dsse.sign(b"{}", archive.TRAILER_TYPE, [STRANGER]))
     draw, tries = random.Random(chosen), 0
-    while tries < ARCHIVE_TRIES:
+    while tries < most:
         way = draw.choice([*BYTES, "trailer", "stranger"])
         if way == "trailer":
             changed = data[:body] + flip(draw, data[body:])

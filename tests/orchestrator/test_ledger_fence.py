@@ -135,10 +135,10 @@ def test_many_ends_in_one_call_are_fenced_one_by_one(ledger):
         Finish(second.job_id, second.fence - 1, second.lease_id, JobState.DONE),
         Finish(third.job_id, third.fence, third.lease_id, JobState.ERROR, "gone"),
     ]
-    answers = ledger.submit_finishes(ends).result(timeout=10)
+    answers = ledger.submit_finishes(ends).result(timeout=60)
     assert (answers[0], answers[2]) == ("applied", "applied")
     assert isinstance(answers[1], LeaseLost)
-    again = ledger.submit_finishes(ends).result(timeout=10)
+    again = ledger.submit_finishes(ends).result(timeout=60)
     assert (again[0], again[2]) == ("already", "already")
     assert ledger.stats()["in_progress"] == 1
 

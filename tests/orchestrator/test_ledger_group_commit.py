@@ -55,8 +55,8 @@ def test_ends_that_nobody_comes_after_wait_for_no_company(path):
         first, last = ledger.lease("w", 2, 6000)
         patient = ledger.submit_finishes([finish(first)])
         assert wait([patient], timeout=0.05).not_done
-        assert ledger.submit_finishes([finish(last)], patient=False).result(timeout=10) == ["applied"]
-        assert patient.result(timeout=10) == ["applied"]
+        assert ledger.submit_finishes([finish(last)], patient=False).result(timeout=60) == ["applied"]
+        assert patient.result(timeout=60) == ["applied"]
 
 
 class TickingClock(ManualClock):
@@ -75,7 +75,7 @@ def test_changes_that_pile_up_share_a_transaction(path, held, sql):
         held.execute("BEGIN IMMEDIATE")
         futures = [ledger.submit_finish(finish(job)) for job in jobs]
         held.execute("COMMIT")
-        assert [future.result(timeout=10) for future in futures] == ["applied"] * 40
+        assert [future.result(timeout=60) for future in futures] == ["applied"] * 40
     [(transactions,)] = sql("SELECT count(DISTINCT at) FROM job_history WHERE event = 'finished'")
     assert transactions <= 3
 
@@ -126,15 +126,13 @@ def test_of_two_words_of_one_lease_the_last_stage_and_the_first_end_count(ledger
 
 def test_changes_nobody_waits_for_gather_and_one_that_is_waited_for_takes_them_along(path):
     """A trickle costs few transactions; a caller who waits does not pay for that."""
-    with SqliteLedger(path, linger_s=30) as ledger:
+    with SqliteLedger(path, linger_s=600) as ledger:
         ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(3)])
         one, two = ledger.lease("w", 2, 60)
         ends = [ledger.submit_finish(finish(job)) for job in (one, two)]
         assert not wait(ends, timeout=0.1).done
-        began = time.monotonic()
         assert len(ledger.lease("w", 1, 60)) == 1
-        assert [end.result(timeout=10) for end in ends] == ["applied", "applied"]
-        assert time.monotonic() - began < 10
+        assert [end.result(timeout=60) for end in ends] == ["applied", "applied"]
 
 
 def test_an_answer_comes_only_after_the_commit(ledger, lease_one, held):
@@ -144,7 +142,7 @@ def test_an_answer_comes_only_after_the_commit(ledger, lease_one, held):
     future = ledger.submit_finish(finish(job))
     assert not wait([future], timeout=0.1).done
     held.execute("COMMIT")
-    assert future.result(timeout=10) == "applied"
+    assert future.result(timeout=60) == "applied"
     assert ledger.job(job.job_id).state == "done"
 
 
@@ -195,7 +193,7 @@ def test_a_canceled_future_is_not_written(ledger, lease_one, held):
     second = ledger.submit_finish(finish(job))
     assert second.cancel()
     held.execute("COMMIT")
-    first.result(timeout=10)
+    first.result(timeout=60)
     assert ledger.job(job.job_id).state == "in_progress"
 
 
@@ -243,7 +241,7 @@ def test_a_callback_that_waits_for_the_ledger_is_told_so(ledger, enqueue, lease_
             told.set_result(error)
 
     ledger.submit_finish(finish(job)).add_done_callback(callback)
-    assert "cannot wait" in str(told.result(timeout=10))
+    assert "cannot wait" in str(told.result(timeout=60))
 
 
 def test_an_enqueue_is_written_through_to_the_disk(path, clock, monkeypatch):

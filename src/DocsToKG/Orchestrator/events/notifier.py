@@ -34,7 +34,7 @@ _log = logging.getLogger("DocsToKG.Orchestrator.events")
 _NAME = "events"
 _LEAD_S = 15.0
 _HOLD_S = 120.0
-_BATCH = 100
+BATCH = 100
 
 
 class Patience(NamedTuple):
@@ -127,7 +127,7 @@ class Notifier:
         signers = self._able()
         if not signers:
             return 0
-        claimed = self.outbox.claim(target.name, limit=_BATCH, hold_s=_HOLD_S)
+        claimed = self.outbox.claim(target.name, limit=BATCH, hold_s=_HOLD_S)
         if not claimed:
             return 0
         made = envelopes(self._ledger, [waiting.row for waiting in claimed])
