@@ -18,7 +18,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import RunError
@@ -45,10 +44,9 @@ class Effect:
         self._worker_id = worker_id
         self._file = os.open(folder / EFFECTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         ctx.on_begin()
-        time.sleep(artifact.metadata.get("seconds", 0.0))
+        time.sleep(artifact.metadata.get("seconds", 0.0))  # noqa: ASYNC251  # the thread works, as it would on a file
         os.write(self._file, f"{artifact.work_id} {self._worker_id}\n".encode())
         return DownloadOutcome(True, "success", path=f"{artifact.work_id}.pdf", reason="ok", meta={"sha256": "a" * 64})
 

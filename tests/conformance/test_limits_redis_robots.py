@@ -65,10 +65,10 @@ def test_a_refusal_is_shared_for_as_long_as_it_lasts(node: Node) -> None:
 def test_one_node_reads_while_the_others_wait(node: Node) -> None:
     one, two = node(), node()
     steps = one.robots.check(PAGE, Call("w"))
-    asking = next(steps)
+    asking = steps.send(None)
     assert isinstance(asking, Gate)
     waiting = two.robots.check(PAGE, Call("w"))
-    assert isinstance(next(waiting), Wait)
+    assert isinstance(waiting.send(None), Wait)
     assert one.finish(steps, one.permit(asking)).allowed
     assert two.finish(waiting).allowed
     assert two.asked == []
@@ -77,9 +77,9 @@ def test_one_node_reads_while_the_others_wait(node: Node) -> None:
 def test_a_node_that_dies_while_reading_is_not_waited_for_long(node: Node) -> None:
     one, two = node(), node()
     dead = one.robots.check(PAGE, Call("w"))
-    next(dead)
+    dead.send(None)
     waiting = two.robots.check(PAGE, Call("w"))
-    assert isinstance(next(waiting), Wait)
+    assert isinstance(waiting.send(None), Wait)
     time.sleep(0.6)
     assert two.finish(waiting).allowed
     assert len(two.asked) == 1
@@ -89,7 +89,7 @@ def test_a_node_that_dies_while_reading_is_not_waited_for_long(node: Node) -> No
 def test_one_that_was_called_off_makes_room_at_once(node: Node) -> None:
     one, two = node(), node()
     off = one.robots.check(PAGE, Call("w"))
-    next(off)
+    off.send(None)
     off.close()
     assert two.check().allowed
     assert len(two.asked) == 1

@@ -27,10 +27,9 @@ class ScriptedClient:
         self.answers = list(answers)
         self.asked: list[str] = []
 
-    def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
+    async def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
         self.asked.append(url)
         return given(self.answers.pop(0))
-        yield
 
     def open(self, *args, **kwargs):  # type: ignore[no-untyped-def]
         raise AssertionError("a resolver downloads nothing (RES-09)")
@@ -63,7 +62,7 @@ def named(text: str) -> WorkArtifact:
 
 def drive(steps: Any) -> Any:
     with pytest.raises(StopIteration) as done:
-        next(steps)
+        steps.send(None)
     return done.value.value
 
 

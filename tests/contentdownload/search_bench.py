@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Gate, Wait
 from DocsToKG.ContentDownload.api.types import (
     DownloadOutcome,
     DownloadPlan,
@@ -56,9 +56,9 @@ class Source:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return self.why_not
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         self.asked.append(work)
-        yield Wait(time.monotonic() + self.delay_s, "an answer")
+        await Wait(time.monotonic() + self.delay_s, "an answer")
         for role, seconds in self.costs:
             assert call.budget is not None
             call.budget.take_attempt(role)
@@ -80,13 +80,13 @@ class Downloads:
     cut: list[str] = field(default_factory=list)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(
+    async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-    ) -> Steps[StoredCopy | None]:
+    ) -> StoredCopy | None:
         assert call.budget is not None
         call.budget.take_attempt("artifact")
         self.tried.append(plan.url)
-        yield Gate(plan.url, plan.resolver_name, "artifact")
+        await Gate(plan.url, plan.resolver_name, "artifact")
         woken = threading.Event()
         with call.cancel.calling(woken.set):
             if woken.wait(self.slow.get(plan.url, 0.0)):

@@ -187,9 +187,9 @@ def test_the_memory_is_bounded_in_number_and_time() -> None:
 class Slow(Downloads):
     """One answer takes all the time that a work has."""
 
-    def __call__(self, plan, work, client, call, claim):  # type: ignore[no-untyped-def]
+    async def __call__(self, plan, work, client, call, claim):  # type: ignore[no-untyped-def]
         try:
-            return (yield from super().__call__(plan, work, client, call, claim))
+            return await super().__call__(plan, work, client, call, claim)
         finally:
             call.budget.spend(1000.0)
 
@@ -197,7 +197,6 @@ class Slow(Downloads):
 class Reader(Source):
     """Finds a file on each page that the work knows."""
 
-    def resolve(self, work, client, call):  # type: ignore[no-untyped-def]
+    async def resolve(self, work, client, call):  # type: ignore[no-untyped-def]
         self.asked.append(work)
         return ResolverResult(tuple(DownloadPlan(f"{url}.pdf", self.name) for url in work.landing_urls))
-        yield

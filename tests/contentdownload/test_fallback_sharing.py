@@ -12,7 +12,7 @@ import pytest
 from tests.contentdownload.search_bench import OpenGate
 
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
-from DocsToKG.ContentDownload.api.steps import Gate, Steps
+from DocsToKG.ContentDownload.api.steps import Gate
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -51,8 +51,8 @@ class Body:
     from_cache: bool = False
     revalidated: bool = False
 
-    def arriving(self) -> Steps[None]:
-        yield from ()
+    async def arriving(self) -> None:
+        pass
 
     def chunks(self) -> Iterator[bytes]:
         assert self.held.wait(20)
@@ -77,7 +77,7 @@ class Origin:
     opened: list[str] = field(default_factory=list)
     begun: threading.Event = field(default_factory=threading.Event)
 
-    def open(
+    async def open(
         self,
         url: str,
         role: Role,
@@ -85,8 +85,8 @@ class Origin:
         *,
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
-    ) -> Steps[Body]:
-        yield Gate(url, "t", role)
+    ) -> Body:
+        await Gate(url, "t", role)
         self.opened.append(url)
         self.begun.set()
         if self.failures:

@@ -41,11 +41,12 @@ def test_a_machine_that_slept_has_used_up_nobodys_patience(asleep_s: float) -> N
     standing.enter("index")
     standing.enter("preprints")
     steps = standing.give_way("preprints", DownloadPlan(PREPRINT, "preprints", version="submittedVersion"))
-    next(steps)
+    steps.send(None)
     clock.advance(asleep_s)
-    assert "better version" in next(steps).why  # type: ignore[union-attr]
+    assert "better version" in steps.send(None).why  # type: ignore[union-attr]
     standing.leave("index")
-    assert next(steps, None) is None
+    with pytest.raises(StopIteration):
+        steps.send(None)
 
 
 def test_a_preprint_waits_while_the_published_version_is_fetched_and_goes_on_when_it_fails() -> None:
@@ -76,7 +77,7 @@ def test_nobody_waits_longer_than_the_patience() -> None:
     standing.enter("preprints")
     steps = standing.give_way("preprints", DownloadPlan(PREPRINT, "preprints", version="submittedVersion"))
     asked_at = clock.monotonic()
-    for step in steps:
+    for step in steps.__await__():
         assert isinstance(step, Wait)
         clock.advance(step.until - clock.monotonic())
     assert clock.monotonic() - asked_at == pytest.approx(8.0, abs=0.5)
@@ -90,13 +91,13 @@ def test_nothing_is_fetched_between_the_winners_last_step_and_the_end_of_the_rac
     )
     pipeline = bench.pipeline()
     walk = pipeline.steps(WORK, JobContext())
-    asked = next(walk)
+    asked = walk.send(None)
     assert isinstance(asked, Race)
     index, preprints = (branch(CancelToken()) for branch in asked.branches)
-    assert "answer" in next(preprints).why  # type: ignore[union-attr]
-    assert "better version" in next(preprints).why  # type: ignore[union-attr]
-    assert list(index)
-    assert "better version" in next(preprints).why  # type: ignore[union-attr]
+    assert "answer" in preprints.send(None).why  # type: ignore[union-attr]
+    assert "better version" in preprints.send(None).why  # type: ignore[union-attr]
+    assert list(index.__await__())
+    assert "better version" in preprints.send(None).why  # type: ignore[union-attr]
     assert bench.downloads.tried == [PUBLISHED]
     for steps in (preprints, walk):
         steps.close()

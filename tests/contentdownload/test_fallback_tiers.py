@@ -10,7 +10,7 @@ import pytest
 from tests.contentdownload.search_bench import WORK, Bench, Source, bench
 
 from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Gate, Wait
 from DocsToKG.ContentDownload.api.types import DownloadStreamResult, Reason, Role, StoredCopy, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare, WorkBudget
@@ -107,7 +107,7 @@ def test_a_source_that_can_be_asked_alone_needs_no_race() -> None:
     others = [Source(f"o{n}", why_not="not_mine") for n in range(3)]
     run = bench(Source("a", ("https://a.org/1",)), *others, good="https://a.org/1", one_tier=True, parallel=3)
     call = Call(WORK.work_id, budget=WorkBudget(total_s=10.0, attempts=5))
-    met = list(run.fallback().search(Trail(WORK, SystemClock()), call))
+    met = list(run.fallback().search(Trail(WORK, SystemClock()), call).__await__())
     assert [type(step) for step in met] == [Wait, Gate]
     assert run.told[-1].outcome == "success"
 
@@ -245,9 +245,9 @@ def test_a_work_whose_last_copy_was_cut_by_its_own_budget_says_so_and_may_come_b
     run = bench(Source("a", costs=(("metadata", 1.0),), urls=("https://a.org/1",)))
     run.limits = WorkLimits(total_s=60, attempts=20)
 
-    def download(plan, work, client, call, claim):  # type: ignore[no-untyped-def]
+    async def download(plan, work, client, call, claim):  # type: ignore[no-untyped-def]
         call.budget.take_attempt("artifact")
-        yield Wait(0.0, "a body")
+        await Wait(0.0, "a body")
         call.budget.spend(59.5)
         raise error
 
@@ -326,8 +326,8 @@ def cached_copy(*, revalidated: bool, duplicate: bool) -> StoredCopy:
 
 
 def cached_run(copy: StoredCopy, *, already: Callable[[WorkArtifact], HeldFile | None]) -> Bench:
-    def download(plan, work, client, call, claim):  # type: ignore[no-untyped-def]
-        yield Wait(0.0, "a body")
+    async def download(plan, work, client, call, claim):  # type: ignore[no-untyped-def]
+        await Wait(0.0, "a body")
         return copy
 
     run = bench(Source("a", ("https://a.org/1",)))
@@ -372,14 +372,14 @@ def test_time_counts_as_waiting_only_while_every_branch_waits() -> None:
     clock = ManualClock()
     meter = WaitMeter(clock)
 
-    def branch() -> Iterator[object]:
-        yield Gate("https://a.org/", "t", "artifact")
-        yield Wait(0.0, "the server")
+    async def branch() -> Iterator[object]:
+        await Gate("https://a.org/", "t", "artifact")
+        await Wait(0.0, "the server")
 
     one, two = metered(branch(), meter), metered(branch(), meter)
-    next(one)
+    one.send(None)
     clock.advance(1)  # the only branch begun waits
-    next(two)
+    two.send(None)
     clock.advance(2)  # both wait
     one.send(None)
     clock.advance(4)  # one is with the server
@@ -389,16 +389,16 @@ def test_time_counts_as_waiting_only_while_every_branch_waits() -> None:
 
 
 def test_metered_steps_pass_values_and_exceptions_through() -> None:
-    def steps() -> Steps[str]:
-        got = yield Gate("https://a.org/", "t", "artifact")
+    async def steps() -> str:
+        got = await Gate("https://a.org/", "t", "artifact")
         try:
-            yield Wait(0.0, "x")
+            await Wait(0.0, "x")
         except LookupError:
             return f"{got} caught"
         return "no"
 
     wrapped = metered(steps(), WaitMeter(ManualClock()))
-    next(wrapped)
+    wrapped.send(None)
     wrapped.send("permit")
     with pytest.raises(StopIteration) as stop:
         wrapped.throw(LookupError())

@@ -254,12 +254,11 @@ def test_one_work_at_a_time_is_prepared_without_a_place() -> None:
     """One that blocks on its way to its gate is the only one beyond the workers."""
     go, begun = threading.Event(), threading.Semaphore(0)
 
-    def work() -> Steps[object]:
+    async def work() -> Steps[object]:
         begun.release()
         with giving_way():
             assert go.wait(LONG_S)
         return 1
-        yield
 
     with pool_of(2) as pool:
         ends = Ends(pool)
@@ -306,12 +305,11 @@ def test_answers_are_seen_while_the_only_thread_that_runs_waits_for_somebody_els
     def listening() -> Steps[object]:
         return (yield wires.step(0))
 
-    def blocked() -> Steps[object]:
+    async def blocked() -> Steps[object]:
         with giving_way():
             waits.set()
             assert go.wait(LONG_S)
         return "late"
-        yield
 
     with pool_of(4) as pool:
         first, second = Ends(pool), Ends(pool)

@@ -228,7 +228,7 @@ def test_a_refused_request_takes_no_token_no_slot_and_no_attempt(world: World) -
     budget, client = Spent(), world.client(robots=True)
     steps = client.fetch("https://down.org/a", Role.ARTIFACT, Call("w", budget=budget))
     with pytest.raises(TransientFailure, match=r"breaker of host down\.org is forced open"):
-        next(steps)  # before the first step: no robots.txt, no gate
+        steps.send(None)  # before the first step: no robots.txt, no gate
     assert (budget.attempts, world.site.counts["down.org"]) == (0, 0)
 
 
@@ -236,7 +236,7 @@ def test_a_breaker_that_opens_while_a_request_stands_before_its_gate_still_stops
     client = world.client()
     assert world.ask(client, "https://down.org/first") == 200
     steps = client.fetch("https://down.org/a", Role.ARTIFACT, Call("w"))
-    gate = next(steps)
+    gate = steps.send(None)
     assert isinstance(gate, Gate)
     world.breakers.get("host:down.org").force_open("meanwhile")
     with pytest.raises(TransientFailure, match="forced open"):

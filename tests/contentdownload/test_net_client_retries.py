@@ -140,7 +140,7 @@ def test_a_host_that_is_held_back_costs_no_attempt(rig: Rig) -> None:
 
     for number in range(4):
         steps = rig.client().open(f"{URL}?{number}", Role.ARTIFACT, Call("w", budget=budget))
-        assert isinstance(next(steps), Gate)
+        assert isinstance(steps.send(None), Gate)
         with pytest.raises(TransientFailure):
             steps.throw(TransientFailure(Reason.RETRY_AFTER, "the gate stays shut"))
     assert (budget.attempts, rig.requests) == (3, [])
@@ -234,13 +234,13 @@ def test_a_pause_asked_for_between_grant_and_sending_is_recorded(rig: Rig) -> No
     """LIM-12"""
     rig.site = lambda request: httpx2.Response(200)
     steps = rig.client().fetch(URL, Role.METADATA, Call("w"))
-    permit = rig.limits.ask(next(steps))
+    permit = rig.limits.ask(steps.send(None))
     rig.limits.hold("cdn.publisher.org", rig.clock.monotonic() + 7, "Retry-After")
     wait = steps.send(permit)
     assert isinstance(wait, Wait)
     rig.clock.advance(wait.until - rig.clock.monotonic())
     with pytest.raises(StopIteration):
-        steps.send(rig.limits.ask(next(steps)))
+        steps.send(rig.limits.ask(steps.send(None)))
     assert [(key, delay_ms) for key, delay_ms, *_ in rig.rate_waits] == [("host:cdn.publisher.org", 7_000)]
 
 
@@ -271,7 +271,7 @@ def test_a_cancelled_call_sends_nothing(rig: Rig) -> None:
 def test_cancelling_during_the_wait_for_the_gate_gives_the_permit_back(rig: Rig) -> None:
     cancel = CancelToken()
     steps = rig.client().open(URL, Role.ARTIFACT, Call("w", cancel))
-    step = next(steps)
+    step = steps.send(None)
     cancel.cancel()
     with pytest.raises(Cancelled):
         steps.send(rig.limits.ask(step))
@@ -281,7 +281,7 @@ def test_cancelling_during_the_wait_for_the_gate_gives_the_permit_back(rig: Rig)
 def test_a_closed_generator_keeps_no_slot(rig: Rig) -> None:
     rig.site = in_turn(lambda: httpx2.Response(500))
     steps = rig.client().open(URL, Role.ARTIFACT, Call("w"))
-    step = next(steps)
+    step = steps.send(None)
     assert isinstance(steps.send(rig.limits.ask(step)), Wait)
     steps.close()
     assert rig.slots_are_free()

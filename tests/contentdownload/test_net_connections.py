@@ -119,7 +119,7 @@ def test_who_finds_no_connection_free_holds_nothing_while_it_waits() -> None:
     connections = Connections(1)
     about = ("https://a.org/x", "unpaywall", Role.METADATA)
     steps = admission(*about, clock=clock, call=Call("w"), attempts=NullSink(), connections=connections)
-    asked = next(steps)
+    asked = steps.send(None)
     assert isinstance(asked, Gate)
     assert connections.take()  # another was quicker
     waits = steps.send(limits.ask(asked))
@@ -127,7 +127,7 @@ def test_who_finds_no_connection_free_holds_nothing_while_it_waits() -> None:
     assert limits._ways.hosts["a.org"].busy == 0
     connections.give_back()
     clock.advance(waits.until - clock.monotonic())
-    again = next(steps)
+    again = steps.send(None)
     assert isinstance(again, Gate)
     with pytest.raises(StopIteration) as done:
         steps.send(limits.ask(again))  # the one token of the host is there again

@@ -61,11 +61,11 @@ def server() -> Iterator[SandboxServer]:
         yield sandbox
 
 
-def asked(transport: LeanTransport, number: int) -> Steps[int]:
+async def asked(transport: LeanTransport, number: int) -> int:
     """One request the way the client sends it, on a connection of its own."""
     url, clock, call = f"http://export.arxiv.org/abs/2104.{number:05d}", SystemClock(), Call("w")
     about, sink = (url, "arxiv", Role.METADATA), Silent()
-    permit = yield from admission(*about, clock=clock, call=call, attempts=sink, connections=Connections())  # type: ignore[arg-type]
+    permit = await admission(*about, clock=clock, call=call, attempts=sink, connections=Connections())  # type: ignore[arg-type]
     try:
         headers = {"User-Agent": "tests (mailto:tests@sandbox.invalid)", "Connection": "close"}
         request = httpx2.Request("GET", url, headers=headers, extensions={"sent": permit.is_sent})
@@ -76,11 +76,11 @@ def asked(transport: LeanTransport, number: int) -> Steps[int]:
         permit.release()
 
 
-def busy(until: float) -> Steps[None]:
+async def busy(until: float) -> None:
     """Work that keeps the few turns in use."""
     while time.monotonic() < until:
         sum(range(40_000))
-        yield Wait(0.0, "nothing")
+        await Wait(0.0, "nothing")
 
 
 @pytest.mark.slow

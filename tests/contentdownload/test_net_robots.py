@@ -301,9 +301,9 @@ def test_an_absurd_crawl_delay_is_capped_aloud(scene: Scene, caplog: pytest.LogC
 def test_askers_of_one_origin_wait_parked_while_one_fetches(scene: Scene) -> None:
     scene.answer = lambda request: rules(b"User-agent: *\nDisallow: /x")
     first = scene.robots.check(PAGE, Call("w1"))
-    gate = next(first)
+    gate = first.send(None)
     second = scene.robots.check("https://pub.org/x", Call("w2"))
-    assert isinstance(next(second), Wait)
+    assert isinstance(second.send(None), Wait)
     assert scene.finish(first, scene.permit(gate)).allowed
     assert not scene.finish(second).allowed
     assert len(scene.asked) == 1
@@ -311,7 +311,7 @@ def test_askers_of_one_origin_wait_parked_while_one_fetches(scene: Scene) -> Non
 
 def test_the_next_asker_takes_over_when_the_first_is_called_off(scene: Scene) -> None:
     first = scene.robots.check(PAGE, Call("w1"))
-    next(first)
+    first.send(None)
     first.close()
     assert scene.check().allowed
     assert len(scene.asked) == 1
@@ -319,13 +319,13 @@ def test_the_next_asker_takes_over_when_the_first_is_called_off(scene: Scene) ->
 
 def test_a_cancelled_asker_stops_waiting(scene: Scene) -> None:
     first = scene.robots.check(PAGE, Call("w1"))
-    next(first)
+    first.send(None)
     cancel = CancelToken()
     second = scene.robots.check(PAGE, Call("w2", cancel))
-    next(second)
+    second.send(None)
     cancel.cancel()
     with pytest.raises(Cancelled):
-        next(second)
+        second.send(None)
     first.close()
 
 
@@ -399,11 +399,11 @@ def test_an_exempt_place_is_not_asked_for_its_rules(scene: Scene) -> None:
     )
     for url in ("https://web.archive.org/web/2020id_/https://a.org/x.pdf", "https://zenodo.org/api/records/1/files/x"):
         with pytest.raises(StopIteration) as stop:
-            next(robots.check(url, Call("w")))
+            robots.check(url, Call("w")).send(None)
         assert stop.value.value.allowed
     # The pages of the same host are asked, and so is a host that only begins alike.
     for url in ("https://zenodo.org/records/1", "https://web.archive.org.evil.example/x"):
-        assert isinstance(next(robots.check(url, Call("w"))), Gate)
+        assert isinstance(robots.check(url, Call("w")).send(None), Gate)
 
 
 def test_an_exempt_place_is_counted_and_logged_as_such(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:

@@ -34,10 +34,9 @@ class OneAnswer:
     def __init__(self, record: dict[str, Any]) -> None:
         self.body = json.dumps(record).encode()
 
-    def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
+    async def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
         assert role == "metadata", "no landing page is fetched while planning"
         return Page(url, 200, {"content-type": "application/json"}, self.body, ())
-        yield
 
 
 def open_records() -> list[dict[str, Any]]:

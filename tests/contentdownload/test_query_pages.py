@@ -123,7 +123,7 @@ def test_a_page_without_results_is_the_last_whatever_its_cursor() -> None:
 )
 def test_a_refusal_says_what_to_change_and_a_bad_answer_may_pass(page: Page, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
-        next(page_of_works(read_query("is_oa:true"), None, ScriptedClient(page), CALL))
+        page_of_works(read_query("is_oa:true"), None, ScriptedClient(page), CALL).send(None)
 
 
 json_values = st.recursive(
@@ -156,7 +156,7 @@ def test_a_cursor_that_the_service_has_forgotten_begins_the_list_anew(caplog: py
     class Driver:
         def drive(self, steps: Any, cancel: Any) -> Any:
             with pytest.raises((StopIteration, DeadCursor)) as done:
-                next(steps)
+                steps.send(None)
             if isinstance(done.value, DeadCursor):
                 raise done.value
             return done.value.value
@@ -176,4 +176,4 @@ def test_a_first_page_that_is_refused_is_no_matter_of_the_cursor() -> None:
 
 
 def drive_raising(steps: Any) -> None:
-    next(steps)
+    steps.send(None)

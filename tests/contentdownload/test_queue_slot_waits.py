@@ -34,7 +34,7 @@ def keeper(clock: Clock, **limits: Any) -> SlotWaits:
 
 def stepped(steps: Steps[Any], clock: ManualClock, gate: SlotWaits, frees: Mapping[int, Callable[[], None]]) -> Any:
     """Drive one work by hand: each time it is sent away a second goes by; `frees` says what happens then."""
-    step = next(steps)
+    step = steps.send(None)
     for second in range(60):
         answer = gate.ask(step)  # type: ignore[arg-type]
         if not isinstance(answer, NotYet):
@@ -48,8 +48,8 @@ def stepped(steps: Steps[Any], clock: ManualClock, gate: SlotWaits, frees: Mappi
     raise AssertionError("never let in")
 
 
-def asks(gate: Gate) -> Steps[str]:
-    yield gate
+async def asks(gate: Gate) -> str:
+    await gate
     return "in"
 
 
@@ -115,20 +115,20 @@ def test_steps_pass_through_unchanged(clock):
     """Values, exceptions and the closing of a generator reach the work as without a watcher."""
     gate, heard = keeper(clock), []
 
-    def work() -> Steps[str]:
-        heard.append((yield Wait(1.0, "x")))
+    async def work() -> str:
+        heard.append(await Wait(1.0, "x"))
         try:
-            yield Wait(2.0, "y")
+            await Wait(2.0, "y")
         except Cancelled as error:
             heard.append(error)
         try:
-            yield Wait(3.0, "z")
+            await Wait(3.0, "z")
         finally:
             heard.append("closed")
         return "unreached"
 
     steps = gate.watched(work(), lambda *wait: None)
-    assert next(steps) == Wait(1.0, "x")
+    assert steps.send(None) == Wait(1.0, "x")
     assert steps.send("value") == Wait(2.0, "y")
     error = Cancelled()
     assert steps.throw(error) == Wait(3.0, "z")
@@ -137,12 +137,12 @@ def test_steps_pass_through_unchanged(clock):
 
 
 def test_an_exception_of_the_work_leaves_it(clock):
-    def work() -> Steps[str]:
-        yield Wait(1.0, "x")
+    async def work() -> str:
+        await Wait(1.0, "x")
         raise ValueError("of the work")
 
     steps = keeper(clock).watched(work(), lambda *wait: None)
-    next(steps)
+    steps.send(None)
     with pytest.raises(ValueError, match="of the work"):
         steps.send(None)
 
@@ -154,16 +154,16 @@ def test_on_a_real_frontier_works_in_line_and_branches_of_races_are_told():
     waits: list[tuple[int, str, str, float]] = []
     inside = threading.Semaphore(1)
 
-    def branch(cancel: CancelToken) -> Steps[str]:
-        permit = yield A_PDF
+    async def branch(cancel: CancelToken) -> str:
+        permit = await A_PDF
         assert inside.acquire(blocking=False)
-        yield Wait(clock.monotonic() + 0.05, "the transfer")
+        await Wait(clock.monotonic() + 0.05, "the transfer")
         inside.release()
         permit.release()
         return "in"
 
-    def work() -> Steps[str]:
-        return (yield Race([branch], 1, CancelToken()))
+    async def work() -> str:
+        return await Race([branch], 1, CancelToken())
 
     over = threading.Semaphore(0)
     with Frontier(gate=gate, clock=clock, threads=4) as frontier:

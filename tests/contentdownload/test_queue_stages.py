@@ -14,7 +14,7 @@ from tests.contentdownload.search_bench import OpenGate, Source
 
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.stages import WorkStages
-from DocsToKG.ContentDownload.api.steps import Gate, Steps
+from DocsToKG.ContentDownload.api.steps import Gate
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.rules import Tier
@@ -48,8 +48,8 @@ class Body:
         self.headers = {"content-type": "application/pdf"}
         self._web = web
 
-    def arriving(self) -> Steps[None]:
-        yield from ()
+    async def arriving(self) -> None:
+        pass
 
     def chunks(self) -> Iterator[bytes]:
         self._web.begin()
@@ -83,8 +83,8 @@ class Web:
         with self._lock:
             self.flowing -= 1
 
-    def open(self, url: str, role: str, call: Call, **_: Any) -> Steps[Any]:
-        yield Gate(url, "one", role)
+    async def open(self, url: str, role: str, call: Call, **_: Any) -> Any:
+        await Gate(url, "one", role)
         assert call.budget is not None
         call.budget.spend(0.0)
         return Body(self, url)

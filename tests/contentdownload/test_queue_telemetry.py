@@ -412,9 +412,9 @@ class StandIn:
         self.gate = gate
         self._act = act
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         ctx.on_begin()
-        return (yield from self._act(artifact))
+        return await self._act(artifact)
 
 
 @contextlib.contextmanager
@@ -443,9 +443,9 @@ def test_an_orchestrator_at_work_shows_dispatch_jobs_waits_depth_and_throughput(
     """TEST-05, LIM-19: with the real ledger, record, limits and threads."""
     tries: Counter[str] = Counter()
 
-    def act(work: WorkArtifact) -> Steps[DownloadOutcome]:
-        permit = yield Gate("https://files.example.org/x.pdf", "test", "download")
-        yield Wait(SystemClock().monotonic() + 0.03, "the transfer")
+    async def act(work: WorkArtifact) -> DownloadOutcome:
+        permit = await Gate("https://files.example.org/x.pdf", "test", "download")
+        await Wait(SystemClock().monotonic() + 0.03, "the transfer")
         permit.release()
         tries[work.work_id] += 1
         match work.work_id:
@@ -495,9 +495,9 @@ def test_an_orchestrator_at_work_shows_dispatch_jobs_waits_depth_and_throughput(
 def test_jobs_given_back_at_the_stop_end_their_spans(library, tmp_path):
     begun = threading.Event()
 
-    def act(work: WorkArtifact) -> Steps[DownloadOutcome]:
+    async def act(work: WorkArtifact) -> DownloadOutcome:
         begun.set()
-        yield Wait(SystemClock().monotonic() + 60.0, "a long wait")
+        await Wait(SystemClock().monotonic() + 60.0, "a long wait")
         raise AssertionError("never comes")
 
     with orchestrated(tmp_path, library, act, ["test:1", "test:2"]):
@@ -513,8 +513,7 @@ def test_an_end_that_the_ledger_refuses_is_told_as_lost(library, tmp_path):
     go_on = threading.Event()
     begun = threading.Event()
 
-    def act(work: WorkArtifact) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def act(work: WorkArtifact) -> DownloadOutcome:
         begun.set()
         assert go_on.wait(20)
         return DownloadOutcome(True, "success", path="x.pdf", reason="ok", meta={"sha256": "a" * 64})

@@ -38,12 +38,11 @@ class Web:
     def __init__(self, pages: dict[str, Page | Exception]) -> None:
         self.pages = pages
 
-    def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
+    async def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
         found = self.pages[url]
         if isinstance(found, Exception):
             raise found
         return found
-        yield
 
 
 def visit(source: str, work: WorkArtifact, pages: dict[str, Page | Exception]) -> ResolverResult:

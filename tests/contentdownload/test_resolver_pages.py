@@ -35,11 +35,10 @@ class Web:
         self.pages = pages
         self.asked: list[str] = []
 
-    def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
+    async def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
         assert role == "landing"
         self.asked.append(url)
         return given(self.pages[url])
-        yield
 
     def open(self, *args, **kwargs):  # type: ignore[no-untyped-def]
         raise AssertionError("a resolver downloads nothing (RES-09)")
@@ -54,7 +53,7 @@ def ask(name: str, web: Web, work: WorkArtifact = WORK, *, settings: ResolverSet
     source = registry.build([name], settings={name: settings or ResolverSettings()})[name]
     steps: Any = source.resolve(work, web, Call(work_id=work.work_id))  # type: ignore[arg-type]
     with pytest.raises(StopIteration) as done:
-        next(steps)
+        steps.send(None)
     result: ResolverResult = done.value.value
     return result
 

@@ -32,10 +32,9 @@ class ScriptedClient:
         self.answers = list(answers)
         self.asked: list[tuple[str, str]] = []
 
-    def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
+    async def fetch(self, url, role, call, *, headers=None):  # type: ignore[no-untyped-def]
         self.asked.append((url, str(role)))
         return given(self.answers.pop(0))
-        yield
 
     def open(self, *args, **kwargs):  # type: ignore[no-untyped-def]
         raise AssertionError("a resolver downloads nothing (RES-09)")
@@ -43,7 +42,7 @@ class ScriptedClient:
 
 def drive(steps: Any) -> Any:
     with pytest.raises(StopIteration) as done:
-        next(steps)
+        steps.send(None)
     return done.value.value
 
 
@@ -144,7 +143,7 @@ def test_unpaywall_makes_a_note_of_every_other_answer(page: Page, note: str) -> 
 @pytest.mark.parametrize("name", ["unpaywall", "openalex"])
 def test_a_busy_index_is_a_transient_failure(name: str) -> None:
     with pytest.raises(TransientFailure) as caught:
-        next(source(name).resolve(WORK, ScriptedClient(answer(b"", 429, retry_after="7")), CALL))
+        source(name).resolve(WORK, ScriptedClient(answer(b"", 429, retry_after="7")), CALL).send(None)
     assert (caught.value.http_status, caught.value.retry_after_s) == (429, 7.0)
     assert "who@" not in f"{caught.value} {caught.value.url}"
 

@@ -40,10 +40,10 @@ class StandIn:
         self.gate = gate
         self._act = act
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         ctx.on_stage("resolve:test", None)
         ctx.on_begin()
-        return (yield from self._act(artifact, ctx))
+        return await self._act(artifact, ctx)
 
 
 @dataclass
@@ -126,8 +126,7 @@ def failure(reason: str = "timeout", *, retryable: bool, **meta: Any) -> Downloa
 def ends(outcome: Callable[[WorkArtifact], DownloadOutcome]) -> Act:
     """A work that ends at once."""
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         return outcome(work)
 
     return act
@@ -183,14 +182,14 @@ class Meter:
 def streaming(meter: Meter, together: threading.Barrier, *, hosts: int, resolvers: int) -> Act:
     """The first works stay until as many are inside as may be: `together`."""
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         number = int(work.work_id.partition(":")[2])
         host, resolver = f"h{number % hosts}.org", f"r{number % resolvers}"
-        permit: Permit = yield Gate(f"https://{host}/{number}", resolver, "artifact")
+        permit: Permit = await Gate(f"https://{host}/{number}", resolver, "artifact")
         with meter.inside("all", host, resolver):
             if meter.entered <= together.parties:
                 together.wait(LONG_S)
-            time.sleep(0.01)  # for whoever would come in as well
+            time.sleep(0.01)  # noqa: ASYNC251  # for whoever would come in as well
         permit.release()
         return success(work)
 
@@ -217,9 +216,9 @@ def test_twenty_jobs_never_exceed_a_cap_and_make_use_of_it(working, hosts, resol
 def test_a_job_that_waits_for_a_host_holds_no_thread(working):
     """ORC-04: with one thread, the others pass the one that is parked."""
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         host = "busy.org" if work.work_id == "test:1" else "free.org"
-        permit: Permit = yield Gate(f"https://{host}/", "r", "artifact")
+        permit: Permit = await Gate(f"https://{host}/", "r", "artifact")
         permit.release()
         return success(work)
 
@@ -238,9 +237,9 @@ def test_no_more_leases_are_held_than_the_lookahead(working):
     """ORC-03: jobs parked in the process count too."""
     meter = Meter()
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         with meter.inside("begun"):
-            yield Wait(time.monotonic() + 0.02, "a while")
+            await Wait(time.monotonic() + 0.02, "a while")
         return success(work)
 
     with working(act, works=20, max_workers=4, lookahead=5) as bench:
@@ -253,8 +252,7 @@ def test_a_job_counts_against_the_lookahead_until_the_ledger_has_its_end(working
     """ORC-03: a slow record must slow the leasing down."""
     leased: list[int] = []
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         leased.append(bench.queue.stats()["in_progress"])
         return success(work)
 
@@ -268,8 +266,7 @@ def test_jobs_not_begun_are_no_more_than_twice_the_workers(working):
     """ORC-03: the hand-over is bounded, however wide the lookahead."""
     go = threading.Event()
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         go.wait(LONG_S)
         return success(work)
 
@@ -363,8 +360,7 @@ def test_an_error_of_the_run_stops_it_and_costs_the_job_nothing(working):
 def test_what_cannot_be_recorded_is_not_acknowledged(working):
     """The record goes first: a broken one stops the run, and the job is still to do."""
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         with contextlib.closing(sqlite3.connect(bench.root / "manifest.sqlite")) as db:
             db.execute("DROP TABLE manifests")
         return success(work)
@@ -381,8 +377,7 @@ def test_what_cannot_be_recorded_is_not_acknowledged(working):
 def until_cancelled(begun: threading.Event, heard: threading.Event, *, obey: bool) -> Act:
     """A transfer that goes on until it is cut; one that does not obey comes home with its file."""
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         begun.set()
         with ctx.cancel.calling(heard.set):
             assert heard.wait(LONG_S)
@@ -427,8 +422,7 @@ def test_the_heartbeat_outlives_the_lease_also_for_jobs_that_wait_in_process(wor
     """ORC-10: one runs, one waits behind it, for five times the lease."""
     go, clock = threading.Event(), ManualClock()
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         go.wait(LONG_S)
         return success(work)
 
@@ -450,11 +444,11 @@ def test_stop_lets_running_jobs_finish_and_gives_back_what_waits(working):
     """ORC-11: nothing that was given back counts an attempt."""
     finish = threading.Event()
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         if work.work_id == "test:1":
             finish.wait(LONG_S)
         else:
-            yield Gate("https://busy.org/", "r", "artifact")
+            await Gate("https://busy.org/", "r", "artifact")
         return success(work)
 
     with working(act, works=0, max_workers=2, per_host=1) as bench:
@@ -563,8 +557,7 @@ def test_a_job_leased_while_the_heartbeat_is_under_way_is_not_taken_for_lost(wor
     """ORC-10."""
     begun, beaten = threading.Event(), threading.Event()
 
-    def act(work: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def act(work: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         begun.set()
         assert beaten.wait(LONG_S)
         ctx.cancel.raise_if_cancelled()

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -108,8 +107,7 @@ class Instant:
         self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
         self.worked_on: list[str] = []
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         self.worked_on.append(artifact.work_id)
         meta = {"sha256": "a" * 64}
         return DownloadOutcome(True, "success", path=f"{artifact.work_id}.pdf", reason="ok", meta=meta)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload.api.steps import Gate, GateShut, NotYet, Permit, Steps
+from DocsToKG.ContentDownload.api.steps import Gate, GateShut, NotYet, Permit
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -44,10 +44,10 @@ class Visits:
         assert not isinstance(taken, NotYet)
         return taken
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         host = artifact.metadata["host"]
         try:
-            permit: Permit = yield Gate(f"https://{host}/", "r", "artifact")
+            permit: Permit = await Gate(f"https://{host}/", "r", "artifact")
         except GateShut as shut:
             meta = {"retryable": True, "only_waited": True, "retry_after_s": shut.at - time.monotonic()}
             return DownloadOutcome(False, "error", reason="rate_limited", meta=meta)

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.ContentDownload.api.steps import Gate, Permit, Steps
+from DocsToKG.ContentDownload.api.steps import Gate, Permit
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -70,8 +70,8 @@ class Calls:
         self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
         self._port = port
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        permit: Permit = yield Gate(f"http://127.0.0.1:{self._port}/", "r", "artifact")
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
+        permit: Permit = await Gate(f"http://127.0.0.1:{self._port}/", "r", "artifact")
         with socket.create_connection(("127.0.0.1", self._port)) as wire:
             wire.sendall(b"?")
             wire.recv(1)

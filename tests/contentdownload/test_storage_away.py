@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.contentdownload.search_bench import Bench, Source, bench
 
-from DocsToKG.ContentDownload.api.steps import Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Wait
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Reason, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import StorageAway
@@ -187,10 +187,10 @@ class Patient:
         self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
         self.begun, self.cut = threading.Event(), threading.Event()
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         ctx.cancel.on_cancel(self.cut.set)
         self.begun.set()
-        yield Wait(SystemClock().monotonic() + 3600, "nothing")
+        await Wait(SystemClock().monotonic() + 3600, "nothing")
         raise AssertionError("it was called off")
 
 

@@ -32,11 +32,11 @@ def keep(store: LocalStore, data: bytes, human: str) -> Stored:
     steps = store.storing(temp, human=human)
     done = threading.Event()
     try:
-        step = next(steps)
+        step = steps.send(None)
         assert isinstance(step, Until)
         step.start(done.set)
         assert done.wait(LONG_S)
-        next(steps)
+        steps.send(None)
     except StopIteration as end:
         stored: Stored = end.value
         return stored
@@ -63,7 +63,7 @@ def test_nothing_is_told_to_be_safe_before_the_disk_has_said_so(
     temp = store.temp()
     temp.write(b"paper")
     steps = store.storing(temp, human="PDF/a.pdf")
-    step = next(steps)
+    step = steps.send(None)
     assert isinstance(step, Until)
     step.start(told.set)
     assert not told.wait(0.1)
@@ -71,7 +71,7 @@ def test_nothing_is_told_to_be_safe_before_the_disk_has_said_so(
     hold.set()
     assert told.wait(LONG_S)
     with pytest.raises(StopIteration):
-        next(steps)
+        steps.send(None)
 
 
 def test_a_name_that_leads_out_is_refused_to_the_one_who_brought_it(store: LocalStore) -> None:
@@ -87,7 +87,7 @@ def test_a_disk_that_is_behind_lets_nobody_bring_more_without_waiting(
     temp = store.temp()
     temp.write(b"paper")
     with pytest.raises(StopIteration) as end:
-        next(store.storing(temp, human="PDF/a.pdf"))
+        store.storing(temp, human="PDF/a.pdf").send(None)
     assert end.value.value.path.read_bytes() == b"paper"
 
 

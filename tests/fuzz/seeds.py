@@ -39,7 +39,7 @@ class Recorder:
         self.bodies: list[bytes] = []
         self.pages: list[bytes] = []
 
-    def fetch(self, url: str, role: Any, call: Call, *, headers: Any = None) -> Iterator[Any]:
+    async def fetch(self, url: str, role: Any, call: Call, *, headers: Any = None) -> Iterator[Any]:
         parts = urlsplit(url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
@@ -53,7 +53,6 @@ class Recorder:
         if answer.status == 200:
             (self.pages if b"<html" in body[:500].lower() else self.bodies).append(body)
         return Page(url, answer.status, told, body, ())
-        yield
 
 
 def recorded() -> dict[str, list[bytes]]:

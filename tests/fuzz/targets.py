@@ -82,12 +82,11 @@ class Same:
         self._body, self._status = body, status
         self._asked = 0
 
-    def fetch(self, url: str, role: Role, call: Call, *, headers: Any = None) -> Iterator[Any]:
+    async def fetch(self, url: str, role: Role, call: Call, *, headers: Any = None) -> Iterator[Any]:
         self._asked += 1
         assert self._asked <= MOST_FETCHES, "a source asks without end"
         request_url(url)  # an address that cannot be asked for is a crash later
         return Page(url, self._status, {"content-type": "application/json"}, self._body, ())
-        yield
 
 
 def source(name: str) -> Callable[[bytes], object]:
@@ -119,7 +118,7 @@ def work_named(data: bytes) -> WorkArtifact:
 def _end_of(steps: Iterator[Any]) -> Any:
     while True:
         try:
-            next(steps)
+            steps.send(None)
         except StopIteration as end:
             return end.value
 

@@ -87,7 +87,7 @@ class CandidateDownload:
         plan = prepare_candidate_download(plan, formats=self.rules.formats)
         return self._fetch(plan, work, client, call, claim, plan.max_bytes_override or self.rules.max_bytes)
 
-    def _fetch(
+    async def _fetch(
         self,
         plan: DownloadPlan,
         work: WorkArtifact,
@@ -95,20 +95,20 @@ class CandidateDownload:
         call: Call,
         claim: Callable[[], bool],
         max_bytes: int,
-    ) -> Steps[StoredCopy | None]:
+    ) -> StoredCopy | None:
         places = ExitStack() if call.with_limits is not None else None
         try:
             if self.rules.head_enabled and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
                 call.at(HEAD_CHECK, plan.url)
-                yield from _holding(probe_candidate(plan, client, call, max_bytes), places, plan, call)
+                await _holding(probe_candidate(plan, client, call, max_bytes), places, plan, call)
                 if places is not None:
                     places.close()
             for asks_left in range(_STALE_COPIES, -1, -1):
                 call.at(FETCH, plan.url)
                 asking = client.open(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes)
-                body = yield from (asking if places is None else _holding(asking, places, plan, call))
+                body = await (asking if places is None else _holding(asking, places, plan, call))
                 try:
-                    return (yield from self._take(body, places, plan, work, client, call, claim, max_bytes))
+                    return await self._take(body, places, plan, work, client, call, claim, max_bytes)
                 except (CandidateRejected, TransientFailure) as problem:
                     # What we kept is damaged, which says nothing about what the server has.
                     if not (body.from_cache and problem.reason in _DAMAGED and asks_left):
@@ -119,7 +119,7 @@ class CandidateDownload:
                 places.close()
             call.leave()
 
-    def _take(
+    async def _take(
         self,
         body: OpenBody,
         places: ExitStack | None,
@@ -129,22 +129,22 @@ class CandidateDownload:
         call: Call,
         claim: Callable[[], bool],
         max_bytes: int,
-    ) -> Steps[StoredCopy | None]:
+    ) -> StoredCopy | None:
         """Read, prove and store the body."""
         is_spliced = False
         with self.store.temp() as temp:
             try:
                 try:
-                    streamed = yield from streaming(body, temp, form=form_of(plan))
+                    streamed = await streaming(body, temp, form=form_of(plan))
                 except Retryable as broken:
                     first = body
-                    body, streamed = yield from going_on(broken, first, temp, places, plan, client, call, max_bytes)
+                    body, streamed = await going_on(broken, first, temp, places, plan, client, call, max_bytes)
                     is_spliced = body is first
                 finally:
                     body.close()  # the host's slot is free again; proving costs it nothing
                     if places is not None:
                         places.close()
-                yield ExchangeOver()
+                await ExchangeOver()
                 call.at(VERIFY)
                 finishing = finalize_candidate_download(
                     plan,
@@ -160,7 +160,7 @@ class CandidateDownload:
                     formats=self.rules.formats,
                     barred=self.barred,
                 )
-                return (yield from finishing)
+                return await finishing
             except CandidateRejected as rejected:
                 self._refused(plan, rejected, body, call, temp.size)
                 if is_spliced and rejected.reason != Reason.TAKEN_DOWN:
@@ -213,11 +213,11 @@ def prepare_candidate_download(plan: DownloadPlan, *, formats: Sequence[str] | N
     return plan
 
 
-def probe_candidate(plan: DownloadPlan, client: Client, call: Call, max_bytes: int) -> Steps[None]:
+async def probe_candidate(plan: DownloadPlan, client: Client, call: Call, max_bytes: int) -> None:
     """Ask with HEAD first, and refuse what is gone, forbidden, too large or surely no text. Who is busy is left alone
     (RES-21); a host that answers HEAD with nonsense loses nothing by it."""
     try:
-        page = yield from client.head(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan))
+        page = await client.head(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan))
     except TransientFailure as failure:
         if failure.http_status is None and failure.reason in _NO_ANSWER:
             return
@@ -236,7 +236,7 @@ def stream_candidate_payload(body: OpenBody, temp: TempFile, *, form: Form = PDF
     """`streaming` while the caller waits."""
     steps = streaming(body, temp, form=form)
     try:
-        next(steps)
+        steps.send(None)
         while True:
             steps.send(True)
     except StopIteration as end:
@@ -244,12 +244,12 @@ def stream_candidate_payload(body: OpenBody, temp: TempFile, *, form: Form = PDF
         return streamed
 
 
-def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> Steps[DownloadStreamResult]:
+async def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> DownloadStreamResult:
     """Write the body to the temporary file; what is surely no paper is cut off as soon as that shows."""
     # Of a file that goes on, the beginning has been looked at.
     head, chunks, may_be_it = b"", body.chunks(), temp.size > 0
     while True:
-        yield from body.arriving()
+        await body.arriving()
         if (chunk := next(chunks, None)) is None:
             break
         temp.write(chunk)
@@ -261,7 +261,7 @@ def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> Steps[Down
     return _stream_result(body, temp)
 
 
-def going_on(
+async def going_on(
     broken: Retryable,
     body: OpenBody,
     temp: TempFile,
@@ -270,7 +270,7 @@ def going_on(
     client: Client,
     call: Call,
     max_bytes: int,
-) -> Steps[tuple[OpenBody, DownloadStreamResult]]:
+) -> tuple[OpenBody, DownloadStreamResult]:
     """Ask for the rest of a body that broke off, as often as each answer brings a good deal more; raises what broke it
     off when it cannot be had. Returns the answer whose headers speak of the whole file: the first, or a later one that
     began anew."""
@@ -282,13 +282,13 @@ def going_on(
         rest, headers = Rest(broken.whole, temp.size), _request_headers(plan)
         asking = client.open(plan.url, Role.ARTIFACT, call, headers=headers, max_bytes=max_bytes, rest=rest)
         try:
-            more = yield from _holding(asking, places, plan, call)
+            more = await _holding(asking, places, plan, call)
         except CandidateRejected:
             break  # this way of asking is refused, which says nothing of the file
         try:
             if more.status == 200:
                 temp.restart()
-            streamed = yield from streaming(more, temp, form=form_of(plan))
+            streamed = await streaming(more, temp, form=form_of(plan))
             return (more, streamed) if more.status == 200 else (body, _stream_result(body, temp))
         except Retryable as again:
             # Who sent all of it anew would do so each time.
@@ -304,7 +304,7 @@ def going_on(
     raise broken
 
 
-def finalize_candidate_download(
+async def finalize_candidate_download(
     plan: DownloadPlan,
     work: WorkArtifact,
     streamed: DownloadStreamResult,
@@ -318,7 +318,7 @@ def finalize_candidate_download(
     max_bytes: int = MAX_BYTES,
     formats: Sequence[str] = (PDF.name,),
     barred: Barred = lambda sha256, work_id: None,
-) -> Steps[StoredCopy | None]:
+) -> StoredCopy | None:
     """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order. Once the work is claimed
     nothing calls it off."""
     came = _came(temp, body)
@@ -334,7 +334,7 @@ def finalize_candidate_download(
         if not claim():
             return None
         call.at(STORE)
-        stored = yield from store.storing(inner or temp, human=human_path(work, kind=form.name))
+        stored = await store.storing(inner or temp, human=human_path(work, kind=form.name))
     finally:
         if inner is not None:
             inner.discard()
@@ -353,13 +353,13 @@ def finalize_candidate_download(
     )
 
 
-def _holding(steps: Steps[T], places: ExitStack | None, plan: DownloadPlan, call: Call) -> Steps[T]:
+async def _holding(steps: Steps[T], places: ExitStack | None, plan: DownloadPlan, call: Call) -> T:
     """The same steps; while they run, `places` holds those that the caller wants taken, and at the end it keeps them.
 
     None is held while the steps wait before a gate: whoever blocks for a place waits for a thread that is at work.
     """
     if places is None or call.with_limits is None:
-        return (yield from steps)
+        return await steps
     answer: Any = None
     error: BaseException | None = None
     is_held = False
@@ -376,7 +376,7 @@ def _holding(steps: Steps[T], places: ExitStack | None, plan: DownloadPlan, call
                 places.close()
             answer, error = None, None
             try:
-                answer = yield step
+                answer = await step
             except GeneratorExit:
                 raise
             except BaseException as thrown:

@@ -128,12 +128,12 @@ class ResolverPipeline:
         trail = Trail(artifact, self._clock)
         return self.drive(self._fallback.plan(trail, self._call(artifact, JobContext()))), trail
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         """The whole walk of one work as steps."""
         looks_left = _LOOKS_AT_THE_STORE
         while (hold := self._held_up()) is not None and looks_left:
             looks_left -= 1
-            yield Wait(self._clock.monotonic() + min(hold.seconds, _LONGEST_LOOK_S), f"the store: {hold.why}")
+            await Wait(self._clock.monotonic() + min(hold.seconds, _LONGEST_LOOK_S), f"the store: {hold.why}")
         try:
             if hold is not None:
                 raise StorageAway(Reason.BACKOFF, hold.why, retry_after_s=hold.seconds)
@@ -142,7 +142,7 @@ class ResolverPipeline:
             began = self._clock.monotonic()
             trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id))
             stages = WorkStages(ctx.on_stage)
-            found = yield from self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
+            found = await self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
             ctx.cancel.raise_if_cancelled()
             return self._outcome(trail, found, self._clock.monotonic() - began)
         except PutOff as away:

@@ -1,14 +1,13 @@
-"""The work on one paper as a generator of steps.
+"""What a coroutine that works on one paper awaits.
 
-A step says "I may go on when": a gate opens, a time has come, one of these branches has won, an answer arrives, the
-disk is done.
-Between two steps the generator does its I/O in whatever thread runs it; while it waits it holds
-no thread. Drivers are in `frontier`: one blocks the caller, one runs thousands on a few threads.
+Each awaitable says "go on when": a gate opens, a time has come, one of these branches has won, an answer arrives, the
+disk is done. Between two of them the coroutine does its I/O in whatever thread drives it; while it waits it holds no
+thread. Drivers are in `frontier`: one blocks the caller, one runs thousands on a few threads.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Sequence
 from typing import Any, Protocol, TypeAlias, TypeVar
 
 from DocsToKG.core.cancel import CancelToken
@@ -17,8 +16,17 @@ from DocsToKG.core.values import lean_dataclass
 T = TypeVar("T")
 
 
+class Awaitable:
+    """Hands itself to the driver, which answers with the value that `await` gives."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return (yield self)
+
+
 @lean_dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Awaitable):
     """Go on when one exchange with `url`'s host may begin. Resumes with a `Permit`, or raises `GateShut`."""
 
     url: str
@@ -27,7 +35,7 @@ class Gate:
 
 
 @lean_dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Awaitable):
     """Go on at monotonic time `until`. Resumes with None."""
 
     until: float
@@ -35,7 +43,7 @@ class Wait:
 
 
 @lean_dataclass(frozen=True, slots=True)
-class Race:
+class Race(Awaitable):
     """Run the branches, at most `parallel` at once, in order. The first to return something other than None wins:
     rivals are cancelled, and the race resumes with the winner's value at once. None when no branch won.
 
@@ -48,7 +56,7 @@ class Race:
 
 
 @lean_dataclass(frozen=True, slots=True)
-class Until:
+class Until(Awaitable):
     """Go on when something else is done, which `start` sets going: it is given what to call then, once, from any
     thread. Resumes with None. What was set going is not called off, so neither is the wait for it.
     """
@@ -58,7 +66,7 @@ class Until:
 
 
 @lean_dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Awaitable):
     """Go on when something has come on the connection `fileno`, or at the machine's monotonic time `until`; resumes
     with False in the latter case. The exchange goes on meanwhile, so the work keeps its place. Who reads may still have
     to wait, and waits by itself: a driver that cannot wait for connections lets the work go on at once.
@@ -72,12 +80,12 @@ class Arrival:
 
 
 @lean_dataclass(frozen=True, slots=True)
-class ExchangeOver:
+class ExchangeOver(Awaitable):
     """Go on at once: the exchange is over, its permit released, and what follows asks nobody. Another may begin."""
 
 
 Step: TypeAlias = Gate | Wait | Race | Until | Arrival | ExchangeOver
-Steps: TypeAlias = Generator[Step, Any, T]
+Steps: TypeAlias = Coroutine[Any, Any, T]
 
 
 class Permit(Protocol):

@@ -37,7 +37,7 @@ class WaitMeter:
             self._since = now if self._branches and self._gated == self._branches else None
 
 
-def metered(steps: Steps[T], meter: WaitMeter) -> Steps[T]:
+async def metered(steps: Steps[T], meter: WaitMeter) -> T:
     """The same steps, with their waits at gates told to the meter."""
     answer: Any = None
     error: BaseException | None = None
@@ -53,7 +53,7 @@ def metered(steps: Steps[T], meter: WaitMeter) -> Steps[T]:
             if at_gate:
                 meter.change(gated=1)
             try:
-                answer = yield step
+                answer = await step
             except GeneratorExit:
                 raise
             except BaseException as thrown:

@@ -104,12 +104,12 @@ class FallbackOrchestrator:
         self._refuse = refuse
         self._on_source = on_source
 
-    def search(
+    async def search(
         self, trail: Trail, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
-    ) -> Steps[Found | None]:
+    ) -> Found | None:
         """The first proved copy, or None when every tier is exhausted; the trail says what was tried."""
         if self._identify:
-            yield from metered(self._find_out(trail, call), trail.meter)
+            await metered(self._find_out(trail, call), trail.meter)
         trail.refused = self._refuse(trail.work)
         for number, tier in enumerate(self._tiers if trail.refused is None else ()):
             on_tier(tier.name)
@@ -117,9 +117,9 @@ class FallbackOrchestrator:
                 trail.look_back()
             for sources in self._turns(number, trail):
                 asking = self._ask(sources, tier.parallel, trail, call)
-                if asking is not None and (found := (yield from asking)) is not None:
+                if asking is not None and (found := (await asking)) is not None:
                     return found
-        return (yield from self._try_alternatives(trail, call, on_tier))
+        return await self._try_alternatives(trail, call, on_tier)
 
     def _ask(
         self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call
@@ -132,12 +132,12 @@ class FallbackOrchestrator:
             return self._branch(home, name, trail.place(), None, trail, call, call.cancel)
         return None
 
-    def _race(self, asked: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Steps[Found | None]:
+    async def _race(self, asked: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Found | None:
         standing = Standing(self._clock)
         branches = [partial(self._branch, home, name, trail.place(), standing, trail, call) for home, name in asked]
         for _, name in asked[:parallel]:  # those who begin together know of each other, whoever is quicker
             standing.enter(name)
-        return (yield Race(branches, parallel, call.cancel))  # type: ignore[no-any-return]  # as its kind says
+        return await Race(branches, parallel, call.cancel)  # type: ignore[no-any-return]  # as its kind says
 
     def _can_be_asked(self, tier: str, name: str, trail: Trail) -> bool:
         """Whose business the work is not leaves no line; who lacks a key or an address for it does."""
@@ -162,16 +162,16 @@ class FallbackOrchestrator:
         except Exception:  # told when it was asked the first time
             return False
 
-    def plan(self, trail: Trail, call: Call) -> Steps[list[tuple[str, DownloadPlan]]]:
+    async def plan(self, trail: Trail, call: Call) -> list[tuple[str, DownloadPlan]]:
         """Every candidate of every tier, in the order they would be tried, without downloading any."""
         plans: list[tuple[str, DownloadPlan]] = []
-        yield from self._find_out(trail, call)
+        await self._find_out(trail, call)
         for number in range(len(self._tiers)):
             for home, name in (source for sources in self._turns(number, trail) for source in sources):
                 if self._why_not(home, name, trail) is not None:
                     continue
                 trail.ask_source(name, trail.place())
-                result = yield from self._resolve_or_note(home, name, trail, call)
+                result = await self._resolve_or_note(home, name, trail, call)
                 found = self._wanted(name, result.plans, trail) if result is not None else []
                 plans += [(home, plan) for plan in found if trail.is_new(plan)]
         others = trail.alternatives(self._formats[1:])
@@ -196,7 +196,7 @@ class FallbackOrchestrator:
             yield late
             known = [source for source in passed if source not in late]
 
-    def _find_out(self, trail: Trail, call: Call) -> Steps[None]:
+    async def _find_out(self, trail: Trail, call: Call) -> None:
         """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
         for name in self._identify:
             if trail.recall(_identifying(name), name, trail.place()) is not None:
@@ -206,7 +206,7 @@ class FallbackOrchestrator:
                 continue
             trail.ask_source(name, trail.place())
             tell = partial(self._tell, IDENTIFY, name, trail, self._clock.monotonic())
-            result = yield from self._resolve_or_note(IDENTIFY, name, trail, call)
+            result = await self._resolve_or_note(IDENTIFY, name, trail, call)
             if result is None:
                 continue
             said = result.notes[0] if result.notes else "identified" if result.work else Reason.UNKNOWN_IDENTIFIER
@@ -216,11 +216,11 @@ class FallbackOrchestrator:
             if note is not None:
                 trail.note(name, note)
 
-    def _resolve_or_note(self, tier: str, name: str, trail: Trail, call: Call) -> Steps[ResolverResult | None]:
+    async def _resolve_or_note(self, tier: str, name: str, trail: Trail, call: Call) -> ResolverResult | None:
         """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
         began = self._clock.monotonic()
         try:
-            result = yield from self._resolvers[name].resolve(trail.work, self._clients[name], self._shared(name, call))
+            result = await self._resolvers[name].resolve(trail.work, self._clients[name], self._shared(name, call))
             if result.work is not None:
                 trail.learn(result.work)
             return result
@@ -248,7 +248,7 @@ class FallbackOrchestrator:
         own = call if cancel is call.cancel else call.called_off_by(cancel)
         return self._guarded(partial(self._ask_source, tier, name, place, trail, own), tier, name, trail, own, race)
 
-    def _guarded(
+    async def _guarded(
         self,
         ask: Callable[[Tell], Steps[Proposed | None]],
         tier: str,
@@ -256,14 +256,14 @@ class FallbackOrchestrator:
         trail: Trail,
         call: Call,
         race: Standing | None = None,
-    ) -> Steps[Found | None]:
+    ) -> Found | None:
         """A source that trips over what it was sent costs itself, never the run."""
         tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
         if race is not None:
             race.enter(name)
         found = None
         try:
-            found = yield from metered(self._try_source(ask(tell), tier, name, trail, call, tell, race), trail.meter)
+            found = await metered(self._try_source(ask(tell), tier, name, trail, call, tell, race), trail.meter)
         except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
@@ -275,9 +275,9 @@ class FallbackOrchestrator:
                 race.leave(name)
         return found
 
-    def _ask_source(
+    async def _ask_source(
         self, tier: str, name: str, place: int, trail: Trail, call: Call, tell: Tell
-    ) -> Steps[Proposed | None]:
+    ) -> Proposed | None:
         """What the source proposes now; None when it is not asked, or failed."""
         if trail.out_of_budget:
             tell(SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
@@ -288,7 +288,7 @@ class FallbackOrchestrator:
             tell(SourceOutcome.SKIPPED, _ANSWERED_BEFORE)
             return None
         trail.ask_source(name, place)
-        result = yield from self._resolve_or_note(tier, name, trail, call)
+        result = await self._resolve_or_note(tier, name, trail, call)
         if result is None:
             return None
         note = None if result.plans else result.notes[0] if result.notes else str(Reason.NO_OPEN_COPY)
@@ -297,7 +297,7 @@ class FallbackOrchestrator:
         trail.settle(name, Answer(result.plans, note))
         return result, self._wanted(name, result.plans, trail)
 
-    def _try_alternatives(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Steps[Found | None]:
+    async def _try_alternatives(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Found | None:
         """What was set aside: the paper in another form is better than none."""
         others = trail.alternatives(self._formats[1:])
         if others:
@@ -305,7 +305,7 @@ class FallbackOrchestrator:
         for name, plan in others:
             if trail.out_of_budget:
                 break
-            found = yield from self._guarded(partial(_set_aside, plan), ALTERNATIVES, name, trail, call)
+            found = await self._guarded(partial(_set_aside, plan), ALTERNATIVES, name, trail, call)
             if found is not None:
                 return found
         return None
@@ -323,7 +323,7 @@ class FallbackOrchestrator:
                 trail.leave_out(form)
         return best
 
-    def _try_source(
+    async def _try_source(
         self,
         asking: Steps[Proposed | None],
         tier: str,
@@ -332,21 +332,21 @@ class FallbackOrchestrator:
         call: Call,
         tell: Tell,
         race: Standing | None,
-    ) -> Steps[Found | None]:
+    ) -> Found | None:
         """Ask, then try the copies that are proposed."""
-        proposed = yield from asking
+        proposed = await asking
         if proposed is None:
             return None
         result, plans = proposed
         last: CandidateRejected | TransientFailure | None = None
         for plan in plans:
             if race is not None:
-                yield from race.give_way(name, plan)
+                await race.give_way(name, plan)
             if not trail.is_new(plan):
                 continue
             try:
                 self._refuse_unwanted(plan, trail.work)
-                copy = yield from self._download(plan, trail.work, self._clients[name], call, trail.claim)
+                copy = await self._download(plan, trail.work, self._clients[name], call, trail.claim)
             except PutOff:
                 raise
             except (CandidateRejected, TransientFailure) as problem:
@@ -398,9 +398,8 @@ class FallbackOrchestrator:
         )
 
 
-def _set_aside(plan: DownloadPlan, tell: Tell) -> Steps[Proposed | None]:
+async def _set_aside(plan: DownloadPlan, tell: Tell) -> Proposed | None:
     """What was proposed earlier: nobody is asked."""
-    yield from ()
     return ResolverResult((plan,)), [plan]
 
 

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody, Page
 from DocsToKG.ContentDownload.api.ranges import Rest
-from DocsToKG.ContentDownload.api.steps import Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Wait
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -60,15 +60,15 @@ class SharedDownload:
         self._in_flight: set[str] = set()
         self._fetched: OrderedDict[str, DownloadStreamResult] = OrderedDict()
 
-    def __call__(
+    async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-    ) -> Steps[StoredCopy | None]:
+    ) -> StoredCopy | None:
         key = _key(plan)
         while not self._take(key):
-            yield Wait(self._clock.monotonic() + _LOOK_AGAIN_S, "another work is fetching the same file")
+            await Wait(self._clock.monotonic() + _LOOK_AGAIN_S, "another work is fetching the same file")
         try:
             asked = self._served(key, plan, client) if key in self._fetched else client
-            copy = yield from self._download(plan, work, asked, call, claim)
+            copy = await self._download(plan, work, asked, call, claim)
         except TransientFailure:
             # Other bytes may come another time: the next one asks the network.
             self._forget(key)
@@ -127,13 +127,13 @@ class StoredClient:
     forget: Callable[[], None]
     tell: Callable[[StoredBody, Call], None]
 
-    def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
-        return (yield from self.network.fetch(url, role, call, headers=headers))
+    async def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
+        return await self.network.fetch(url, role, call, headers=headers)
 
-    def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
-        return (yield from self.network.head(url, role, call, headers=headers))
+    async def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
+        return await self.network.head(url, role, call, headers=headers)
 
-    def open(
+    async def open(
         self,
         url: str,
         role: Role,
@@ -142,13 +142,13 @@ class StoredClient:
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
         rest: Rest | None = None,
-    ) -> Steps[OpenBody]:
+    ) -> OpenBody:
         if rest is not None:
-            return (yield from self.network.open(url, role, call, headers=headers, max_bytes=max_bytes, rest=rest))
+            return await self.network.open(url, role, call, headers=headers, max_bytes=max_bytes, rest=rest)
         fetched = self.remembered()
         file = None if fetched is None else self.open_stored(fetched.sha256)
         if fetched is None or file is None:
-            return (yield from self.network.open(url, role, call, headers=headers, max_bytes=max_bytes))
+            return await self.network.open(url, role, call, headers=headers, max_bytes=max_bytes)
         body = StoredBody(file, fetched, forget=self.forget)
         self.tell(body, call)
         return body
@@ -185,8 +185,8 @@ class StoredBody:
     def hops(self) -> tuple[Hop, ...]:
         return self._fetched.hops
 
-    def arriving(self) -> Steps[None]:
-        yield from ()  # all of it is here
+    async def arriving(self) -> None:
+        """All of it is here."""
 
     def chunks(self) -> Iterator[bytes]:
         while chunk := self._file.read(_CHUNK_BYTES):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 
-from DocsToKG.ContentDownload.api.steps import Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Wait
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.api.versions import VERSIONS, version_rank
 from DocsToKG.core.clock import Clock
@@ -37,14 +37,14 @@ class Standing:
         with self._lock:
             self._best.pop(name, None)
 
-    def give_way(self, name: str, plan: DownloadPlan) -> Steps[None]:
+    async def give_way(self, name: str, plan: DownloadPlan) -> None:
         """Go on when no other source of the race may still bring a better version than `plan`."""
         rank = version_rank(plan.version) if plan.version in VERSIONS else 0
         with self._lock:
             self._best[name] = rank
         left_s, pause_s = self._patience_s, _FIRST_LOOK_S
         while self._is_outranked(name, rank) and left_s > 0:
-            yield Wait(self._clock.monotonic() + pause_s, "a better version may come")
+            await Wait(self._clock.monotonic() + pause_s, "a better version may come")
             left_s -= pause_s
             pause_s = min(_LAST_LOOK_S, pause_s * 2)
 

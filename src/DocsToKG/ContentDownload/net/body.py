@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES, Whole, whole_of
-from DocsToKG.ContentDownload.api.steps import Arrival, Permit, Steps
+from DocsToKG.ContentDownload.api.steps import Arrival, Permit
 from DocsToKG.ContentDownload.api.types import Hop, Reason
 from DocsToKG.ContentDownload.api.walls import says_challenge
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError
@@ -109,18 +109,18 @@ class StreamedBody:
         self._portions = Portions(blocks, self._chunk_bytes)
         return self._portions
 
-    def arriving(self) -> Steps[None]:
+    async def arriving(self) -> None:
         """Wait for the next of `chunks` as a step, so that it is there when it is asked for."""
         while self._portions is not None and not self._portions.is_ready:
             awaited = self._awaited_now()
             if awaited is not None:
-                yield from self._wait_for(awaited)
+                await self._wait_for(awaited)
             self._portions.pull()
 
-    def _wait_for(self, awaited: Awaited) -> Steps[None]:
+    async def _wait_for(self, awaited: Awaited) -> None:
         began = self._clock.monotonic()
         try:
-            if (yield Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
+            if (await Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
                 awaited.give_up()
         finally:
             waited_s = self._clock.monotonic() - began

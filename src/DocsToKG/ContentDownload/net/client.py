@@ -128,15 +128,15 @@ class RateRetryClient:
         journey = self._journey(Verb.GET, url, role, call, headers)
         return self._travel(journey, lambda opened: self._read_page(journey, opened))
 
-    def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+    async def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
         """Status and headers only; never from the cache. Who does not answer HEAD is asked for a few bytes instead."""
         journey = self._journey(Verb.HEAD, url, role, call, headers)
-        page = yield from self._travel(journey, lambda opened: self._read_page(journey, opened))
+        page = await self._travel(journey, lambda opened: self._read_page(journey, opened))
         if page.status not in NO_HEAD:
             return page
         probe = self._journey(Verb.GET, url, role, call, {**(headers or {}), "Range": f"bytes=0-{_HEAD_BYTES - 1}"})
         probe.is_probe = True
-        return as_head((yield from self._travel(probe, lambda opened: self._read_page(probe, opened))))
+        return as_head(await self._travel(probe, lambda opened: self._read_page(probe, opened)))
 
     def open(
         self,
@@ -187,17 +187,17 @@ class RateRetryClient:
             own = role_headers(role, self._agent, {**self._policy.headers, **headers})
         return Journey(verb, url, role, call, own, self.name if role is Role.METADATA else None)
 
-    def _go_on(self, journey: Journey, rest: Rest, max_bytes: int | None) -> Steps[StreamedBody]:
+    async def _go_on(self, journey: Journey, rest: Rest, max_bytes: int | None) -> StreamedBody:
         """As after any failure: not at once, and from the address that was given, so that each hop is asked anew."""
-        yield Wait(self._clock.monotonic() + self._retries.delay_s(1), f"the rest of a file at {host_key(journey.url)}")
+        await Wait(self._clock.monotonic() + self._retries.delay_s(1), f"the rest of a file at {host_key(journey.url)}")
         journey.rest = rest
-        return (yield from self._travel(journey, lambda opened: self._hand_over(opened, max_bytes, rest)))
+        return await self._travel(journey, lambda opened: self._hand_over(opened, max_bytes, rest))
 
-    def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> Steps[T]:
+    async def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> T:
         while True:
             admitted = self._enter(journey)
             try:
-                return (yield from self._hop(journey, admitted, finish))
+                return await self._hop(journey, admitted, finish)
             except Moved as moved:
                 journey.hops.append(moved.hop)
                 if host_key(moved.hop.url) != host_key(moved.url):
@@ -226,11 +226,11 @@ class RateRetryClient:
             return self._tries(journey, admitted.url, finish, self._policy.retry.max_attempts)
         return self._upgraded_hop(journey, admitted, finish)
 
-    def _upgraded_hop(self, journey: Journey, admitted: Admitted, finish: Callable[[StreamedBody], T]) -> Steps[T]:
+    async def _upgraded_hop(self, journey: Journey, admitted: Admitted, finish: Callable[[StreamedBody], T]) -> T:
         """An http link is asked as https first."""
         try:
             tries = self._policy.retry.max_attempts if admitted.fallback is None else 1
-            return (yield from self._tries(journey, admitted.url, finish, tries))
+            return await self._tries(journey, admitted.url, finish, tries)
         except (CandidateRejected, TransientFailure) as failure:
             if failure.reason not in _NO_HTTPS:
                 raise
@@ -239,13 +239,13 @@ class RateRetryClient:
                 raise CandidateRejected(Reason.SECURITY_POLICY, detail, url=mask_url(journey.url)) from failure
             if admitted.fallback is None:
                 raise
-        return (yield from self._tries(journey, admitted.fallback, finish, self._policy.retry.max_attempts))
+        return await self._tries(journey, admitted.fallback, finish, self._policy.retry.max_attempts)
 
-    def _tries(self, journey: Journey, url: str, finish: Callable[[StreamedBody], T], most: int) -> Steps[T]:
+    async def _tries(self, journey: Journey, url: str, finish: Callable[[StreamedBody], T], most: int) -> T:
         attempt = 1
         while True:
             try:
-                opened = yield from self._exchange(journey, url)
+                opened = await self._exchange(journey, url)
                 try:
                     self._answers.settle(journey, opened)
                     return finish(opened)
@@ -263,7 +263,7 @@ class RateRetryClient:
                     raise
                 self._journal.retry(journey.about(url), failure)
             attempt += 1
-            yield Wait(self._clock.monotonic() + pause_s, f"another try at {host_key(url)}")
+            await Wait(self._clock.monotonic() + pause_s, f"another try at {host_key(url)}")
 
     def _give_up(self, about: About, failure: Retryable) -> None:
         if failure.http_status is not None:
@@ -274,7 +274,7 @@ class RateRetryClient:
         elif failure.reason != Reason.SIZE_MISMATCH:
             self._journal.failed(about, failure.reason, elapsed_s=failure.elapsed_s)
 
-    def _exchange(self, journey: Journey, url: str) -> Steps[StreamedBody]:
+    async def _exchange(self, journey: Journey, url: str) -> StreamedBody:
         call = journey.call
         call.cancel.raise_if_cancelled()
         request = self._request(journey, url)
@@ -285,10 +285,10 @@ class RateRetryClient:
         if self._breakers is not None:
             self._breakers.look(url, journey.index)
         if self._robots is not None and self._heeds_robots(journey, url, self._robots):
-            verdict = self._robots.look(url) or (yield from self._robots.check(url, call))
+            verdict = self._robots.look(url) or (await self._robots.check(url, call))
             if not verdict.allowed:
                 raise self._disallowed(journey, url, verdict)
-        permit = yield from admission(
+        permit = await admission(
             url,
             self.name,
             journey.role,
@@ -301,7 +301,7 @@ class RateRetryClient:
         try:
             watched = self._watched(journey, url, permit)
             self._take_attempt(journey, permit)
-            opened = yield from self._send(journey, request, url, permit)
+            opened = await self._send(journey, request, url, permit)
             self._tell_breakers(watched, opened)
             return opened
         except BaseException as error:
@@ -392,14 +392,14 @@ class RateRetryClient:
             retry_after_s=verdict.transient_s,
         )
 
-    def _answer(self, request: httpx2.Request) -> Steps[httpx2.Response]:
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
         """The answer with its body unread. While it is on its way, the work holds no thread."""
         sent = self._begun(request)
         if sent is None:
             return self._exchanged(request)
         try:
             awaited = sent.awaited()
-            if (yield Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
+            if (await Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
                 awaited.give_up()
         except BaseException:
             sent.close()
@@ -408,7 +408,7 @@ class RateRetryClient:
         response.request = request
         return response
 
-    def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: HostPermit) -> Steps[StreamedBody]:
+    async def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: HostPermit) -> StreamedBody:
         call, began = journey.call, self._clock.monotonic()
         allowed_s, left_s = self._allowed_s(journey), call.budget.seconds_left() if call.budget else math.inf
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
@@ -417,7 +417,7 @@ class RateRetryClient:
         request.extensions["goes_out"] = permit.goes_out
         request.extensions["sent"] = permit.is_sent
         try:
-            response = yield from self._answer(request)
+            response = await self._answer(request)
         except WIRE_ERRORS_OR_CUT as error:
             call.cancel.raise_if_cancelled()
             if cancel.cancelled:

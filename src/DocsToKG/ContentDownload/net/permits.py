@@ -8,7 +8,7 @@ Promises: every wait for a rate, an interval or a pause that a host asked for is
 from __future__ import annotations
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
-from DocsToKG.ContentDownload.api.steps import GateShut, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import GateShut, Wait
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.net.connections import Connections
@@ -22,9 +22,9 @@ _LOOK_AGAIN_S = 0.02
 _LONGEST_LOOK_S = 0.1
 
 
-def admission(
+async def admission(
     url: str, resolver: str, role: str, *, clock: Clock, call: Call, attempts: AttemptSink, connections: Connections
-) -> Steps[HostPermit]:
+) -> HostPermit:
     """A permit for an exchange that is sent now, on a connection of our own.
 
     A thread may come late to its grant. When another was later still, or the host has asked for a pause
@@ -36,7 +36,7 @@ def admission(
         # The gates are asked only when there is something to ask for: they may be shared by many processes.
         if not connections.is_full:
             try:
-                permit: HostPermit = yield gate
+                permit: HostPermit = await gate
             except GateShut as shut:
                 left_s = max(0.0, shut.at - clock.monotonic())
                 raise TransientFailure(Reason.RETRY_AFTER, shut.why, url=mask_url(url), retry_after_s=left_s) from None
@@ -51,9 +51,9 @@ def admission(
             if delay_s > 0.0:
                 host = host_key(url)
                 gate.delays.add(f"host:{host}", INTERVAL, delay_s)
-                yield Wait(clock.monotonic() + delay_s, f"interval of {host}")
+                await Wait(clock.monotonic() + delay_s, f"interval of {host}")
                 continue
-        yield Wait(clock.monotonic() + pause_s, "a free connection")
+        await Wait(clock.monotonic() + pause_s, "a free connection")
         pause_s = min(_LONGEST_LOOK_S, pause_s * 2)
 
 

@@ -22,7 +22,7 @@ import httpx2
 from protego import Protego
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
-from DocsToKG.ContentDownload.api.steps import Permit, Steps, Wait
+from DocsToKG.ContentDownload.api.steps import Permit, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
@@ -176,11 +176,11 @@ class Robots:
         self._fetching: set[str] = set()
         self.decisions: Counter[str] = Counter()  # how often each state was the answer
 
-    def check(self, url: str, call: Call) -> Steps[RobotsVerdict]:
+    async def check(self, url: str, call: Call) -> RobotsVerdict:
         """What the origin of `url` says about it; fetches its rules when they are not known."""
         verdict = self.look(url)
         if verdict is None:
-            verdict = self._judged(url, _origin(url), (yield from self._rules_of(_origin(url), call)))
+            verdict = self._judged(url, _origin(url), (await self._rules_of(_origin(url), call)))
         return verdict
 
     def look(self, url: str) -> RobotsVerdict | None:
@@ -214,7 +214,7 @@ class Robots:
         self._tell(origin, verdict.state)
         return verdict
 
-    def _rules_of(self, origin: str, call: Call) -> Steps[_Rules]:
+    async def _rules_of(self, origin: str, call: Call) -> _Rules:
         pause_s = 0.05
         while True:
             call.cancel.raise_if_cancelled()
@@ -225,16 +225,16 @@ class Robots:
                 mine = origin not in self._fetching
                 self._fetching.add(origin)
             if mine:
-                return (yield from self._learn(origin, call))
-            yield Wait(self._clock.monotonic() + pause_s, f"robots.txt of {origin}")
+                return await self._learn(origin, call)
+            await Wait(self._clock.monotonic() + pause_s, f"robots.txt of {origin}")
             pause_s = min(1.0, pause_s * 2)
 
-    def _learn(self, origin: str, call: Call) -> Steps[_Rules]:
+    async def _learn(self, origin: str, call: Call) -> _Rules:
         try:
             if self._shelf is None:
-                rules = self._read(origin, (yield from self._fetch(origin, call)))
+                rules = self._read(origin, (await self._fetch(origin, call)))
             else:
-                rules = yield from self._learn_together(origin, call, self._shelf)
+                rules = await self._learn_together(origin, call, self._shelf)
             self._keep(origin, rules)
         finally:
             # Also when the asker was called off: the next one in line takes over.
@@ -244,20 +244,20 @@ class Robots:
             self._limits.set_crawl_delay(host_key(origin), rules.verdict.crawl_delay_s)
         return rules
 
-    def _learn_together(self, origin: str, call: Call, shelf: Shelf) -> Steps[_Rules]:
+    async def _learn_together(self, origin: str, call: Call, shelf: Shelf) -> _Rules:
         """What a node of the fleet has read is good for all; one reads while the others wait."""
         while (found := shelf.find(origin)) is None:
             call.cancel.raise_if_cancelled()
             if shelf.claim(origin):
                 try:
-                    answer = yield from self._fetch(origin, call)
+                    answer = await self._fetch(origin, call)
                     rules = self._read(origin, answer)
                     kept = KeptAnswer(answer.status, answer.state, answer.body, answer.cause)
                     shelf.put(origin, kept, rules.expires - self._clock.monotonic())
                     return rules
                 finally:
                     shelf.let_go(origin)
-            yield Wait(self._clock.monotonic() + _ANOTHER_READS_S, f"robots.txt of {origin}")
+            await Wait(self._clock.monotonic() + _ANOTHER_READS_S, f"robots.txt of {origin}")
         (status, state, body, cause), left_s = found
         reason = Reason(cause) if cause else None
         rules = self._read(origin, _Answer(status, cast("State", state), body, cause=reason))
@@ -294,17 +294,17 @@ class Robots:
             return self._crawl_delay_cap_s
         return delay_s
 
-    def _fetch(self, origin: str, call: Call) -> Steps[_Answer]:
+    async def _fetch(self, origin: str, call: Call) -> _Answer:
         for attempt in itertools.count(1):
-            answer = yield from self._follow(f"{origin}/robots.txt", call)
+            answer = await self._follow(f"{origin}/robots.txt", call)
             if not answer.worth_another_try or answer.retry_after_s or self._retries.is_over(attempt):
                 return answer
-            yield Wait(self._clock.monotonic() + self._retries.delay_s(attempt), f"robots.txt of {origin} again")
+            await Wait(self._clock.monotonic() + self._retries.delay_s(attempt), f"robots.txt of {origin} again")
         raise AssertionError("unreachable")
 
-    def _follow(self, url: str, call: Call) -> Steps[_Answer]:
+    async def _follow(self, url: str, call: Call) -> _Answer:
         for _ in range(_MOST_HOPS + 1):
-            answer = yield from self._ask(url, call)
+            answer = await self._ask(url, call)
             if answer.status not in _REDIRECTS or not answer.location:
                 return answer
             try:
@@ -315,15 +315,15 @@ class Robots:
         # RFC 9309 section 2.3.1.2: after five redirects the file may be taken as unavailable, which allows.
         return _Answer(404)
 
-    def _ask(self, url: str, call: Call) -> Steps[_Answer]:
+    async def _ask(self, url: str, call: Call) -> _Answer:
         while True:
             with contextlib.suppress(LimitsAway):  # the gate opens when the limits are back
-                return (yield from self._ask_once(url, call))
+                return await self._ask_once(url, call)
 
-    def _ask_once(self, url: str, call: Call) -> Steps[_Answer]:
+    async def _ask_once(self, url: str, call: Call) -> _Answer:
         if self._breakers is not None:
             self._breakers.look(url)
-        permit = yield from admission(
+        permit = await admission(
             url,
             SOURCE,
             Role.METADATA,

@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any
 
 from DocsToKG.ContentDownload.api.stages import INDEX
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.frontier.task import Crowded, Ended
@@ -93,13 +92,10 @@ class Worker:
         self._works: dict[str, WorkArtifact] = {}  # by the leases under which they are worked on
         self._stages = JobStages(submit=ledger.tell_progress, monotonic=monotonic, on_refused=self._blame)
 
-    def steps(self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None) -> Steps[DownloadOutcome]:
+    async def steps(self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None) -> DownloadOutcome:
         """The job's work. `on_begin` is told when it has met the network."""
-        try:
-            work = self._works[job.lease_id] = _artifact(job)
-        except Exception as error:
-            return _broken(error)
-        return self._watch.steps(job, self._pipeline.steps(work, self.context(job, cancel, on_begin)))
+        work = self._works[job.lease_id] = _artifact(job)
+        return await self._watch.steps(job, self._pipeline.steps(work, self.context(job, cancel, on_begin)))
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
         """The whole job while the caller waits. None when the job itself failed; what stops the run is raised, after
@@ -245,12 +241,6 @@ def _artifact(job: LeasedJob) -> WorkArtifact:
     if end != len(text):
         raise ValueError("more than one value")
     return WorkArtifact.from_dict({"work_id": job.artifact_id, **told})
-
-
-def _broken(error: Exception) -> Steps[DownloadOutcome]:
-    """The steps of a job that cannot be begun: its fault shows where it would be worked on."""
-    raise error
-    yield
 
 
 def _readable(job: LeasedJob) -> WorkArtifact:

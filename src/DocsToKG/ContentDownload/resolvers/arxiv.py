@@ -9,7 +9,6 @@ from __future__ import annotations
 from lxml import etree
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import ARXIV_PROGRAMS_HOST, arxiv_pdf
 from DocsToKG.ContentDownload.resolvers.answers import MAX_ANSWER_BYTES, title_of, year_of
@@ -36,14 +35,14 @@ class ArxivResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if _id_of(work) is not None else "no_arxiv_id"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         arxiv_id = _id_of(work)
         if arxiv_id is None:
             return ResolverResult(notes=("no_arxiv_id",))
         learned = WorkArtifact(work_id=work.work_id, arxiv_id=arxiv_base(arxiv_id))
         if not self._asks_metadata:
             return ResolverResult(plans=self._plans(arxiv_id), work=learned)
-        page = yield from client.fetch(f"{self._base}/api/query?id_list={arxiv_id}&max_results=1", Role.METADATA, call)
+        page = await client.fetch(f"{self._base}/api/query?id_list={arxiv_id}&max_results=1", Role.METADATA, call)
         entry, note = _read(page)
         return ResolverResult(
             plans=() if note == "not_in_index" else self._plans(arxiv_id),

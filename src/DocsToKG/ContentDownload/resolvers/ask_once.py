@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import read_object
 from DocsToKG.ContentDownload.resolvers.index_reply import why_nothing
@@ -44,11 +43,11 @@ class AskOnce(ABC, Generic[Named]):
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if self._named(work) is not None else self.nothing_to_ask
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         why_not, named = self.applies_to(work), self._named(work)
         if why_not is not None or named is None:
             return ResolverResult(notes=(why_not or self.nothing_to_ask,))
-        page = yield from client.fetch(self._address(named), Role.METADATA, call)
+        page = await client.fetch(self._address(named), Role.METADATA, call)
         if page.status != 200:
             return ResolverResult(notes=(self._why_nothing(page.status),))
         record = read_object(page)

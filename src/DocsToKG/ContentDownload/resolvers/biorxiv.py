@@ -13,7 +13,6 @@ from dataclasses import replace
 from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import objects_of, read_object, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
@@ -42,7 +41,7 @@ class BiorxivResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if _preprint(work) is not None else "not_mine"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         named = _preprint(work)
         if named is None:
             return ResolverResult(notes=("not_mine",))
@@ -50,7 +49,7 @@ class BiorxivResolver:
         result = ResolverResult(notes=("not_in_index",))
         for server in servers:
             address = f"{self._base}/details/{server}/{encode_segment(doi)}/na/json"
-            page = yield from client.fetch(address, Role.METADATA, call)
+            page = await client.fetch(address, Role.METADATA, call)
             result = self._read(replace(work, doi=work.doi and _without_version(work.doi)), doi, version, server, page)
             if result.notes != ("not_in_index",):
                 break

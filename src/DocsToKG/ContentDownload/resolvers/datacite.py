@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, page_file
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of, title_of, year_of
@@ -63,11 +62,11 @@ class DataciteResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if _is_listed(work) or _osf_id(work) is not None else "not_mine"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if not _is_listed(work):
             osf_id = _osf_id(work)
             return _osf(self.name, work, osf_id) if osf_id is not None else ResolverResult(notes=("not_mine",))
-        page = yield from client.fetch(self._address(work.doi or ""), Role.METADATA, call)
+        page = await client.fetch(self._address(work.doi or ""), Role.METADATA, call)
         return self.read(work, page)
 
     def _address(self, doi: str) -> str:

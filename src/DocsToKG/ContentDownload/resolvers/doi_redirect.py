@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
@@ -34,7 +33,7 @@ class DoiRedirectResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if work.doi is not None else "no_doi"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if work.doi is None:
             return ResolverResult(notes=("no_doi",))
         start = f"{self._base}/{encode_segment(work.doi)}"
@@ -48,7 +47,7 @@ class DoiRedirectResolver:
             rules=self._rules,
         )
         try:
-            result = yield from walk.visit(start)
+            result = await walk.visit(start)
         except CandidateRejected as rejection:
             guesses = tuple(self.guesses(work))
             if is_final(rejection.reason) or not guesses:

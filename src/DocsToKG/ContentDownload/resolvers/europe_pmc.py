@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object
@@ -34,12 +33,12 @@ class EuropePmcResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if _queries(work) else "no_doi"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if (why_not := self.applies_to(work)) is not None:
             return ResolverResult(notes=(why_not,))
         result = ResolverResult(notes=("not_in_index",))
         for query in _queries(work)[:_MOST_QUERIES]:
-            page = yield from client.fetch(self._address(query), Role.METADATA, call)
+            page = await client.fetch(self._address(query), Role.METADATA, call)
             result = self._read(work, page)
             if result.notes != ("not_in_index",):
                 break

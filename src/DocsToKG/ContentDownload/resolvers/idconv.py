@@ -8,7 +8,6 @@ from __future__ import annotations
 from urllib.parse import urlencode
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import objects_of, read_object, text_of
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
@@ -28,11 +27,11 @@ class IdConverter:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if work.pmcid or work.pmid else "no_pmcid"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         asked = {"ids": work.pmcid or work.pmid or work.doi, "format": "json", "tool": "docstokg"}
         if self._email:
             asked["email"] = self._email
-        page = yield from client.fetch(f"{self._base}?{urlencode(asked)}", Role.METADATA, call)
+        page = await client.fetch(f"{self._base}?{urlencode(asked)}", Role.METADATA, call)
         return self._read(work, page)
 
     def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:

@@ -7,7 +7,6 @@ of their own are left to it. One page's failure does not spoil the others.
 from __future__ import annotations
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_file_address, is_pmc_page, known_file
@@ -31,7 +30,7 @@ class LandingResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if work.landing_urls or work.pdf_urls else "no_landing_url"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if (why_not := self.applies_to(work)) is not None:
             return ResolverResult(notes=(why_not,))
         walk = Walk(work, self.name, client, call, None, self._max_pages, self._rules)
@@ -43,7 +42,7 @@ class LandingResolver:
             if walk.pages_left <= 0:
                 break
             try:
-                result = yield from walk.visit(url)
+                result = await walk.visit(url)
             except CandidateRejected as rejection:
                 if is_final(rejection.reason):
                     raise

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.ids import Identifier, arxiv_base, identifier_in_url, to_work
@@ -44,7 +43,7 @@ class Walk:
     seen: set[str] = field(default_factory=set)
     refused: list[str] = field(default_factory=list)  # pages whose owners do not want them fetched
 
-    def visit(self, url: str) -> Steps[ResolverResult]:
+    async def visit(self, url: str) -> ResolverResult:
         """What the page at `url`, or the page it points on to, gives."""
         queue, further = [url], _FURTHER_PAGES
         result = ResolverResult(notes=("page_seen",))
@@ -53,7 +52,7 @@ class Walk:
             if not self._is_new(address):
                 continue
             self.pages_left -= 1
-            page = yield from self._fetch(address)
+            page = await self._fetch(address)
             self._is_new(page.url)
             result, onward = self._read(page, known_of(self.work, url, page.url))
             if names_a_pdf(result):
@@ -63,9 +62,9 @@ class Walk:
             queue.extend(onward)
         return result
 
-    def _fetch(self, address: str) -> Steps[Page]:
+    async def _fetch(self, address: str) -> Page:
         try:
-            page = yield from self.client.fetch(address, Role.LANDING, self.call)
+            page = await self.client.fetch(address, Role.LANDING, self.call)
         except CandidateRejected as rejection:
             if is_refusal(rejection.reason, rejection.http_status):
                 self.refused.append(address)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
 from DocsToKG.ContentDownload.resolvers.answers import text_of
@@ -52,9 +51,9 @@ class OpenAlexResolver(AskOnce[str]):
     def _address(self, named: str) -> str:
         return f"{self._base}/works/{named}?select={FIELDS}"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         known = self._said.get(_entity(work) or "")
-        return known if known is not None else (yield from super().resolve(work, client, call))
+        return known if known is not None else (await super().resolve(work, client, call))
 
     def _remember(self, entity: str, result: ResolverResult) -> None:
         """Who asked which paper is meant asks for its copies next, by another of its names."""

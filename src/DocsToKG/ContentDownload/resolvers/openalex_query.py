@@ -12,7 +12,6 @@ from datetime import date
 from urllib.parse import parse_qs, quote, urlsplit
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Reason, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError, TransientFailure
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of
@@ -78,7 +77,7 @@ def is_filter(query: str) -> bool:
     return all(_CONDITION.fullmatch(part.strip()) for part in query.split(","))
 
 
-def page_of_works(
+async def page_of_works(
     query: WorksQuery,
     cursor: str | None,
     client: Client,
@@ -86,10 +85,10 @@ def page_of_works(
     *,
     per_page: int = MAX_PER_PAGE,
     base_url: str = DEFAULT_BASE_URL,
-) -> Steps[QueryPage]:
+) -> QueryPage:
     """One page; `cursor` None asks for the first. A query the service refuses is an `InputError`; one that it refuses
     at a cursor only may be good still: `DeadCursor`."""
-    page = yield from client.fetch(_address(query, cursor or "*", per_page, base_url), Role.METADATA, call)
+    page = await client.fetch(_address(query, cursor or "*", per_page, base_url), Role.METADATA, call)
     answer = read_object(page)
     if page.status in (401, 403):
         raise InputError(f"OpenAlex answered {page.status}; check resolvers.openalex.api_key, or leave it unset")

@@ -12,7 +12,6 @@ from typing import Any
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import objects_of, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
@@ -44,13 +43,13 @@ class OstiResolver:
         has_doi = _is_own(work) or (self._by_doi and work.doi is not None)
         return None if has_doi or named_page(work, _PAGE) is not None else "not_mine"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if (why_not := self.applies_to(work)) is not None:
             return ResolverResult(notes=(why_not,))
         named = named_page(work, _PAGE) if not _is_own(work) else None
         osti_id = named["id"] if named is not None else None
         asked = f"/{osti_id}" if osti_id is not None else f"?doi={quote(work.doi or '', safe='')}&rows=1"
-        page = yield from client.fetch(
+        page = await client.fetch(
             f"{self._base}/records{asked}", Role.METADATA, call, headers={"accept": "application/json"}
         )
         return self._read(work, osti_id, page)

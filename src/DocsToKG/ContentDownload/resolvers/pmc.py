@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.addresses import is_pmc_page
@@ -44,38 +43,38 @@ class PmcResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if _pmcid_of(work) is not None or _can_be_converted(work) else "no_pmcid"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if (why_not := self.applies_to(work)) is not None:
             return ResolverResult(notes=(why_not,))
         pmcid = _pmcid_of(work)
         if pmcid is None:
-            pmcid = yield from self._convert(work, client, call)
+            pmcid = await self._convert(work, client, call)
         if pmcid is None:
             return ResolverResult(notes=("not_in_index",))
         address = f"{self._base}/?list-type=2&prefix={pmcid}.&delimiter=/"
-        page = yield from client.fetch(address, Role.METADATA, call)
+        page = await client.fetch(address, Role.METADATA, call)
         versions, note = _listed(page, pmcid)
         if not versions:
             return ResolverResult(notes=(note,), work=WorkArtifact(work.work_id, pmcid=pmcid))
-        found = yield from self._look(versions, pmcid, work, client, call)
+        found = await self._look(versions, pmcid, work, client, call)
         return self._result(found, pmcid, work)
 
-    def _convert(self, work: WorkArtifact, client: Client, call: Call) -> Steps[str | None]:
-        result = yield from self._converter.resolve(work, client, call)
+    async def _convert(self, work: WorkArtifact, client: Client, call: Call) -> str | None:
+        result = await self._converter.resolve(work, client, call)
         said = result.work
         if said is None or (work.doi is not None and said.doi not in (None, work.doi)):
             return None
         return said.pmcid
 
-    def _look(
+    async def _look(
         self, versions: list[int], pmcid: str, work: WorkArtifact, client: Client, call: Call
-    ) -> Steps[list[_Version]]:
+    ) -> list[_Version]:
         """The versions from the newest on, up to the first that is the publisher's and stands."""
         found: list[_Version] = []
         for number in versions[:_MOST_VERSIONS]:
             address = f"{self._base}/metadata/{pmcid}.{number}.json"
             try:
-                page = yield from client.fetch(address, Role.METADATA, call)
+                page = await client.fetch(address, Role.METADATA, call)
                 found.append(_read(page, pmcid, number, work))
             except (CandidateRejected, TransientFailure):
                 if not any(version.record for version in found):

@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from urllib.parse import quote, urlencode, urlsplit
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
@@ -48,14 +47,14 @@ class WaybackResolver:
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if _addresses(work) else "no_known_address"
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]:
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if (why_not := self.applies_to(work)) is not None:
             return ResolverResult(notes=(why_not,))
         plans: list[DownloadPlan] = []
         notes: list[str] = []
         for url in _addresses(work)[:_MOST_QUERIES]:
             try:
-                page = yield from client.fetch(self._question(url), Role.METADATA, call)
+                page = await client.fetch(self._question(url), Role.METADATA, call)
                 captures, note = _read(page)
             except (CandidateRejected, TransientFailure):
                 if not plans:

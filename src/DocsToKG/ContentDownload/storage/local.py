@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from DocsToKG.ContentDownload.api.steps import Steps, Until
+from DocsToKG.ContentDownload.api.steps import Until
 from DocsToKG.ContentDownload.errors import DiskFull, StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
 from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, in_words, open_unnamed, sync_folder
@@ -152,7 +152,7 @@ class LocalStore:
             self._rounds.do(order)
         return self._result(order, began)
 
-    def storing(self, temp: TempFile, *, human: str) -> Steps[Stored]:
+    async def storing(self, temp: TempFile, *, human: str) -> Stored:
         """`store` as steps: while the disk takes its time, the work holds no thread. Whoever has `temp` discards it."""
         if self._rounds.left >= _MOST_LEFT:
             return self.store(temp, human=human)  # the disk is behind: whoever brings more waits for it
@@ -162,7 +162,7 @@ class LocalStore:
         self._place(human)
         temp.seal(fsync=False)
         order = Order(temp, human, is_sealed=True)
-        yield Until(partial(self._rounds.begin, order), "the disk")
+        await Until(partial(self._rounds.begin, order), "the disk")
         return self._result(order, began)
 
     def _result(self, order: Order, began: float) -> Stored:

@@ -17,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path, PosixPath
 from typing import BinaryIO, TypeVar
 
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import DiskFull, StorageAway, StorageError, TransientFailure
 from DocsToKG.ContentDownload.storage.bucket import SETTLED_S, Bucket, BucketAway, BucketObject, Tags
@@ -115,8 +114,7 @@ class BucketStore(LocalStore):
             self._on_stored(_SLOW_S)
         return hold
 
-    def storing(self, temp: TempFile, *, human: str) -> Steps[Stored]:
-        yield from ()
+    async def storing(self, temp: TempFile, *, human: str) -> Stored:
         return self.store(temp, human=human)
 
     def store(self, temp: TempFile, *, human: str) -> Stored:

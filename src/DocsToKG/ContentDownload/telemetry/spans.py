@@ -256,10 +256,10 @@ class WatchedJobs:
         self._waits = SlotWaits(gate, self._clock)
         return self._waits
 
-    def steps(self, job: LeasedJob, steps: Steps[T]) -> Steps[T]:
+    async def steps(self, job: LeasedJob, steps: Steps[T]) -> T:
         if self._waits is not None:
             steps = self._waits.watched(steps, lambda kind, key, seconds: self.on_wait(job, kind, key, seconds))
-        outcome = yield from steps
+        outcome = await steps
         if isinstance(outcome, DownloadOutcome):
             self.on_work_end(job, outcome)
         return outcome

@@ -208,18 +208,18 @@ class JobTraces:
     def traced(self, download: Download) -> Download:
         """The same download, with the spans of its stages."""
 
-        def fetch(
+        async def fetch(
             plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-        ) -> Steps[StoredCopy | None]:
+        ) -> StoredCopy | None:
             opened = self._works.get(call.work_id)
             if opened is None:
-                return (yield from download(plan, work, client, call, claim))
+                return await download(plan, work, client, call, claim)
             about = {"url": mask_url(plan.url), "resolver": plan.resolver_name}
             span = self._tracing.start("download", opened.inmost, about)
             opened.downloads[plan.resolver_name] = span
             stages = _Stages(self._tracing, span)
             try:
-                copy = yield from download(plan, work, stages.client(client), call, stages.claim(claim))
+                copy = await download(plan, work, stages.client(client), call, stages.claim(claim))
                 if copy is not None:
                     span.set_attribute("cache.hit", copy.stream.from_cache)
                 return copy
@@ -277,8 +277,8 @@ class _StagedClient:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    def open(self, *args: Any, **kwargs: Any) -> Steps[Any]:
-        body = yield from self._client.open(*args, **kwargs)
+    async def open(self, *args: Any, **kwargs: Any) -> Any:
+        body = await self._client.open(*args, **kwargs)
         self._stages.enter("stream")
         return _StagedBody(body, self._stages)
 

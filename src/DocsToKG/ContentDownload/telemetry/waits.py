@@ -55,7 +55,7 @@ class SlotWaits:
     def on_free(self, callback: Callable[[str], None]) -> None:
         self._behind.on_free(callback)
 
-    def watched(self, steps: Steps[T], on_wait: OnWait) -> Steps[T]:
+    async def watched(self, steps: Steps[T], on_wait: OnWait) -> T:
         """The same steps; `on_wait` is told of each wait for a place, in the thread that goes on with the work."""
         answer: Any = None
         error: BaseException | None = None
@@ -70,7 +70,7 @@ class SlotWaits:
                 step = self._own(step, on_wait)
                 with self._standing(step, on_wait):
                     try:
-                        answer = yield step
+                        answer = await step
                     except GeneratorExit:
                         raise
                     except BaseException as raised:
