@@ -8,6 +8,7 @@ idle.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import threading
@@ -31,6 +32,12 @@ class NameResolver(Protocol):
     def resolve(self, host: str, port: int, *, timeout_s: float | None, cancel: CancelToken | None) -> list[str]: ...
 
 
+class AsyncNameResolver(Protocol):
+    """The same for tasks of an event loop; cancelling the task ends the wait, not the look-up."""
+
+    async def lookup(self, host: str, port: int, *, timeout_s: float | None) -> list[str]: ...
+
+
 class StaticNames:
     """Answers from a table: exact names, then `*.suffix`, then `*`, then `fallback`."""
 
@@ -46,6 +53,34 @@ class StaticNames:
             raise NameNotFound(f"the host name {host[:255]!r} has no address")
         return self._fallback.resolve(host, port, timeout_s=timeout_s, cancel=cancel)
 
+    async def lookup(self, host: str, port: int, *, timeout_s: float | None) -> list[str]:
+        for pattern in patterns_for(host):
+            if pattern in self._answers:
+                return list(self._answers[pattern])
+        if not isinstance(self._fallback, (StaticNames, SystemNames)):
+            raise NameNotFound(f"the host name {host[:255]!r} has no address")
+        return await self._fallback.lookup(host, port, timeout_s=timeout_s)
+
+
+class _Wake(Protocol):
+    def set(self) -> None: ...
+
+
+class _LoopWake:
+    """Wakes a task from another thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[None] = self._loop.create_future()
+
+    def set(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            self._loop.call_soon_threadsafe(self._finish)
+
+    def _finish(self) -> None:
+        if not self.future.done():
+            self.future.set_result(None)
+
 
 @dataclass(slots=True)
 class _LookUp:
@@ -53,25 +88,34 @@ class _LookUp:
 
     host: str
     port: int
-    waiters: list[threading.Event] = field(default_factory=list)
+    waiters: list[_Wake] = field(default_factory=list)
+    begun: bool = False
     done: bool = False
     addresses: list[str] = field(default_factory=list)
 
 
 class SystemNames:
-    """The machine's resolver. Failures are kept `failure_ttl_s`, so that a dead name is not asked for by every work."""
+    """The machine's resolver. Failures are kept `failure_ttl_s`, so that a dead name is not asked for by every work.
+
+    Names whose servers are dead hold their threads for many seconds. A look-up of the event loop that waits longer than
+    `patience_s` for a thread gets an extra one, so that dead names do not hold up good ones; at most `max_threads`.
+    """
 
     def __init__(
         self,
         *,
         threads: int = 16,
+        max_threads: int = 128,
+        patience_s: float = 0.5,
         ttl_s: float = 60.0,
         failure_ttl_s: float = 5.0,
         max_names: int = 4096,
         clock: Clock | None = None,
         getaddrinfo: Callable[..., Iterable[tuple[Any, ...]]] = socket.getaddrinfo,
     ) -> None:
-        self._max_threads = threads
+        self._usual_threads = threads
+        self._max_threads = max(threads, max_threads)
+        self._patience_s = patience_s
         self._ttl_s = ttl_s
         self._failure_ttl_s = failure_ttl_s
         self._max_names = max_names
@@ -95,6 +139,35 @@ class SystemNames:
             raise NameNotFound(f"the host name {host[:255]!r} has no address")
         return list(addresses)
 
+    async def lookup(self, host: str, port: int, *, timeout_s: float | None) -> list[str]:
+        with self._lock:
+            addresses = self._remembered(host)
+            if addresses is None:
+                wake = _LoopWake()
+                look_up = self._join(host, port, wake)
+        if addresses is None:
+            await self._await(look_up, wake, timeout_s)
+            addresses = look_up.addresses
+        if not addresses:
+            raise NameNotFound(f"the host name {host[:255]!r} has no address")
+        return list(addresses)
+
+    async def _await(self, look_up: _LookUp, wake: _LoopWake, timeout_s: float | None) -> None:
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.wait([wake.future], timeout=self._patience_s)
+                if not look_up.begun:
+                    with self._lock:
+                        self._start_thread(self._max_threads)
+                await wake.future
+        except TimeoutError:
+            if not look_up.done:
+                raise httpx2.ConnectTimeout(f"looking up {look_up.host[:255]!r} took too long") from None
+        finally:
+            with self._lock:
+                if not look_up.done:
+                    look_up.waiters.remove(wake)
+
     def _wait(
         self, look_up: _LookUp, wake: threading.Event, timeout_s: float | None, cancel: CancelToken | None
     ) -> None:
@@ -115,7 +188,7 @@ class SystemNames:
         expires, addresses = self._known.get(host, (0.0, []))
         return addresses if expires > self._clock.monotonic() else None
 
-    def _join(self, host: str, port: int, wake: threading.Event) -> _LookUp:
+    def _join(self, host: str, port: int, wake: _Wake) -> _LookUp:
         look_up = self._under_way.get(host)
         if look_up is None:
             look_up = self._under_way[host] = _LookUp(host, port)
@@ -126,8 +199,8 @@ class SystemNames:
         look_up.waiters.append(wake)
         return look_up
 
-    def _start_thread(self) -> None:
-        if self._threads < self._max_threads:
+    def _start_thread(self, most: int | None = None) -> None:
+        if self._threads < (most or self._usual_threads):
             # Where the system gives no more, those there are do it, or the next asker's.
             with contextlib.suppress(RuntimeError):
                 threading.Thread(target=self._work, name="name-look-up", daemon=True).start()
@@ -149,6 +222,7 @@ class SystemNames:
             while self._waiting:
                 look_up = self._waiting.popleft()
                 if look_up.waiters:
+                    look_up.begun = True
                     return look_up
                 # Everybody gave up before its turn came.
                 self._under_way.pop(look_up.host, None)

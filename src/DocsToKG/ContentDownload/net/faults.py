@@ -18,7 +18,14 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadEr
 from DocsToKG.core.backoff import parse_retry_after
 from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.urls import mask_url
-from DocsToKG.transport.errors import AddressRefused, BodyTooShort, ClosedEarly, DeadlineExceeded, TlsFailed
+from DocsToKG.transport.errors import (
+    AddressRefused,
+    BodyTooLarge,
+    BodyTooShort,
+    ClosedEarly,
+    DeadlineExceeded,
+    TlsFailed,
+)
 
 
 class Retryable(TransientFailure):
@@ -59,6 +66,7 @@ _COME_BACK_S = 5.0
 FAULTS: dict[type[BaseException], Fault] = {
     AddressRefused: Fault(Reason.SECURITY_POLICY),
     TlsFailed: Fault(Reason.TLS_ERROR),
+    BodyTooLarge: Fault(Reason.TOO_LARGE),
     BodyTooShort: Fault(Reason.SIZE_MISMATCH, passing=True, retry=True),
     # The long time that a file may take is spent; another try would spend it again.
     DeadlineExceeded: Fault(Reason.TIMEOUT, passing=True),

@@ -1,0 +1,114 @@
+"""Which sockets are open, and whether one may serve another request.
+
+libcurl takes bytes that came after the end of a response for the next response, under the next URL. A kept HTTP/1.1
+connection with bytes waiting before its request is therefore not used. Knows sockets by the two ends of their
+connection, since libcurl tells no more when it is about to send.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections import OrderedDict
+from typing import TypeAlias
+
+Ends: TypeAlias = tuple[str, str, int, int]  # as PREREQFUNCTION tells them: peer, own address, peer's port, own port
+
+# In Linux's struct tcp_info: how many bytes have come, a number of 64 bits.
+_TCP_INFO = getattr(socket, "TCP_INFO", 0) if sys.platform == "linux" else 0
+_RECEIVED_AT, _TCP_INFO_BYTES = 128, 136
+_FAMILIES = (socket.AF_INET, socket.AF_INET6)
+
+
+class Connection:
+    """One open connection. `exclusive` once it spoke HTTP/1, where one exchange follows the other."""
+
+    __slots__ = ("_received", "ends", "exclusive", "fileno", "secure")
+
+    def __init__(self, ends: Ends, fileno: int, secure: bool) -> None:
+        self.ends = ends
+        self.fileno = fileno
+        self.secure = secure
+        self.exclusive = False
+        self._received = 0
+
+    def is_quiet(self) -> bool:
+        """Is it still this connection, open, with nothing waiting to be read?"""
+        sock = self._socket()
+        if sock is None:
+            return False
+        try:
+            if sock.getsockname()[1] != self.ends[3] or sock.getpeername()[1] != self.ends[2]:
+                return False
+            if self.secure:
+                self._received = _received(sock)
+            sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        finally:
+            sock.detach()  # it stays libcurl's
+        return False
+
+    def has_received_more(self) -> bool:
+        """Has anything come since it was quiet? False where the system does not tell."""
+        sock = self._socket()
+        if sock is None:
+            return False
+        try:
+            return _received(sock) > self._received
+        except OSError:
+            return False
+        finally:
+            sock.detach()
+
+    def _socket(self) -> socket.socket | None:
+        try:
+            return socket.socket(_FAMILIES[":" in self.ends[0]], socket.SOCK_STREAM, 0, fileno=self.fileno)
+        except OSError:
+            return None
+
+
+class Connections:
+    """Those that were opened, the oldest forgotten first."""
+
+    def __init__(self, most: int = 65_536) -> None:
+        self._most = most
+        self._by_ends: OrderedDict[Ends, Connection] = OrderedDict()
+
+    def opened(self, ends: Ends, filenos: list[int], secure: bool) -> Connection:
+        """One of these sockets has become the connection between these ends."""
+        fileno = next((number for number in filenos if _own_port(number) == ends[3]), -1)
+        connection = self._by_ends[ends] = Connection(ends, fileno, secure)
+        self._by_ends.move_to_end(ends)
+        while len(self._by_ends) > self._most:
+            self._by_ends.popitem(last=False)
+        return connection
+
+    def between(self, ends: Ends) -> Connection | None:
+        return self._by_ends.get(ends)
+
+    def __len__(self) -> int:
+        return len(self._by_ends)
+
+
+def _received(sock: socket.socket) -> int:
+    if not _TCP_INFO:
+        return 0
+    info = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_BYTES)
+    return int.from_bytes(info[_RECEIVED_AT:_TCP_INFO_BYTES], sys.byteorder)
+
+
+def _own_port(fileno: int) -> int:
+    try:
+        sock = socket.socket(fileno=fileno)
+    except OSError:
+        return 0
+    try:
+        port: int = sock.getsockname()[1]
+        return port
+    except OSError:
+        return 0
+    finally:
+        sock.detach()

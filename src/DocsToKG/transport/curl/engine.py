@@ -1,0 +1,417 @@
+"""libcurl's multi interface, driven by the event loop.
+
+Knows sockets to watch, timers and which transfer is whose. One loop, one engine; nothing in here waits. Promises: at
+most a handful of exchanges are started in one turn of the loop; a task that is cancelled takes its exchange out of
+libcurl before it goes on; no limit of a request runs inside libcurl's own queues.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import Counter, deque
+from functools import partial
+
+import httpx2
+import pycurl
+
+from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.curl import failures
+from DocsToKG.transport.curl.connections import Connections
+from DocsToKG.transport.curl.failures import Failure, error_of
+from DocsToKG.transport.curl.handle import Handle, HandleSettings
+from DocsToKG.transport.curl.routes import Addresses, Route, Routes
+from DocsToKG.transport.curl.transfer import LOW_WATER_BYTES, Transfer
+from DocsToKG.transport.curl.trust import TrustStore, machine_trust_store
+from DocsToKG.transport.engine import REPEATABLE_METHODS, Limits, Request, Response, Timings
+from DocsToKG.transport.errors import ConnectionWentStale, DeadlineExceeded
+from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.names import AsyncNameResolver
+from DocsToKG.transport.proxy import Proxies
+
+_STARTS_A_TURN = 32
+_MAX_TRIES = 3
+_MAX_FREE_HANDLES = 256
+_SHORTEST_WATCH_S = 0.02
+_NEVER = float("inf")
+# The connection was of no use, and nothing of a response has come: a repeatable request goes out once more.
+_CONNECTION_GONE = frozenset(
+    {
+        failures.UNSUPPORTED_PROTOCOL,
+        failures.WEIRD_SERVER_REPLY,
+        failures.HTTP2,
+        failures.GOT_NOTHING,
+        failures.SEND_ERROR,
+        failures.RECV_ERROR,
+        failures.HTTP2_STREAM,
+    }
+)
+
+
+class CurlEngine:
+    """An `Engine` over libcurl. Belongs to the event loop that first uses it."""
+
+    def __init__(
+        self,
+        *,
+        guard: AddressGuard,
+        names: AsyncNameResolver,
+        connect_to: ConnectTo | None = None,
+        proxies: Proxies | None = None,
+        trust: TrustStore | None = None,
+        max_idle: int = 64,
+        idle_expiry_s: float = 30.0,
+        max_age_s: float = 600.0,
+        max_streams: int = 100,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._routes = Routes(guard=guard, names=names, connect_to=connect_to, proxies=proxies)
+        self._settings = HandleSettings(
+            routes=self._routes,
+            connections=Connections(),
+            trust=trust or machine_trust_store(),
+            idle_expiry_s=idle_expiry_s,
+            max_age_s=max_age_s,
+            touch=self._touch,
+            watch=lambda transfer: self._watch_until(transfer.due(_NEVER)),
+            monotonic=self._clock.monotonic,
+        )
+        self._max_idle = max_idle
+        self._max_streams = max_streams
+        self._multi: pycurl.CurlMulti | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        self._active: dict[Transfer, Handle] = {}
+        self._connect_by: dict[Transfer, float] = {}
+        self._free: dict[Route, list[Handle]] = {}
+        self._free_count = 0
+        self._touched: list[Transfer] = []
+        self._waiting: deque[Transfer] = deque()
+        self._starts_left = _STARTS_A_TURN
+        self._turn_ends = False
+        self._watched: dict[int, int] = {}
+        self._timer: asyncio.Handle | None = None
+        self._watch: asyncio.TimerHandle | None = None
+        self._watch_at = _NEVER
+        self._pins: Counter[str] = Counter()
+        self._stale_pins: set[str] = set()
+
+    # one exchange
+
+    async def fetch(self, request: Request) -> Response:
+        self._check_open()
+        began = self._clock.monotonic()
+        limits = request.limits
+        if limits.deadline is not None and began >= limits.deadline:
+            raise DeadlineExceeded("the time given to this request is over")
+        route, url = self._routes.of(request.url)
+        addresses = await self._addresses(route, limits, began)
+        fresh = False
+        for tries_left in range(_MAX_TRIES - 1, -1, -1):
+            self._check_open()
+            transfer = Transfer(self, request, route, url, addresses)
+            transfer.began, transfer.fresh = began, fresh
+            transfer.name_s = self._clock.monotonic() - began
+            self._enter(transfer)
+            try:
+                await transfer.wait_for_head()
+            except BaseException:
+                self.drop(transfer)
+                raise
+            if transfer.head is not None and not transfer.again:
+                return transfer
+            if not (transfer.again and tries_left):
+                break
+            fresh = True
+        raise transfer.error or httpx2.TransportError("the exchange ended without a response")
+
+    async def _addresses(self, route: Route, limits: Limits, began: float) -> Addresses:
+        by = _NEVER if limits.connect_s is None else began + limits.connect_s
+        by = min(by, _NEVER if limits.deadline is None else limits.deadline)
+        try:
+            return await self._routes.addresses(route, timeout_s=None if by == _NEVER else max(0.0, by - began))
+        except httpx2.ConnectTimeout:
+            if limits.deadline is not None and by == limits.deadline:
+                raise DeadlineExceeded("the time given to this request is over") from None
+            raise
+
+    async def aclose(self) -> None:
+        """End every exchange at once and close every connection; whoever waits gets an error."""
+        if self._closed:
+            return
+        self._closed = True
+        for transfer in (*self._active, *self._waiting):
+            transfer.error = transfer.error or httpx2.TransportError("the engine is closed")
+            self.drop(transfer)
+            transfer.wake()
+        self._waiting.clear()
+        for handles in self._free.values():
+            for handle in handles:
+                handle.curl.close()
+        self._free.clear()
+        if self._multi is not None:
+            self._multi.close()
+        for timer in (self._timer, self._watch):
+            if timer is not None:
+                timer.cancel()
+        for fileno in list(self._watched):
+            self._on_socket(pycurl.POLL_REMOVE, fileno, None, None)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise httpx2.TransportError("the engine is closed")
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+            self._multi = multi = pycurl.CurlMulti()
+            multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+            multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+            multi.setopt(pycurl.M_MAXCONNECTS, max(1, self._max_idle))
+            multi.setopt(pycurl.M_MAX_CONCURRENT_STREAMS, self._max_streams)
+        elif self._loop is not loop:
+            raise RuntimeError("an engine belongs to one event loop")
+
+    # starting, a few in each turn of the loop
+
+    def _enter(self, transfer: Transfer) -> None:
+        if self._starts_left and not self._waiting:
+            self._starts_left -= 1
+            self._start(transfer)
+        else:
+            self._waiting.append(transfer)
+        if not self._turn_ends:
+            self._turn_ends = True
+            self._running_loop().call_soon(self._next_turn)
+
+    def _next_turn(self) -> None:
+        self._turn_ends = False
+        self._starts_left = _STARTS_A_TURN
+        while self._waiting and self._starts_left:
+            transfer = self._waiting.popleft()
+            if not transfer.over:
+                self._starts_left -= 1
+                self._start(transfer)
+        if self._waiting:
+            self._turn_ends = True
+            self._running_loop().call_soon(self._next_turn)
+
+    def _start(self, transfer: Transfer) -> None:
+        handle = self._take_handle(transfer.route)
+        stale = [pin for pin in self._stale_pins if pin not in self._pins]
+        try:
+            handle.prepare(transfer, [f"-{pin}" for pin in stale])
+            self._open_multi().add_handle(handle.curl)
+        except pycurl.error as error:
+            handle.curl.close()
+            transfer.finish(httpx2.LocalProtocolError(f"libcurl does not take the request (code {error.args[0]})"))
+            return
+        except Exception as error:
+            handle.transfer = None
+            handle.curl.close()
+            transfer.finish(error)
+            return
+        self._stale_pins.clear()
+        self._pins.update(_pinned_places(transfer))
+        self._active[transfer] = handle
+        limit_s = transfer.limits.connect_s
+        self._connect_by[transfer] = _NEVER if limit_s is None else transfer.began + limit_s
+        self._watch_until(transfer.due(self._connect_by[transfer]))
+
+    def _take_handle(self, route: Route) -> Handle:
+        free = self._free.get(route)
+        if free:
+            self._free_count -= 1
+            return free.pop()
+        return Handle(self._settings)
+
+    # libcurl and the loop
+
+    def _on_socket(self, what: int, fileno: int, multi: object, data: object) -> None:
+        """libcurl says which sockets to watch, and for what."""
+        loop, before = self._running_loop(), self._watched.get(fileno, 0)
+        wanted = 0 if what == pycurl.POLL_REMOVE else what
+        with contextlib.suppress(Exception):
+            if wanted & pycurl.POLL_IN and not before & pycurl.POLL_IN:
+                loop.add_reader(fileno, self._on_event, fileno, pycurl.CSELECT_IN)
+            elif before & pycurl.POLL_IN and not wanted & pycurl.POLL_IN:
+                loop.remove_reader(fileno)
+            if wanted & pycurl.POLL_OUT and not before & pycurl.POLL_OUT:
+                loop.add_writer(fileno, self._on_event, fileno, pycurl.CSELECT_OUT)
+            elif before & pycurl.POLL_OUT and not wanted & pycurl.POLL_OUT:
+                loop.remove_writer(fileno)
+        if wanted:
+            self._watched[fileno] = wanted
+        else:
+            self._watched.pop(fileno, None)
+
+    def _on_timer(self, timeout_ms: int) -> None:
+        """libcurl says when it wants to be called, whatever happens on its sockets."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._closed or timeout_ms < 0:
+            return
+        loop = self._running_loop()
+        act = partial(self._act, pycurl.SOCKET_TIMEOUT, 0)
+        self._timer = loop.call_soon(act) if timeout_ms == 0 else loop.call_later(timeout_ms / 1000, act)
+
+    def _on_event(self, fileno: int, events: int) -> None:
+        self._act(fileno, events)
+
+    def _act(self, fileno: int, events: int) -> None:
+        if self._closed:
+            return
+        self._settings.turn += 1
+        _, running = self._open_multi().socket_action(fileno, events)
+        if running < len(self._active):
+            self._collect()
+        if self._touched:
+            self._wake_touched()
+
+    def _touch(self, transfer: Transfer) -> None:
+        transfer.touched = True
+        self._touched.append(transfer)
+
+    def _wake_touched(self) -> None:
+        """Readers are woken once for all that came in one call into libcurl."""
+        now = self._clock.monotonic()
+        touched, self._touched = self._touched, []
+        for transfer in touched:
+            transfer.touched = False
+            transfer.last = now
+            self._watch_until(transfer.due(_NEVER))
+            transfer.wake()
+
+    def _collect(self) -> None:
+        multi = self._open_multi()
+        while True:
+            left, good, failed = multi.info_read()
+            for curl in good:
+                self._finish(curl.handle, 0, "")
+            for curl, code, text in failed:
+                self._finish(curl.handle, code, text)
+            if not left:
+                return
+
+    def _finish(self, handle: Handle, code: int, text: str) -> None:
+        transfer = handle.transfer
+        if transfer is None:
+            return
+        error = None if code == 0 else self._error(handle, transfer, code, text)
+        if transfer.head is not None:
+            transfer.again = False
+        elif code in _CONNECTION_GONE and transfer.sends and transfer.error is None and self._may_repeat(transfer):
+            transfer.again = True
+        timings = handle.timings(transfer)
+        self._release(transfer)
+        transfer.finish(error, timings)
+
+    def _may_repeat(self, transfer: Transfer) -> bool:
+        """A response that never began, on a connection that others had used before or use too."""
+        return transfer.reused and transfer.request.method in REPEATABLE_METHODS
+
+    def _error(self, handle: Handle, transfer: Transfer, code: int, text: str) -> Exception:
+        if transfer.error is not None:
+            return transfer.error
+        if code in _CONNECTION_GONE and transfer.head is None and transfer.reused and transfer.sends:
+            return ConnectionWentStale("the kept connection was closed before it answered")
+        if code == failures.COULDNT_CONNECT and transfer.refused is not None:
+            return transfer.refused
+        if code == failures.OPERATION_TIMEDOUT:
+            return transfer.lateness(self._clock.monotonic())
+        info = handle.curl.getinfo
+        proxied = transfer.route.proxy is not None
+        failure = Failure(
+            code,
+            text,
+            transfer.route.host,
+            proxied,
+            info(pycurl.HTTP_CONNECTCODE) if proxied else 0,
+            info(pycurl.SSL_VERIFYRESULT),
+            transfer.head is not None,
+            transfer.head.length if transfer.head is not None else None,
+            transfer.received,
+        )
+        return error_of(failure)
+
+    def _release(self, transfer: Transfer) -> None:
+        """Out of libcurl; the handle waits for the next transfer."""
+        handle = self._active.pop(transfer)
+        del self._connect_by[transfer]
+        handle.transfer = None
+        with contextlib.suppress(pycurl.error):
+            self._open_multi().remove_handle(handle.curl)
+        for place in _pinned_places(transfer):
+            self._pins[place] -= 1
+            if not self._pins[place]:
+                del self._pins[place]
+                self._stale_pins.add(place)
+        if self._free_count < _MAX_FREE_HANDLES and not self._closed:
+            self._free.setdefault(transfer.route, []).append(handle)
+            self._free_count += 1
+        else:
+            handle.curl.close()
+
+    # what transfers ask for
+
+    def drop(self, transfer: Transfer) -> None:
+        """Nobody wants the rest: at once out of libcurl, which closes a connection with an unfinished response."""
+        if transfer in self._active:
+            self._release(transfer)
+        transfer.finish(transfer.error or httpx2.StreamClosed())
+
+    def resume(self, transfer: Transfer) -> None:
+        if transfer.buffered > LOW_WATER_BYTES or transfer not in self._active:
+            return
+        transfer.paused = False
+        transfer.last = self._clock.monotonic()
+        self._watch_until(transfer.due(_NEVER))
+        self._settings.turn += 1
+        with contextlib.suppress(pycurl.error):
+            self._active[transfer].curl.pause(pycurl.PAUSE_CONT)
+
+    def timings(self, transfer: Transfer) -> Timings:
+        handle = self._active.get(transfer)
+        return Timings() if handle is None else handle.timings(transfer)
+
+    # limits: one watch for all transfers, set for the earliest moment at which one of them may be late
+
+    def _watch_until(self, moment: float) -> None:
+        if moment >= self._watch_at:
+            return
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch_at = moment
+        wait_s = max(_SHORTEST_WATCH_S, moment - self._clock.monotonic())
+        self._watch = self._running_loop().call_later(wait_s, self._look_at_limits)
+
+    def _look_at_limits(self) -> None:
+        self._watch, self._watch_at = None, _NEVER
+        now, next_due = self._clock.monotonic(), _NEVER
+        late: list[Transfer] = []
+        for transfer, by in self._connect_by.items():
+            due = transfer.due(by)
+            if due <= now:
+                late.append(transfer)
+            elif due < next_due:
+                next_due = due
+        for transfer in late:
+            transfer.error = transfer.error or transfer.lateness(now)
+            self.drop(transfer)
+        if next_due < _NEVER:
+            self._watch_until(next_due)
+
+    def _open_multi(self) -> pycurl.CurlMulti:
+        assert self._multi is not None
+        return self._multi
+
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
+        assert self._loop is not None
+        return self._loop
+
+
+def _pinned_places(transfer: Transfer) -> list[str]:
+    """The `host:port` of each pin, as libcurl removes it by."""
+    return [pin.split(":", 2)[0] + ":" + pin.split(":", 2)[1] for pin in transfer.addresses.pins]
