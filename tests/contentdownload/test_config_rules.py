@@ -73,7 +73,7 @@ def test_the_shipped_tiers_are_in_the_promised_order() -> None:
             2,
             ("openalex", "crossref", "hal", "osti", "semantic_scholar", "core", "doaj", "openaire", "fatcat"),
         ),
-        ("landing_scrape", 2, ("landing_scrape_pdf", "europe_pmc_pdf")),
+        ("landing_scrape", 2, ("landing_scrape_pdf", "europe_pmc_pdf", "dspace")),
         ("archive", 1, ("wayback_pdf",)),
     ]
 
@@ -102,7 +102,13 @@ def test_every_source_ships_a_complete_policy() -> None:
     rules = all_source_rules(SHIPPED)
     assert set(rules) == set(LONG_NAMES)
     assert all(isinstance(rule.pace, Rate) for rule in rules.values())
-    assert {name for name, rule in rules.items() if rule.obey_robots} == {"arxiv", "pmc", "doi_redirect", "landing"}
+    assert {name for name, rule in rules.items() if rule.obey_robots} == {
+        "arxiv",
+        "pmc",
+        "doi_redirect",
+        "landing",
+        "dspace",
+    }
 
 
 def test_arxiv_is_told_who_asks() -> None:
@@ -192,7 +198,7 @@ def test_the_order_moves_sources_within_their_tier_only() -> None:
         ("zenodo", "figshare", "biorxiv", "datacite"),
         ("doi_redirect",),
         ("openalex", "crossref", "hal", "osti", "semantic_scholar", "core", "doaj", "openaire", "fatcat"),
-        ("europe_pmc", "landing"),
+        ("europe_pmc", "landing", "dspace"),
         ("wayback",),
     ]
 

@@ -137,7 +137,7 @@ def test_a_record_about_another_paper_is_told_apart(work: WorkArtifact, changes:
         (answer(record(deposited("data.csv"))), "no_oa_pdf"),
         (answer(record(deposited("paper.pdf", links={"self": "javascript:x"}))), "no_oa_pdf"),
         (answer(record(deposited("manual.pdf"), metadata={"resource_type": {"type": "dataset"}})), "no_oa_pdf"),
-        (answer(record(metadata={"access_right": "embargoed"})), "no_open_copy"),
+        (answer(record(metadata={"access_right": "embargoed"})), "embargo"),
         (answer(record(deposited("paper.pdf"), metadata={"access_right": "restricted"})), "no_open_copy"),
         (answer({"files": 7, "metadata": [], "id": None}), "no_oa_pdf"),
     ],
@@ -155,3 +155,27 @@ def test_a_busy_service_is_asked_later() -> None:
     with pytest.raises(TransientFailure) as caught:
         ask("zenodo", WORK, answer(b"", 429, retry_after="30"))
     assert caught.value.retry_after_s == 30.0
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        [{"key": "rivers.pdf", "size": 9, "checksum": f"md5:{MD5}"}],
+        {"enabled": True, "entries": {"rivers.pdf": {"key": "rivers.pdf", "size": 9, "checksum": f"md5:{MD5}"}}},
+        {"enabled": True, "entries": [{"key": "rivers.pdf", "size": 9, "checksum": f"md5:{MD5}"}]},
+    ],
+)
+def test_other_repositories_on_the_same_software_answer_alike(files: Any) -> None:
+    work = WorkArtifact("x", landing_urls=("https://www.openaccessrepository.it/record/192796",))
+    told = {"id": 192796, "metadata": {"title": "Slow rivers"}, "access": {"files": "public"}, "files": files}
+    result, asked = resolve(ZenodoResolver(settings=ResolverSettings()), work, answer(told))
+    base = "https://www.openaccessrepository.it/api/records/192796"
+    assert asked == [base]
+    assert [(plan.url, plan.checksum) for plan in result.plans] == [(f"{base}/files/rivers.pdf/content", f"md5:{MD5}")]
+
+
+def test_a_record_whose_files_are_under_embargo_says_until_when() -> None:
+    work = WorkArtifact("x", landing_urls=("https://data.caltech.edu/records/ab12c-3de45",))
+    access = {"files": "restricted", "embargo": {"active": True, "until": "2027-05-01"}}
+    [note] = ask("zenodo", work, answer({"id": "ab12c-3de45", "access": access, "files": []})).notes
+    assert note == "embargo-until-2027-05-01"

@@ -62,6 +62,7 @@ WORKS = {
     "osti": WorkArtifact("doi:10.2172/7", doi="10.2172/7"),
     "biorxiv": WorkArtifact("doi:10.1101/123456", doi="10.1101/123456"),
     "datacite": WorkArtifact("doi:10.3929/x", doi="10.3929/x"),
+    "dspace": WorkArtifact("x", landing_urls=("https://hdl.handle.net/10945/7",)),
 }
 NAMED = {
     "doi": re.compile(rb"10\.\d+/[^\s\"'<>&\\]+"),

@@ -27,6 +27,7 @@ LONG_NAMES: dict[str, str] = {
     "osti": "osti",
     "biorxiv": "biorxiv",
     "figshare": "figshare",
+    "dspace": "dspace",
     "fatcat": "fatcat",
     "openaire": "openaire",
     "idconv": "idconv",

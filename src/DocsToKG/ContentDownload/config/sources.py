@@ -101,6 +101,15 @@ class PageConfig(ResolverConfig):
     )
 
 
+class DoiRedirectConfig(PageConfig):
+    guess_share: float = Field(
+        default=0.9,
+        ge=0,
+        le=1,
+        description="Least measured share of right addresses of the rules that guess from a DOI; 0 uses all rules.",
+    )
+
+
 class LandingConfig(PageConfig):
     max_pages: int = Field(default=4, ge=1, le=50, description="Pages visited for one work.")
 
@@ -112,7 +121,7 @@ class ResolversConfig(Section):
     unpaywall: MailResolverConfig = Field(default=MailResolverConfig(), description="Unpaywall: open copies by DOI.")
     arxiv: ArxivConfig = Field(default=ArxivConfig(), description="arXiv: PDF by arXiv id.")
     pmc: MailResolverConfig = Field(default=MailResolverConfig(), description="PubMed Central's open bucket, by PMCID.")
-    doi_redirect: PageConfig = Field(default=PageConfig(), description="Follow the DOI to the publisher.")
+    doi_redirect: DoiRedirectConfig = Field(default=DoiRedirectConfig(), description="Follow the DOI to the publisher.")
     landing: LandingConfig = Field(default=LandingConfig(), description="PDF links in landing pages.")
     europe_pmc: ResolverConfig = Field(
         default=ResolverConfig(), description="Europe PMC: full text by DOI, PMID or PMCID."
@@ -140,6 +149,9 @@ class ResolversConfig(Section):
     biorxiv: ResolverConfig = Field(default=ResolverConfig(), description="bioRxiv and medRxiv preprints.")
     figshare: KeyResolverConfig = Field(
         default=KeyResolverConfig(), description="figshare: files of an article; a token is optional."
+    )
+    dspace: ResolverConfig = Field(
+        default=ResolverConfig(), description="DSpace repositories: files of an item, by handle."
     )
     fatcat: ResolverConfig = Field(default=ResolverConfig(), description="fatcat: archived copies with their hashes.")
     openaire: ResolverConfig = Field(default=ResolverConfig(), description="OpenAIRE Graph: copies in repositories.")

@@ -16,11 +16,13 @@ from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_seg
 from DocsToKG.ContentDownload.resolvers.known_copies import as_known, known_of
 from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
-from DocsToKG.ContentDownload.resolvers.site_rules.rules import host_of
+from DocsToKG.ContentDownload.resolvers.site_rules.rules import MIN_SHARE, host_of
 
 DEFAULT_BASE_URL = "https://doi.org"
 # What the publisher says of the paper itself leaves nothing to guess.
 _NO_GUESS_AFTER = (Reason.UNKNOWN_IDENTIFIER, Reason.PAYWALL)
+# A green copy lies in a repository because that of the publisher is closed.
+_CLOSED_AT_THE_PUBLISHER = ("closed", "green")
 
 
 class DoiRedirectResolver:
@@ -29,6 +31,7 @@ class DoiRedirectResolver:
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
         self._rules = rules_with(settings.options.get("site_rules"))
+        self._min_share = float(settings.options.get("guess_share", MIN_SHARE))
 
     def applies_to(self, work: WorkArtifact) -> str | None:
         return None if work.doi is not None else "no_doi"
@@ -60,7 +63,8 @@ class DoiRedirectResolver:
     def guesses(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
         """Where rules put the file of this DOI; nobody said that it is there."""
         known = known_of(work, f"{DEFAULT_BASE_URL}/{work.doi}")
-        for rule, address in self._rules.guesses(work.doi or "", only_open=work.oa_status == "closed"):
+        only_open = work.oa_status in _CLOSED_AT_THE_PUBLISHER
+        for rule, address in self._rules.guesses(work.doi or "", only_open=only_open, min_share=self._min_share):
             guess = DownloadPlan(
                 url=address,
                 resolver_name=self.name,

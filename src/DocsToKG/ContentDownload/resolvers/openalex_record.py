@@ -18,11 +18,15 @@ from DocsToKG.ContentDownload.resolvers.ids import (
     normalize_openalex,
     normalize_pmcid,
     normalize_pmid,
-    normalize_url,
     work_of,
 )
 from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+from DocsToKG.ContentDownload.resolvers.repository_ids import (
+    copies_named_by,
+    dspace_item_in,
+    hal_id_in,
+    pages_of_location,
+)
 
 DEFAULT_BASE_URL = "https://api.openalex.org"
 _UNSAID = "unsaid"  # of the host of a copy that no location describes
@@ -36,18 +40,18 @@ def work_of_record(record: Mapping[str, Any]) -> WorkArtifact | None:
     if not identifiers:
         return None
     open_ones = open_locations(record)
-    pages = (normalize_url(text_of(place, "landing_page_url") or "") for place in open_ones)
+    pages = (page for place in open_ones for page in _pages(place))
     files = (file_address(text_of(place, "pdf_url") or "") for place in open_ones)
     return work_of(
         identifiers,
         title=title_of(record.get("title")) or title_of(record.get("display_name")),
         publication_year=year_of(record.get("publication_year")),
-        landing_urls=tuple(page for page in pages if page is not None and not is_pmc_page(page)),
+        landing_urls=tuple(dict.fromkeys(page for page in pages if not is_pmc_page(page))),
         pdf_urls=tuple(file for file in files if file is not None)[:MOST_COPIES],
         license=next((found for place in open_ones if (found := text_of(place, "license"))), None),
         oa_status=text_of(object_of(record, "open_access"), "oa_status"),
         is_retracted=retracted if isinstance(retracted := record.get("is_retracted"), bool) else None,
-        metadata=said_of_copies("openalex", _copies(open_ones)),
+        metadata=said_of_copies("openalex", _copies(open_ones)) | _ids_of_archives(record, open_ones),
     )
 
 
@@ -71,11 +75,34 @@ def has_cached_pdf(record: Mapping[str, Any]) -> bool:
     return object_of(record, "has_content").get("pdf") is True
 
 
+def _pages(location: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where an open copy lies: its page, or the one that its id tells where only a DOI is named."""
+    named = text_of(location, "id")
+    return pages_of_location(text_of(location, "landing_page_url"), (named,) if named is not None else ())
+
+
+def _ids_of_archives(record: Mapping[str, Any], open_ones: list[Mapping[str, Any]]) -> dict[str, str]:
+    """By what the sources of archives know the deposits.
+
+    One at HAL that the index takes for closed may have been opened since; that of a closed work is left alone.
+    """
+    is_closed = text_of(object_of(record, "open_access"), "oa_status") == "closed"
+    hal_id = None if is_closed else hal_id_in(_ids(objects_of(record, "locations")))
+    item = dspace_item_in(_ids(open_ones))
+    told = {"hal_id": hal_id, "dspace_item": item}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _ids(locations: list[Mapping[str, Any]]) -> Iterator[str]:
+    return (name for place in locations if (name := text_of(place, "id")) is not None)
+
+
 def _copies(locations: list[Mapping[str, Any]]) -> Iterator[tuple[str | None, CopyFacts]]:
     for location in locations:
         for address in (text_of(location, "pdf_url"), text_of(location, "landing_page_url")):
             yield address, facts_of_location(location)
-        yield file_address(text_of(location, "pdf_url") or ""), facts_of_location(location)
+        for address in (file_address(text_of(location, "pdf_url") or ""), *_pages(location)):
+            yield address, facts_of_location(location)
 
 
 def _identifiers(record: Mapping[str, Any]) -> Iterator[Identifier]:

@@ -40,6 +40,7 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "osti": ("osti", "OstiResolver"),
     "biorxiv": ("biorxiv", "BiorxivResolver"),
     "datacite": ("datacite", "DataciteResolver"),
+    "dspace": ("dspace", "DspaceResolver"),
     "fatcat": ("fatcat", "FatcatResolver"),
 }
 

@@ -17,9 +17,9 @@ from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_pa
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
 from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by, dspace_item_in, pages_of_location
 
 DEFAULT_BASE_URL = "https://api.unpaywall.org/v2"
 _ADDRESSES = ("url_for_pdf", "url_for_landing_page", "url")
@@ -105,8 +105,13 @@ def _learned(work: WorkArtifact, record: Mapping[str, Any], locations: list[Mapp
         landing_urls=tuple(dict.fromkeys(_landing_pages(locations))),
         license=next((found for place in locations if (found := text_of(place, "license"))), None),
         oa_status=text_of(record, "oa_status"),
-        metadata=said_of_copies("unpaywall", _copies(locations)),
+        metadata=said_of_copies("unpaywall", _copies(locations)) | _item(locations),
     )
+
+
+def _item(locations: list[Mapping[str, Any]]) -> dict[str, str]:
+    item = dspace_item_in(name for place in locations if (name := text_of(place, "pmh_id")) is not None)
+    return {"dspace_item": item} if item is not None else {}
 
 
 def _copies(locations: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str | None, CopyFacts]]:
@@ -114,7 +119,8 @@ def _copies(locations: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str | None
         facts = CopyFacts(*(text_of(location, name) for name in ("version", "license", "host_type")))
         for address in (text_of(location, name) for name in _ADDRESSES):
             yield address, facts
-        yield file_address(text_of(location, "url_for_pdf") or ""), facts
+        for address in (file_address(text_of(location, "url_for_pdf") or ""), *_pages(location)):
+            yield address, facts
 
 
 def _names(locations: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -126,7 +132,13 @@ def _names(locations: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 def _landing_pages(locations: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for location in locations:
-        page = text_of(location, "url_for_landing_page") or text_of(location, "url")
-        address = normalize_url(page) if page is not None and page != text_of(location, "url_for_pdf") else None
-        if address is not None and not is_pmc_page(address):
-            yield address
+        yield from (address for address in _pages(location) if not is_pmc_page(address))
+
+
+def _pages(location: Mapping[str, Any]) -> tuple[str, ...]:
+    """Where a copy lies: its page, or the one that its id tells where only a DOI or nothing is named."""
+    page = text_of(location, "url_for_landing_page") or text_of(location, "url")
+    if page is not None and page == text_of(location, "url_for_pdf"):
+        return ()
+    named = text_of(location, "pmh_id")
+    return pages_of_location(page, (named,) if named is not None else ())

@@ -1,6 +1,7 @@
-"""Zenodo: the files of a record, with their sizes and checksums.
+"""Zenodo, and other repositories that run InvenioRDM: the files of a record, with their sizes and checksums.
 
-Asked when a DOI of Zenodo's or the page of a record names one. A DOI that stands for all versions leads to the newest.
+Asked when a DOI of Zenodo's or the page of a record names one; the others are known by their hosts. A DOI that stands
+for all versions leads to the newest.
 Closed and embargoed records have no open copy; a token that may read them is the user's affair.
 """
 
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 from urllib.parse import quote
 
@@ -24,11 +26,20 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
 )
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note
 
 DEFAULT_BASE_URL = "https://zenodo.org"
+_MOST_FILES = 100
 _DOI = re.compile(r"10\.5281/zenodo\.(?P<id>\d{1,12})")
 _PAGE = re.compile(
     r"zenodo\.org/(?:(?:api/)?records?|deposit|doi/10\.5281|badge/doi/10\.5281)/(?:zenodo\.)?(?P<id>\d{1,12})(?:[/.].*)?"
+)
+# Repositories on the same software, whose records have the same addresses and answers.
+_INVENIO = re.compile(
+    r"(?P<host>openaccessrepository\.it|data\.caltech\.edu|authors\.library\.caltech\.edu|rodare\.hzdr\.de"
+    r"|researchdata\.tuwien\.(?:ac\.)?at|repository\.tugraz\.at|ultraviolet\.library\.nyu\.edu|works\.hcommons\.org"
+    r"|knowledge\.uchicago\.edu|prism\.northwestern\.edu|sandbox\.zenodo\.org)"
+    r"/records?/(?P<id>[a-z0-9]{1,5}-[a-z0-9]{1,5}|\d{1,12})(?:[/.].*)?"
 )
 _FILE = re.compile(r"zenodo\.org/(?:api/)?records?/(?P<id>\d{1,12})/files/(?P<name>[^/]+)(?:/content)?")
 _TEXTS = frozenset({None, "publication", "poster", "presentation", "lesson", "other"})
@@ -36,7 +47,7 @@ _SAME_PAPER = frozenset({"isIdenticalTo", "isVersionOf", "isVariantFormOf", "isA
 _VERSIONS = {"preprint": "submittedVersion", "workingpaper": "submittedVersion"}
 
 
-class ZenodoResolver(AskOnce[str]):
+class ZenodoResolver(AskOnce[tuple[str, str]]):
     name = "zenodo"
     service = "Zenodo"
     check = "check resolvers.zenodo.api_key: the record may be restricted, or the token is wrong"
@@ -45,27 +56,33 @@ class ZenodoResolver(AskOnce[str]):
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
 
-    def _named(self, work: WorkArtifact) -> str | None:
-        named = _DOI.fullmatch(work.doi or "") or named_page(work, _PAGE)
-        return named["id"] if named is not None else None
+    def _named(self, work: WorkArtifact) -> tuple[str, str] | None:
+        """Whose record, and which."""
+        if (named := _DOI.fullmatch(work.doi or "") or named_page(work, _PAGE)) is not None:
+            return self._base, named["id"]
+        other = named_page(work, _INVENIO)
+        return (f"https://{_WWW.get(other['host'], other['host'])}", other["id"]) if other is not None else None
 
-    def _address(self, named: str) -> str:
-        return f"{self._base}/api/records/{named}"
+    def _address(self, named: tuple[str, str]) -> str:
+        return "{}/api/records/{}".format(*named)
 
-    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
-        if (another := _another(work, named, record)) is not None:
+    def _read(self, work: WorkArtifact, named: tuple[str, str], record: Mapping[str, Any]) -> ResolverResult:
+        base, number = named
+        if (another := _another(work, number, record)) is not None:
             return ResolverResult(notes=(another,))
         learned = _learned(work, record)
-        access = text_of(object_of(record, "metadata"), "access_right")
+        access = text_of(object_of(record, "metadata"), "access_right") or _access_to_files(record)
         if access not in (None, "open"):
-            return ResolverResult(notes=(f"no_open_copy: the record is {access[:40]}",), work=learned)
-        plans = self._plans(work, named, record)
+            return ResolverResult(notes=(_why_closed(access, record),), work=learned)
+        plans = self._plans(work, base, number, record)
         return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=learned)
 
-    def _plans(self, work: WorkArtifact, record_id: str, record: Mapping[str, Any]) -> tuple[DownloadPlan, ...]:
+    def _plans(
+        self, work: WorkArtifact, base: str, record_id: str, record: Mapping[str, Any]
+    ) -> tuple[DownloadPlan, ...]:
         metadata = object_of(record, "metadata")
         kind = object_of(metadata, "resource_type")
-        files = list(self._files(record_id, record))
+        files = list(_files(base, record_id, record))
         title = title_of(metadata.get("title")) or work.title
         papers = _asked_for(work, record_id, files) or papers_among(
             files, title=title, is_text=text_of(kind, "type") in _TEXTS
@@ -85,16 +102,53 @@ class ZenodoResolver(AskOnce[str]):
             for file in papers
         )
 
-    def _files(self, record_id: str, record: Mapping[str, Any]) -> Iterator[DepositedFile]:
-        newest = number_of(record, "id") or record_id
-        for file in objects_of(record, "files"):
-            name = text_of(file, "key")
-            if name is None:
-                continue
-            built = f"{self._base}/api/records/{newest}/files/{quote(name, safe='')}/content"
-            address = normalize_url(text_of(object_of(file, "links"), "self") or built)
-            if address is not None:
-                yield DepositedFile(name, address, size_of(file, "size"), digest_of("md5", file.get("checksum")))
+
+# Where a repository answers under `www.` alone.
+_WWW = {"openaccessrepository.it": "www.openaccessrepository.it"}
+
+
+def _files(base: str, record_id: str, record: Mapping[str, Any]) -> Iterator[DepositedFile]:
+    newest = _id_of(record) or record_id
+    for file in _entries(record):
+        name = text_of(file, "key")
+        if name is None:
+            continue
+        built = f"{base}/api/records/{newest}/files/{quote(name, safe='')}/content"
+        links = object_of(file, "links")
+        address = normalize_url(text_of(links, "content") or text_of(links, "self") or built)
+        if address is not None:
+            yield DepositedFile(name, address, size_of(file, "size"), digest_of("md5", file.get("checksum")))
+
+
+def _entries(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """A list of files, as Zenodo answers, or the entries of an object, by name or as a list."""
+    listed = objects_of(record, "files")
+    held = object_of(record, "files").get("entries")
+    if isinstance(held, dict):
+        held = list(islice(held.values(), _MOST_FILES))
+    return listed or objects_of({"entries": held}, "entries")
+
+
+def _id_of(record: Mapping[str, Any]) -> str | None:
+    """A number at Zenodo, letters and digits elsewhere."""
+    named = text_of(record, "id") or ""
+    return number_of(record, "id") or (named if re.fullmatch(r"[a-z0-9-]{3,20}", named) else None)
+
+
+def _access_to_files(record: Mapping[str, Any]) -> str | None:
+    """`public` of InvenioRDM is what `open` is of Zenodo."""
+    access = object_of(record, "access")
+    said = text_of(access, "files") or text_of(access, "status")
+    return {"public": "open"}.get(said or "", said)
+
+
+def _why_closed(access: str, record: Mapping[str, Any]) -> str:
+    """An embargo has an end, which both kinds of record may tell."""
+    embargo = object_of(object_of(record, "access"), "embargo")
+    until = text_of(object_of(record, "metadata"), "embargo_date") or text_of(embargo, "until")
+    if access == "embargoed" or embargo.get("active") is True:
+        return embargo_note(until)
+    return f"no_open_copy: the record is {access[:40]}"
 
 
 def _asked_for(work: WorkArtifact, record_id: str, files: list[DepositedFile]) -> tuple[DepositedFile, ...]:
@@ -106,7 +160,7 @@ def _asked_for(work: WorkArtifact, record_id: str, files: list[DepositedFile]) -
 
 
 def _another(work: WorkArtifact, record_id: str, record: Mapping[str, Any]) -> str | None:
-    numbers = {number_of(record, "id"), number_of(record, "conceptrecid")} - {None}
+    numbers = {_id_of(record), number_of(record, "conceptrecid")} - {None}
     if numbers and record_id not in numbers:
         return f"wrong-article: the answer is about record {min(numbers, key=str)}"
     # A record may bear the publisher's DOI in place of Zenodo's; its number is then what was asked for.

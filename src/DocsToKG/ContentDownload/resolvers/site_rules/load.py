@@ -20,6 +20,7 @@ from DocsToKG.ContentDownload.resolvers.site_rules.rules import (
     PDF,
     Example,
     FileRule,
+    Measured,
     PageRule,
     PrefixRule,
     SiteRules,
@@ -31,12 +32,12 @@ _MAX_DEPTH = 50
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LISTS = ("files", "pages", "prefixes")
 _KEYS = {
-    "files": {"name", "hosts", "from", "to", "shows", "sure", "host_type", "example"},
+    "files": {"name", "hosts", "from", "to", "shows", "sure", "host_type", "measured", "example"},
     "pages": {
         "name", "hosts", "url", "generator", "stage", "mime", "select", "attribute", "words", "text", "script",
         "rewrite", "own", "single", "example",
     },
-    "prefixes": {"name", "doi", "to", "open", "terms", "upper", "host_type", "example"},
+    "prefixes": {"name", "doi", "to", "open", "terms", "upper", "host_type", "measured", "example"},
 }  # fmt: skip
 _Rule = TypeVar("_Rule")
 
@@ -126,6 +127,7 @@ def _file_rule(entry: Mapping[str, Any]) -> FileRule:
         sure=bool(entry.get("sure", False)),
         example=_example(entry),
         host_type=_one_of(entry.get("host_type"), "publisher", "repository", None),
+        measured=_measured(entry),
     )
 
 
@@ -153,15 +155,17 @@ def _page_rule(entry: Mapping[str, Any]) -> PageRule:
 
 
 def _prefix_rule(entry: Mapping[str, Any]) -> PrefixRule:
+    pattern = re.compile(entry["doi"])
     return PrefixRule(
         name=entry["name"],
-        pattern=re.compile(entry["doi"]),
+        pattern=pattern,
         to=_text(entry, "to"),
         example=_example(entry),
         open=_one_of(entry.get("open", "some"), "all", "some"),
         terms={str(key): str(value) for key, value in (entry.get("terms") or {}).items()},
-        upper=bool(entry.get("upper", False)),
+        upper=_upper(entry.get("upper", False), pattern),
         host_type=_one_of(entry.get("host_type", "publisher"), "publisher", "repository"),
+        measured=_measured(entry),
     )
 
 
@@ -181,6 +185,27 @@ def _example(entry: Mapping[str, Any]) -> Example:
         html=str(example.get("html", "")),
         doi=str(example.get("doi", "")),
     )
+
+
+def _upper(given: Any, pattern: re.Pattern[str]) -> tuple[str, ...]:
+    """`true` for all groups of the pattern, or a list of their names."""
+    if isinstance(given, bool):
+        return tuple(pattern.groupindex) if given else ()
+    if not isinstance(given, list) or not set(given) <= set(pattern.groupindex):
+        raise ValueError("upper is true, or a list of groups of the pattern")
+    return tuple(given)
+
+
+def _measured(entry: Mapping[str, Any]) -> Measured | None:
+    """`measured: [right, judged]`; a rule without it is used whatever share is asked for."""
+    if (given := entry.get("measured")) is None:
+        return None
+    if not isinstance(given, list) or len(given) != 2 or any(type(number) is not int for number in given):
+        raise ValueError("measured is two numbers: right, and judged")
+    right, judged = given
+    if not 0 <= right <= judged:
+        raise ValueError("measured: not more can be right than were judged")
+    return Measured(right, judged)
 
 
 def _pattern(entry: Mapping[str, Any], name: str) -> re.Pattern[str] | None:

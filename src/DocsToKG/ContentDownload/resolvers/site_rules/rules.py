@@ -17,6 +17,8 @@ from DocsToKG.ContentDownload.resolvers.site_rules.css_selectors import Selector
 from DocsToKG.core.urls import BadUrl, host_key
 
 PDF = "application/pdf"
+# A guess that is wrong costs a request, and maybe a wrong paper: rules measured below this are off.
+MIN_SHARE = 0.9
 _MOST_LINKS = 6
 _FIELD = re.compile(r"\{([\w.]+)\}")
 
@@ -29,6 +31,18 @@ class Example:
     url: str = ""
     html: str = ""
     doi: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """How often a guess was right where the true address is known: `right` of `judged`."""
+
+    right: int
+    judged: int
+
+    @property
+    def share(self) -> float:
+        return self.right / self.judged if self.judged else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +71,7 @@ class FileRule:
     sure: bool
     example: Example
     host_type: str | None = None
+    measured: Measured | None = None
 
     def rewrite(self, url: str) -> str | None:
         """The address of the file, or None when the rule does not apply."""
@@ -117,7 +132,8 @@ class PageRule:
 
 @dataclass(frozen=True, slots=True)
 class PrefixRule:
-    """`open`: whether all papers under the pattern are open, or some. `terms` translate the group `term`."""
+    """`open`: whether all papers under the pattern are open, or some. `terms` translate the group
+    `term`, and `upper` names the groups that are written in capitals."""
 
     name: str
     pattern: re.Pattern[str]
@@ -125,8 +141,9 @@ class PrefixRule:
     example: Example
     open: Literal["all", "some"] = "some"
     terms: Mapping[str, str] = field(default_factory=dict)
-    upper: bool = False
+    upper: tuple[str, ...] = ()
     host_type: str = "publisher"
+    measured: Measured | None = None
 
     def address(self, doi: str) -> str | None:
         """Where the file of this DOI would be."""
@@ -134,12 +151,12 @@ class PrefixRule:
         if match is None:
             return None
         parts = {"doi": doi, **{name: value or "" for name, value in match.groupdict().items()}}
+        term = parts.get("term", "")
+        if self.terms and term not in self.terms:
+            return None
+        parts |= {name: parts[name].upper() for name in self.upper}
         if self.terms:
-            if parts.get("term", "") not in self.terms:
-                return None
-            parts["term"] = self.terms[parts["term"]]
-        if self.upper:
-            parts = {name: value.upper() for name, value in parts.items()}
+            parts["term"] = self.terms[term]
         return _FIELD.sub(lambda part: quote(parts.get(part[1], ""), safe="/"), self.to)
 
 
@@ -160,15 +177,22 @@ class SiteRules:
                 url = rule.rewrite(url) or url
         return url
 
-    def file_of_page(self, url: str, *, only_sure: bool = False) -> tuple[str, FileRule] | None:
+    def file_of_page(
+        self, url: str, *, only_sure: bool = False, min_share: float = MIN_SHARE
+    ) -> tuple[str, FileRule] | None:
         """The address of the file of the page at `url`, and the rule that knows it."""
         for rule in self.files:
-            if rule.shows == "page" and (rule.sure or not only_sure) and (address := rule.rewrite(url)) is not None:
+            is_asked = rule.shows == "page" and (rule.sure or (not only_sure and _is_good(rule.measured, min_share)))
+            if is_asked and (address := rule.rewrite(url)) is not None:
                 return address, rule
         return None
 
-    def guesses(self, doi: str, *, only_open: bool = False) -> list[tuple[PrefixRule, str]]:
-        found = ((rule, rule.address(doi)) for rule in self.prefixes if rule.open == "all" or not only_open)
+    def guesses(
+        self, doi: str, *, only_open: bool = False, min_share: float = MIN_SHARE
+    ) -> list[tuple[PrefixRule, str]]:
+        """Where the rules that are right often enough put the file of this DOI."""
+        asked = (rule for rule in self.prefixes if (rule.open == "all" or not only_open))
+        found = ((rule, rule.address(doi)) for rule in asked if _is_good(rule.measured, min_share))
         return [(rule, address) for rule, address in found if address is not None]
 
     def plus(self, other: SiteRules) -> SiteRules:
@@ -181,6 +205,11 @@ class SiteRules:
         return SiteRules(
             merged(self.files, other.files), merged(self.pages, other.pages), merged(self.prefixes, other.prefixes)
         )
+
+
+def _is_good(measured: Measured | None, min_share: float) -> bool:
+    """A rule of a user's own needs no measure: who wrote it wants it."""
+    return measured is None or measured.share >= min_share
 
 
 def host_of(url: str) -> str:
