@@ -358,7 +358,7 @@ def test_when_the_boss_dies_its_processes_give_everything_back_and_end(band: Ban
     crew = band.begin(1)
     eventually(lambda: band.leases() == jobs)
     [member] = crew.members
-    crew._stopping.set()  # its death is no reason to send another
+    crew.replace_nobody()  # its death is no reason to send another
     assert member.process.stdin is not None
     member.process.stdin.close()
     eventually(lambda: not crew.members)

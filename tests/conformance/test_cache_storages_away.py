@@ -16,6 +16,7 @@ import pytest
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import PENDING, CacheSettings
+from DocsToKG.ContentDownload.net.stores import sqlite as sqlite_storage
 from DocsToKG.core.clock import ManualClock
 
 pytestmark = pytest.mark.slow  # real servers or many restarts; part of `make test`
@@ -103,11 +104,11 @@ def test_s3_going_away_costs_hits_and_nothing_else(
     assert PASSWORD not in caplog.text
 
 
-def test_an_sqlite_file_that_another_holds_is_a_miss(open_cache: Open, tmp_path: Path) -> None:
+def test_an_sqlite_file_that_another_holds_is_a_miss(
+    open_cache: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_storage, "BUSY_TIMEOUT_S", 0.01)
     stack = open_cache("sqlite", sqlite_path=tmp_path / "c.sqlite")
-    assert stack.cache is not None
-    backend: Any = stack.cache.entries.backend
-    backend._connection.execute("PRAGMA busy_timeout=10")
     other = sqlite3.connect(tmp_path / "c.sqlite", isolation_level=None)
     try:
         other.execute("BEGIN IMMEDIATE")

@@ -424,7 +424,7 @@ def test_a_stream_that_an_operator_made_is_used_as_it_is():
             assert (there.mode, there.troubles) == ("jetstream", 0)
 
 
-def test_nodes_with_and_without_jetstream_hear_each_other():
+def test_nodes_with_and_without_jetstream_hear_each_other(monkeypatch):
     """An account that may not use it listens to the same subject."""
     with running_nats() as server, contextlib.ExitStack() as stack:
         url = nats_url(server)
@@ -433,11 +433,13 @@ def test_nodes_with_and_without_jetstream_hear_each_other():
         async def refuse(*_: Any) -> None:
             raise nats.js.errors.ServiceUnavailableError
 
-        plain._consume = refuse  # type: ignore[method-assign]
-        for node, mode in ((full, "jetstream"), (plain, "core")):
-            node.mark()
-            assert until(lambda n=node: n.is_listening)
-            assert node.mode == mode
+        with monkeypatch.context() as patched:
+            patched.setattr(nats.js.JetStreamContext, "add_consumer", refuse)
+            plain.mark()
+            assert until(lambda: plain.is_listening)
+        full.mark()
+        assert until(lambda: full.is_listening)
+        assert (full.mode, plain.mode) == ("jetstream", "core")
         heard(full, plain)
         heard(plain, full)
 

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from DocsToKG.core.clock import SystemClock
+from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.ledger import control
-from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger import control, governed_sqlite
+from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
+from DocsToKG.Orchestrator.ledger.checks import checked_end
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.governed import Governor
+from DocsToKG.Orchestrator.ledger.postgres import writer as postgres_writer
 from DocsToKG.Orchestrator.ledger.postgres.database import Database
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
+from DocsToKG.Orchestrator.ledger.postgres.settling import ending
+from DocsToKG.Orchestrator.ledger.postgres.transacting import Transactor
+from DocsToKG.Orchestrator.ledger.postgres.working import Done
 from DocsToKG.Orchestrator.ledger.postgres.writer import GroupWriter
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.ledger.transaction import Transaction
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 
 
@@ -35,18 +41,20 @@ def maintenance(on: bool) -> Any:
     return change
 
 
-def test_rules_that_were_never_committed_hold_nobody_up(tmp_path: Path) -> None:
+def test_rules_that_were_never_committed_hold_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    governor = Governor()
+    monkeypatch.setattr(governed_sqlite, "Governor", lambda: governor)
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
         ledger.change(maintenance(False))
         ledger.enqueue_many([NewJob("doi:10.1/a", {})])
 
-        def change_look_and_break(tx: Transaction) -> None:
-            control.make_change(tx, maintenance(True))
-            ledger._turns.governor.rules(control.OpenControl(tx.now_ms, tx.ask), tx.control_version)
+        def change_look_and_break(tx: ControlTx) -> None:
+            maintenance(True)(tx)
+            assert governor.rules(tx, control.version_of(tx)).maintenance is not None
             raise RuntimeError("the disk is full")
 
         with pytest.raises(RuntimeError, match="full"):
-            ledger._writer.call(change_look_and_break)
+            ledger.change(change_look_and_break)
         assert len(ledger.lease("w1", limit=1, ttl_s=60)) == 1
 
 
@@ -54,48 +62,57 @@ def test_rules_of_a_transaction_that_broke_by_itself_are_forgotten_on_a_server_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What goes along with the changes may fail where the database says nothing."""
-    database = Database("postgresql://nobody@127.0.0.1:1/none", schema="orchestrator", patience_s=0.05)
     governor = Governor()
-    writer = GroupWriter(
-        database,
-        sql={},
-        ledger_time=DatabaseTime(SystemClock()),
-        signal=LocalSignal(),
-        linger_s=0.0,
-        retain_history_days=None,
-        governor=governor,
-    )
+    writer = writer_of_nowhere(governor)
 
-    def read_rules_and_break(batch: Any) -> Any:
-        governor._version = 7
+    def read_rules_and_break(transactor: Transactor) -> Any:
+        governor.rules(cast(ControlTx, NoRules()), 7)
+        assert governor.free_rules == 7
         raise RuntimeError("this cannot be written")
 
-    monkeypatch.setattr(writer, "_transact", read_rules_and_break)
+    monkeypatch.setattr(Transactor, "begun", read_rules_and_break)
     with contextlib.closing(writer), pytest.raises(RuntimeError):
         writer.call(lambda tx: None)
-    assert governor._version == -1
+    assert governor.free_rules is None
 
 
 def test_changes_that_are_committed_are_not_refused_because_of_what_follows_them(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The server goes away for long after the commit, while jobs that waited for others are moved on."""
-    database = Database("postgresql://nobody@127.0.0.1:1/none", schema="orchestrator", patience_s=0.05)
-    writer = GroupWriter(
-        database,
+    tried = threading.Event()
+
+    @contextlib.contextmanager
+    def away(transactor: Transactor) -> Iterator[None]:
+        tried.set()
+        raise LedgerError("whether it was committed cannot be asked")
+        yield
+
+    others_wait = Done(["applied"], [], set(), turned=True)
+    monkeypatch.setattr(postgres_writer, "work", lambda *words: others_wait)
+    monkeypatch.setattr(Transactor, "begun", away)
+    with contextlib.closing(writer_of_nowhere()) as writer:
+        end = ending(checked_end(Finish(1, 1, "lease", JobState.DONE)))
+        assert writer.settle([end]).result(timeout=60) == ["applied"]
+        assert tried.is_set()
+
+
+class NoRules:
+    """A transaction that finds nothing."""
+
+    now_ms = 0
+
+    def ask(self, *words: Any) -> list[Any]:
+        return []
+
+
+def writer_of_nowhere(governor: Governor | None = None) -> GroupWriter:
+    return GroupWriter(
+        Database("postgresql://nobody@127.0.0.1:1/none", schema="orchestrator", patience_s=0.05),
         sql={},
         ledger_time=DatabaseTime(SystemClock()),
         signal=LocalSignal(),
         linger_s=0.001,
         retain_history_days=None,
+        governor=governor,
     )
-
-    @contextlib.contextmanager
-    def away() -> Iterator[None]:
-        raise LedgerError("whether it was committed cannot be asked")
-        yield
-
-    monkeypatch.setattr(writer._transactor, "begun", away)
-    assert writer._follow() == set()
-    writer.close()
-    database.close()

@@ -249,7 +249,7 @@ def test_requests_that_took_too_long_keep_their_slots_until_they_are_through(mak
 
 def test_a_request_that_takes_too_long_acts_once_however_often_it_is_sent(make_app, ledger, monkeypatch):
     """API-29: the thread that was waited for in vain may still act."""
-    app = make_app(request_seconds=0.3)
+    app = make_app(request_seconds=1.0)
     jobs, gate = app.state.doors.rooms.jobs, threading.Event()
     submit = jobs.submit
     monkeypatch.setattr(jobs, "submit", lambda *said, **more: gate.wait(30) and submit(*said, **more), raising=False)

@@ -93,6 +93,10 @@ class Crew:
         with self._lock:
             return list(self._members.values())
 
+    def replace_nobody(self) -> None:
+        """Whoever ends from here on is followed by no other."""
+        self._stopping.set()
+
     def halt(self, grace_s: float) -> None:
         """Everybody stops within `grace_s`; nobody is replaced any more."""
         with self._lock:

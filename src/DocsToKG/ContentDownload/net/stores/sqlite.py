@@ -24,7 +24,7 @@ from DocsToKG.Orchestrator.ledger.disk import network_disk
 
 Put: TypeAlias = tuple[Entry, Sequence[str]]  # an entry without a body, and those it replaces
 
-_BUSY_TIMEOUT_S = 5.0
+BUSY_TIMEOUT_S = 5.0
 _LARGEST_BODY = 16 * 1024 * 1024
 _SWEPT_AT_ONCE = 500
 _HEADS = "SELECT id, head FROM entries WHERE key = ? ORDER BY id"
@@ -54,12 +54,12 @@ class SqliteBackend:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._connection = sqlite3.connect(
-                path, check_same_thread=False, isolation_level=None, timeout=_BUSY_TIMEOUT_S
+                path, check_same_thread=False, isolation_level=None, timeout=BUSY_TIMEOUT_S
             )
         except (sqlite3.Error, OSError) as error:
             raise _unusable(path, error) from None
         try:
-            set_journal_mode(self._connection, "delete" if network_disk(path) else "wal", _BUSY_TIMEOUT_S)
+            set_journal_mode(self._connection, "delete" if network_disk(path) else "wal", BUSY_TIMEOUT_S)
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.execute("PRAGMA temp_store=MEMORY")  # a statement of many rows would write a file
             self._connection.executescript(_SCHEMA)
