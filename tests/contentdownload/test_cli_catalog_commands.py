@@ -15,6 +15,7 @@ import pyarrow.parquet
 import pytest
 from click.testing import Result
 from tests.contentdownload.stored_corpus import Corpus, make_corpus
+from tests.warm import WarmPrograms
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import content_app
@@ -367,8 +368,8 @@ def test_lists_and_flags_are_shown_as_the_manifest_has_them(corpus: Corpus) -> N
 
 
 @pytest.mark.slow
-def test_a_table_for_a_pipe_breaks_no_word(corpus: Corpus) -> None:
-    program = [str(Path(sys.executable).parent / "content"), "catalog", "show", A, "--run", str(corpus.root)]
+def test_a_table_for_a_pipe_breaks_no_word(corpus: Corpus, warm: WarmPrograms) -> None:
+    program = [*warm.words("content"), "catalog", "show", A, "--run", str(corpus.root)]
     shown = subprocess.run(program, capture_output=True, text=True, timeout=60, env={"COLUMNS": "20"}).stdout
     assert A in shown
     assert corpus.digests[A] in shown

@@ -397,7 +397,7 @@ def files_in(root: Path) -> int:
 
 
 def wait_for_files(root: Path, count: int, found: Callable[[Path], int] = files_in) -> None:
-    until = time.monotonic() + 30
+    until = time.monotonic() + 100
     while time.monotonic() < until:
         if found(root) >= count:
             return
@@ -426,8 +426,8 @@ def test_an_interrupt_ends_gently_and_loses_nothing(
     wait_for_files(tmp_path / "out", 5)
     began = time.monotonic()
     process.send_signal(how)
-    out, err = process.communicate(timeout=30)
-    assert time.monotonic() - began < 10
+    out, err = process.communicate(timeout=100)
+    assert time.monotonic() - began < 60
     assert process.returncode == 130
     assert "content resume --run" in err
     assert list((tmp_path / "out" / ".tmp").iterdir()) == []
@@ -454,7 +454,7 @@ def test_two_pulls_in_one_folder_are_told_apart(
         assert "--out" not in third.stderr, "resume has no such option"
     finally:
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=30)
+        first.communicate(timeout=100)
 
 
 def test_killed_at_any_moment_the_same_command_completes(
@@ -534,9 +534,8 @@ def test_without_the_network_it_says_so_however_many_papers_there_are(
     assert "nothing answers at 127.0.0.1:" in resumed.stderr
 
 
-@pytest.mark.parametrize("again", ["demo", "resume"])
 def test_a_demo_that_is_interrupted_says_how_it_goes_on(
-    content: Command, clean_environment: dict[str, str], tmp_path: Path, again: str
+    content: Command, clean_environment: dict[str, str], tmp_path: Path
 ) -> None:
     process = start(["demo", "--papers", "120", "--out", "some corpus"], clean_environment, tmp_path)
     pdfs = tmp_path / "some corpus" / "PDF"
@@ -550,8 +549,6 @@ def test_a_demo_that_is_interrupted_says_how_it_goes_on(
     assert process.returncode == 130
     way_on = "content demo --papers 120 --seed 7 --out 'some corpus'"
     assert f"go on with: {way_on}" in told
-    if again == "demo":
-        assert content(*shlex.split(way_on)[1:]).returncode == 0
-    else:
-        resumed = content("resume", "--run", "some corpus")
-        assert (resumed.returncode, "the same `content demo` command" in resumed.stderr) == (1, True)
+    resumed = content("resume", "--run", "some corpus")
+    assert (resumed.returncode, "the same `content demo` command" in resumed.stderr) == (1, True)
+    assert content(*shlex.split(way_on)[1:]).returncode == 0

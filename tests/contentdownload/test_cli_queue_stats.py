@@ -11,7 +11,6 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from typing import BinaryIO
@@ -50,8 +49,8 @@ def look(*, paused: bool = False, **counts: int) -> Look:
     return Look({**dict.fromkeys(STATES, 0), **counts}, paused)
 
 
-def watching(config, *words: str, **streams):
-    command = [sys.executable, "-m", "DocsToKG.ContentDownload.cli_v2", "queue", "stats", "--watch", "--every", "0.1"]
+def watching(warm, config, *words: str, **streams):
+    command = [*warm.words("contentdownload"), "queue", "stats", "--watch", "--every", "0.1"]
     return subprocess.Popen([*command, "-c", str(config), *words], stderr=subprocess.PIPE, **streams)
 
 
@@ -102,9 +101,9 @@ def test_a_line_says_what_is_there_how_fast_and_how_long(seen, rate, words):
 
 
 @pytest.mark.slow
-def test_a_watch_in_a_pipe_is_plain_lines_and_ends_with_zero(config, path):
+def test_a_watch_in_a_pipe_is_plain_lines_and_ends_with_zero(warm, config, path):
     fill(path, 3)
-    process = watching(config, stdout=subprocess.PIPE)
+    process = watching(warm, config, stdout=subprocess.PIPE)
     assert process.stdout is not None
     with process.stdout as lines:
         assert lines.readline() == b"queued 3; -/s, time left unknown\n"
@@ -118,9 +117,9 @@ def test_a_watch_in_a_pipe_is_plain_lines_and_ends_with_zero(config, path):
 
 
 @pytest.mark.slow
-def test_a_watch_for_programs_is_a_json_object_per_look(config, path):
+def test_a_watch_for_programs_is_a_json_object_per_look(warm, config, path):
     fill(path, 2)
-    process = watching(config, "--json", stdout=subprocess.PIPE)
+    process = watching(warm, config, "--json", stdout=subprocess.PIPE)
     assert process.stdout is not None
     with process.stdout as lines:
         first, second = json.loads(lines.readline()), json.loads(lines.readline())
@@ -130,9 +129,9 @@ def test_a_watch_for_programs_is_a_json_object_per_look(config, path):
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_ends_the_watch(config, path):
+def test_a_reader_that_goes_away_ends_the_watch(warm, config, path):
     fill(path, 1)
-    process = watching(config, stdout=subprocess.PIPE)
+    process = watching(warm, config, stdout=subprocess.PIPE)
     assert process.stdout is not None
     process.stdout.readline()
     process.stdout.close()
@@ -141,13 +140,13 @@ def test_a_reader_that_goes_away_ends_the_watch(config, path):
 
 
 @pytest.mark.slow
-def test_on_a_terminal_the_table_is_drawn_over_the_last_one(config, path):
+def test_on_a_terminal_the_table_is_drawn_over_the_last_one(warm, config, path):
     fill(path, 3)
     main, side = pty.openpty()
     try:
         fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
         environ = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
-        process = watching(config, stdin=side, stdout=side, env=environ | {"TERM": "xterm"})
+        process = watching(warm, config, stdin=side, stdout=side, env=environ | {"TERM": "xterm"})
         shown = read_until(main, lambda text: text.count("time left") >= 3)
         code, errors = ended(process)
     finally:

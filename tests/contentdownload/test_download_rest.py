@@ -8,7 +8,6 @@ import hashlib
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from base64 import b64encode
@@ -22,6 +21,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.contentdownload.polite_rig import Budget
+from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.api.ports import Call, WithLimits
 from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES
@@ -668,17 +668,17 @@ Desk(int(sys.argv[2]), type("Remote", (Origin,), {"script": []}), store, folder)
 
 @pytest.mark.parametrize("names", ["unnamed", "named"])
 def test_a_process_that_is_killed_in_the_middle_of_the_rest_leaves_nothing_to_go_on_with(
-    desk: Desk, names: str
+    desk: Desk, warm: WarmPrograms, names: str
 ) -> None:
     """Parts do not outlive their process; a next one begins with the first byte."""
     desk.origin.script[:] = file(thesis(), cut=CUT), file(thesis(), cut=LEAST_BYTES, stalls=True)
-    command = [sys.executable, "-c", KILLED, str(desk.folder), str(desk.port), names]
-    process = subprocess.Popen(command, cwd=Path(__file__).parents[2])
+    command = [*warm.words("python"), "-c", KILLED, str(desk.folder), str(desk.port), names]
+    process = subprocess.Popen(command, cwd=Path(__file__).parents[2], stdout=subprocess.PIPE)
     try:
-        assert desk.origin.flowing.wait(30)
+        assert desk.origin.flowing.wait(90)
     finally:
         process.send_signal(signal.SIGKILL)
-        process.wait(10)
+        process.communicate()  # until nobody has its output open
     desk.store.prepare()
     assert desk.files() == []
     assert Path(desk.get(file(thesis())).path).read_bytes() == thesis()

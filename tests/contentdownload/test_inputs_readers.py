@@ -6,7 +6,6 @@ import io
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
+from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError
@@ -314,12 +314,14 @@ def test_text_streams_serve_as_standard_input_and_stay_open() -> None:
     assert not binary.closed
 
 
-def test_a_real_pipe_is_read_as_it_comes() -> None:
+def test_a_real_pipe_is_read_as_it_comes(warm: WarmPrograms) -> None:
     program = (
         "import sys\nfrom DocsToKG.ContentDownload.inputs import read_inputs\n"
         "for line in read_inputs(['-'], stdin=sys.stdin):\n    print(line.work.work_id, flush=True)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+    with subprocess.Popen(
+        [*warm.words("python"), "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as child:
         assert child.stdin is not None
         assert child.stdout is not None
         child.stdin.write(b"10.1234/a\n" * 2000)

@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.telemetry.metrics import METRICS
 from DocsToKG.Sandbox.profile import SandboxServer
 
 MakeConfig = Callable[..., ContentDownloadConfig]
-SOME = 24
+SOME = 16
 
 
 def samples(text: str) -> dict[str, list[tuple[dict[str, str], float]]]:
@@ -191,10 +191,19 @@ def test_the_command_names_the_port_it_took_and_the_file_stays(content, config_f
 
 
 @pytest.mark.slow
-def test_queue_run_serves_its_page_until_it_is_stopped(clean_environment, config_file, calm_sandbox, tmp_path):
+def test_queue_run_serves_its_page_until_it_is_stopped(clean_environment, config_file, calm_sandbox, warm, tmp_path):
     settings = config_file(calm_sandbox)
-    program = str(Path(sys.executable).parent / "contentdownload")
-    command = [program, "queue", "run", "-c", str(settings), "--metrics-port", "0", "--log-level", "info"]
+    command = [
+        *warm.words("contentdownload"),
+        "queue",
+        "run",
+        "-c",
+        str(settings),
+        "--metrics-port",
+        "0",
+        "--log-level",
+        "info",
+    ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=clean_environment, cwd=tmp_path)
     try:
         assert process.stderr is not None

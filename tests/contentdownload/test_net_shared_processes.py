@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.server
 import json
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.politeness import complaints
+from tests.warm import WarmPrograms
 
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -117,13 +117,13 @@ def counting() -> Iterator[CountingServer]:
 
 @pytest.mark.parametrize("processes", [2, 4])
 def test_processes_together_keep_interval_and_cap_at_the_server(
-    counting: CountingServer, tmp_path: Path, processes: int
+    counting: CountingServer, warm: WarmPrograms, tmp_path: Path, processes: int
 ) -> None:
     """LIM-06, LIM-13: three threads in each process, as fast as they may."""
     interval_s, slots, each = 0.15, 2, 12 // processes
     words = [str(tmp_path / "limits.sqlite"), counting.server_port, each, interval_s, slots]
     crowd = [
-        subprocess.Popen([sys.executable, "-c", ASKING, *map(str, words)], stdin=subprocess.PIPE)
+        subprocess.Popen([*warm.words("python"), "-c", ASKING, *map(str, words)], stdin=subprocess.PIPE)
         for _ in range(processes)
     ]
     try:
@@ -161,7 +161,9 @@ print(json.dumps({"successful": result.successful, "failed": result.failed}))
 class Puller:
     """One `DownloadRun` in a process and a folder of its own, on the limits that all share."""
 
-    def __init__(self, server: SandboxServer, root: Path, name: str, ids: list[str], *, workers: int = 16) -> None:
+    def __init__(
+        self, server: SandboxServer, warm: WarmPrograms, root: Path, name: str, ids: list[str], *, workers: int = 16
+    ) -> None:
         folder = root / name
         folder.mkdir(parents=True)
         profile = server.profile()
@@ -178,13 +180,14 @@ class Puller:
             "limits": {**profile["limits"], "store_path": str(root / "limits.sqlite")},
         }
         self.folder = folder
+        self._warm = warm
         self._settings = root / f"{name}.json"
         self._settings.write_text(json.dumps({"config": config, "ids": ids}))
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", PULLING, str(self._settings)], stdout=subprocess.PIPE, text=True
+            [*self._warm.words("python"), "-c", PULLING, str(self._settings)], stdout=subprocess.PIPE, text=True
         )
 
     def kill_after_files(self, number: int) -> float:
@@ -219,11 +222,11 @@ def violations_of(server: SandboxServer, pullers: Iterable[Puller]) -> list[str]
 
 
 @pytest.mark.timeout(240)
-def test_two_pulls_at_once_are_as_polite_as_one(tmp_path: Path) -> None:
-    """Two runs of 100 works each with 16 workers each; the server finds nothing to complain about."""
-    with SandboxServer(works=200, seed=5) as server:
-        ids = server.identifiers(200)
-        pullers = [Puller(server, tmp_path, f"run{n}", ids[n * 100 : (n + 1) * 100]) for n in range(2)]
+def test_two_pulls_at_once_are_as_polite_as_one(warm: WarmPrograms, tmp_path: Path) -> None:
+    """Two runs of 50 works each with 16 workers each; the server finds nothing to complain about."""
+    with SandboxServer(works=100, seed=5) as server:
+        ids = server.identifiers(100)
+        pullers = [Puller(server, warm, tmp_path, f"run{n}", ids[n * 50 : (n + 1) * 50]) for n in range(2)]
         try:
             for puller in pullers:
                 puller.start()
@@ -232,19 +235,20 @@ def test_two_pulls_at_once_are_as_polite_as_one(tmp_path: Path) -> None:
             for puller in pullers:
                 puller.stop()
         assert violations_of(server, pullers) == []
-        assert min(result["successful"] for result in results) > 80
+        assert min(result["successful"] for result in results) > 40
 
 
 @pytest.mark.timeout(240)
-def test_a_killed_pull_forgets_no_pause_and_no_interval(tmp_path: Path) -> None:
+def test_a_killed_pull_forgets_no_pause_and_no_interval(warm: WarmPrograms, tmp_path: Path) -> None:
     """FAIL-01, NET-06: killed three times and started again at once, while another pull goes on."""
-    with SandboxServer(works=160, seed=11) as server:
-        ids = server.identifiers(160)
-        killed, steady = Puller(server, tmp_path, "killed", ids[:80]), Puller(server, tmp_path, "steady", ids[80:])
+    with SandboxServer(works=100, seed=11) as server:
+        ids = server.identifiers(100)
+        killed = Puller(server, warm, tmp_path, "killed", ids[:50])
+        steady = Puller(server, warm, tmp_path, "steady", ids[50:])
         try:
             steady.start()
             kills = []
-            for files in (5, 15, 30):
+            for files in (4, 10, 18):
                 killed.start()
                 kills.append(killed.kill_after_files(files))
             killed.start()
@@ -256,17 +260,17 @@ def test_a_killed_pull_forgets_no_pause_and_no_interval(tmp_path: Path) -> None:
         left = [json.loads(found) for found in violations_of(server, (killed, steady))]
         assert [found for found in left if found["kind"] != "retry-after" or
                 not any(-_UNREAD_S < found["told_at_s"] - kill < 0.05 for kill in kills)] == []  # fmt: skip
-        assert min(result["successful"] for result in results) > 60
+        assert min(result["successful"] for result in results) > 35
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1500)
-def test_five_thousand_papers_with_sixty_four_in_flight_break_no_rule(tmp_path: Path) -> None:
+def test_five_thousand_papers_with_sixty_four_in_flight_break_no_rule(warm: WarmPrograms, tmp_path: Path) -> None:
     """LIM-06, LIM-13: two processes of 32; the server counts, and every 429 is one that it was told to send."""
     number = 5000
     with SandboxServer(works=number, seed=5) as server:
         ids = server.identifiers(number)
-        pullers = [Puller(server, tmp_path, f"run{n}", ids[n::2], workers=32) for n in range(2)]
+        pullers = [Puller(server, warm, tmp_path, f"run{n}", ids[n::2], workers=32) for n in range(2)]
         try:
             for puller in pullers:
                 puller.start()

@@ -8,12 +8,12 @@ import shutil
 import signal
 import sqlite3
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.telemetry import ResumeController, RunTelemetry
 from DocsToKG.core.clock import SystemClock
@@ -47,10 +47,10 @@ with RunTelemetry(root, run_id=run_id, config_hash="c", clock=SystemClock(), **b
 """
 
 
-def killed_run(root: Path, run_id: str, after_s: float, *, told: int = 0) -> None:
+def killed_run(warm: WarmPrograms, root: Path, run_id: str, after_s: float, *, told: int = 0) -> None:
     """Killed so long after it began to write, and not before `told` works were acknowledged."""
     root.mkdir(exist_ok=True)
-    process = subprocess.Popen([sys.executable, "-c", WRITES, str(root), run_id], stdout=subprocess.PIPE)
+    process = subprocess.Popen([*warm.words("python"), "-c", WRITES, str(root), run_id], stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
@@ -65,12 +65,12 @@ def killed_run(root: Path, run_id: str, after_s: float, *, told: int = 0) -> Non
 
 
 @pytest.mark.slow
-def test_after_kills_every_committed_row_stands_once_in_every_file(tmp_path: Path) -> None:
+def test_after_kills_every_committed_row_stands_once_in_every_file(warm: WarmPrograms, tmp_path: Path) -> None:
     """CAT-21, TEL-10: three runs killed at random moments, then one that only opens and closes."""
     root = tmp_path / "run"
     moments = random.Random(7)
     for number in range(3):
-        killed_run(root, f"r{number}", moments.uniform(0.05, 0.3))
+        killed_run(warm, root, f"r{number}", moments.uniform(0.05, 0.3))
     with RunTelemetry(root, run_id="last", config_hash="c", clock=SystemClock()):
         pass
     db = sqlite3.connect(root / "manifest.sqlite")
@@ -93,10 +93,10 @@ def test_after_kills_every_committed_row_stands_once_in_every_file(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_each_record_alone_tells_what_was_acknowledged_before_a_kill(tmp_path: Path) -> None:
+def test_each_record_alone_tells_what_was_acknowledged_before_a_kill(warm: WarmPrograms, tmp_path: Path) -> None:
     """CAT-17, CAT-18: as the dead process left them, with nobody having opened the folder since."""
     root = tmp_path / "run"
-    killed_run(root, "r0", 0.0, told=100)
+    killed_run(warm, root, "r0", 0.0, told=100)
     told = set((root / "told-r0.txt").read_text().split("\n")[:-1])
     obtained = {doc_id for doc_id in told if int(doc_id.rpartition("-")[2]) % 3}
     assert len(obtained) > 20
@@ -115,8 +115,8 @@ def test_each_record_alone_tells_what_was_acknowledged_before_a_kill(tmp_path: P
 
 
 @pytest.mark.slow
-def test_the_folder_is_free_at_once_after_a_kill(tmp_path: Path) -> None:
+def test_the_folder_is_free_at_once_after_a_kill(warm: WarmPrograms, tmp_path: Path) -> None:
     root = tmp_path / "run"
-    killed_run(root, "r0", 0.05)
+    killed_run(warm, root, "r0", 0.05)
     with RunTelemetry(root, run_id="next", config_hash="c", clock=SystemClock()):
         pass  # FolderInUse, were it not

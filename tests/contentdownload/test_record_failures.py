@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sqlite3
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
 
 import pytest
 from tests.contentdownload.small_record import fetched, lines_of, obtained, record_in, rows_of
+from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.errors import DiskFull, FolderInUse, RecordError, RunError
 from DocsToKG.ContentDownload.telemetry import Counts
@@ -198,10 +198,10 @@ except RunError as error:
 
 
 @pytest.mark.slow
-def test_a_disk_that_takes_no_more_stops_the_run_and_keeps_what_was_told(tmp_path: Path) -> None:
+def test_a_disk_that_takes_no_more_stops_the_run_and_keeps_what_was_told(warm: WarmPrograms, tmp_path: Path) -> None:
     """FAIL-11: the system itself refuses to let any file grow further."""
     ran = subprocess.run(
-        [sys.executable, "-c", FILLS_UP, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
+        [*warm.words("python"), "-c", FILLS_UP, str(tmp_path)], capture_output=True, text=True, timeout=60, check=False
     )
     name, told = ran.stdout.split()
     assert name in ("RecordError", "DiskFull")

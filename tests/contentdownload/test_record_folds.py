@@ -8,7 +8,6 @@ import random
 import shutil
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.contentdownload.big_record import write_big_record
+from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt, SourceOutcome, Verb
 from DocsToKG.ContentDownload.catalog import folds, tallies
@@ -235,8 +235,8 @@ with RunTelemetry(Path(sys.argv[1]), run_id="r0", config_hash="c", clock=clock) 
 """
 
 
-def test_a_run_that_was_killed_leaves_what_it_counted_and_the_next_goes_on(tmp_path: Path) -> None:
-    ended = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path)], timeout=60, check=False)
+def test_a_run_that_was_killed_leaves_what_it_counted_and_the_next_goes_on(warm: WarmPrograms, tmp_path: Path) -> None:
+    ended = subprocess.run([*warm.words("python"), "-c", _KILLED, str(tmp_path)], timeout=60, check=False)
     assert ended.returncode == 9
     counted = blocks(tmp_path)
     assert counted.get("works", 0) > 0

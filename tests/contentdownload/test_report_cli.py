@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import typer
+from tests.warm import WarmPrograms
 from typer.testing import CliRunner, Result
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt, SourceOutcome, Verb
@@ -222,9 +223,11 @@ def test_numbers_that_are_none_are_null_for_programs(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [("report", "--no-gates"), ("catalog", "show", "doi:r1/5"), ("catalog", "stats")])
-def test_a_reader_that_goes_away_is_told_by_the_exit_code(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_reader_that_goes_away_is_told_by_the_exit_code(
+    tmp_path: Path, warm: WarmPrograms, words: tuple[str, ...]
+) -> None:
     filled(tmp_path, failed=0)
-    program = [str(Path(sys.executable).parent / "content"), *words, "--run", str(tmp_path)]
+    program = [*warm.words("content"), *words, "--run", str(tmp_path)]
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(program, stdout=writer, stderr=subprocess.PIPE, timeout=60)

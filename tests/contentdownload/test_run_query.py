@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import InputError, RecordError
@@ -142,13 +142,16 @@ def test_killed_while_listing_the_same_query_goes_on_at_the_cursor(
     whole: list[str],
     pages: list[str | None],
     tmp_path: Path,
+    warm: WarmPrograms,
     moment: str,
     at: int,
 ) -> None:
     """Nothing lost, nothing twice, whatever was written last."""
     settings = tmp_path / "settings.json"
     settings.write_text(config.model_dump_json(exclude_none=True, exclude_defaults=True))
-    killed = subprocess.run([sys.executable, "-c", CHILD, moment, str(settings)], capture_output=True, timeout=60)
+    killed = subprocess.run(
+        [*warm.words("python"), "-c", CHILD, moment, str(settings)], capture_output=True, timeout=60
+    )
     assert killed.returncode == -signal.SIGKILL, killed.stderr
     with DownloadRun(config) as run:
         assert len(listed(run)) >= at

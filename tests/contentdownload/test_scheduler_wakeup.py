@@ -6,7 +6,6 @@ import contextlib
 import socket
 import statistics
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -121,10 +120,10 @@ def test_an_idle_process_sends_its_first_byte_soon_after_an_enqueue(idle):
 
 
 @pytest.mark.slow
-def test_an_idle_process_hears_of_an_enqueue_by_another_process_as_soon(idle, tmp_path):
+def test_an_idle_process_hears_of_an_enqueue_by_another_process_as_soon(idle, warm, tmp_path):
     _, server = idle
     with subprocess.Popen(
-        [sys.executable, "-c", OTHER_PROCESS, str(tmp_path / "q.sqlite")],
+        [*warm.words("python"), "-c", OTHER_PROCESS, str(tmp_path / "q.sqlite")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -132,23 +132,26 @@ def check_store(root: Path) -> int:
         (("files", "links"), NAMED),
     ],
 )
-def test_a_kill_before_any_change_of_the_disk_leaves_whole_files_or_none(tmp_path, mode, temps):
+def test_a_kill_before_any_change_of_the_disk_leaves_whole_files_or_none(tmp_path, warm, mode, temps):
     """FAIL-01, DL-04: and doing the work again afterwards ends with exactly the files wanted, nothing beside them."""
     done = subprocess.run(
-        [sys.executable, "-c", EVERY_CALL, str(tmp_path), *mode, temps], capture_output=True, text=True, timeout=100
+        [*warm.words("python"), "-c", EVERY_CALL, str(tmp_path), *mode, temps],
+        capture_output=True,
+        text=True,
+        timeout=100,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert 10 < int(done.stdout) < 999, "every call was reached"
 
 
 @pytest.mark.slow
-def test_rivals_killed_at_random_moments_leave_a_sound_store(tmp_path):
+def test_rivals_killed_at_random_moments_leave_a_sound_store(tmp_path, warm):
     """STO-03, FAIL-01: two processes race with the same bytes; both are killed, again and again."""
     chance = random.Random(7)
     for turn in range(5):
         rivals = [
             subprocess.Popen(
-                [sys.executable, "-c", HURRY, str(tmp_path), str(seed + 10 * turn)], stdout=subprocess.PIPE
+                [*warm.words("python"), "-c", HURRY, str(tmp_path), str(seed + 10 * turn)], stdout=subprocess.PIPE
             )
             for seed in range(2)
         ]
@@ -164,11 +167,11 @@ def test_rivals_killed_at_random_moments_leave_a_sound_store(tmp_path):
     assert found > 5
 
 
-def test_a_newcomer_spares_what_a_living_process_writes(tmp_path):
-    living = subprocess.Popen([sys.executable, "-c", HURRY, str(tmp_path), "1"], stdout=subprocess.PIPE)
+def test_a_newcomer_spares_what_a_living_process_writes(tmp_path, warm):
+    living = subprocess.Popen([*warm.words("python"), "-c", HURRY, str(tmp_path), "1"], stdout=subprocess.PIPE)
     try:
         assert living.stdout.readline() == b"ready\n"
-        looks, until = 0, time.monotonic() + 20
+        looks, until = 0, time.monotonic() + 90
         while looks < 200 or not (tmp_path / "PDF").exists():  # it must have stored something to be spared
             assert time.monotonic() < until
             LocalStore(tmp_path, min_free_bytes=0, fsync=False).prepare()

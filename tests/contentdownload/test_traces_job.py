@@ -246,15 +246,15 @@ def test_every_process_of_a_run_sends_its_spans_and_one_trace_spans_them(
         telemetry={"otlp_endpoint": collector.address, "metrics_every_seconds": 1},
     )
     with DownloadRun(cfg) as run:
-        result = run.process_artifacts(calm_sandbox.identifiers(20))
-    assert result.successful == 20
+        result = run.process_artifacts(calm_sandbox.identifiers(12))
+    assert result.successful == 12
     senders = {name: {sender for sender, span in collector.spans if span.name == name} for name in ("enqueue", "job")}
     assert len(senders["enqueue"]) == 1
     assert len(senders["job"]) >= 1
     assert not senders["enqueue"] & senders["job"]
     begun = {span.trace_id for _, span in collector.spans if span.name == "enqueue"}
     ended = {span.trace_id for _, span in collector.spans if span.name == "complete"}
-    assert len(begun) == 20
+    assert len(begun) == 12
     assert begun == ended
     told = set().union(*collector.figures.values())
     assert {"contentdownload_jobs_completed_total", "contentdownload_attempts_total", "content_queue_depth"} <= told

@@ -24,7 +24,7 @@ from tests.warm import WarmPrograms
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
-WORKS = 40
+WORKS = 26
 EXAMPLES = ("10.1371/journal.pone.0000308", "10.1371/journal.pone.0262026", "10.1234/abcd")
 # What goes on for ever, and what it says when it does what it is started for.
 FOREVER: Mapping[str, str] = {

@@ -66,7 +66,7 @@ def test_every_command_of_the_runbook_does_what_it_says(reader: Reader) -> None:
         assert told["POST /circuit-breakers/unpaywall/force-open"]["forced"] is True
         assert told["PUT /circuit-breakers/unpaywall/settings"]["settings"]["minimumSamples"] == 20
         stats = ledger.stats()
-        assert stats["done"] > 30  # maintenance and pauses are over
+        assert stats["done"] > 20  # of 26: maintenance and pauses are over
         assert stats["queued"] == stats["in_progress"] == 0
     assert taken_down(reader.folder)
 

@@ -112,7 +112,7 @@ def config(evil, tmp_path):
     return configured(evil, tmp_path)
 
 
-def configured(evil, tmp_path, *, retries=0, **telemetry):
+def configured(evil, tmp_path, *, retries=0, tries=1, **telemetry):
     policy = {"timeout_s": 1.0, "max_retries": retries}
     settings = {
         "contact": "me@example.org",
@@ -126,7 +126,7 @@ def configured(evil, tmp_path, *, retries=0, **telemetry):
         "budgets": {"total_timeout_s": 30.0},
         "limits": {"rate_factor": 1000},
         "download": {"max_bytes": 4_000_000},
-        "orchestrator": {"max_workers": 8, "max_job_attempts": 1, "retry_backoff_seconds": 1, "jitter_seconds": 0},
+        "orchestrator": {"max_workers": 8, "max_job_attempts": tries, "retry_backoff_seconds": 1, "jitter_seconds": 0},
         "telemetry": {"manifest_path": str(tmp_path / "manifest.jsonl"), **telemetry},
         "storage": {"root_dir": str(tmp_path), "min_free_bytes": 0},
         "queue": {"path": str(tmp_path / "state" / "ledger.sqlite")},
@@ -136,9 +136,10 @@ def configured(evil, tmp_path, *, retries=0, **telemetry):
 
 
 @pytest.mark.slow
-def test_a_run_among_hostile_hosts_obtains_every_paper(works, config, evil, tmp_path, capfd, caplog):
-    """One bad host can cost one candidate, never the run."""
-    with DownloadRun(config) as run:
+def test_a_run_among_hostile_hosts_obtains_every_paper(works, evil, tmp_path, capfd, caplog):
+    """One bad host can cost one candidate, never the run; and each harm leaves its line in the record. Where a machine
+    is too busy to answer in half a second, a work is tried again."""
+    with DownloadRun(configured(evil, tmp_path, tries=4)) as run:
         result = run.process_artifacts([doi for doi, _ in works.values()])
     assert [(row.id, row.reason) for row in result.rows if row.outcome != "success"] == []
     for row, (_, paper) in zip(result.rows, works.values(), strict=True):
@@ -150,14 +151,6 @@ def test_a_run_among_hostile_hosts_obtains_every_paper(works, config, evil, tmp_
     assert sorted(path.name for path in tmp_path.iterdir() if path.suffix == ".pdf") == []
     said = "".join(capfd.readouterr()) + caplog.text
     assert "Traceback" not in said
-
-
-@pytest.mark.slow
-def test_each_harm_leaves_its_line_in_the_record(works, config, tmp_path):
-    with DownloadRun(config) as run:
-        run.process_artifacts(
-            [works[name][0] for name in ("silent", "endless", "loop", "metadata-address", "half-pdf")]
-        )
     with open(tmp_path / "attempts.csv", encoding="utf-8", newline="") as file:
         reasons = {
             (row["url"].partition("/paper")[0].partition("//")[2], row["reason"]) for row in csv.DictReader(file)
