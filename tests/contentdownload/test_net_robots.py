@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
-from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, held_bytes, with_few_names
+from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, held_bytes
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
@@ -142,25 +142,6 @@ def test_a_group_for_thousands_of_robots_costs_no_more_than_its_lines(scene: Sce
     assert not scene.check("https://pub.org/no/7/x").allowed
     assert scene.check("https://pub.org/yes").allowed
     assert time.thread_time() - began < 3
-
-
-@pytest.mark.parametrize(
-    ("line", "ours"),
-    [
-        ("User-agent: *", True),
-        ("user-agent:docstokg", True),
-        ("USERAGENT: DocsToKG*  # all of it", True),
-        ("User agent Docs", True),
-        ("User-agent:", True),
-        ("Disallow: /user-agent", True),
-        ("User-agent: Googlebot", False),
-        ("  User-Agent : docstokg-2", False),
-        ("user agent: *bot*", False),
-    ],
-)
-def test_which_names_of_robots_are_kept_apart(line: str, ours: bool) -> None:
-    kept = with_few_names(f"{line}\nDisallow: /x", "docstokg")
-    assert kept == (f"{line}\nDisallow: /x" if ours else "User-agent: somebody else\nDisallow: /x")
 
 
 def test_a_byte_order_mark_does_not_hide_the_first_group(scene: Scene) -> None:

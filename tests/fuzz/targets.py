@@ -42,6 +42,7 @@ from DocsToKG.ContentDownload.resolvers.html_page import link_headers
 from DocsToKG.ContentDownload.resolvers.ids import parse_identifier
 from DocsToKG.ContentDownload.resolvers.landing_page import extract
 from DocsToKG.ContentDownload.resolvers.openalex_query import page_of_works, read_query
+from DocsToKG.ContentDownload.resolvers.repository_ids import page_of_copy, pages_of_location
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import ManualClock
@@ -150,6 +151,14 @@ def landing(data: bytes) -> None:
     assert len(facts.pdf_links) <= MOST_PLANS
     for found in (*facts.pdf_links, *facts.other_forms):
         index_url(found.url)
+
+
+def copy_name(data: bytes) -> None:
+    """A name that an index gives a copy: the page it stands for can be asked for."""
+    page = page_of_copy(text(data))
+    assert page is None or request_url(page) == page
+    for found in pages_of_location(text(data), [text(data)]):
+        index_url(found)
 
 
 def captures(data: bytes) -> None:
@@ -310,6 +319,7 @@ TARGETS: dict[str, Target] = {
     **{f"source-{name}": Target(source(name), is_json=True) for name in registry.names()},
     "robots": Target(robots),
     "landing-page": Target(landing),
+    "copy-name": Target(copy_name),
     "captures": Target(captures, is_json=True),
     "query-page": Target(query_page, (InputError,), is_json=True),
     **{f"proof-{form}": Target(proof(form)) for form in FORMS},

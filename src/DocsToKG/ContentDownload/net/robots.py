@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import itertools
 import logging
-import re
 import threading
 import time
 from collections import Counter
@@ -34,6 +33,7 @@ from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.net.policy import UrlPolicy, role_headers
 from DocsToKG.ContentDownload.net.retries import Retries
+from DocsToKG.ContentDownload.net.robots_rules import allows, host_of_origin, plain_rules
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
@@ -53,8 +53,6 @@ _FACTS = frozenset({Reason.SECURITY_POLICY, Reason.TLS_ERROR})
 # How soon to look again whether another node has read the rules.
 _ANOTHER_READS_S = 0.2
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_AGENT = re.compile(r"\s*user[-\s]?agent(?:\s*:|\s)(?P<name>[^#]*)", re.IGNORECASE)
-_OTHERS = "somebody else"  # no robot has a blank in its name
 
 State: TypeAlias = Literal["allowed", "exempt", "blocked", "timeout", "unreachable", "parse error"]
 
@@ -209,7 +207,7 @@ class Robots:
         verdict = rules.verdict
         if verdict.transient_s is not None:
             verdict = replace(verdict, transient_s=max(0.0, rules.expires - self._clock.monotonic()))
-        elif rules.parsed is not None and not rules.parsed.can_fetch(url, self._product):
+        elif rules.parsed is not None and not allows(rules.parsed, url, self._product):
             verdict = RobotsVerdict(False, verdict.crawl_delay_s, "blocked")
         self._tell(origin, verdict.state)
         return verdict
@@ -280,7 +278,8 @@ class Robots:
         if answer.status != 200:
             return _Rules(RobotsVerdict(True, None, "allowed"), now + self._keep_s)
         try:
-            parsed = Protego.parse(with_few_names(_text_of(answer.body), self._product.lower()))
+            product, host = self._product.lower(), host_of_origin(origin)
+            parsed = Protego.parse(plain_rules(answer.body, product=product, host=host))
             delay_s = parsed.crawl_delay(self._product)
         except Exception:
             log.warning("robots.txt of %s cannot be parsed; it counts as empty", origin, exc_info=True)
@@ -441,20 +440,3 @@ def held_bytes(body: bytes) -> int:
     """About what the rules of `body` take once they are parsed, which is many times their length."""
     lines, wild = body.count(b"\n") + body.count(b"\r") + 1, body.count(b"*") + body.count(b"$")
     return len(body) + lines * _PLAIN_RULE_BYTES + min(wild, lines) * (_WILD_RULE_BYTES - _PLAIN_RULE_BYTES)
-
-
-def _text_of(body: bytes) -> str:
-    """UTF-8, as the RFC has it, unless the file says otherwise. A byte order mark would hide the first group."""
-    encoding = "utf-16" if body.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    return body.decode(encoding, errors="replace")
-
-
-def with_few_names(text: str, product: str) -> str:
-    """The rules with one name for all robots that are not ours: a group may be for thousands of names, and the parser
-    keeps all its rules for each of them."""
-    return "\n".join(line if _may_be_ours(line, product) else f"User-agent: {_OTHERS}" for line in text.splitlines())
-
-
-def _may_be_ours(line: str, product: str) -> bool:
-    agent = _AGENT.match(line)
-    return agent is None or agent["name"].strip().lower().replace("*", "") in product
