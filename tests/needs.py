@@ -91,6 +91,8 @@ def told(reasons: Iterable[str]) -> Iterator[str]:
         yield f"{sum(others.values()):6,} need what this machine does not have: {_listed(others)}"
     if fetched:
         yield f"To run {sum(fetched.values()):,} more: `make servers`, then the same command again."
+    if "chromium" in fetched and os.geteuid() != 0:
+        yield "Only root can add chromium: `sudo apt-get install chromium`."
 
 
 def _listed(counts: dict[str, int]) -> str:

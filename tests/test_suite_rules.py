@@ -78,6 +78,14 @@ def test_where_ci_is_set_only_recorded_data_and_what_others_show_too_may_be_miss
     assert "To run" not in done.stdout
 
 
+def test_who_is_not_root_is_told_how_chromium_is_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    reasons = ["needs chromium (`make servers` fetches it)"]
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "sudo apt-get install chromium" in list(needs.told(reasons))[-1]
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert not any("sudo" in line for line in needs.told(reasons))
+
+
 def test_every_test_says_what_it_lacks_in_the_one_place() -> None:
     """Or the end of a run could not count it."""
     word = re.compile(r"pytest\.(skip|importorskip)\(|mark\.skip(if)?\b|SkipTest")
