@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 import shutil
 import subprocess
 import sys
@@ -67,8 +68,9 @@ def measure(address: str, rows: int, rounds: int) -> list[dict[str, Any]]:
     from playwright.sync_api import sync_playwright
 
     origin = address.partition("/console/")[0]
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=_FLAGS)
+    with tempfile.TemporaryDirectory(prefix="browser") as home, sync_playwright() as play:
+        env = {**os.environ, "HOME": home}  # where it keeps certificates, fonts and reports
+        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=_FLAGS, env=env)
         page = browser.new_page(viewport={"width": 1280, "height": 860})
         page.goto(address)
         page.wait_for_selector("#main h1")

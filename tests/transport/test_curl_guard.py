@@ -9,6 +9,7 @@ import time
 
 import httpx2
 import pytest
+from tests import needs
 from tests.transport.curl_support import OK, PUBLIC, ask, get, open_engine, run
 
 from DocsToKG.core.clock import ManualClock
@@ -136,7 +137,7 @@ def test_ipv6_is_reached(serve):
     try:
         listener = socket.create_server(("::1", 0), family=socket.AF_INET6)
     except OSError:
-        pytest.skip("this machine has no IPv6 on loopback")
+        needs.lacks("IPv6 on loopback")
 
     def answer():
         with listener, listener.accept()[0] as sock:
