@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import httpx2
@@ -115,6 +116,7 @@ def test_bytes_left_over_on_a_kept_connection_never_become_the_next_response(ser
     """A second response that the server sends unasked would be taken under the next request's URL: 20 of 20 times."""
     evil = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
     whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size
+    said = threading.Semaphore(0)
 
     def script(talk):
         while talk.read_request():
@@ -124,12 +126,13 @@ def test_bytes_left_over_on_a_kept_connection_never_become_the_next_response(ser
                 talk.send(evil)
             else:
                 talk.send(whole + evil)
+            said.release()
 
     async def main(server):
         async with open_engine(server) as engine:
             for _ in range(20):
                 assert await get(engine) == b"x" * size
-                await asyncio.sleep(0.01)
+                assert await asyncio.to_thread(said.acquire, timeout=5)
 
     run(main(serve(script)))
 

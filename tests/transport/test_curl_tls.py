@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 
 import pytest
@@ -149,6 +150,7 @@ def test_bytes_left_over_in_a_kept_tls_connection_never_become_the_next_response
     to answer; one that answers within the call that asks could not be told from left-over bytes."""
     evil = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
     whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size
+    said = threading.Semaphore(0)
 
     def script(talk):
         talk.start_tls(certificate.server_side())
@@ -163,30 +165,35 @@ def test_bytes_left_over_in_a_kept_tls_connection_never_become_the_next_response
                 if how == "late":
                     time.sleep(0.002)
                 talk.send(evil)
+            said.release()
 
     async def main():
         async with open_engine(serve(script), tls=True, trust=certificate.trust) as engine:
             for _ in range(20):
                 assert await get(engine, URL) == b"x" * size
-                await asyncio.sleep(0.005)
+                assert await asyncio.to_thread(said.acquire, timeout=5)
 
     run(main())
 
 
 def test_a_post_is_not_repeated_where_the_connection_held_left_over_bytes(serve, certificate):
+    said = threading.Semaphore(0)
+
     def script(talk):
         talk.start_tls(certificate.server_side())
         while talk.read_request():
+            time.sleep(0.002)
             talk.send(OK[:-2])
             time.sleep(0.002)
             talk.send(OK[-2:] + OK)
+            said.release()
 
     server = serve(script)
 
     async def main():
         async with open_engine(server, tls=True, trust=certificate.trust) as engine:
             await get(engine, URL)
-            await asyncio.sleep(0.01)
+            assert await asyncio.to_thread(said.acquire, timeout=5)
             with pytest.raises(ConnectionWentStale):
                 await get(engine, URL, "POST", body=b"x")
 

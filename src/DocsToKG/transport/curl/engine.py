@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, deque
-from functools import partial
 
 import httpx2
 import pycurl
@@ -22,6 +21,7 @@ from DocsToKG.transport.curl.connections import Connections
 from DocsToKG.transport.curl.failures import Failure, error_of
 from DocsToKG.transport.curl.handle import Handle, HandleSettings
 from DocsToKG.transport.curl.routes import Addresses, Route, Routes
+from DocsToKG.transport.curl.sockets import Sockets
 from DocsToKG.transport.curl.transfer import LOW_WATER_BYTES, Transfer
 from DocsToKG.transport.curl.trust import TrustStore, machine_trust_store
 from DocsToKG.transport.engine import REPEATABLE_METHODS, Limits, Request, Response, Timings
@@ -68,6 +68,7 @@ class CurlEngine:
     ) -> None:
         self._clock = clock or SystemClock()
         self._routes = Routes(guard=guard, names=names, connect_to=connect_to, proxies=proxies)
+        self._sockets = Sockets()
         self._settings = HandleSettings(
             routes=self._routes,
             connections=Connections(),
@@ -75,6 +76,7 @@ class CurlEngine:
             idle_expiry_s=idle_expiry_s,
             max_age_s=max_age_s,
             touch=self._touch,
+            opened=self._sockets.opened,
             watch=lambda transfer: self._watch_until(transfer.due(_NEVER)),
             monotonic=self._clock.monotonic,
         )
@@ -91,8 +93,9 @@ class CurlEngine:
         self._waiting: deque[Transfer] = deque()
         self._starts_left = _STARTS_A_TURN
         self._turn_ends = False
-        self._watched: dict[int, int] = {}
+        self._running = 0
         self._timer: asyncio.Handle | None = None
+        self._timer_is_due = False
         self._watch: asyncio.TimerHandle | None = None
         self._watch_at = _NEVER
         self._pins: Counter[str] = Counter()
@@ -156,8 +159,9 @@ class CurlEngine:
         for timer in (self._timer, self._watch):
             if timer is not None:
                 timer.cancel()
-        for fileno in list(self._watched):
-            self._on_socket(pycurl.POLL_REMOVE, fileno, None, None)
+        if self._loop is not None:
+            self._loop.remove_reader(self._sockets.fileno())
+        self._sockets.close()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -165,6 +169,7 @@ class CurlEngine:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
+            loop.add_reader(self._sockets.fileno(), self._on_ready)
             self._multi = multi = pycurl.CurlMulti()
             multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
             multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
@@ -213,7 +218,7 @@ class CurlEngine:
             transfer.finish(error)
             return
         self._stale_pins.clear()
-        self._pins.update(_pinned_places(transfer))
+        self._pins.update(transfer.addresses.places)
         self._active[transfer] = handle
         limit_s = transfer.limits.connect_s
         self._connect_by[transfer] = _NEVER if limit_s is None else transfer.began + limit_s
@@ -230,42 +235,45 @@ class CurlEngine:
 
     def _on_socket(self, what: int, fileno: int, multi: object, data: object) -> None:
         """libcurl says which sockets to watch, and for what."""
-        loop, before = self._running_loop(), self._watched.get(fileno, 0)
-        wanted = 0 if what == pycurl.POLL_REMOVE else what
-        with contextlib.suppress(Exception):
-            if wanted & pycurl.POLL_IN and not before & pycurl.POLL_IN:
-                loop.add_reader(fileno, self._on_event, fileno, pycurl.CSELECT_IN)
-            elif before & pycurl.POLL_IN and not wanted & pycurl.POLL_IN:
-                loop.remove_reader(fileno)
-            if wanted & pycurl.POLL_OUT and not before & pycurl.POLL_OUT:
-                loop.add_writer(fileno, self._on_event, fileno, pycurl.CSELECT_OUT)
-            elif before & pycurl.POLL_OUT and not wanted & pycurl.POLL_OUT:
-                loop.remove_writer(fileno)
-        if wanted:
-            self._watched[fileno] = wanted
-        else:
-            self._watched.pop(fileno, None)
+        with contextlib.suppress(OSError):  # it has been closed meanwhile
+            self._sockets.want(what, fileno)
 
     def _on_timer(self, timeout_ms: int) -> None:
         """libcurl says when it wants to be called, whatever happens on its sockets."""
         if self._timer is not None:
+            if timeout_ms == 0 and self._timer_is_due:
+                return
             self._timer.cancel()
             self._timer = None
         if self._closed or timeout_ms < 0:
             return
         loop = self._running_loop()
-        act = partial(self._act, pycurl.SOCKET_TIMEOUT, 0)
-        self._timer = loop.call_soon(act) if timeout_ms == 0 else loop.call_later(timeout_ms / 1000, act)
+        self._timer_is_due = timeout_ms == 0
+        if timeout_ms == 0:
+            self._timer = loop.call_soon(self._on_time)
+        else:
+            self._timer = loop.call_later(timeout_ms / 1000, self._on_time)
 
-    def _on_event(self, fileno: int, events: int) -> None:
-        self._act(fileno, events)
+    def _on_time(self) -> None:
+        self._timer = None
+        if not self._closed:
+            self._act(pycurl.SOCKET_TIMEOUT, 0)
+            self._settle()
 
-    def _act(self, fileno: int, events: int) -> None:
+    def _on_ready(self) -> None:
         if self._closed:
             return
+        for fileno, events in self._sockets.ready():
+            self._act(fileno, events)
+        self._settle()
+
+    def _act(self, fileno: int, events: int) -> None:
         self._settings.turn += 1
-        _, running = self._open_multi().socket_action(fileno, events)
-        if running < len(self._active):
+        _, self._running = self._open_multi().socket_action(fileno, events)
+
+    def _settle(self) -> None:
+        """After libcurl has worked: what has ended, and whom to wake."""
+        if self._running < len(self._active):
             self._collect()
         if self._touched:
             self._wake_touched()
@@ -343,7 +351,7 @@ class CurlEngine:
         handle.transfer = None
         with contextlib.suppress(pycurl.error):
             self._open_multi().remove_handle(handle.curl)
-        for place in _pinned_places(transfer):
+        for place in transfer.addresses.places:
             self._pins[place] -= 1
             if not self._pins[place]:
                 del self._pins[place]
@@ -410,8 +418,3 @@ class CurlEngine:
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         assert self._loop is not None
         return self._loop
-
-
-def _pinned_places(transfer: Transfer) -> list[str]:
-    """The `host:port` of each pin, as libcurl removes it by."""
-    return [pin.split(":", 2)[0] + ":" + pin.split(":", 2)[1] for pin in transfer.addresses.pins]

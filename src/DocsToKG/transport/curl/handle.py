@@ -50,6 +50,7 @@ class HandleSettings:
         max_age_s: float,
         touch: Callable[[Transfer], None],
         watch: Callable[[Transfer], None],
+        opened: Callable[[int], None],
         monotonic: Callable[[], float],
     ) -> None:
         self.routes = routes
@@ -59,6 +60,7 @@ class HandleSettings:
         self.max_age_s = max(1, round(max_age_s))
         self.touch = touch
         self.watch = watch
+        self.opened = opened
         self.monotonic = monotonic
         self.turn = 0  # counts the calls into libcurl
 
@@ -74,6 +76,7 @@ class Handle:
         self._settings = settings
         self._known: dict[int, Any] = {}
         self._opened: list[int] = []
+        self._said: object = None
         self._opening: socket.socket | None = None
         self._set_common()
 
@@ -108,7 +111,12 @@ class Handle:
         setopt(pycurl.URL, transfer.sent_url)
         if self.route is not route:
             self._set_route(route)
-        self._set(pycurl.HTTPHEADER, _header_lines(request, route))
+            self._said = None
+        # One host is told the same again and again.
+        said = (request.method, tuple(request.headers), request.decode, request.body is None)
+        if self._said != said:
+            setopt(pycurl.HTTPHEADER, _header_lines(request, route))
+            self._said = said
         self._set(pycurl.RESOLVE, (*stale_pins, *transfer.addresses.pins))
         if stale_pins:
             self._known.pop(pycurl.RESOLVE)  # said once
@@ -274,6 +282,7 @@ class Handle:
                 self._opening.close()
                 self._opening = None
             self._opened.append(fileno)
+            self._settings.opened(fileno)
         return _SOCKET_GOOD
 
     # what is asked outside of callbacks
@@ -294,7 +303,7 @@ def _text_of(address: Any) -> str:
     return host.decode("ascii") if isinstance(host, bytes) else str(host)
 
 
-def _header_lines(request: Request, route: Route) -> tuple[bytes | str, ...]:
+def _header_lines(request: Request, route: Route) -> list[bytes | str]:
     check_sendable(request.method, request.headers)
     lines: list[str] = []
     names = set()
@@ -313,4 +322,4 @@ def _header_lines(request: Request, route: Route) -> tuple[bytes | str, ...]:
         lines.append("Expect:")
         if "content-type" not in names:
             lines.append("Content-Type:")
-    return tuple(line if line.isascii() else line.encode("utf-8") for line in lines)
+    return [line if line.isascii() else line.encode("utf-8") for line in lines]

@@ -47,10 +47,12 @@ class Route(NamedTuple):
 
 
 class Addresses(NamedTuple):
-    """What the guard allowed: the addresses that a connection may go to, and the pins that lead libcurl there."""
+    """What the guard allowed: the addresses that a connection may go to, and the pins that lead libcurl there, with the
+    `host:port` of each, by which it is removed."""
 
     allowed: frozenset[str]
-    pins: tuple[str, ...]
+    pins: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 class Routes:
@@ -114,26 +116,26 @@ class Routes:
         proxy = route.proxy
         reached = literal_address(proxy.host)
         found = [reached] if reached else await self._names.lookup(proxy.host, proxy.port, timeout_s=timeout_s)
-        pins = [] if reached else [_pin(proxy.host, proxy.port, found)]
+        way = Addresses(frozenset(found)) if reached else _pinned(proxy.host, proxy.port, found)
         if proxy.resolves_names:
             self._guard.judge_name(route.host)
-        else:
-            pins.extend((await self._direct(route, timeout_s)).pins)
-        return Addresses(frozenset(found), tuple(pins))
+            return way
+        beyond = await self._direct(route, timeout_s)
+        return Addresses(way.allowed, way.pins + beyond.pins, way.places + beyond.places)
 
     async def _direct(self, route: Route, timeout_s: float | None) -> Addresses:
         if route.literal is not None:
             judged = self._guard.judge(route.host, ())
-            return Addresses(frozenset(_reached(route, judged)), ())
+            return Addresses(frozenset(judged if route.target is None else (route.target.address,)))
         found = await self._names.lookup(route.host, route.port, timeout_s=timeout_s)
         return self._judged(route, tuple(found))
 
     def _pinned(self, route: Route, found: tuple[str, ...]) -> Addresses:
         judged = self._guard.judge(route.host, found)[:_MAX_ADDRESSES]
         if route.target is not None:
-            return Addresses(frozenset((route.target.address,)), ())
+            return Addresses(frozenset((route.target.address,)))
         host = route.host.rstrip(".") if route.secure else route.host
-        return Addresses(frozenset(judged), (_pin(host, route.port, judged),))
+        return _pinned(host, route.port, judged)
 
     def _may_stay(self, route: Route, address: str) -> bool:
         """Is the address of a kept connection still one that this host may have? Asked on every reuse."""
@@ -147,16 +149,13 @@ class Routes:
             return False
 
 
-def _reached(route: Route, judged: list[str]) -> list[str]:
-    return judged if route.target is None else [route.target.address]
-
-
 def _authority(host: str, literal: str | None) -> str:
     if literal is None:
         return host
     return f"[{literal}]" if ":" in literal else literal
 
 
-def _pin(host: str, port: int, addresses: list[str]) -> str:
+def _pinned(host: str, port: int, addresses: list[str]) -> Addresses:
+    place = host_and_port(host, port)
     listed = ",".join(f"[{address}]" if ":" in address else address for address in addresses)
-    return f"{host_and_port(host, port)}:{listed}"
+    return Addresses(frozenset(addresses), (f"{place}:{listed}",), (place,))
