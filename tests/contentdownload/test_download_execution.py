@@ -108,6 +108,7 @@ class Desk:
     store: LocalStore
     origin: type[Origin]
     attempts: list[Attempt] = field(default_factory=list)
+    exchanges: list[Attempt] = field(default_factory=list)  # as the client told them
 
     def lay(self, path: str, body: bytes, **headers: str) -> str:
         named = {name.replace("_", "-"): value for name, value in headers.items()}
@@ -181,6 +182,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         open_cas=store.open,
     )
     limits = Limits(clock=clock, default_host=HostLimit(4, {}), hosts={"*.one-at-a-time.org": HostLimit(1, {})})
+    told = Desk(None, None, None, handler)  # type: ignore[arg-type]
     client = RateRetryClient(
         "unpaywall",
         http=stack.http,
@@ -189,12 +191,12 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         robots=None,
         url_policy=UrlPolicy(),
         policy=SourcePolicy("unpaywall"),
-        attempts=Desk(None, None, None, handler),  # type: ignore[arg-type]
+        attempts=told,
         clock=clock,
         random=lambda: 0.5,
         cache=stack.cache,
     )
-    yield Desk(client, limits, store, handler)
+    yield Desk(client, limits, store, handler, exchanges=told.attempts)
     stack.close()
     server.shutdown()
     server.server_close()
@@ -564,13 +566,11 @@ def test_the_callers_places_are_held_while_bytes_flow_and_at_no_other_time(desk:
 
 def test_a_body_that_ends_early_leaves_a_line_and_no_file(desk: Desk) -> None:
     """TEST-08: half a megabyte is announced, a fifth of it comes."""
-    lines: list[Attempt] = []
-    desk.client._attempts.attempt = lines.append  # type: ignore[method-assign]
     url = desk.lay("/a.pdf", paper(size=100_000), Content_Length="500000", Connection="close")
     with pytest.raises(TransientFailure) as caught:
         desk.get(url)
     assert caught.value.reason == Reason.SIZE_MISMATCH
-    assert [line.status for line in lines][-1] == AttemptStatus.SIZE_MISMATCH
+    assert [line.status for line in desk.exchanges][-1] == AttemptStatus.SIZE_MISMATCH
     assert desk.files() == []
 
 

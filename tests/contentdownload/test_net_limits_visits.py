@@ -18,22 +18,12 @@ from DocsToKG.core.clock import ManualClock
 GATE = Gate("https://a.org/x.pdf", "unpaywall", Role.ARTIFACT)
 
 
-class CountedStore(SharedStore):
-    """The real record, with the number of times it was visited."""
-
-    visits = 0
-
-    def _transact(self, *what, **how):  # type: ignore[no-untyped-def]
-        self.visits += 1
-        return super()._transact(*what, **how)
-
-
 class Process:
     """What one process has of the limits."""
 
     def __init__(self, path: Path, clock: ManualClock, rate: str | None = None) -> None:
         rates = {"*": (Rate.parse(rate),)} if rate else {}
-        self.store = CountedStore(path, clock=clock, boot_id="b1")
+        self.store = SharedStore(path, clock=clock, boot_id="b1")
         self.limits = Limits(clock=clock, default_host=HostLimit(1, rates), store=self.store)
 
     def ask(self) -> HostPermit:
@@ -104,7 +94,7 @@ def test_a_visit_for_one_host_leaves_the_slots_at_others_to_our_own_next_request
 
 def test_slots_that_are_free_but_not_written_yet_do_not_shut_their_source(path: Path, clock: ManualClock) -> None:
     """The record still counts them; whoever freed them knows better."""
-    store = CountedStore(path, clock=clock, boot_id="b1")
+    store = SharedStore(path, clock=clock, boot_id="b1")
     limits = Limits(clock=clock, default_host=HostLimit(1, {}), default_resolver_slots=3, store=store)
     for n in range(12):
         answer = limits.ask(Gate(f"https://host-{n}.org/x.pdf", "unpaywall", Role.ARTIFACT))

@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
     size_of,
     texts_of,
 )
-from DocsToKG.ContentDownload.resolvers.zenodo import _PAGE
+from DocsToKG.ContentDownload.resolvers.zenodo import PAGE
 
 FILE = {"key": "a.pdf", "name": "a.pdf", "size": 5, "checksum": "md5:" + "a" * 32, "links": {"self": "https://z.example"},
         "id": 5, "computed_md5": "a" * 32, "download_url": "https://z.example/5", "mimetype": "application/pdf",
@@ -110,7 +110,7 @@ def test_another_address_of_the_service_is_used(name: str) -> None:
 
 def test_links_that_lead_nowhere_name_no_page() -> None:
     urls = ("https://[", "x" * 5000, "ftp://zenodo.org/records/1", "", "https://zenodo.org/records/9")
-    found = named_page(WorkArtifact("x", landing_urls=urls), _PAGE)
+    found = named_page(WorkArtifact("x", landing_urls=urls), PAGE)
     assert found is not None
     assert found["id"] == "9"
 

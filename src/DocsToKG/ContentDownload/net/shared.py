@@ -73,6 +73,7 @@ class SharedStore:
         self._db: sqlite3.Connection | None = None
         self._inode = 0
         self._mine: dict[str, int] = {}
+        self.visits = 0  # how often the record was opened to be read and changed
         self._owed: list[Owed] = []  # what could not be written when it should
         self._spare: dict[Keys, list[tuple[Change[None], float]]] = {}  # what may be taken back, and since when
         self._alive_at: dict[str, float] = {}
@@ -182,6 +183,7 @@ class SharedStore:
         return None, True
 
     def _transact(self, keys: Keys, change: Change[T], now: float, *, looks: bool, along: Iterable[Keys]) -> T:
+        self.visits += 1
         db = self._same_file(now)
         # Slots at other hosts wait on: our own next requests there may take them up.
         goes = list(self._spare) if self._closed else [keys, *along]

@@ -31,7 +31,7 @@ from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note
 DEFAULT_BASE_URL = "https://zenodo.org"
 _MOST_FILES = 100
 _DOI = re.compile(r"10\.5281/zenodo\.(?P<id>\d{1,12})")
-_PAGE = re.compile(
+PAGE = re.compile(
     r"zenodo\.org/(?:(?:api/)?records?|deposit|doi/10\.5281|badge/doi/10\.5281)/(?:zenodo\.)?(?P<id>\d{1,12})(?:[/.].*)?"
 )
 # Repositories on the same software, whose records have the same addresses and answers.
@@ -58,7 +58,7 @@ class ZenodoResolver(AskOnce[tuple[str, str]]):
 
     def _named(self, work: WorkArtifact) -> tuple[str, str] | None:
         """Whose record, and which."""
-        if (named := _DOI.fullmatch(work.doi or "") or named_page(work, _PAGE)) is not None:
+        if (named := _DOI.fullmatch(work.doi or "") or named_page(work, PAGE)) is not None:
             return self._base, named["id"]
         other = named_page(work, _INVENIO)
         return (f"https://{_WWW.get(other['host'], other['host'])}", other["id"]) if other is not None else None
