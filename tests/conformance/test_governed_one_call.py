@@ -171,7 +171,7 @@ def test_a_job_that_becomes_due_and_a_lease_that_ran_out_are_found(
         assert time.monotonic() < deadline
         found = ledger.lease("v", 1, 60, begun=True, tenants=("a",))
     [again] = found
-    assert (again.job_id, again.attempts, again.fence) == (job.job_id, 1, job.fence + 1)
+    assert (again.job_id, again.attempts, again.fence) == (job.job_id, 0, job.fence + 1)
     assert [row.event for row in ledger.history(job.job_id)] == ["enqueued", "leased", "lease_expired", "leased"]
 
 

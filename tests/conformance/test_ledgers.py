@@ -30,6 +30,7 @@ pytestmark = pytest.mark.slow
 CASES = Path(__file__).parent.parent / "orchestrator"
 MODULES = (
     "enqueue", "leasing", "fence", "fairness", "dependencies", "history", "why", "time", "filters", "group_commit",
+    "suspects",
 )  # fmt: skip
 ABOUT_SQLITE = {
     "test_leasing_reads_no_delayed_job",

@@ -6,7 +6,11 @@ A parser written in C can take the whole process with it, within milliseconds of
 from __future__ import annotations
 
 import csv
+import hashlib
+import html
+import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -21,6 +25,7 @@ pytestmark = pytest.mark.slow  # starts processes
 
 Program = Callable[..., subprocess.CompletedProcess[str]]
 ConfigFile = Callable[..., Path]
+FORMS = ("table", "md", "html", "json")
 CONTENT = "from DocsToKG.ContentDownload.cli.main import content; content()"
 # Every process of the program, also one that another starts, dies when it proves this work's file.
 DIES = """
@@ -65,13 +70,13 @@ def reasons(folder: Path) -> dict[str, str]:
 def test_the_same_command_gets_past_a_file_that_kills_it(
     program: Program, config_file: ConfigFile, calm_sandbox: SandboxServer, tmp_path: Path
 ) -> None:
+    """QUE-21: two deaths make a suspect, which is tried alone; two more put it aside, and the others are obtained."""
     deadly, *others = works(calm_sandbox, 6)
     pull = ["pull", deadly, *others, "--out", "papers", "-c", str(config_file(calm_sandbox))]
-    codes = [program(*pull, deadly=deadly).returncode for _ in range(5)]
-    assert codes == [-9, -9, -9, 3, 3]
-    assert list(reasons(tmp_path / "papers")) == [deadly]
-    assert reasons(tmp_path / "papers")[deadly].startswith("ended_worker")
-    assert len(list((tmp_path / "papers" / "PDF").iterdir())) == len(others)
+    codes = [program(*pull, deadly=deadly).returncode for _ in range(4)]
+    assert codes == [-9, -9, 3, 3]
+    check_put_aside(tmp_path / "papers", deadly, len(others))
+    check_report(program, deadly, reasons(tmp_path / "papers")[deadly])
     # Whoever names it dares it; with a program that survives it, it is obtained.
     again = ["resume", "--run", "papers", "--force", "--filter", "status=failed"]
     assert "content resume --force --filter status=failed" in reasons(tmp_path / "papers")[deadly]
@@ -87,5 +92,29 @@ def test_several_processes_get_past_it_by_themselves(
     pull = ["pull", deadly, *others, "--out", "papers", "-c", str(config_file(calm_sandbox))]
     done = program(*pull, "--processes", "2", deadly=deadly)
     assert done.returncode == 3, done.stderr
-    assert list(reasons(tmp_path / "papers")) == [deadly]
-    assert reasons(tmp_path / "papers")[deadly].startswith("ended_worker")
+    check_put_aside(tmp_path / "papers", deadly, len(others))
+
+
+def check_report(program: Program, deadly: str, reason: str) -> None:
+    """`content report` names the work with the signal, the stage and the digest, in each of its forms."""
+    said = reason.removeprefix("ended_worker: ").partition("; `content resume")[0]
+    forms = {form: program("report", "--run", "papers", "--no-gates", "-f", form, deadly="nobody") for form in FORMS}
+    assert [done.returncode for done in forms.values()] == [0] * len(FORMS)
+    assert f"Put aside, as it ended its process: doi:{deadly}: {said}" in forms["table"].stdout
+    assert f"- doi:{deadly}: {said}" in forms["md"].stdout
+    assert html.escape(said) in forms["html"].stdout
+    [ended] = json.loads(forms["json"].stdout)["ended_worker"]
+    assert (ended["doc_id"], ended["explanation"]) == (f"doi:{deadly}", said)
+
+
+def check_put_aside(folder: Path, deadly: str, others: int) -> None:
+    """The one work is left out with the signal, the stage and the bytes, which are kept; all others are there."""
+    missing = reasons(folder)
+    assert list(missing) == [deadly]
+    assert missing[deadly].startswith("ended_worker: it ended the process that worked on it alone, twice, by SIGKILL")
+    stage, size, sha256 = re.search(r"at (\w+); the bytes at hand were (\d+), sha256 (\w+)", missing[deadly]).groups()
+    assert stage == "verify"
+    kept = (folder / "state" / "ended_worker" / sha256).read_bytes()
+    assert (len(kept), hashlib.sha256(kept).hexdigest()) == (int(size), sha256)
+    assert len(list((folder / "PDF").iterdir())) == others
+    assert list((folder / ".tmp").iterdir()) == []

@@ -12,7 +12,7 @@ from DocsToKG.Orchestrator.domain.dependencies import DEPENDENCY_FAILED, next_st
 from DocsToKG.Orchestrator.domain.states import GOOD_ENDS, TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
 from DocsToKG.Orchestrator.ledger import dependencies
-from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, WorkerEnd
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signal.local import LocalSignal
 
@@ -101,7 +101,7 @@ def test_a_failed_need_cancels_all_that_hang_on_it(ledger, state):
     assert ledger.stats()["canceled"] == (3 if state == "canceled" else 2)
 
 
-def test_used_up_tries_and_crashes_cancel_dependents_too(ledger, clock):
+def test_used_up_tries_and_a_job_that_ends_its_worker_cancel_dependents_too(ledger):
     a = add(ledger, "a:1", max_attempts=1)
     b = add(ledger, "a:2", a)
     [job] = ledger.lease("w", 1, 60)
@@ -109,9 +109,10 @@ def test_used_up_tries_and_crashes_cancel_dependents_too(ledger, clock):
     assert states(ledger, a, b) == ["error", "canceled"]
     c = add(ledger, "a:3", max_attempts=1)
     d = add(ledger, "a:4", c)
-    ledger.lease("w", 1, 60, begun=True)
-    clock.advance(61)
-    ledger.lease("w", 1, 60)
+    for life in range(4):
+        assert len(ledger.lease(f"w{life}", 9, 60) + ledger.lease_suspect(f"w{life}", 60)) == 1
+        assert states(ledger, c, d) == ["in_progress", "pending"]
+        ledger.release_worker(f"w{life}", [c], end=WorkerEnd("by SIGSEGV"))
     assert states(ledger, c, d) == ["error", "canceled"]
 
 

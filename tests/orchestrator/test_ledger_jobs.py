@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobFilter, JobRecord, NewJob
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobFilter, JobRecord, NewJob, WorkerEnd
 
 
 def test_a_job_is_in_one_of_eight_states(ledger, sql):
@@ -61,17 +61,18 @@ def test_a_poison_job_ends_in_error_while_others_go_on_and_can_be_looked_at_and_
     """FAIL-05: every worker that takes the first job dies with it."""
     poison, *others = enqueue(3, max_attempts=3)
     done: list[int] = []
-    for life in range(3):
-        for job in ledger.lease(f"w{life}", 9, 600, begun=True):
+    for life in range(4):
+        for job in ledger.lease(f"w{life}", 9, 600) + ledger.lease_suspect(f"w{life}", 600):
             if job.job_id != poison:
                 ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE))
                 done.append(job.job_id)
-        assert ledger.release_worker(f"w{life}") == 1
+        end = WorkerEnd("ended_worker: by SIGSEGV at verify", {"stage": "verify"}) if life >= 2 else None
+        assert ledger.release_worker(f"w{life}", [poison], end=end) == 1
     assert done == others
     record: JobRecord = ledger.job(poison)
-    assert (record.state, record.attempts, record.crashes) == ("error", 3, 3)
-    assert "worker_lost" in str(record.last_error)
-    assert [row.event for row in ledger.history(poison)].count("worker_lost") == 3
+    assert (record.state, record.attempts, record.crashes) == ("error", 0, 4)
+    assert (record.last_error, record.result_json) == ("ended_worker: by SIGSEGV at verify", '{"stage":"verify"}')
+    assert [row.event for row in ledger.history(poison)].count("worker_lost") == 4
     assert ledger.lease("w", 1, 600) == []
     assert ledger.retry_failed(job_ids=[poison]) == 1
     [again] = ledger.lease("w", 1, 600)

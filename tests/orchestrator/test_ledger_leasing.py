@@ -9,7 +9,7 @@ import pytest
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger import schema, sql_of_type
-from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Release
 from DocsToKG.Orchestrator.ledger.many_rows import widened
 
 
@@ -56,30 +56,21 @@ def test_every_lease_has_its_own_id_and_a_higher_fence(ledger, clock, enqueue):
     assert [job.fence for job in second] == [2, 2]
 
 
-def test_an_expired_lease_goes_to_the_next_worker_and_counts_an_attempt(ledger, clock, lease_one):
-    """QUE-07, QUE-21."""
+def test_an_expired_lease_goes_to_the_next_worker_and_costs_no_attempt(ledger, clock, lease_one):
+    """QUE-07, QUE-20: that its worker did not come back is not the job's fault, however often."""
     lease_one("first", ttl_s=60)
     clock.advance(59.9)
     assert ledger.lease("second", 1, 60) == []
     clock.advance(0.1)
-    [again] = ledger.lease("second", 1, 60)
-    assert (again.attempts, ledger.job(again.job_id).crashes) == (1, 1)
-
-
-def test_a_job_that_kills_its_worker_every_time_ends_in_error(ledger, clock, enqueue):
-    """QUE-21."""
-    [job_id] = enqueue(max_attempts=3)
-    for n in range(3):
-        assert [job.job_id for job in ledger.lease(f"w{n}", 1, 60)] == [job_id]
+    for n in range(9):
+        [again] = ledger.lease(f"worker-{n}", 1, 60, begun=True)
         clock.advance(61)
-    assert ledger.lease("last", 1, 60) == []
-    job = ledger.job(job_id)
-    assert (job.state, job.attempts, job.crashes) == ("error", 3, 3)
-    assert "lease_expired" in (job.last_error or "")
+    assert (again.attempts, ledger.job(again.job_id).crashes) == (0, 0)
+    assert "lease_expired" in (ledger.job(again.job_id).last_error or "")
 
 
 def test_crashes_do_not_use_up_the_tries_that_a_real_fault_needs(ledger, clock, enqueue):
-    """A process that is killed says little about its job: failures and crashes have a cap each."""
+    """A process that is killed says little about its job."""
     enqueue(max_attempts=3)
     for n in range(2):
         ledger.lease(f"w{n}", 1, 60)
@@ -98,13 +89,6 @@ def test_a_worker_that_slept_takes_its_waiting_job_back_for_free(ledger, clock, 
         clock.advance(3600)
         [job] = ledger.lease("sleeper", 1, 60)
     assert (job.attempts, job.fence) == (0, 6)
-
-
-def test_a_worker_that_slept_over_a_begun_job_pays_an_attempt(ledger, clock, lease_one):
-    job = lease_one("sleeper", ttl_s=60)
-    ledger.progress(Progress(job.job_id, job.fence, job.lease_id, "fetch"))
-    clock.advance(3600)
-    assert ledger.lease("sleeper", 1, 60)[0].attempts == 1
 
 
 def test_heartbeat_extends_the_live_leases_of_its_worker_only(ledger, clock, enqueue):
@@ -236,37 +220,6 @@ def test_retry_failed_takes_only_what_it_is_asked_for(ledger, enqueue):
     assert [ledger.job(n).state for n in (first, second, third)] == ["queued", "error", "queued"]
     with pytest.raises(BadJob):
         ledger.retry_failed(states=[JobState.IN_PROGRESS])
-
-
-def test_a_dead_workers_leases_are_freed_and_only_begun_jobs_pay(ledger, enqueue):
-    begun, waiting = enqueue(2)
-    [job, _] = ledger.lease("dead", 2, 600)
-    ledger.progress(Progress(job.job_id, job.fence, job.lease_id, "fetch"))
-    assert ledger.release_worker("dead") == 2
-    assert [(ledger.job(n).state, ledger.job(n).attempts) for n in (begun, waiting)] == [("queued", 1), ("queued", 0)]
-
-
-def test_what_a_dead_worker_had_in_hand_pays_and_nobody_else(ledger, enqueue):
-    """What was only begun is innocent where the suspects are known."""
-    in_hand, begun, waiting = enqueue(3)
-    job = ledger.lease("dead", 3, 600)[1]
-    ledger.progress(Progress(job.job_id, job.fence, job.lease_id, "fetch"))
-    assert ledger.release_worker("dead", [in_hand, 999_999]) == 3
-    jobs = [ledger.job(n) for n in (in_hand, begun, waiting)]
-    assert [(job.state, job.attempts, job.crashes) for job in jobs] == [
-        ("queued", 1, 1),
-        ("queued", 0, 0),
-        ("queued", 0, 0),
-    ]
-    assert [(job.last_error or "").partition(":")[0] for job in jobs] == ["ended_worker", "", ""]
-
-
-def test_a_begun_job_of_dead_workers_ends_in_error_at_last(ledger, enqueue):
-    [job_id] = enqueue(max_attempts=2)
-    for n in range(2):
-        assert len(ledger.lease(f"w{n}", 1, 600, begun=True)) == 1
-        ledger.release_worker(f"w{n}")
-    assert ledger.job(job_id).state == "error"
 
 
 def test_a_cancel_needs_a_reason_and_a_job_that_is_not_over(ledger, lease_one):

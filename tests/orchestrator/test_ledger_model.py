@@ -15,9 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.examples import examples
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.domain.retry import ENDED_AFTER, SUSPECT_AFTER
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
-from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, NewJob, Progress, Release
+from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, NewJob, Progress, Release, WorkerEnd
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 TTL_S = 60
@@ -44,15 +45,20 @@ class Model:
     begun: bool = False
     follows: bool = False
 
-    def crash(self, counted: bool, now: float) -> None:
-        self.attempts += counted
+    @property
+    def is_suspect(self) -> bool:
+        return self.crashes >= SUSPECT_AFTER
+
+    def come_back(self, now: float, counted: bool = False) -> None:
+        """Its worker died, or did not come back: that costs no attempt."""
         self.crashes += counted
-        self.state = "error" if self.crashes >= MAX_ATTEMPTS else "queued"
+        self.state = "error" if self.crashes >= ENDED_AFTER else "pending" if self.is_suspect else "queued"
         self.eligible = now
 
     def fail(self, then: float) -> None:
         self.attempts += 1
-        self.state = "error" if self.attempts - self.crashes >= MAX_ATTEMPTS else "queued"
+        self.crashes = 0
+        self.state = "error" if self.attempts >= MAX_ATTEMPTS else "queued"
         self.eligible = then
 
 
@@ -91,7 +97,7 @@ class LedgerWalk(RuleBasedStateMachine):
     def _settle(self) -> None:
         """Whoever waits goes where its needs put it; needs have lower numbers, so one pass is enough."""
         for _, job in sorted(self.jobs.items()):
-            if job.state == "pending" or job.follows:
+            if (job.state == "pending" and not job.is_suspect) or job.follows:
                 job.state = self._by_needs(job.needs)
                 job.follows = job.state == "canceled"
 
@@ -100,6 +106,23 @@ class LedgerWalk(RuleBasedStateMachine):
         expected = [] if self.paused else self._expire_and_choose(worker, limit)
         leased = self.ledger.lease(worker, limit, TTL_S)
         assert [job.job_id for job in leased] == expected
+        self._take(worker, leased)
+
+    @rule(worker=workers)
+    def lease_suspect(self, worker: str) -> None:
+        expected = []
+        if not self.paused:
+            self._expire()
+            due = [n for n, job in self.jobs.items() if job.state == "pending" and job.is_suspect]
+            expected = sorted(
+                (n for n in due if self.jobs[n].eligible <= self.now), key=lambda n: self.jobs[n].eligible
+            )
+        leased = self.ledger.lease_suspect(worker, TTL_S)
+        assert len(leased) == min(1, len(expected))
+        assert [self.jobs[job.job_id].eligible for job in leased] == [self.jobs[n].eligible for n in expected[:1]]
+        self._take(worker, leased)
+
+    def _take(self, worker: str, leased: list[LeasedJob]) -> None:
         for job in leased:
             model = self.jobs[job.job_id]
             model.state, model.worker, model.begun = "in_progress", worker, False
@@ -109,13 +132,16 @@ class LedgerWalk(RuleBasedStateMachine):
         self.leases += leased
 
     def _expire_and_choose(self, worker: str, limit: int) -> list[int]:
-        for job in self.jobs.values():
-            if job.state == "in_progress" and job.lease_until <= self.now:
-                job.crash(job.begun or job.worker != worker, self.now)
+        self._expire()
         due = [n for n, job in self.jobs.items() if job.state == "queued" and job.eligible <= self.now]
         chosen = sorted(due, key=lambda n: (-self.jobs[n].priority, n))[:limit]
         self._settle()
         return chosen
+
+    def _expire(self) -> None:
+        for job in self.jobs.values():
+            if job.state == "in_progress" and job.lease_until <= self.now:
+                job.come_back(self.now)
 
     def _write(self, pick: int, write) -> Model | None:
         """Try a write with some lease, new or old; the job when the model says the lease holds."""
@@ -150,7 +176,7 @@ class LedgerWalk(RuleBasedStateMachine):
     def release(self, pick: int, delay: int) -> None:
         job = self._write(pick, lambda ls: self.ledger.release(Release(ls.job_id, ls.fence, ls.lease_id, delay)))
         if job:
-            job.state, job.eligible = "queued", self.now + delay
+            job.come_back(self.now + delay)
 
     @rule(pick=st.integers(0, 99))
     def progress(self, pick: int) -> None:
@@ -190,12 +216,14 @@ class LedgerWalk(RuleBasedStateMachine):
         for n in live:
             self.jobs[n].lease_until = now + TTL_S
 
-    @rule(worker=workers)
-    def worker_dies(self, worker: str) -> None:
-        lost = [job for job in self.jobs.values() if job.state == "in_progress" and job.worker == worker]
-        assert self.ledger.release_worker(worker) == len(lost)
-        for job in lost:
-            job.crash(job.begun, self.now)
+    @rule(worker=workers, known=st.booleans(), hand=st.sets(st.integers(1, 8), max_size=4), told=st.booleans())
+    def worker_dies(self, worker: str, known: bool, hand: set[int], told: bool) -> None:
+        lost = {n: job for n, job in self.jobs.items() if job.state == "in_progress" and job.worker == worker}
+        end = WorkerEnd("by SIGKILL at verify") if told else None
+        assert self.ledger.release_worker(worker, hand if known else None, end=end) == len(lost)
+        for n, job in lost.items():
+            was_at_work = n in hand if known else job.begun
+            job.come_back(self.now, told if job.is_suspect else was_at_work)
         self._settle()
 
     @rule(pick=st.integers(1, 8))
@@ -248,14 +276,14 @@ class LedgerWalk(RuleBasedStateMachine):
         for n, job in self.jobs.items():
             why = self.ledger.why(n)
             queued = "paused" if self.paused else "delayed" if job.eligible > self.now else "queued"
-            known = {"pending": "waits_for", "in_progress": "leased", "queued": queued}
+            known = {"pending": "suspect" if job.is_suspect else "waits_for", "in_progress": "leased", "queued": queued}
             assert (why.state, why.reason) == (job.state, known.get(job.state, "ended"))
 
     @invariant()
     def the_ledger_is_where_the_model_is(self) -> None:
         rows = {row.job_id: row for row in self.ledger.list_jobs()}
-        assert {n: (row.state, row.attempts, row.fence) for n, row in rows.items()} == {
-            n: (job.state, job.attempts, job.fence) for n, job in self.jobs.items()
+        assert {n: (row.state, row.attempts, row.crashes, row.fence) for n, row in rows.items()} == {
+            n: (job.state, job.attempts, job.crashes, job.fence) for n, job in self.jobs.items()
         }
 
     @invariant()

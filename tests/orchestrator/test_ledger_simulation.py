@@ -152,8 +152,7 @@ def check(fleet: Fleet, job_ids: list[int]) -> None:
         job = fleet.ledger.job(job_id)
         assert job.state in TERMINAL
         by_need = job.outcome == "dependency_failed"
-        by_crashes = job.state == "error" and (job.last_error or "").startswith(("lease_expired", "worker_lost"))
-        assert fleet.accepted[job_id] == (0 if by_need or by_crashes else 1)
+        assert fleet.accepted[job_id] == (0 if by_need else 1)
         assert job.fence == fleet.fences[job_id]
         rows = fleet.ledger.history(job_id)
         assert sum(row.to_state in TERMINAL for row in rows) == 1

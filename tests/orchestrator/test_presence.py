@@ -7,6 +7,7 @@ from collections.abc import Collection
 import pytest
 
 from DocsToKG.Orchestrator.errors import BadJob, LedgerError
+from DocsToKG.Orchestrator.ledger.base import WorkerEnd
 from DocsToKG.Orchestrator.services import presence
 from DocsToKG.Orchestrator.services.presence import Presence, free_dead
 
@@ -63,7 +64,9 @@ def test_a_failed_freeing_leaves_the_file_for_the_next(path, ledger):
         def __init__(self) -> None:
             self.path = path
 
-        def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int:
+        def release_worker(
+            self, worker_id: str, in_hand: Collection[int] | None = (), *, end: WorkerEnd | None = None
+        ) -> int:
             raise LedgerError("disk full")
 
     folder = path.with_name(path.name + ".workers")
@@ -81,7 +84,9 @@ def test_leases_that_cannot_be_given_back_leave_the_file_behind(path, ledger, le
         def __init__(self) -> None:
             self.path = path
 
-        def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int:
+        def release_worker(
+            self, worker_id: str, in_hand: Collection[int] | None = (), *, end: WorkerEnd | None = None
+        ) -> int:
             raise LedgerError("disk full")
 
     with Presence(path, "leaving") as here:
@@ -131,3 +136,35 @@ def test_on_a_full_disk_nothing_is_noted_and_nothing_breaks(path, monkeypatch):
         hand = here.in_hand()
         hand.drop(hand.take(7))
         assert here.path.read_bytes() == before
+
+
+def test_a_file_that_a_child_inherits_is_held_while_either_lives(path, ledger, lease_one):
+    job = lease_one("child")
+    with Presence(path, "child") as parent:
+        parent.in_hand()
+        inherited = os.dup(parent.fileno())
+        with Presence(path, "child", inherits=inherited) as child:
+            child.in_hand().note_stage(job.job_id, "verify")
+        assert free_dead(ledger) == 0
+        assert parent.noted_stage() == (job.job_id, "verify")
+        assert parent.settle(ledger) == 1
+    assert not parent.path.exists()
+    assert ledger.stats()["queued"] == 1
+
+
+def test_a_parent_that_cannot_settle_leaves_the_file_for_the_next(path, ledger, lease_one):
+    lease_one("child")
+    with Presence(path, "child") as parent:
+        ledger.close()
+        with pytest.raises(LedgerError):
+            parent.settle(ledger)
+    assert parent.path.exists()
+
+
+@pytest.mark.parametrize("spoiled", [b"", b"[1]\n", b"[1, 2, 3]\n", b"{}\n", b"\xff\n", b'[1, "ve'])
+def test_a_spoiled_stage_is_none(spoiled, path):
+    with Presence(path, "child") as parent:
+        parent.in_hand().note_stage(7, "verify")
+        where = parent.path.read_bytes().index(b'[7, "verify"]')
+        os.pwrite(parent.fileno(), spoiled or b"\n", where)
+        assert parent.noted_stage() is None

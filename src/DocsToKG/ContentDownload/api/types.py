@@ -104,6 +104,7 @@ class Reason(StrEnum):
     FILTERED = "filtered"  # left out by the user's own filters, before any file was asked for
     TAKEN_DOWN = "taken-down"  # removed for good by `content takedown`, and refused since
     WORKER_EXCEPTION = "worker_exception"
+    ENDED_WORKER = "ended_worker"  # it ended the process that worked on it and on nothing else, twice
 
 
 class SourceOutcome(StrEnum):

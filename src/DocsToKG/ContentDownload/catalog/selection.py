@@ -57,6 +57,7 @@ class Selection:
     licences: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     since: str | None = None
     until: str | None = None
     text: str | None = None
@@ -76,6 +77,8 @@ class Selection:
                 yield _one_of(column, words), list(words)
         if self.states:
             yield _one_of(f"({STATE})", self.states), list(self.states)
+        if self.reasons:
+            yield _one_of("reason", self.reasons), list(self.reasons)
         if self.hosts:
             # `.example.org` stands for the host and everything below it.
             yield " OR ".join([_AT_HOST] * len(self.hosts)), [v for host in self.hosts for v in _host_values(host)]

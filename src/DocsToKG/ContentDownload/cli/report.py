@@ -111,6 +111,9 @@ def _form(format: ReportFormat | None, out: Path | None, as_json: bool) -> Repor
 
 
 def _read(catalog: Catalog, run: Path, *, run_id: str | None, since: str | None, config: str | None) -> Report:
+    from dataclasses import replace
+
+    from DocsToKG.ContentDownload.api.types import Reason
     from DocsToKG.ContentDownload.catalog.gates import judge_by
     from DocsToKG.ContentDownload.catalog.selection import read_selection
     from DocsToKG.ContentDownload.report.sections import Report
@@ -122,11 +125,13 @@ def _read(catalog: Catalog, run: Path, *, run_id: str | None, since: str | None,
     settings = _settings(run, config)
     workers = settings.orchestrator.max_workers * settings.orchestrator.processes
     missed = figures.failed + figures.skipped_robots
+    ended = replace(chosen, states=("failed",), reasons=(Reason.ENDED_WORKER,))
     return Report(
         name=run.resolve().name or "corpus",
         figures=figures,
         gates=judge_by(settings.slo, workers=workers)(figures),
         missed=catalog.page(chosen, limit=_MOST_MISSED).works if missed else [],
+        ended=catalog.page(ended, limit=_MOST_MISSED).works if Reason.ENDED_WORKER in figures.failed_by_reason else [],
         written_at=f"{utc_iso(now)[:16].replace('T', ' ')} UTC",
     )
 
@@ -178,12 +183,22 @@ def _output(out: Path | None) -> Iterator[None]:
 
 def _print_json(told: Report) -> None:
     listed = [gate.to_dict() for gate in told.gates]
-    missed = [{key: work.get(key) for key in ("doc_id", "title", "cause", "explanation")} for work in told.missed]
-    print(json_text({**told.figures.to_dict(), "gates": listed, "missed": missed}, indent=2))
+    keys = ("doc_id", "title", "cause", "explanation")
+    missed, ended = ([{key: work.get(key) for key in keys} for work in works] for works in (told.missed, told.ended))
+    said = {**told.figures.to_dict(), "gates": listed, "missed": missed, "ended_worker": ended}
+    print(json_text(said, indent=2))
 
 
 def _print_markdown(told: Report) -> None:
-    from DocsToKG.ContentDownload.report.sections import facts, gate_row, groups, notes, tables
+    from DocsToKG.ContentDownload.report.sections import (
+        ENDED_TITLE,
+        ended_lines,
+        facts,
+        gate_row,
+        groups,
+        notes,
+        tables,
+    )
 
     figures = told.figures
     lines = ["# Run report", "", *_scope_lines(figures), *markdown_table(("figure", "value"), facts(figures))]
@@ -192,6 +207,8 @@ def _print_markdown(told: Report) -> None:
     for title, columns, table in tables(figures):
         lines += ["", f"## {title}", "", *markdown_table(columns, table)]
     lines += ["", *(f"- {printable(note)}" for note in notes(figures))]
+    if told.ended:
+        lines += ["", f"## {ENDED_TITLE}", "", *(f"- {printable(line)}" for line in ended_lines(told))]
     for title, rows in groups(figures):
         lines += ["", f"## {title}", "", *markdown_table(("", "works"), rows)]
     print("\n".join(lines))
@@ -205,7 +222,15 @@ def _scope_lines(figures: Figures) -> list[str]:
 
 
 def _print_tables(told: Report) -> None:
-    from DocsToKG.ContentDownload.report.sections import fact_groups, gate_row, groups, notes, tables
+    from DocsToKG.ContentDownload.report.sections import (
+        ENDED_TITLE,
+        ended_lines,
+        fact_groups,
+        gate_row,
+        groups,
+        notes,
+        tables,
+    )
 
     for title, rows in fact_groups(told.figures):
         print_table(("", ""), rows, title=title)
@@ -213,6 +238,8 @@ def _print_tables(told: Report) -> None:
         print_table(columns, table, title=title)
     for note in notes(told.figures):
         print(printable(note))
+    for line in ended_lines(told):
+        print(printable(f"{ENDED_TITLE}: {line}"))
     for title, rows in groups(told.figures):
         print_table(("", "works"), rows, title=title)
     missed = [number for number, gate in enumerate(told.gates) if not gate.ok]

@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
+from functools import partial
 from typing import IO, Any
 
 import orjson
@@ -47,6 +48,25 @@ class Member:
         with contextlib.suppress(OSError, ValueError):
             self.process.stdin.write(data)
             self.process.stdin.flush()
+
+    def hear(self, on_word: Callable[[Word], None]) -> int:
+        """Every word until it is gone; its exit code."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            try:
+                word = word_of(line)
+            except ValueError:  # a last line that death has torn
+                continue
+            if word.get("up"):
+                self.is_up = True
+            self.state = word.get("state", self.state)
+            on_word(word)
+        code = self.process.wait()
+        self.close()
+        return code
+
+    def stop(self, grace_s: float) -> None:
+        self.tell(b"stop %f\n" % grace_s)
 
     def close(self) -> None:
         for pipe in (self.process.stdin, self.process.stdout):
@@ -103,7 +123,7 @@ class Crew:
             self._stopping.set()
             members = list(self._members.values())
         for member in members:
-            member.tell(_stop(grace_s))
+            member.stop(grace_s)
 
     def stop(self, grace_s: float, *, patience_s: float = 10.0) -> None:
         """Halt, and return when all are gone; who is not `patience_s` after the grace is killed."""
@@ -145,7 +165,7 @@ class Crew:
             return False, error.strerror or type(error).__name__
         if member is None:
             return False, "stopped"
-        code = self._listen(member)
+        code = member.hear(partial(self._heed, member))
         with self._lock:
             del self._members[seat]
         return member.is_up, f"exit code {code}"
@@ -157,25 +177,9 @@ class Crew:
             member = self._members[seat] = Member(self._command, self._order, self._keep_open)
             return member
 
-    def _listen(self, member: Member) -> int:
-        """Hear the member out; its exit code once it is gone."""
-        assert member.process.stdout is not None
-        for line in member.process.stdout:
-            try:
-                word = word_of(line)
-            except ValueError:  # a last line that death has torn
-                continue
-            self._heed(member, word)
-        code = member.process.wait()
-        member.close()
-        return code
-
     def _heed(self, member: Member, word: Word) -> None:
-        if word.get("up"):
-            member.is_up = True
         if failed := word.get("failed"):
             self._on_failure(failed["kind"], failed["text"])
-        member.state = word.get("state", member.state)
         self._on_word(member, word)
 
 
@@ -240,7 +244,3 @@ def word_of(line: bytes) -> Word:
     except ValueError:
         word = json.loads(line)
     return word
-
-
-def _stop(grace_s: float) -> bytes:
-    return b"stop %f\n" % grace_s

@@ -144,6 +144,8 @@ class WorkQueue:
     def lease(self, worker_id: str, limit: int, lease_ttl_sec: float) -> list[LeasedJobDict]:
         """Up to `limit` jobs, newly taken for `worker_id`: queued ones that are due, and those whose lease ran out."""
         jobs = self.ledger.lease(worker_id, limit, lease_ttl_sec, job_type=DEFAULT_JOB_TYPE, begun=True)
+        if not jobs and limit > 0:  # nobody else may be there to try a suspect
+            jobs = self.ledger.lease_suspect(worker_id, lease_ttl_sec, job_type=DEFAULT_JOB_TYPE, begun=True)
         with self._lock:
             self._ttls[worker_id] = lease_ttl_sec
             self._held.update({job.job_id: _Held(job.fence, job.lease_id) for job in jobs})

@@ -20,6 +20,7 @@ from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, Hands
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.orchestrator.stages import NoteStage
 from DocsToKG.ContentDownload.orchestrator.workers import JobRetry, OnOutcome, Worker
 from DocsToKG.ContentDownload.pipeline import ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
@@ -31,6 +32,7 @@ from DocsToKG.core.ids import new_worker_id
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, LeasedJob
 
 _STAGES_S = 1.0  # how often the ledger is told where jobs are that stay at a stage
+_CHOSEN_LOOK_S = 0.2  # how often jobs are asked for that a `lease` chooses
 _POLL_S = 1.0  # how long a wake-up from another process may go unnoticed
 # How often to see whether there is room for more. To be told of every job that begins or ends would cost each of them a
 # change of threads; the fresh ones that are held bridge the time. While nothing moves, looks become rarer.
@@ -45,6 +47,7 @@ _COUNTED_S = 0.25
 _SLOWER_UNKNOWN, _LONGEST_UNKNOWN_S = 1.25, 5.0
 _SLOWER_KNOWN, _LONGEST_KNOWN_S = 2.0, 60.0
 _WAITING = ("queued", "in_progress", "pending")
+Lease = Callable[[int], list[LeasedJob]]
 
 
 @dataclass(slots=True, eq=False)
@@ -74,12 +77,17 @@ class Orchestrator:
         clock: Clock | None = None,
         watch: JobWatch | None = None,
         in_hand: Hands | None = None,
+        lease: Lease | None = None,
+        note_stage: NoteStage | None = None,
     ) -> None:
+        """`lease` gives the jobs to work on, at most as many as asked for, in place of all that are due; `note_stage`
+        hears at once where each job is."""
         settings = cfg.orchestrator
         self.worker_id = worker_id or new_worker_id()
         self._clock = clock or SystemClock()
         self._watch = watch or job_watch(self._clock)
         self._ledger = queue.ledger
+        self._lease = lease
         self._ttl_s = float(settings.lease_ttl_seconds)
         self._heartbeat_s = float(settings.heartbeat_seconds)
         self._lookahead = settings.leases_held
@@ -110,6 +118,7 @@ class Orchestrator:
             monotonic=self._clock.monotonic,
             watch=self._watch,
             more_to_come=lambda: self._frontier.live > 1,  # one may be about to go
+            note_stage=note_stage,
         )
         self._run_token = CancelToken()
         self._lock = threading.Lock()
@@ -158,6 +167,10 @@ class Orchestrator:
         """Take no more work. Running jobs go on; `stop` gives the rest back."""
         self._stopping.set()
         self._wake()
+
+    def fail(self, error: BaseException) -> None:
+        """Stop because of this error; `stop` raises it."""
+        self._fail(error)
 
     def wait_until_stopping(self) -> None:
         """Return when the run takes no more work: it was told to stop, or it failed."""
@@ -210,13 +223,18 @@ class Orchestrator:
                 continue
             pause_s = _FIRST_LOOK_S
             asked_at = self._clock.monotonic()
-            jobs = self._ledger.lease(self.worker_id, room, self._ttl_s, job_type=DEFAULT_JOB_TYPE)
+            jobs = self._lease(room) if self._lease is not None else self._lease_due(room)
             self._watch.on_lease(jobs, self._clock.monotonic() - asked_at)
             self._look_ahead(asked_at)
             for job in jobs:
                 self._begin(job, asked_at)
-            if not jobs:
+            if not jobs and self._lease is None:
                 self._ledger.wait_for_work(_POLL_S, unless=self._stopping.is_set, job_type=DEFAULT_JOB_TYPE)
+            elif not jobs:
+                self._stopping.wait(_CHOSEN_LOOK_S)
+
+    def _lease_due(self, room: int) -> list[LeasedJob]:
+        return self._ledger.lease(self.worker_id, room, self._ttl_s, job_type=DEFAULT_JOB_TYPE)
 
     def _beat(self) -> None:
         rest_s, rested_s = min(_STAGES_S, self._heartbeat_s), 0.0

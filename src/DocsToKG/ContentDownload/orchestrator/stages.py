@@ -17,6 +17,8 @@ from DocsToKG.Orchestrator.ledger.base import LeasedJob, Progress, Told
 # Hands a word to the ledger; the function given is called with what was refused, or None, when the ledger has answered.
 Submit = Callable[[Progress, Told], None]
 
+NoteStage = Callable[[int, str], None]  # the job's number and its stage
+
 _LASTING_S = 0.8
 _MOST_AT_ONCE = 1000  # words in one go; more may wait a second longer
 
@@ -49,6 +51,7 @@ class Place:
 
     def come_to(self, stage: str, url: str | None = None) -> None:
         self.at = (stage, url, self._stages.monotonic())
+        self._stages.note(self.job.job_id, stage)
         if self._on_tier is not None and stage != self._tier and stage.startswith("resolve:"):
             self._tier = stage  # to come back to it after a download is no news
             self._on_tier(stage)
@@ -89,11 +92,18 @@ class Place:
 
 
 class JobStages:
-    """The places of all jobs that a worker holds; `on_refused` is told what the ledger says against a word."""
+    """The places of all jobs that a worker holds; `on_refused` is told what the ledger says against a word, and `note`
+    every stage as it comes."""
 
     def __init__(
-        self, *, submit: Submit, monotonic: Callable[[], float], on_refused: Callable[[BaseException], None]
+        self,
+        *,
+        submit: Submit,
+        monotonic: Callable[[], float],
+        on_refused: Callable[[BaseException], None],
+        note: NoteStage | None = None,
     ) -> None:
+        self.note = note or _note_nothing
         self.submit = submit
         self.monotonic = monotonic
         self.on_refused = on_refused
@@ -109,6 +119,7 @@ class JobStages:
     ) -> Place:
         """A job begins; with `at_once` each of its stages is written as it comes."""
         place = self._places[job.lease_id] = Place(job, self, at_once=at_once, on_begin=on_begin, on_tier=on_tier)
+        self.note(job.job_id, SCHEDULED)
         return place
 
     def come_to(self, job: LeasedJob, stage: str) -> None:
@@ -127,6 +138,10 @@ class JobStages:
         news.sort(key=lambda place: place.at[2])
         for place in news[:_MOST_AT_ONCE]:
             place.tell()
+
+
+def _note_nothing(job_id: int, stage: str) -> None:
+    """Nobody asks for notes where many jobs run side by side."""
 
 
 def _host(url: str) -> str | None:

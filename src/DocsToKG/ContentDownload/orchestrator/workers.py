@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Re
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.frontier.task import Crowded, Ended
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
-from DocsToKG.ContentDownload.orchestrator.stages import JobStages
+from DocsToKG.ContentDownload.orchestrator.stages import JobStages, NoteStage
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
@@ -75,6 +75,7 @@ class Worker:
         monotonic: Callable[[], float] = time.monotonic,
         watch: JobWatch | None = None,
         more_to_come: Callable[[], bool] = lambda: True,
+        note_stage: NoteStage | None = None,
     ) -> None:
         self._more_to_come = more_to_come
         self.worker_id = worker_id
@@ -90,7 +91,9 @@ class Worker:
         self._watch = watch or NullWatch()
         self._is_watched = type(self._watch) is not NullWatch
         self._works: dict[str, WorkArtifact] = {}  # by the leases under which they are worked on
-        self._stages = JobStages(submit=ledger.tell_progress, monotonic=monotonic, on_refused=self._blame)
+        self._stages = JobStages(
+            submit=ledger.tell_progress, monotonic=monotonic, on_refused=self._blame, note=note_stage
+        )
 
     async def steps(self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None) -> DownloadOutcome:
         """The job's work. `on_begin` is told when it has met the network."""

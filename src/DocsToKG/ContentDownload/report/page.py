@@ -195,7 +195,7 @@ def _missed(report: Report) -> str:
     rows = "".join(
         f'<tr><td class="w">{safe(work.get("title") or "no title")}'
         f'<div class="quiet">{safe(work.get("doc_id"))}</div></td><td class="w">{safe(_why(work))}</td></tr>'
-        for work in report.missed
+        for work in [*report.ended, *(work for work in report.missed if work not in report.ended)]
     )
     missed = report.figures.failed + report.figures.skipped_robots
     words = f'<p class="quiet">The first {len(report.missed)} of {count(missed)}.</p>' * (missed > len(report.missed))

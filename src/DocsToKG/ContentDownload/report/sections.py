@@ -23,18 +23,22 @@ GROUPS = {
     "by_year": "By year",
 }
 
+ENDED_TITLE = "Put aside, as it ended its process"
+
 Row = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Everything a report is made of. `missed` are some works that were not obtained, as the catalog tells them."""
+    """Everything a report is made of. `missed` are some works that were not obtained, as the catalog tells them, and
+    `ended` those of them that ended the process that worked on them."""
 
     name: str
     figures: Figures
     gates: list[Gate]
     missed: Sequence[Mapping[str, Any]] = ()
     written_at: str = ""
+    ended: Sequence[Mapping[str, Any]] = ()
 
     @property
     def broken(self) -> list[Gate]:
@@ -206,6 +210,11 @@ def notes(figures: Figures) -> list[str]:
     told = [f"failing: {name}: {what}" for name, what in figures.failing.items()]
     skipped = ", ".join(f"{name} ({why})" for name, why in figures.skipped_sources.items())
     return [*told, f"skipped: {skipped}"] if skipped else told
+
+
+def ended_lines(report: Report) -> list[str]:
+    """Works that ended their process: which, by what signal, at which stage and with which bytes."""
+    return [f"{work.get('doc_id')}: {work.get('explanation') or 'unknown'}" for work in report.ended]
 
 
 def most(counts: Mapping[str, int], shown: int = MOST_SHOWN) -> list[tuple[str, int]]:

@@ -111,6 +111,10 @@ class ManyProcesses:
         self._moved.set()
         self.crew.halt(_HALT_GRACE_S)
 
+    def fail(self, error: BaseException) -> None:
+        """Stop because of this error; `stop` raises it."""
+        self._fail(error)
+
     def wait_until_stopping(self) -> None:
         self._stopping.wait()
 
@@ -185,8 +189,7 @@ class ManyProcesses:
                 return
 
     def _member_failed(self, kind: str, text: str) -> None:
-        known: Any = getattr(errors, kind, RunError)
-        self._fail(known(text))
+        self._fail(told_error(kind, text))
 
     def _fail(self, error: BaseException) -> None:
         if self._failure is None:
@@ -194,9 +197,21 @@ class ManyProcesses:
             self.halt()
 
 
+def told_error(kind: str, text: str) -> RunError:
+    """The error that another process has told of."""
+    known: Any = getattr(errors, kind, RunError)
+    error: RunError = known(text)
+    return error
+
+
 def private_limits(cfg: ContentDownloadConfig, state: Path) -> ContentDownloadConfig:
     """Limits that are not shared with the machine are still shared by the processes of one run."""
-    if cfg.orchestrator.processes == 1 or cfg.limits.shared:
+    return cfg if cfg.orchestrator.processes == 1 else shared_limits(cfg, state)
+
+
+def shared_limits(cfg: ContentDownloadConfig, state: Path) -> ContentDownloadConfig:
+    """Limits for more than one process, in the run's own folder where they are not the machine's."""
+    if cfg.limits.shared:
         return cfg
     limits = cfg.limits.model_copy(update={"shared": True, "store_path": str(state / "limits.sqlite")})
     return cfg.model_copy(update={"limits": limits})

@@ -21,6 +21,7 @@ from DocsToKG.ContentDownload.orchestrator.processes import Boss
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.runner.node import reporter_of, worker_id_of
 from DocsToKG.ContentDownload.runner.order import Order
+from DocsToKG.ContentDownload.runner.suspects import Suspects, one_at_a_time
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.services.presence import Presence
@@ -44,12 +45,18 @@ def main() -> int:
 
 
 def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
-    worker_id = worker_id_of(order.cfg)
+    alone = order.alone
+    worker_id = worker_id_of(order.cfg) if alone is None else alone.worker_id
     queue = stack.enter_context(open_queue(order.cfg))
-    here = stack.enter_context(Presence(order.cfg.queue.path, worker_id))
+    inherited = None if alone is None else alone.presence
+    here = stack.enter_context(Presence(order.cfg.queue.path, worker_id, inherits=inherited))
     stack.callback(here.give_back, queue.ledger)
     parts = _join(stack, order, worker_id)
     parts.refetch.update(order.refetch)
+    in_hand = here.in_hand()
+    suspects = None if alone is None else Suspects(queue.ledger, worker_id, order.cfg)
+    if suspects is not None:
+        parts.store.show_temps(worker_id)
 
     def on_outcome(work_id: str, outcome: DownloadOutcome) -> None:
         parts.hosts.ended(outcome)
@@ -58,7 +65,7 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
             boss.say_gathered()
 
     orchestrator = Orchestrator(
-        order.cfg,
+        order.cfg if suspects is None else one_at_a_time(order.cfg),
         queue,
         parts.pipeline,
         parts.telemetry,
@@ -66,8 +73,12 @@ def _work(stack: ExitStack, order: Order, boss: Boss) -> RunTelemetry:
         worker_id=worker_id,
         on_outcome=on_outcome,
         watch=parts.watching.watch,
-        in_hand=here.in_hand(),
+        in_hand=in_hand,
+        lease=None if suspects is None else suspects.lease,
+        note_stage=None if suspects is None else in_hand.note_stage,
     )
+    if suspects is not None:
+        suspects.when_idle = orchestrator.halt
     parts.store.on_stored(lambda seconds: orchestrator.pressure.took("storage", seconds))
     reports = reporter_of(order.cfg, queue.ledger, orchestrator, parts)
     with parts.watching.telling(boss.say, lambda: {"held": orchestrator.held}), reports:

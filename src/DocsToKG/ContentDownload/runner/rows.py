@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.ContentDownload.api.types import OutcomeClass
+from DocsToKG.ContentDownload.api.types import OutcomeClass, Reason
 from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.catalog.summary import HELD_REASONS
 from DocsToKG.ContentDownload.inputs import InputLine
@@ -24,6 +24,8 @@ from DocsToKG.Orchestrator.ledger.base import JobRecord, Ledger
 _TRY_AGAIN = "Run `content pull` or `content resume` again."
 _DARE_IT = "`content resume --force --filter status=failed` tries it once more"
 LATER = "may be had from"  # how the reason of a work begins that was tried and waits for a time
+# What versions before wrote of works whose process was killed three times, by whomever: that proves nothing.
+ENDED_BEFORE = "ended_worker: the worker process ended while it was at work on this"
 ENDED = (JobState.DONE, JobState.SKIPPED, JobState.ERROR, JobState.CANCELED)
 
 
@@ -82,8 +84,9 @@ def missed_for_now(job: JobRecord) -> bool:
 
 
 def ended_its_process(job: JobRecord) -> bool:
-    """Whether the program ended, at its last try of this work, while it was at work on it."""
-    return (job.last_error or "").startswith("ended_worker")
+    """Whether the work is shown to end its process."""
+    said = job.last_error or ""
+    return said.startswith(Reason.ENDED_WORKER) and not said.startswith(ENDED_BEFORE)
 
 
 def had_file(job: JobRecord) -> bool:

@@ -27,8 +27,9 @@ from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
 from DocsToKG.ContentDownload.run_folder import RunFolder, SavedRun
 from DocsToKG.ContentDownload.runner import recall
 from DocsToKG.ContentDownload.runner.again import Again
+from DocsToKG.ContentDownload.runner.isolation import Isolation
 from DocsToKG.ContentDownload.runner.listing import Listing
-from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits
+from DocsToKG.ContentDownload.runner.many import ManyProcesses, private_limits, shared_limits
 from DocsToKG.ContentDownload.runner.node import reporter_of, worker_id_of
 from DocsToKG.ContentDownload.runner.query_pages import QueryPages, ServiceSilent
 from DocsToKG.ContentDownload.runner.rows import ENDED, ResultRows, shown_path, single_row
@@ -70,6 +71,7 @@ class DownloadRun:
         self._tally = Tally()
         self._tally_lock = threading.Lock()
         self._orchestrator: Orchestrator | ManyProcesses | None = None
+        self._isolation: Isolation | None = None
         self._missed = 0
         self._before: dict[str, int] | None = None  # of the ledger, when several processes began
         self._listing: Listing | None = None
@@ -86,6 +88,8 @@ class DownloadRun:
             # Whatever makes the run end, no lease is left behind: the next run goes on at once.
             stack.callback(here.give_back, self._queue.ledger)
             free_dead(self._queue.ledger)
+            if self._queue.ledger.next_suspect_at() is not None:
+                self._cfg = shared_limits(self._cfg, self.folder.state)
             share: Literal["host"] | None = "host" if self.is_in_many else None
             parts = open_parts(
                 self._cfg, worker_id=self._worker_id, clock=self._clock, run_id=self._run_id, share=share
@@ -234,8 +238,22 @@ class DownloadRun:
     def start(self) -> None:
         self._orchestrator = self._many() if self.is_in_many else self._alone()
         self._orchestrator.start()
+        self._isolation = self._isolating(self._orchestrator)
+        self._isolation.start()
         if isinstance(self._orchestrator, Orchestrator):
             self._reports.enter_context(reporter_of(self._cfg, self._queue.ledger, self._orchestrator, self._parts))
+
+    def _isolating(self, orchestrator: Orchestrator | ManyProcesses) -> Isolation:
+        return Isolation(
+            self._cfg,
+            self._queue.ledger,
+            self._parts,
+            kept=self.folder.state / "ended_worker",
+            keep_open=[self.folder.lock],
+            on_outcome=self._on_outcome,
+            on_failure=orchestrator.fail,
+            clock=self._clock,
+        )
 
     def _many(self) -> ManyProcesses:
         self._parts.telemetry.flush()  # what was found by looking at the files is on record before others write
@@ -294,9 +312,16 @@ class DownloadRun:
     def stop(self, grace_s: float = _GRACE_S) -> None:
         """End the run: running downloads finish within the grace, the rest stays on the ledger."""
         orchestrator, self._orchestrator = self._orchestrator, None
+        isolation, self._isolation = self._isolation, None
         with self._reports:  # the last word comes when nothing runs any more
-            if orchestrator is not None:
-                orchestrator.stop(grace_s)
+            if isolation is not None:
+                isolation.halt(grace_s)
+            try:
+                if orchestrator is not None:
+                    orchestrator.stop(grace_s)
+            finally:
+                if isolation is not None:
+                    isolation.stop(grace_s)
 
     def status(self) -> RunStatus:
         orchestrator = self._orchestrator
@@ -460,6 +485,8 @@ class DownloadRun:
         if over and not self.hit_byte_limit and self._orchestrator is not None:
             self.hit_byte_limit = True
             self._orchestrator.halt()
+            if self._isolation is not None:
+                self._isolation.halt(_GRACE_S)
         self._told(work_id, outcome)
 
     def _drain_then(self, over: threading.Event, patience_s: float | None, failures: list[Exception]) -> None:

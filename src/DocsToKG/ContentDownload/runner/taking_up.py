@@ -13,12 +13,18 @@ from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.errors import StorageError, TransientFailure
 from DocsToKG.ContentDownload.orchestrator.queue import DOWNLOADS
 from DocsToKG.ContentDownload.runner.again import Again
-from DocsToKG.ContentDownload.runner.rows import ENDED, ended_its_process, had_file, missed_for_now
+from DocsToKG.ContentDownload.runner.rows import (
+    ENDED,
+    ENDED_BEFORE,
+    ended_its_process,
+    had_file,
+    missed_for_now,
+)
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Enqueued, JobRecord, Ledger
 
 _BATCH = 500
-_NOT_THE_JOBS_FAULT = ("worker_lost", "lease_expired")
+_NOT_THE_JOBS_FAULT = ("worker_lost", "lease_expired", ENDED_BEFORE)
 
 
 class TakingUp:
@@ -29,8 +35,8 @@ class TakingUp:
         self._parts = parts
 
     def standing(self, entry: Enqueued) -> str:
-        """How a known work stands: `open`, `held` (its file is there), `gone` (it was), `missed`, or `deadly`: once too
-        often the program ended while it was at work on it."""
+        """How a known work stands: `open`, `held` (its file is there), `gone` (it was), `missed`, or `deadly`: it
+        ended the process that was alone at work on it."""
         if entry.state not in ENDED:
             return "open"
         if self._parts.find_file(entry.artifact_id) is None and not self._mended(entry.artifact_id):

@@ -100,6 +100,7 @@ class LocalStore:
         self._link = link
         self._unnamed = unnamed
         self._in_memory = in_memory
+        self._temp_prefix = _TEMP_PREFIX
         self._made: set[str] = set()  # folders that are there
         self._proved: set[str] = set()  # folders of readable names that lie below the root
         self._rounds: Rounds[Order] = Rounds(self.store_all, in_halves=self.store_in_halves, lively_s=_LIVELY_S)
@@ -143,6 +144,16 @@ class LocalStore:
     def temp(self, suffix: str = ".part") -> TempFile:
         """A place for new bytes: in memory first, then on the store's own disk."""
         return TempFile(partial(self._open_temp, suffix), where=self._temp_dir, in_memory=self._in_memory)
+
+    def show_temps(self, owner: str) -> None:
+        """From now on every temporary file is on the disk from its first byte, by a name that tells its owner."""
+        self._unnamed, self._in_memory = False, 0
+        self._temp_prefix = f"{_TEMP_PREFIX}{owner}-"
+
+    def temps_of(self, owner: str) -> list[Path]:
+        """The temporary files that an owner who is gone has left, the latest last."""
+        left = Path(self._temp_dir).glob(f"{_TEMP_PREFIX}{owner}-*")
+        return sorted(left, key=lambda path: path.stat().st_mtime_ns)
 
     def store(self, temp: TempFile, *, human: str) -> Stored:
         """Give the temp file's bytes their digest's place and their readable name, durably. Consumes `temp`."""
@@ -436,7 +447,7 @@ class LocalStore:
         """A new locked file. A sweeper may meet it in the instant before it is locked, and take it."""
         os.makedirs(self._temp_dir, exist_ok=True)
         while True:
-            path = os.path.join(self._temp_dir, f"{_TEMP_PREFIX}{uuid4().hex}{suffix}")
+            path = os.path.join(self._temp_dir, f"{self._temp_prefix}{uuid4().hex}{suffix}")
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             if _lock(fd) and os.fstat(fd).st_nlink:
                 return fd, path

@@ -234,6 +234,12 @@ class RunTelemetry:
     def notes(self) -> tuple[str, ...]:
         return tuple(self._notes)
 
+    def admit_guests(self) -> None:
+        """Be the host from now on, if nobody was: other processes write to the database beside this one."""
+        if self._share is None:
+            self._share = "host"
+            self._writer.follow_others()
+
     def follow(self) -> None:
         """As host: let the text files catch up with what guests have written."""
         self._intake.place(lambda batch: None)

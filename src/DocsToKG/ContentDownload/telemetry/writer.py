@@ -98,6 +98,10 @@ class RecordWriter:
             self._append("http_events", batch.rows.get("http_events", []))
         self._count(batch, lines)
 
+    def follow_others(self) -> None:
+        """Others write to the same database from now on."""
+        self._others = True
+
     def follow(self) -> None:
         """Bring the files up to what the database holds."""
         for table in self._files:

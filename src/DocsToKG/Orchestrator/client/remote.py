@@ -32,6 +32,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     Release,
     Told,
     ToldJob,
+    WorkerEnd,
 )
 from DocsToKG.Orchestrator.services.source_hosts import BreakerStep, HostWord, Orders
 from DocsToKG.Orchestrator.signal.local import LocalSignal
@@ -233,7 +234,18 @@ class RemoteLedger:
     def tell_progress(self, progress: Progress, told: Told) -> None:
         self.submit_progress(progress).add_done_callback(lambda done: told(done.exception()))
 
-    def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int:
+    def lease_suspect(
+        self, worker_id: str, ttl_s: float, *, job_type: str | None = None, begun: bool = False
+    ) -> list[LeasedJob]:
+        """A suspect is leased where its workers are on the ledger itself; a service hands out none."""
+        return []
+
+    def next_suspect_at(self, job_type: str | None = None) -> float | None:
+        return None
+
+    def release_worker(
+        self, worker_id: str, in_hand: Collection[int] | None = (), *, end: WorkerEnd | None = None
+    ) -> int:
         """Give back what this process leased for the worker; how many jobs that were."""
         with self._lock:
             mine = [lease_id for lease_id, worker in self._held.items() if worker == worker_id]

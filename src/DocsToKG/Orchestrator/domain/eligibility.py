@@ -15,7 +15,7 @@ from DocsToKG.Orchestrator.domain.states import GOOD_ENDS, TERMINAL, JobState
 
 WhyReason = Literal[
     "paused", "waits_for", "delayed", "leased", "queued", "ended", "unknown",
-    "maintenance", "tenant", "throttle", "breaker", "quota",
+    "maintenance", "tenant", "throttle", "breaker", "quota", "suspect",
 ]  # fmt: skip
 HeldReason = Literal["maintenance", "tenant", "throttle", "breaker", "quota"]
 
@@ -52,7 +52,7 @@ class Standing:
     """What is known of a job at one moment. `ahead` counts the due jobs that come before it, up to `AHEAD_CAP`.
 
     `given_back` is what the worker said that gave the job back last, if nothing has happened since. `held_by` is the
-    rule that keeps all jobs of its kind waiting.
+    rule that keeps all jobs of its kind waiting. `suspect`: two workers in a row ended while they were at work on it.
     """
 
     job_id: int
@@ -74,6 +74,7 @@ class Standing:
     held_by: HeldReason | None = None
     held_words: str = ""
     held_until: float | None = None
+    suspect: bool = False
 
 
 def why(job: Standing) -> Why:
@@ -91,6 +92,8 @@ def _reason(job: Standing) -> tuple[WhyReason, str, float | None]:
         return "ended", _ended(job), None
     if job.state is JobState.IN_PROGRESS:
         return "leased", _leased(job), job.lease_until
+    if job.state is JobState.PENDING and job.suspect:
+        return "suspect", _suspected(job), job.eligible_at
     if job.state is JobState.PENDING:
         return "waits_for", _waits_for(job.needs), None
     if job.paused:
@@ -128,6 +131,11 @@ def _waits_for(needs: Sequence[Need]) -> str:
     )
     more = len(open_needs) - _NAMED_NEEDS
     return f"waits for {named}" + (f" and {more} more" if more > 0 else "")
+
+
+def _suspected(job: Standing) -> str:
+    said = f" ({job.last_error})" if job.last_error else ""
+    return f"two processes in a row ended at work on it{said}; a run tries it alone, in a process of its own"
 
 
 def _delayed(job: Standing) -> str:

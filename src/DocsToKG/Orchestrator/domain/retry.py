@@ -7,6 +7,10 @@ from collections.abc import Callable
 BACKOFF_CAP_S = 3600.0
 RELEASE_CAP_S = 24 * 3600.0
 DEFAULT_MAX_ATTEMPTS = 3
+# Workers in a row that ended while they were at work on a job: after so many it is a suspect, which is tried alone, and
+# after so many, the last ones alone with it, the job has ended them. The ledgers' statements have the same numbers.
+SUSPECT_AFTER = 2
+ENDED_AFTER = 4
 
 
 def job_backoff_s(

@@ -24,7 +24,7 @@ DEFAULT_JOB_TYPE = "content.download"
 __all__ = [
     "DEFAULT_JOB_TYPE", "DEFAULT_TENANT", "Enqueued", "Fail", "Finish", "FinishResult", "HistoryRow", "JobFilter",
     "JobRecord", "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Told", "ToldJob",
-    "Why",
+    "Why", "WorkerEnd",
 ]  # fmt: skip
 
 FinishResult = Literal["applied", "already"]
@@ -174,6 +174,17 @@ class Progress(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerEnd:
+    """How a process ended that was at work on one suspect alone, told by the process that had started it and went on.
+
+    `reason` is for `last_error`; `result` is kept as JSON when this ends the job.
+    """
+
+    reason: str
+    result: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class JobRecord:
     """One row of the ledger, for reading. Times are Unix seconds of ledger time."""
 
@@ -307,7 +318,25 @@ class Ledger(Protocol):
         """The same without a future, for those who say a word of every job and wait for none."""
         ...
 
-    def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int: ...
+    def lease_suspect(
+        self, worker_id: str, ttl_s: float, *, job_type: str | None = None, begun: bool = False
+    ) -> list[LeasedJob]:
+        """One suspect that is due, for a process that works on nothing else meanwhile. `lease` gives none of them."""
+        ...
+
+    def next_suspect_at(self, job_type: str | None = None) -> float | None:
+        """When the next suspect may be leased; None when there is none."""
+        ...
+
+    def release_worker(
+        self, worker_id: str, in_hand: Collection[int] | None = (), *, end: WorkerEnd | None = None
+    ) -> int:
+        """Free all leases of a worker known to be dead; how many there were. None of them costs an attempt.
+
+        A job that was `in_hand` in two deaths in a row is a suspect; where it is not known what was (None), all that
+        had begun were. A suspect whose worker came to an `end` alone, twice, ends in `error`.
+        """
+        ...
 
     def retry_failed(
         self,

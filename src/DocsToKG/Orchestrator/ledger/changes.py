@@ -23,6 +23,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     LeasedJob,
     Progress,
     Release,
+    WorkerEnd,
 )
 from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import End, host_name, result_text, short_error
@@ -69,9 +70,27 @@ def expire_leases(tx: Transaction, worker_id: str) -> int:
     return _taken_back(tx, rows, "lease_expired")
 
 
-def release_worker(tx: Transaction, worker_id: str, in_hand: Collection[int]) -> int:
-    noted = json.dumps(list(in_hand))
-    rows = tx.rows("free_worker", {"now": tx.now_ms, "worker": worker_id, "in_hand": noted})
+def lease_suspect(tx: Transaction, worker_id: str, ttl_ms: int, job_type: str | None, begun: bool) -> list[LeasedJob]:
+    if is_paused(tx):
+        return []
+    expire_leases(tx, worker_id)
+    job_id = any_engine.queue_suspect(tx, job_type)
+    if job_id is None:
+        return []
+    ids = json.dumps([job_id])
+    grant = {"until": tx.now_ms + ttl_ms, "token": f"lease_{secrets.token_hex(16)}_", "now": tx.now_ms, "job_ids": ids}
+    rows = tx.rows("due_among", grant)
+    tx.rows("grant", {**grant, "worker": worker_id, "started": tx.now_ms if begun else None})
+    tx.moved_all("leased", [_leased(row, worker_id) for row in rows])
+    return list(map(LeasedJob._make, rows))
+
+
+def release_worker(
+    tx: Transaction, worker_id: str, in_hand: Collection[int] | None, end: WorkerEnd | None = None
+) -> int:
+    noted = None if in_hand is None else json.dumps(list(in_hand))
+    values = {"now": tx.now_ms, "worker": worker_id, "in_hand": noted, **any_engine.end_values(end)}
+    rows = tx.rows("free_worker", values)
     return _taken_back(tx, rows, "worker_lost")
 
 
@@ -156,8 +175,9 @@ def release(tx: Transaction, order: Release, delay_ms: int) -> JobState:
     row = tx.row("release", values)
     if row is None:
         raise LeaseLost(order.job_id, order.fence)
-    tx.moved("released", _by_lease(order, row, JobState.QUEUED, short_error(order.why)))
-    return JobState.QUEUED
+    state = JobState(row[3])
+    tx.moved("released", _by_lease(order, row, state, short_error(order.why)))
+    return state
 
 
 def progress_many(tx: Transaction, orders: Sequence[Progress]) -> list[LeaseLost | None]:

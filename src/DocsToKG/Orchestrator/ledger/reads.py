@@ -99,6 +99,11 @@ class Reader:
         [(due, waiting, lease_until)] = self.fetch(self._sql[name], {"job_type": job_type})
         return bool(due), waiting, lease_until
 
+    def next_suspect_ms(self, job_type: str | None = None) -> int | None:
+        """When the next suspect (of a type) may be leased, in ledger time."""
+        at: int | None = self.fetch(self._sql["next_suspect_at"], {"job_type": job_type})[0][0]
+        return at
+
     def _suffix(self) -> str:
         """Which form of a statement reads the jobs of one type here: leasing makes the indexes once they are needed."""
         return OF_TYPE if self.fetch(HAS_TYPE_INDEXES) else AMONG_ALL

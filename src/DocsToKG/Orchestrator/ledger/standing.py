@@ -11,6 +11,7 @@ from typing import Protocol
 
 from DocsToKG.Orchestrator.domain import eligibility
 from DocsToKG.Orchestrator.domain.eligibility import Need, Standing, Why
+from DocsToKG.Orchestrator.domain.retry import SUSPECT_AFTER
 from DocsToKG.Orchestrator.domain.sharing import Held
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.domain.throttling import Lane
@@ -65,6 +66,7 @@ def why(job: JobRecord, reads: Reads, moments: Moments, look: Look) -> Why:
             ahead=reads.ahead(job) if queued else 0,
             host=job.host_key,
             given_back=reads.said_at_release(job.job_id) if queued else None,
+            suspect=job.crashes >= SUSPECT_AFTER,
             held_by=None if held is None else held.by,
             held_words="" if held is None else held.words,
             held_until=None if held is None or held.until is None else moments.local_s(held.until),

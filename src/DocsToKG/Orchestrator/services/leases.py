@@ -185,9 +185,7 @@ class LeaseService:
         self, named: tuple[int, int, str], reason: str, retry_after_s: float | None, result: Mapping[str, Any] | None
     ) -> None:
         job = self._ledger.job(named[0])
-        delay = job_backoff_s(
-            job.attempts - job.crashes + 1, base_s=RETRY_BASE_S, jitter_s=RETRY_JITTER_S, random=self._chance
-        )
+        delay = job_backoff_s(job.attempts + 1, base_s=RETRY_BASE_S, jitter_s=RETRY_JITTER_S, random=self._chance)
         if retry_after_s is not None:
             delay = min(max(0.0, retry_after_s), MAX_TTL_S)
         self._ledger.submit_fail(Fail(*named, delay, job.max_attempts, reason, result)).result()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import mmap
 import os
 import re
@@ -17,9 +18,10 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from DocsToKG.Orchestrator.errors import BadJob, LedgerError
+from DocsToKG.Orchestrator.ledger.base import WorkerEnd
 
 _WORKER_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 _SUFFIX = ".lock"
@@ -30,13 +32,23 @@ _LINE = b"%19d\n"
 _BLANK = b" " * 19 + b"\n"
 _PLACES = 128
 _FILE_BYTES = len(_BLANK) * (1 + _PLACES)
+_STAGE_BYTES = 1024  # behind the lines: where the one job of a process is
 
 
 class _FreesWorkers(Protocol):
     @property
     def path(self) -> Path: ...
 
-    def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int: ...
+    def release_worker(
+        self, worker_id: str, in_hand: Collection[int] | None = (), *, end: WorkerEnd | None = None
+    ) -> int: ...
+
+
+class NotedStage(NamedTuple):
+    """Where a process was with its one job, as it noted last."""
+
+    job_id: int
+    stage: str
 
 
 class InHand:
@@ -61,18 +73,31 @@ class InHand:
             self._memory[place : place + len(_BLANK)] = _BLANK
             self._free.append(place)
 
+    def note_stage(self, job_id: int, stage: str) -> None:
+        """Where the one job of this process is, for whoever finds the process dead."""
+        text = json.dumps([job_id, stage[:200]]).encode()[: _STAGE_BYTES - 1] + b"\n"
+        self._memory[_FILE_BYTES : _FILE_BYTES + len(text)] = text
+
 
 class Presence:
-    """Held from before the first lease of `worker_id` until its last lease is settled."""
+    """Held from before the first lease of `worker_id` until its last lease is settled.
 
-    def __init__(self, ledger_path: str | Path, worker_id: str) -> None:
+    A process may hold it for one that it starts: the child `inherits` the open file, and the lock is held while either
+    lives. Then the parent alone settles what the child leaves.
+    """
+
+    def __init__(self, ledger_path: str | Path, worker_id: str, *, inherits: int | None = None) -> None:
         if not _WORKER_ID.fullmatch(worker_id):
             raise BadJob(f"{worker_id[:80]!r} is not a worker id; use letters, digits, dot, dash and underscore")
         self.path = _folder(Path(ledger_path)) / (worker_id + _SUFFIX)
         self._file: int | None = None
         self._owes = False
+        self._inherits = inherits
 
     def __enter__(self) -> Presence:
+        if self._inherits is not None:
+            self._file = self._inherits
+            return self
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self._own_file()
         os.truncate(self._file, 0)
@@ -83,7 +108,7 @@ class Presence:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._file is not None:
-            if not self._owes:
+            if not self._owes and self._inherits is None:
                 self.path.unlink(missing_ok=True)
             os.close(self._file)
             self._file = None
@@ -94,10 +119,30 @@ class Presence:
         assert self._file is not None, "only while it is held"
         try:
             # Written, and not only made longer: to write into a hole of a mapped file on a full disk is death.
-            os.pwrite(self._file, _BLANK * _PLACES, len(_BLANK))
-            return InHand(mmap.mmap(self._file, _FILE_BYTES))
+            os.pwrite(self._file, _BLANK * _PLACES + b"\n" * _STAGE_BYTES, len(_BLANK))
+            return InHand(mmap.mmap(self._file, _FILE_BYTES + _STAGE_BYTES))
         except (OSError, ValueError):
-            return InHand(mmap.mmap(-1, _FILE_BYTES))
+            return InHand(mmap.mmap(-1, _FILE_BYTES + _STAGE_BYTES))
+
+    def fileno(self) -> int:
+        """The open file, for a child to inherit."""
+        assert self._file is not None, "only while it is held"
+        return self._file
+
+    def noted_stage(self) -> NotedStage | None:
+        """Where the child noted last that it was; None where it noted nothing that can be read."""
+        try:
+            job_id, stage = json.loads(os.pread(self.fileno(), _STAGE_BYTES, _FILE_BYTES).partition(b"\n")[0])
+            return NotedStage(int(job_id), str(stage))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def settle(self, ledger: _FreesWorkers, end: WorkerEnd | None = None) -> int:
+        """Free what a child has left that came to this `end`. Until the ledger has taken it, the file stays."""
+        self._owes = True
+        freed = ledger.release_worker(self.path.name.removesuffix(_SUFFIX), (), end=end)
+        self._owes = False
+        return freed
 
     def give_back(self, ledger: _FreesWorkers) -> None:
         """Give every lease back. Where the ledger cannot take them, on a full disk say, the file stays and tells the
@@ -136,8 +181,12 @@ def _free_if_dead(ledger: _FreesWorkers, path: Path) -> int:
         os.close(file)
 
 
-def _were_in_hand(file: int) -> list[int]:
-    noted = os.pread(file, _FILE_BYTES, 0).split(b"\n")[1:]
+def _were_in_hand(file: int) -> list[int] | None:
+    """The jobs noted; None where the process could not note any."""
+    content = os.pread(file, _FILE_BYTES, 0)
+    if len(content) < _FILE_BYTES:
+        return None
+    noted = content.split(b"\n")[1:]
     numbers = [int(line) for line in noted if line.strip().isdigit() and len(line) < len(_BLANK)]
     return [number for number in numbers if number < 1 << 63]
 

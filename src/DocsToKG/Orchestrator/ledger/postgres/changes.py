@@ -7,23 +7,58 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from secrets import token_hex
 from typing import Any
 
 from DocsToKG.Orchestrator.domain.dependencies import wanted_state
 from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import UnknownJob
 from DocsToKG.Orchestrator.ledger import any_engine
+from DocsToKG.Orchestrator.ledger.base import LeasedJob, WorkerEnd
 from DocsToKG.Orchestrator.ledger.chain import Move
+from DocsToKG.Orchestrator.ledger.postgres.settling import plain
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 
 
-def release_worker(tx: Transaction, worker_id: str, in_hand: Collection[int]) -> int:
-    rows = tx.rows("free_worker", {"now": tx.now_ms, "worker": worker_id, "in_hand": list(in_hand)})
+def lease_suspect(tx: Transaction, worker_id: str, ttl_ms: int, job_type: str | None, begun: bool) -> list[LeasedJob]:
+    if tx.is_paused:
+        return []
+    _taken_back(tx, tx.rows("expire_leases", {"now": tx.now_ms, "worker": worker_id}), "lease_expired")
+    job_id = any_engine.queue_suspect(tx, job_type)
+    if job_id is None:
+        return []
+    values = {
+        "job_id": job_id,
+        "worker": worker_id,
+        "until": tx.now_ms + ttl_ms,
+        "lease_id": f"lease_{token_hex(16)}_{job_id}",
+        "started": tx.now_ms if begun else None,
+        "now": tx.now_ms,
+    }
+    jobs = [LeasedJob._make(row) for row in tx.rows("lease_suspect", values)]
+    moves: list[Move] = [
+        (job.job_id, job.tenant, job.job_type, "queued", "in_progress", job.fence, job.attempts, worker_id, None)
+        for job in jobs
+    ]
+    tx.moved_all("leased", moves)
+    return jobs
+
+
+def release_worker(
+    tx: Transaction, worker_id: str, in_hand: Collection[int] | None, end: WorkerEnd | None = None
+) -> int:
+    noted = None if in_hand is None else list(in_hand)
+    values = {"now": tx.now_ms, "worker": worker_id, "in_hand": noted, **any_engine.end_values(end)}
+    values["how"] = plain(values["how"])
+    return _taken_back(tx, tx.rows("free_worker", values), "worker_lost")
+
+
+def _taken_back(tx: Transaction, rows: Sequence[tuple[Any, ...]], event: str) -> int:
     moves: list[Move] = [
         (job_id, tenant, job_type, "in_progress", state, fence, attempts, "ledger", last_error)
         for job_id, tenant, job_type, state, fence, attempts, last_error in rows
     ]
-    tx.moved_all("worker_lost", moves)
+    tx.moved_all(event, moves)
     return len(rows)
 
 

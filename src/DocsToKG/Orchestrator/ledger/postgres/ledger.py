@@ -36,6 +36,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     Progress,
     Release,
     Told,
+    WorkerEnd,
 )
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.governed import Governor
@@ -159,8 +160,8 @@ class PostgresLedger:
     ) -> list[LeasedJob]:
         """Take up to `limit` jobs that are due, by priority, host and age, for `ttl_s`; nothing while paused.
 
-        A lease that ran out counts an attempt, except where a worker takes back a job it had not begun. `begun`
-        says that work starts with the lease; otherwise the first progress does. `tenants` narrows it to theirs.
+        A lease that ran out costs no attempt. `begun` says that work starts with the lease; otherwise the first
+        progress does. `tenants` narrows it to theirs.
         """
         request = _lease_request(worker_id, limit, ttl_s, job_type, begun, tenants)
         return self._writer.lease(request) if limit > 0 else []
@@ -229,10 +230,23 @@ class PostgresLedger:
     def progress(self, progress: Progress) -> None:
         only(self._writer.wait_for([progressing(progress)]))
 
-    def release_worker(self, worker_id: str, in_hand: Collection[int] = ()) -> int:
-        """Free all leases of a worker known to be dead; how many there were. Jobs it had `in_hand` when it died count
-        an attempt; where none is known, those it had begun."""
-        return self._writer.call(lambda tx: changes.release_worker(tx, worker_id, in_hand))
+    def lease_suspect(
+        self, worker_id: str, ttl_s: float, *, job_type: str | None = None, begun: bool = False
+    ) -> list[LeasedJob]:
+        """One suspect that is due, for a process that works on nothing else meanwhile."""
+        worker, ttl_ms = checks.worker_name(worker_id), checks.lease_ms(ttl_s)
+        return self._writer.call(lambda tx: changes.lease_suspect(tx, worker, ttl_ms, job_type, begun))
+
+    def next_suspect_at(self, job_type: str | None = None) -> float | None:
+        """When the next suspect may be leased, by this process's clock; None when there is none."""
+        at_ms = self._reader.next_suspect_ms(job_type)
+        return None if at_ms is None else self._time.local_s(at_ms)
+
+    def release_worker(
+        self, worker_id: str, in_hand: Collection[int] | None = (), *, end: WorkerEnd | None = None
+    ) -> int:
+        """Free all leases of a worker known to be dead; how many there were. None of them costs an attempt."""
+        return self._writer.call(lambda tx: changes.release_worker(tx, worker_id, in_hand, end))
 
     def retry_failed(
         self,
@@ -323,8 +337,10 @@ class PostgresLedger:
         return self._reader.depths()
 
     def next_eligible_at(self, job_type: str | None = None) -> float | None:
-        """When the next queued job (of a type) may be leased, by this process's clock; None when there is none."""
-        return self._waiting.next_eligible_at(job_type)
+        """When the next queued job or suspect (of a type) may be leased, by this process's clock; None when there is
+        none."""
+        moments = (self._waiting.next_eligible_at(job_type), self.next_suspect_at(job_type))
+        return min((at for at in moments if at is not None), default=None)
 
     def why(self, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""

@@ -73,6 +73,11 @@ class Reader:
         [(due, waiting, lease_until, paused, now)] = self._database.fetch(statement, {"job_type": job_type})
         return due, waiting, lease_until, paused, now
 
+    def next_suspect_ms(self, job_type: str | None = None) -> int | None:
+        """When the next suspect (of a type) may be leased, in ledger time."""
+        at: int | None = self._database.fetch(self._sql["next_suspect_at"], {"job_type": job_type})[0][0]
+        return at
+
     def time_mark(self) -> int:
         """The latest ledger time that was written (ms)."""
         return int(self.fetch("SELECT high_water_ms FROM orchestrator.ledger_time")[0][0])

@@ -164,11 +164,11 @@ def _release(tx: Transaction, releases: Sequence[Releasing]) -> list[Answer]:
     tx.moved_all(
         "released",
         [
-            (o.job_id, *owned[o.job_id][1:3], "in_progress", "queued", o.fence, owned[o.job_id][3], o.lease_id, o.why)
-            for o in held
+            (o.job_id, row[1], row[2], "in_progress", row[4], o.fence, row[3], o.lease_id, o.why)
+            for o, row in ((order, owned[order.job_id]) for order in held)
         ],
     )
-    return [JobState.QUEUED if o.job_id in owned else LeaseLost(o.job_id, o.fence) for o in releases]
+    return [JobState(owned[o.job_id][4]) if o.job_id in owned else LeaseLost(o.job_id, o.fence) for o in releases]
 
 
 def _progress(tx: Transaction, words: Sequence[Progressing]) -> list[Answer]:

@@ -55,7 +55,8 @@ UPDATE dependency_changes SET after_job_id = ? WHERE needs_job_id = ?;
 DELETE FROM dependency_changes WHERE needs_job_id = ?;
 
 -- name: dependents
--- The next jobs that wait for one, each with the states of all that it needs and the first need that failed.
+-- The next jobs that wait for one, each with the states of all that it needs and the first need that failed. A suspect
+-- has run before: a need once met stays met.
 SELECT
   j.id, j.tenant, j.job_type, j.state, j.outcome, j.fence, j.attempts,
   (
@@ -68,7 +69,7 @@ SELECT
     WHERE n.job_id = j.id AND need.state IN ('error', 'canceled', 'timed_out')
   )
 FROM job_dependencies AS d INDEXED BY job_dependents CROSS JOIN jobs AS j ON j.id = d.job_id
-WHERE d.needs_job_id = :need AND d.job_id > :after
+WHERE d.needs_job_id = :need AND d.job_id > :after AND NOT (j.state = 'pending' AND j.crashes >= 2)
 ORDER BY d.job_id LIMIT :limit;
 
 -- name: follow
@@ -90,21 +91,14 @@ WHERE id IN (
 );
 
 -- name: expire_leases
--- Take jobs back whose lease has run out. A worker that comes back for a job it never began proves the job harmless.
+-- Take jobs back whose lease has run out. That its worker did not come back says nothing about a job: it costs no attempt.
 UPDATE jobs SET
-  attempts = attempts + (started_at IS NOT NULL OR worker_id <> :worker),
-  crashes = crashes + (started_at IS NOT NULL OR worker_id <> :worker),
   last_error = CASE
     WHEN started_at IS NOT NULL OR worker_id <> :worker THEN 'lease_expired: the worker did not come back'
     ELSE last_error
   END,
-  state = CASE
-    WHEN crashes + (started_at IS NOT NULL OR worker_id <> :worker) >= max_attempts THEN 'error' ELSE 'queued'
-  END,
-  finished_at = CASE
-    WHEN crashes + (started_at IS NOT NULL OR worker_id <> :worker) >= max_attempts THEN :now
-  END,
-  due = 1, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = :now,
+  state = CASE WHEN crashes >= 2 THEN 'pending' ELSE 'queued' END,
+  due = crashes < 2, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = :now,
   updated_at = :now
 WHERE id IN (
   SELECT id FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress' AND lease_until <= :now
@@ -113,28 +107,47 @@ WHERE id IN (
 RETURNING id, tenant, job_type, state, fence, attempts, last_error;
 
 -- name: free_worker
--- Take back every lease of a worker that is known to be dead. Only jobs that it had in hand when it died count an attempt;
--- where none is known, those it had begun.
+-- Take back every lease of a worker that is known to be dead. `crashes` counts the dead workers in a row that were at
+-- work on a job: after two it is a suspect, which waits as pending and is leased alone. A suspect counts only what its
+-- worker's parent tells (:how), and two more of those end it. Attempts are not touched.
 UPDATE jobs SET
-  attempts = attempts + counts, crashes = crashes + counts,
+  crashes = before + counts,
   last_error = CASE
-    WHEN was_in_hand THEN 'ended_worker: the worker process ended while it was at work on this'
-    WHEN counts THEN 'worker_lost: the worker process ended'
+    WHEN counts AND before >= 2 THEN :how
+    WHEN counts THEN 'worker_lost: the worker process ended while it was at work on this'
     ELSE last_error
   END,
-  state = CASE WHEN counts AND crashes + 1 >= max_attempts THEN 'error' ELSE 'queued' END,
-  finished_at = CASE WHEN counts AND crashes + 1 >= max_attempts THEN :now END,
-  due = 1, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = :now,
-  updated_at = :now
+  result_json = CASE WHEN before + counts >= 4 THEN :result ELSE result_json END,
+  state = CASE WHEN before + counts >= 4 THEN 'error' WHEN before + counts >= 2 THEN 'pending' ELSE 'queued' END,
+  finished_at = CASE WHEN before + counts >= 4 THEN :now END,
+  due = before + counts < 2, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL,
+  next_eligible_at = :now, updated_at = :now
 FROM (
-  SELECT held, was_in_hand, was_in_hand OR (was_begun AND :in_hand = '[]') AS counts FROM (
-    SELECT
-      id AS held, started_at IS NOT NULL AS was_begun, id IN (SELECT value FROM json_each(:in_hand)) AS was_in_hand
-    FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress' AND worker_id = :worker
-  )
+  SELECT
+    id AS held, crashes AS before,
+    CASE
+      WHEN crashes >= 2 THEN :how IS NOT NULL
+      WHEN :in_hand IS NULL THEN started_at IS NOT NULL
+      ELSE id IN (SELECT value FROM json_each(:in_hand))
+    END AS counts
+  FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress' AND worker_id = :worker
 )
 WHERE id = held
 RETURNING id, tenant, job_type, state, fence, attempts, last_error;
+
+-- name: next_suspect
+-- The suspect that has waited longest for its time.
+SELECT id, tenant, job_type, coalesce(source, ''), fence, attempts FROM jobs INDEXED BY jobs_suspect
+WHERE state = 'pending' AND crashes >= 2 AND next_eligible_at <= :now AND (:job_type IS NULL OR job_type = :job_type)
+ORDER BY next_eligible_at LIMIT 1;
+
+-- name: next_suspect_at
+SELECT min(next_eligible_at) FROM jobs INDEXED BY jobs_suspect
+WHERE state = 'pending' AND crashes >= 2 AND (:job_type IS NULL OR job_type = :job_type);
+
+-- name: queue_suspect
+-- On its way to the lease that is granted in the same transaction.
+UPDATE jobs SET state = 'queued' WHERE id = :job_id RETURNING id;
 
 -- name: any_due_by_host
 SELECT 1 FROM jobs INDEXED BY jobs_due_by_host WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL
@@ -254,25 +267,27 @@ WHERE jobs.id = ends.column1 AND jobs.fence = ends.column2 AND jobs.lease_id = e
 RETURNING id, fence, lease_id, tenant, job_type, attempts;
 
 -- name: fail
--- Count a failed try and requeue the job, or end it when the tries are used up. Crashes have a cap of their own:
--- a process that was killed says little about the job, and must not use up the tries that a real fault needs.
+-- Count a failed try and requeue the job, or end it when the tries are used up. A try that came to its end, however it
+-- went, did not end its worker: the job is no suspect.
 UPDATE jobs SET
-  attempts = attempts + 1, max_attempts = :max_attempts, last_error = :last_error, result_json = :result_json,
-  state = CASE WHEN attempts - crashes + 1 < :max_attempts THEN 'queued' ELSE 'error' END,
-  finished_at = CASE WHEN attempts - crashes + 1 < :max_attempts THEN NULL ELSE :now END,
-  stage = CASE WHEN attempts - crashes + 1 < :max_attempts THEN 'backoff' END,
+  attempts = attempts + 1, crashes = 0, max_attempts = :max_attempts, last_error = :last_error,
+  result_json = :result_json,
+  state = CASE WHEN attempts + 1 < :max_attempts THEN 'queued' ELSE 'error' END,
+  finished_at = CASE WHEN attempts + 1 < :max_attempts THEN NULL ELSE :now END,
+  stage = CASE WHEN attempts + 1 < :max_attempts THEN 'backoff' END,
   due = :due, next_eligible_at = :eligible, lease_until = NULL, worker_id = NULL, updated_at = :now
 WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
 RETURNING tenant, job_type, attempts, state;
 
 -- name: release
--- Give a lease back. A counted release still requeues: only failures and crashes end a job.
+-- Give a lease back. A counted release still requeues: only failures end a job. A suspect stays one.
 UPDATE jobs SET
-  state = 'queued', attempts = attempts + :counted, host_key = coalesce(:host_key, host_key),
-  stage = CASE WHEN :due = 1 THEN NULL ELSE 'backoff' END, due = :due, next_eligible_at = :eligible,
+  state = CASE WHEN crashes >= 2 THEN 'pending' ELSE 'queued' END,
+  attempts = attempts + :counted, host_key = coalesce(:host_key, host_key),
+  stage = CASE WHEN :due = 1 THEN NULL ELSE 'backoff' END, due = :due AND crashes < 2, next_eligible_at = :eligible,
   lease_id = NULL, lease_until = NULL, worker_id = NULL, updated_at = :now
 WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
-RETURNING tenant, job_type, attempts;
+RETURNING tenant, job_type, attempts, state;
 
 -- name: progress_all
 -- Say where running jobs are; the first word of a lease marks its job as begun. The columns of a word: job, fence,

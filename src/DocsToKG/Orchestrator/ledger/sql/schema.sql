@@ -48,6 +48,7 @@ WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL;
 CREATE INDEX jobs_waiting ON jobs (next_eligible_at) WHERE state = 'queued' AND due = 0;
 CREATE INDEX jobs_leased ON jobs (lease_until, worker_id) WHERE state = 'in_progress';
 CREATE INDEX jobs_replays ON jobs (replay_of) WHERE replay_of IS NOT NULL;
+CREATE INDEX jobs_suspect ON jobs (next_eligible_at) WHERE state = 'pending' AND crashes >= 2;
 
 CREATE TRIGGER jobs_keep_to_the_diagram AFTER UPDATE OF state, fence ON jobs
 WHEN NEW.fence < OLD.fence OR OLD.state <> NEW.state AND OLD.state <> 'in_progress'

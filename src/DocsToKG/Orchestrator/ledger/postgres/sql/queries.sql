@@ -52,28 +52,78 @@ SELECT * FROM orchestrator.lease_v1(
 )
 
 -- name: free_worker
--- Take back every lease of a worker that is known to be dead. Only jobs that it had in hand when it died count an attempt;
--- where none is known, those it had begun.
+-- Take back every lease of a worker that is known to be dead. `crashes` counts the dead workers in a row that were at
+-- work on a job: after two it is a suspect, which waits as pending and is leased alone. A suspect counts only what its
+-- worker's parent tells (how), and two more of those end it. Attempts are not touched.
 UPDATE orchestrator.jobs AS j SET
-  attempts = attempts + counts::integer, crashes = crashes + counts::integer,
+  crashes = before + counts,
   last_error = CASE
-    WHEN was_in_hand THEN 'ended_worker: the worker process ended while it was at work on this'
-    WHEN counts THEN 'worker_lost: the worker process ended'
+    WHEN counts = 1 AND before >= 2 THEN %(how)s::text
+    WHEN counts = 1 THEN 'worker_lost: the worker process ended while it was at work on this'
     ELSE last_error
   END,
-  state = CASE WHEN counts AND crashes + 1 >= max_attempts THEN 'error' ELSE 'queued' END,
-  finished_at = CASE WHEN counts AND crashes + 1 >= max_attempts THEN %(now)s END,
-  due = true, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL, next_eligible_at = %(now)s,
-  updated_at = %(now)s
+  result_json = CASE WHEN before + counts >= 4 THEN %(result)s::text ELSE result_json END,
+  state = CASE WHEN before + counts >= 4 THEN 'error' WHEN before + counts >= 2 THEN 'pending' ELSE 'queued' END,
+  finished_at = CASE WHEN before + counts >= 4 THEN %(now)s::bigint END,
+  due = before + counts < 2, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL,
+  next_eligible_at = %(now)s, updated_at = %(now)s
 FROM (
   SELECT
-    id AS held, id = ANY(%(in_hand)s) AS was_in_hand,
-    id = ANY(%(in_hand)s) OR (started_at IS NOT NULL AND cardinality(%(in_hand)s::bigint[]) = 0) AS counts
+    id AS held, crashes AS before,
+    (
+      CASE
+        WHEN crashes >= 2 THEN %(how)s::text IS NOT NULL
+        WHEN %(in_hand)s::bigint[] IS NULL THEN started_at IS NOT NULL
+        ELSE id = ANY (%(in_hand)s::bigint[])
+      END
+    )::integer AS counts
   FROM orchestrator.jobs WHERE state = 'in_progress' AND worker_id = %(worker)s
   FOR UPDATE
 ) AS theirs
 WHERE j.id = held
 RETURNING id, tenant, job_type, state, fence, attempts, last_error
+
+-- name: expire_leases
+-- As a lease does: take jobs back whose lease has run out.
+UPDATE orchestrator.jobs AS j SET
+  last_error = CASE
+    WHEN j.started_at IS NOT NULL OR j.worker_id <> %(worker)s THEN 'lease_expired: the worker did not come back'
+    ELSE j.last_error
+  END,
+  state = CASE WHEN j.crashes >= 2 THEN 'pending' ELSE 'queued' END,
+  due = j.crashes < 2, stage = NULL, lease_id = NULL, lease_until = NULL, worker_id = NULL,
+  next_eligible_at = %(now)s, updated_at = %(now)s
+FROM (
+  SELECT id FROM orchestrator.jobs WHERE state = 'in_progress' AND lease_until <= %(now)s
+  ORDER BY lease_until LIMIT 1000 FOR UPDATE SKIP LOCKED
+) AS s
+WHERE j.id = s.id
+RETURNING j.id, j.tenant, j.job_type, j.state, j.fence, j.attempts, j.last_error
+
+-- name: next_suspect
+-- The suspect that has waited longest for its time and that nobody else takes at this moment.
+SELECT id, tenant, job_type, coalesce(source, ''), fence, attempts FROM orchestrator.jobs
+WHERE state = 'pending' AND crashes >= 2 AND next_eligible_at <= %(now)s
+  AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
+ORDER BY next_eligible_at LIMIT 1 FOR UPDATE SKIP LOCKED
+
+-- name: next_suspect_at
+SELECT min(next_eligible_at) FROM orchestrator.jobs
+WHERE state = 'pending' AND crashes >= 2 AND (%(job_type)s::text IS NULL OR job_type = %(job_type)s)
+
+-- name: queue_suspect
+-- On its way to the lease that is granted in the same transaction.
+UPDATE orchestrator.jobs SET state = 'queued' WHERE id = %(job_id)s RETURNING id
+
+-- name: lease_suspect
+UPDATE orchestrator.jobs AS j SET
+  state = 'in_progress', stage = 'scheduled', fence = j.fence + 1, lease_until = %(until)s, worker_id = %(worker)s,
+  lease_id = %(lease_id)s, started_at = %(started)s, updated_at = %(now)s
+WHERE j.id = %(job_id)s
+RETURNING j.id, j.fence, j.lease_id, j.lease_until / 1000.0::float8, j.artifact_id, j.artifact_json, j.payload_digest,
+  j.resolver_hint, j.host_key, j.priority, j.attempts, j.max_attempts, j.tenant, j.project, j.job_type, j.source,
+  j.idempotency_key, j.correlation_id, j.trace_context, j.replay_of, j.next_eligible_at / 1000.0::float8,
+  %(now)s / 1000.0::float8
 
 -- name: heartbeat
 -- Extend the live leases of one worker; an expired lease stays expired.
@@ -85,13 +135,14 @@ RETURNING lease_id, tenant
 SELECT * FROM orchestrator.finish_v1(%(ends)s, %(now)s)
 
 -- name: fail
--- Count failed tries and requeue the jobs, or end them when the tries are used up. Crashes have a cap of their own:
--- a process that was killed says little about the job, and must not use up the tries that a real fault needs.
+-- Count failed tries and requeue the jobs, or end them when the tries are used up. A try that came to its end, however
+-- it went, did not end its worker: the job is no suspect.
 UPDATE orchestrator.jobs AS j SET
-  attempts = j.attempts + 1, max_attempts = v.max_attempts, last_error = v.last_error, result_json = v.result_json,
-  state = CASE WHEN j.attempts - j.crashes + 1 < v.max_attempts THEN 'queued' ELSE 'error' END,
-  finished_at = CASE WHEN j.attempts - j.crashes + 1 < v.max_attempts THEN NULL ELSE %(now)s::bigint END,
-  stage = CASE WHEN j.attempts - j.crashes + 1 < v.max_attempts THEN 'backoff' END,
+  attempts = j.attempts + 1, crashes = 0, max_attempts = v.max_attempts, last_error = v.last_error,
+  result_json = v.result_json,
+  state = CASE WHEN j.attempts + 1 < v.max_attempts THEN 'queued' ELSE 'error' END,
+  finished_at = CASE WHEN j.attempts + 1 < v.max_attempts THEN NULL ELSE %(now)s::bigint END,
+  stage = CASE WHEN j.attempts + 1 < v.max_attempts THEN 'backoff' END,
   due = v.delay = 0, next_eligible_at = %(now)s + v.delay, lease_until = NULL, worker_id = NULL, updated_at = %(now)s
 FROM unnest(
   %(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(caps)s::integer[], %(errors)s::text[],
@@ -101,17 +152,19 @@ WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state 
 RETURNING j.id, j.tenant, j.job_type, j.attempts, j.state
 
 -- name: release
--- Give leases back. A counted release still requeues: only failures and crashes end a job.
+-- Give leases back. A counted release still requeues: only failures end a job. A suspect stays one.
 UPDATE orchestrator.jobs AS j SET
-  state = 'queued', attempts = j.attempts + v.counted, host_key = coalesce(v.host_key, j.host_key),
-  stage = CASE WHEN v.delay > 0 THEN 'backoff' END, due = v.delay = 0, next_eligible_at = %(now)s + v.delay,
+  state = CASE WHEN j.crashes >= 2 THEN 'pending' ELSE 'queued' END,
+  attempts = j.attempts + v.counted, host_key = coalesce(v.host_key, j.host_key),
+  stage = CASE WHEN v.delay > 0 THEN 'backoff' END, due = v.delay = 0 AND j.crashes < 2,
+  next_eligible_at = %(now)s + v.delay,
   lease_id = NULL, lease_until = NULL, worker_id = NULL, updated_at = %(now)s
 FROM unnest(
   %(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(counted)s::integer[], %(hosts)s::text[],
   %(delays)s::bigint[]
 ) AS v (id, fence, lease_id, counted, host_key, delay)
 WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state || '' = 'in_progress'
-RETURNING j.id, j.tenant, j.job_type, j.attempts
+RETURNING j.id, j.tenant, j.job_type, j.attempts, j.state
 
 -- name: progress
 -- Say where running jobs are; the first word of a lease that says so marks it as begun.
@@ -228,7 +281,8 @@ UPDATE orchestrator.dependency_changes SET after_job_id = %(after)s WHERE needs_
 DELETE FROM orchestrator.dependency_changes WHERE needs_job_id = %(need)s
 
 -- name: dependents
--- The next jobs that wait for one, each with the states of all that it needs and the first need that failed.
+-- The next jobs that wait for one, each with the states of all that it needs and the first need that failed. A suspect
+-- has run before: a need once met stays met.
 SELECT
   j.id, j.tenant, j.job_type, j.state, j.outcome, j.fence, j.attempts,
   (
@@ -241,7 +295,7 @@ SELECT
     WHERE n.job_id = j.id AND need.state IN ('error', 'canceled', 'timed_out')
   )
 FROM orchestrator.job_dependencies AS d JOIN orchestrator.jobs AS j ON j.id = d.job_id
-WHERE d.needs_job_id = %(need)s AND d.job_id > %(after)s
+WHERE d.needs_job_id = %(need)s AND d.job_id > %(after)s AND NOT (j.state = 'pending' AND j.crashes >= 2)
 ORDER BY d.job_id LIMIT %(limit)s
 
 -- name: follow
