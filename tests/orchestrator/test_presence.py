@@ -166,5 +166,5 @@ def test_a_spoiled_stage_is_none(spoiled, path):
     with Presence(path, "child") as parent:
         parent.in_hand().note_stage(7, "verify")
         where = parent.path.read_bytes().index(b'[7, "verify"]')
-        os.pwrite(parent.fileno(), spoiled or b"\n", where)
+        os.pwrite(parent.fileno(), spoiled + b"\n", where)
         assert parent.noted_stage() is None
