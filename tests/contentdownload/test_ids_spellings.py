@@ -24,6 +24,7 @@ from DocsToKG.ContentDownload.resolvers.ids import (
     to_work,
     work_of,
 )
+from DocsToKG.ContentDownload.resolvers.library_proxies import address_meant
 
 SICI = "10.1002/(SICI)1097-0258(19980815/30)17:15/16<1661::AID-SIM968>3.0.CO;2-2"
 
@@ -68,6 +69,85 @@ def test_every_spelling_of_a_doi_is_one_work(text: str) -> None:
 )
 def test_brackets_and_semicolons_inside_a_doi_are_kept(text: str) -> None:
     assert parse_identifier(text) == Identifier("doi", SICI.lower())
+
+
+CODED = SICI.replace("<", "%3C").replace(">", "%3E").replace(";", "%3B").replace(":", "%3A")
+PROXIED = CODED.replace("(", "%28").replace(")", "%29")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"https://doi.org/{CODED}",
+        f"https://doi.org/{CODED.replace('%', '%25')}",
+        f"https://doi.org/{CODED.replace('%', '%2525')}",
+        f"https://doi.org/{PROXIED.replace('/', '%2F')}",
+        f"https://dx.doi.org/{SICI.replace('<', '&lt;').replace('>', '&gt;')}",
+        f"https://dx.doi.org/{SICI.replace('<', '&amp;lt;').replace('>', '&amp;gt;')}",
+        f"<https://doi.org/{SICI}>",
+        f"<{SICI}>",
+        f"({SICI}).",
+        f"urn:doi:{SICI}",
+        f"info:doi/{CODED}",
+        f"DOI:https://doi.org/{CODED}",
+        f"hdl:{SICI}",
+        f"https://hdl.handle.net/{CODED}",
+        f"https://doi-org.ezproxy.uni.edu/{CODED}",
+        f"https://dx-doi-org.proxy.lib.uni.edu/{CODED}",
+        f"http://dx.doi.org.ezproxy.uni.edu/{CODED}",
+        f"https://doi.org.libproxy.uni.edu:2048/{CODED}",
+        f"doi-org.ezproxy.uni.edu/{CODED}",
+        f"https://0-doi-org.lib.uni.edu/{CODED}",
+        f"https://0-doi.org.library.uni.ac.uk/{CODED}",
+        f"https://ezproxy.uni.edu/login?url=https://doi.org/{CODED}",
+        f"https://login.ezproxy.uni.edu/login?qurl=https%3A%2F%2Fdoi.org%2F{CODED.replace('%', '%25')}",
+        f"https://ezproxy.uni.edu/login?url=https://doi-org.proxy.uni.edu/{CODED}",
+        f"https%3A%2F%2Fdoi.org%2F{CODED.replace('/', '%2F')}",
+        f"https%253A%252F%252Fdoi.org%252F{CODED.replace('/', '%252F').replace('%3', '%253')}",
+        f"https://libkey.io/{CODED}",
+        f"https://oadoi.org/{CODED}",
+        f"https://api.crossref.org/works/{PROXIED.replace('/', '%2F')}",
+        f"https://api.unpaywall.org/v2/{CODED}?email=a@b.org",
+    ],
+)
+def test_an_old_doi_behind_escapes_and_proxies_is_one_work(text: str) -> None:
+    """QUE-22: SICIs hold what addresses and markup take for their own."""
+    assert to_work(parse_identifier(text)).work_id == f"doi:{SICI.lower()}"
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("https://www-jx--press-org.ezproxy.uni.edu/a/1?b=c", "url:https://www.jx-press.org/a/1?b=c"),
+        ("https://www.jx.org.proxy.uni.edu/a/1", "url:https://www.jx.org/a/1"),
+        ("https://ezproxy.uni.edu/login?url=https://www.jx.org/a?b=1&c=2", "url:https://www.jx.org/a?b=1&c=2"),
+        ("https://arxiv-org.ezproxy.uni.edu/abs/2104.12255", "arxiv:2104.12255"),
+        ("https://proxy.uni.edu/a/1", "url:https://proxy.uni.edu/a/1"),
+        ("https://proxy.uni.edu/login?url=javascript:x", "url:https://proxy.uni.edu/login?url=javascript:x"),
+        ("https://a.ez.example.org/1", "url:https://a.ez.example.org/1"),
+        (
+            "https://www.jx.org/login?url=https://doi.org/10.1234/x",
+            "url:https://www.jx.org/login?url=https://doi.org/10.1234/x",
+        ),
+        ("https://hdl.handle.net/10234/19373", "url:https://hdl.handle.net/10234/19373"),
+        ("https://libkey.io/libraries/1", "url:https://libkey.io/libraries/1"),
+        ("https://doi-org.example.org/about", None),
+    ],
+)
+def test_what_stands_behind_a_proxy_is_what_was_meant(text: str, meant: str | None) -> None:
+    if meant is None:
+        with pytest.raises(BadIdentifier):
+            parse_identifier(text)
+    else:
+        assert str(parse_identifier(text)) == meant
+
+
+@examples(300)
+@given(st.text(alphabet="https:/%25?&=url.doi-orgezproxy0[]@ \x00é", max_size=80))
+def test_any_address_has_one_meant_and_none_breaks_the_reader(text: str) -> None:
+    for address in (text, f"https://a-b.ezproxy.uni.edu/login?url={text}", f"https://{text}.ezproxy.uni.edu/{text}"):
+        assert isinstance(address_meant(address), str)
+    assert address_meant("https://x.ezproxy.uni.edu/login?" + "&u=1" * 600).endswith("&u=1")
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Pages in the shape of the programs that make most scholarly sites: each leads to its file, and to nothing else.
 
-The pages are in `generator_pages.yaml`, five of each kind. The same addresses behind a challenge, a login or a wall lead
-nowhere.
+The pages are in `generator_pages.yaml`, five of each kind. The same addresses behind a challenge, a login or a wall
+lead nowhere.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _ARCHIVES = (
 )
 _DOI = re.compile(r"10\.[0-9]{1,9}(?:\.[0-9]{1,9})*/[!-~]{1,1024}")
 DOI_SPELLING = re.compile(
-    r"(?:info:doi/|urn:doi:|doi\s*[:=]?\s*|(?:https?://)?(?:www\.|dx\.)?doi\.org/)", re.IGNORECASE
+    r"(?:info:doi/|urn:doi:|hdl:\s*(?=10\.)|doi\s*[:=]?\s*|(?:https?://)?(?:www\.|dx\.)?doi\.org/)", re.IGNORECASE
 )
 _ARXIV_DOI = re.compile(r"10\.48550/arxiv\.(.+)", re.IGNORECASE)
 _ARXIV_NEW = re.compile(r"(?P<yymm>[0-9]{2}(?:0[1-9]|1[0-2]))\.(?P<number>[0-9]{4,5})(?P<version>v[1-9][0-9]{0,2})?")

@@ -5,7 +5,8 @@ what is not an identifier is refused with the reason and a way out, never guesse
 
 Choices made here: DOIs are lower case and ASCII; a raw `#` or `?` ends a doi.org URL as in a browser, but is kept in a
 bare DOI; an arXiv DOI is its arXiv id; who writes the version of an arXiv id means that version, which is a work of its
-own; its subject class makes no other work; the page of a repository stands for the DOI that its address carries.
+own; its subject class makes no other work; the page of a repository stands for the DOI that its address carries; what a
+library's proxy or a link resolver stands in front of is what was meant.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
     trim_end,
     unwrap,
 )
+from DocsToKG.ContentDownload.resolvers.library_proxies import address_meant
 from DocsToKG.ContentDownload.resolvers.near_misses import near_miss
 from DocsToKG.ContentDownload.resolvers.repository_pages import doi_of_page
 from DocsToKG.core.digest import sha256_hex
@@ -97,7 +99,7 @@ class BadIdentifier(InputError):
 
 def parse_identifier(text: str) -> Identifier:
     """The paper that `text` names, in any usual spelling; raises `BadIdentifier`."""
-    clean = _clean(text)
+    clean = address_meant(_clean(text))
     spelled = _SPELLED.fullmatch(clean)
     if spelled is not None:
         return _parse_spelled(text, spelled["scheme"].lower(), spelled["rest"].strip())
@@ -125,7 +127,7 @@ def identifier_in_url(url: str) -> Identifier | None:
 def identifiers_of(text: str) -> tuple[Identifier, ...]:
     """What `text` names: one identifier, and the page itself when the DOI was read off the address of a repository."""
     found = parse_identifier(text)
-    address = _address_of(_clean(text)) if found.scheme == "doi" else None
+    address = _address_of(address_meant(_clean(text))) if found.scheme == "doi" else None
     is_page = address is not None and _doi_of_page(address) == found.value
     return (found, Identifier("url", address)) if address is not None and is_page else (found,)
 
@@ -252,6 +254,7 @@ def _parse_spelled(text: str, scheme: str, rest: str) -> Identifier:
 
 
 def _parse_url(text: str, url: str) -> Identifier:
+    url = address_meant(url)
     found = identifier_in_url(url)
     if found is not None:
         return found
