@@ -23,37 +23,52 @@ _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 class Connection:
     """One open connection. `exclusive` once it spoke HTTP/1, where one exchange follows the other."""
 
-    __slots__ = ("_received", "ends", "exclusive", "fileno", "secure")
+    __slots__ = ("_received", "_spoiled", "ends", "exclusive", "fileno", "secure")
 
     def __init__(self, ends: Ends, fileno: int, secure: bool) -> None:
         self.ends = ends
         self.fileno = fileno
         self.secure = secure
         self.exclusive = False
-        self._received = 0
+        self._received = 0  # of TLS, when the last exchange was over
+        self._spoiled = False
+
+    def rest(self) -> None:
+        """An exchange is over. What is there already, or comes from now on, belongs to none: over TLS libcurl may take
+        it from the socket before the next request, so that it is counted here."""
+        if not (self.secure and self.exclusive):
+            return
+        sock = self._socket()
+        if sock is None:
+            return
+        try:
+            self._received = _received(sock)
+            self._spoiled = self._spoiled or not _is_empty(sock)
+        except OSError:
+            self._spoiled = True
+        finally:
+            sock.detach()  # it stays libcurl's
 
     def is_quiet(self) -> bool:
-        """Is it still this connection, open, with nothing waiting to be read?"""
-        sock = self._socket()
+        """Is it still this connection, open, with nothing come since the last exchange?"""
+        if not self.exclusive:
+            return True
+        sock = None if self._spoiled else self._socket()
         if sock is None:
             return False
         try:
             if sock.getsockname()[1] != self.ends[3] or sock.getpeername()[1] != self.ends[2]:
                 return False
-            if self.secure:
-                self._received = _received(sock)
-            sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-        except BlockingIOError:
-            return True
+            return _is_empty(sock) and not (self.secure and _received(sock) > self._received)
         except OSError:
             return False
         finally:
-            sock.detach()  # it stays libcurl's
-        return False
+            sock.detach()
 
-    def has_received_more(self) -> bool:
-        """Has anything come since it was quiet? False where the system does not tell."""
-        sock = self._socket()
+    def may_have_been_answered(self) -> bool:
+        """Could a response be here so soon, in the call that sent the request? Only that of a server on this machine,
+        and only when something has come since. False where the system does not tell."""
+        sock = self._socket() if is_near(self.ends[0]) else None
         if sock is None:
             return False
         try:
@@ -68,6 +83,18 @@ class Connection:
             return socket.socket(_FAMILIES[":" in self.ends[0]], socket.SOCK_STREAM, 0, fileno=self.fileno)
         except OSError:
             return None
+
+
+def is_near(address: str) -> bool:
+    return address.startswith("127.") or address == "::1"
+
+
+def _is_empty(sock: socket.socket) -> bool:
+    try:
+        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return True
+    return False
 
 
 class Connections:

@@ -19,7 +19,7 @@ from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.curl import failures
 from DocsToKG.transport.curl.connections import Connections
 from DocsToKG.transport.curl.failures import Failure, error_of
-from DocsToKG.transport.curl.handle import Handle, HandleSettings
+from DocsToKG.transport.curl.handle import Handle, Handles, HandleSettings
 from DocsToKG.transport.curl.routes import Addresses, Route, Routes
 from DocsToKG.transport.curl.sockets import Sockets
 from DocsToKG.transport.curl.transfer import LOW_WATER_BYTES, Transfer
@@ -32,7 +32,6 @@ from DocsToKG.transport.proxy import Proxies
 
 _STARTS_A_TURN = 32
 _MAX_TRIES = 3
-_MAX_FREE_HANDLES = 256
 _SHORTEST_WATCH_S = 0.02
 _NEVER = float("inf")
 # The connection was of no use, and nothing of a response has come: a repeatable request goes out once more.
@@ -87,8 +86,7 @@ class CurlEngine:
         self._closed = False
         self._active: dict[Transfer, Handle] = {}
         self._connect_by: dict[Transfer, float] = {}
-        self._free: dict[Route, list[Handle]] = {}
-        self._free_count = 0
+        self._handles = Handles(self._settings)
         self._touched: list[Transfer] = []
         self._waiting: deque[Transfer] = deque()
         self._starts_left = _STARTS_A_TURN
@@ -150,10 +148,7 @@ class CurlEngine:
             self.drop(transfer)
             transfer.wake()
         self._waiting.clear()
-        for handles in self._free.values():
-            for handle in handles:
-                handle.curl.close()
-        self._free.clear()
+        self._handles.close()
         if self._multi is not None:
             self._multi.close()
         for timer in (self._timer, self._watch):
@@ -203,7 +198,7 @@ class CurlEngine:
             self._running_loop().call_soon(self._next_turn)
 
     def _start(self, transfer: Transfer) -> None:
-        handle = self._take_handle(transfer.route)
+        handle = self._handles.take(transfer.route)
         stale = [pin for pin in self._stale_pins if pin not in self._pins]
         try:
             handle.prepare(transfer, [f"-{pin}" for pin in stale])
@@ -223,13 +218,6 @@ class CurlEngine:
         limit_s = transfer.limits.connect_s
         self._connect_by[transfer] = _NEVER if limit_s is None else transfer.began + limit_s
         self._watch_until(transfer.due(self._connect_by[transfer]))
-
-    def _take_handle(self, route: Route) -> Handle:
-        free = self._free.get(route)
-        if free:
-            self._free_count -= 1
-            return free.pop()
-        return Handle(self._settings)
 
     # libcurl and the loop
 
@@ -312,6 +300,8 @@ class CurlEngine:
             transfer.again = False
         elif code in _CONNECTION_GONE and transfer.sends and transfer.error is None and self._may_repeat(transfer):
             transfer.again = True
+        if code == 0 and transfer.connection is not None:
+            transfer.connection.rest()
         timings = handle.timings(transfer)
         self._release(transfer)
         transfer.finish(error, timings)
@@ -356,11 +346,7 @@ class CurlEngine:
             if not self._pins[place]:
                 del self._pins[place]
                 self._stale_pins.add(place)
-        if self._free_count < _MAX_FREE_HANDLES and not self._closed:
-            self._free.setdefault(transfer.route, []).append(handle)
-            self._free_count += 1
-        else:
-            handle.curl.close()
+        self._handles.give_back(handle)
 
     # what transfers ask for
 

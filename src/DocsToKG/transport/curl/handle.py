@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
@@ -191,12 +192,14 @@ class Handle:
             return 0
 
     def _came_too_early(self, transfer: Transfer) -> bool:
-        """A kept TLS connection may hold decrypted bytes that no look at its socket shows. Its response then begins
-        in the very call that sends the request, before anything of the server's has come for it."""
+        """A kept TLS connection may hold decrypted bytes that no look at its socket shows: the end of the record that
+        ended the last body. The response then begins in the very call that sends the request."""
         connection = transfer.connection
         if not transfer.reused or transfer.seen_at_turn != self._settings.turn:
             return False
-        if connection is None or not (connection.secure and connection.exclusive) or connection.has_received_more():
+        if connection is None or not (connection.secure and connection.exclusive):
+            return False
+        if connection.may_have_been_answered():
             return False
         transfer.again = transfer.request.method in REPEATABLE_METHODS
         return True
@@ -240,7 +243,7 @@ class Handle:
             connection = settings.connections.between(ends)
             if not settings.routes.may_stay(route, ends[0]):
                 return AddressRefused(f"{route.host[:255]!r} may no longer be reached at its old address")
-            if connection is None or (connection.exclusive and not connection.is_quiet()):
+            if connection is None or not connection.is_quiet():
                 transfer.again = True
                 return ConnectionWentStale("the kept connection is no longer quiet")
         else:
@@ -296,6 +299,46 @@ class Handle:
             info(pycurl.STARTTRANSFER_TIME),
             info(pycurl.TOTAL_TIME),
         )
+
+
+class Handles:
+    """Handles for the next transfers: best one that served the same route, else the one that rested longest."""
+
+    def __init__(self, settings: HandleSettings, most: int = 256) -> None:
+        self._settings = settings
+        self._most = most
+        self._free: OrderedDict[Route, list[Handle]] = OrderedDict()
+        self._count = 0
+
+    def take(self, route: Route) -> Handle:
+        if route not in self._free:
+            if self._count < self._most // 2:
+                return Handle(self._settings)
+            route = next(iter(self._free))
+        same = self._free[route]
+        handle = same.pop()
+        if not same:
+            del self._free[route]
+        self._count -= 1
+        return handle
+
+    def give_back(self, handle: Handle) -> None:
+        if handle.route is None or self._count >= self._most:
+            handle.curl.close()
+            return
+        self._free.setdefault(handle.route, []).append(handle)
+        self._count += 1
+
+    def close(self) -> None:
+        self._most = 0
+        for handles in self._free.values():
+            for handle in handles:
+                handle.curl.close()
+        self._free.clear()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
 
 
 def _text_of(address: Any) -> str:

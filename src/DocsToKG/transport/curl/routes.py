@@ -8,6 +8,7 @@ proxy that looks names up itself the guard judges the name alone.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -28,9 +29,11 @@ _MAX_URL_BYTES = 64 * 1024
 _MAX_ADDRESSES = 8
 
 
-class Route(NamedTuple):
-    """Where the requests of one origin go. `origin` is what libcurl is given for it: its scheme says whether the
-    connection is secured, which a connect_to rule may change; `host` and `port` are the logical ones."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Route:
+    """Where the requests of one origin go; there is one for each. `origin` is what libcurl is given for it: its scheme
+    says whether the connection is secured, which a connect_to rule may change; `host` and `port` are the logical
+    ones."""
 
     origin: str
     host: str
