@@ -47,7 +47,7 @@ class Server:
 
     def start(self) -> None:
         self.process = subprocess.Popen(self.command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not _answers(self.port):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop()

@@ -83,7 +83,7 @@ def _how(home: Path, environment: dict[str, str]) -> dict[str, Any]:
 
 
 def _answers(url: str, process: subprocess.Popen[bytes]) -> bool:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while process.poll() is None and time.monotonic() < deadline:
         with contextlib.suppress(psycopg.OperationalError):
             psycopg.connect(url, connect_timeout=5).close()

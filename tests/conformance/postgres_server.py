@@ -73,7 +73,7 @@ class PostgresServer:
         words = [f"-c{name}={value}" for name, value in self._settings.items()]
         command = [str(self._programs / "postgres"), "-D", "data", "-h", "127.0.0.1", f"-p{self.port}", "-k", ""]
         self.process = subprocess.Popen([*command, *words], **_how(self._home))
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not self._is_ready():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 self.stop(kill=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import subprocess
@@ -190,17 +191,29 @@ def start_prometheus(root: Path, target: str) -> tuple[subprocess.Popen[bytes], 
     settings["global"] = {"scrape_interval": "500ms", "evaluation_interval": "500ms"}
     settings["scrape_configs"][0]["static_configs"] = [{"targets": [target]}]
     (root / "prometheus.yml").write_text(yaml.safe_dump(settings))
-    address = f"127.0.0.1:{free_port()}"
-    words = [
-        *(
-            needs.program("prometheus"),
-            f"--config.file={root / 'prometheus.yml'}",
-            f"--storage.tsdb.path={root / 'tsdb'}",
-        ),
-        *(f"--web.listen-address={address}", "--log.level=warn"),
-    ]
-    with (root / "prometheus.log").open("wb") as log:
-        return subprocess.Popen(words, stdout=log, stderr=log, cwd=root), f"http://{address}"
+    for _ in range(3):  # another process may take the free port first
+        address = f"127.0.0.1:{free_port()}"
+        words = [
+            *(needs.program("prometheus"), f"--config.file={root / 'prometheus.yml'}"),
+            *(f"--storage.tsdb.path={root / 'tsdb'}", f"--web.listen-address={address}", "--log.level=warn"),
+        ]
+        with (root / "prometheus.log").open("wb") as log:
+            process = subprocess.Popen(words, stdout=log, stderr=log, cwd=root)
+        if is_ready(process, f"http://{address}"):
+            return process, f"http://{address}"
+    raise AssertionError((root / "prometheus.log").read_text())
+
+
+def is_ready(process: subprocess.Popen[bytes], address: str) -> bool:
+    """Whether it answers; False when it has ended."""
+
+    def answers_or_has_ended() -> bool:
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{address}/-/ready", timeout=20) as response:
+            return bool(response.status == 200) and process.poll() is None
+        return process.poll() is not None
+
+    eventually(answers_or_has_ended, "prometheus does not begin")
+    return process.poll() is None
 
 
 @pytest.fixture(scope="module")
