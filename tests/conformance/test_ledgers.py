@@ -117,16 +117,9 @@ def schemas(server: None) -> Iterator[Schemas]:
     SCHEMAS.tidy()
 
 
-class SteppingClock(ManualClock):
-    """A clock whose wall time can be set, as an administrator or a time server does."""
-
-    def step(self, seconds: float) -> None:
-        self._now += seconds
-
-
 @pytest.fixture
-def clock() -> SteppingClock:
-    return SteppingClock()
+def clock() -> ManualClock:
+    return ManualClock()
 
 
 @pytest.fixture

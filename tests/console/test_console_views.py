@@ -24,6 +24,7 @@ NASTY = (
     '"></td><script>window.hit = 1</script><img src=x onerror="window.hit = 1"><a href="javascript:window.hit=1">x</a>'
 )
 WHY = {"reason": "a test", "ticket": "T-1"}
+QUOTA = {"maxActive": 50, "maxPerHour": 5000, "burst": 50, **WHY, "reason": NASTY}
 
 
 @dataclass
@@ -56,7 +57,7 @@ def furnish(console: Console, path: Path) -> Furnished:
     testing = {"source": "arxiv", "host": "b.example", "breaker": "half-open"}
     console.post("/source-hosts", {"workerId": "worker-1", "hosts": [testing]})
     console.post("/incidents", {"source": "host:a.example", "severity": "error", "cause": NASTY})
-    console.put("/quotas/content.download", {"maxActive": 50, "maxPerHour": 5000, "burst": 50, **WHY, "reason": NASTY})
+    console.put("/quotas/content.download", QUOTA)
     console.post("/quota-governance/policies", {"name": NASTY, "strategy": "Equal", "totalCapacity": 60, **WHY})
     run = console.post("/pack-runs", {"project": "p", "channel": NASTY, "heartbeatSeconds": 3600})["packRunId"]
     console.post(f"/pack-runs/{run}/logs", {"lines": [{"line": NASTY}, {"line": "second", "stream": "stderr"}]})
@@ -228,6 +229,7 @@ def test_a_quota_is_changed_with_its_reason(seen, full):
     page.locator("dialog").get_by_role("button", name="Save").click()
     page.locator("dialog").wait_for(state="detached")
     [quota] = full.console.get("/quotas")["quotas"]
+    full.console.put("/quotas/content.download", QUOTA)  # as the others know it
     assert (quota["maxActive"], quota["quotaReason"]) == (7, "less")
 
 

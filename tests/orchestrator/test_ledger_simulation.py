@@ -29,13 +29,6 @@ TTL_S = 30.0
 ENDS = (JobState.DONE, JobState.DONE, JobState.DONE, JobState.SKIPPED, JobState.ERROR)
 
 
-class SteppingClock(ManualClock):
-    """A clock whose wall time may be set, while its monotonic time only goes on."""
-
-    def set_back(self, seconds: float) -> None:
-        self._now -= seconds
-
-
 @dataclass
 class Worker:
     """What one process knows. `asleep_until` is beyond its leases when it is frozen for long."""
@@ -52,7 +45,7 @@ class Fleet:
     def __init__(self, path: Path, seed: int) -> None:
         self.path = path
         self.dice = random.Random(seed)
-        self.clock = SteppingClock()
+        self.clock = ManualClock()
         self.ledger = SqliteLedger(path, clock=self.clock, linger_s=0)
         self.workers = [Worker(f"w{n}-0") for n in range(self.dice.randint(1, 3))]
         self.accepted: Counter[int] = Counter()

@@ -15,12 +15,12 @@ from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.ledger.checks import short_error
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 
-_PAGE = 500
+PAGE = 500
 
 
 def follow(tx: Transaction) -> bool:
     """Move on the dependents of jobs that ended or came back; whether there are more."""
-    budget = _PAGE
+    budget = PAGE
     while (change := tx.row("next_dependency_change")) is not None:
         if budget <= 0:
             return True

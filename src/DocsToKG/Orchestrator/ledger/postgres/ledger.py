@@ -396,6 +396,9 @@ class _Single(Future[Any]):
     def cancel(self) -> bool:
         return self._many.cancel() and super().cancel()
 
+    def running(self) -> bool:
+        return self._many.running()
+
     def _settle(self, many: Future[Any]) -> None:
         if many.cancelled():
             super().cancel()

@@ -14,7 +14,7 @@ from DocsToKG.Orchestrator.ledger.postgres import governed_sql
 from DocsToKG.Orchestrator.ledger.postgres.database import Database
 
 T = TypeVar("T")
-_PAGE = 1000
+PAGE = 1000
 _STATE_COLUMN = 11
 _AT_COLUMN = 5
 _OPEN = (JobState.PENDING, JobState.QUEUED, JobState.IN_PROGRESS)
@@ -122,7 +122,7 @@ class Reader:
             f" AND {words} ORDER BY id LIMIT %(limit)s"
         )
         for state in (state for state in _OPEN if not wanted.states or state in wanted.states):
-            page_values = {**values, "open": state.value, "after_id": 0, "limit": _PAGE}
+            page_values = {**values, "open": state.value, "after_id": 0, "limit": PAGE}
             while page := [row[0] for row in self.fetch(statement, page_values)]:
                 page_values["after_id"] = page[-1]
                 yield page
@@ -135,7 +135,7 @@ class Reader:
             "states": [JobState(state).value for state in states],
             "job_type": job_type,
             "job_ids": None if job_ids is None else [int(job_id) for job_id in job_ids],
-            "limit": _PAGE,
+            "limit": PAGE,
             "after_id": 0,
         }
         while page := self._database.fetch(self._sql["ended_jobs"], values):
@@ -183,7 +183,7 @@ class Reader:
         return {(tenant, shard): (link, bytes(digest)) for tenant, shard, link, digest in rows}
 
     def _all_history(self) -> Iterator[tuple[Any, ...]]:
-        place: dict[str, Any] = {"tenant": "", "shard": -1, "link": 0, "limit": _PAGE}
+        place: dict[str, Any] = {"tenant": "", "shard": -1, "link": 0, "limit": PAGE}
         words = "WHERE (tenant, shard, link) > (%(tenant)s, %(shard)s, %(link)s) ORDER BY tenant, shard, link"
         while page := self._database.fetch(f"{self._sql['history']} {words} LIMIT %(limit)s", place):
             yield from page
