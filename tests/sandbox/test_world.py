@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pypdfium2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Sandbox.faults import HARMLESS, OF_WORKS, TRANSIENT, Faults, bad_tries, fault_of_copy, settings_of
+from DocsToKG.Sandbox.files import USUAL, Files
 from DocsToKG.Sandbox.identifiers import OPENALEX_BASE, PMC_BASE, PMID_BASE, arxiv_id_for, arxiv_index
 from DocsToKG.Sandbox.works import Work
 from DocsToKG.Sandbox.world import World
@@ -167,3 +169,42 @@ def test_the_wrong_article_names_its_own_doi() -> None:
 def test_an_empty_world_is_refused() -> None:
     with pytest.raises(ValueError, match="at least one work"):
         World(count=0)
+
+
+def test_renderings_have_about_their_shares() -> None:
+    drawn = [Files().rendering(7, index, "publishedVersion") for index in range(4_000)]
+    for name, share in USUAL.items():
+        assert abs(drawn.count(name) / 4_000 - share) < 0.02, name
+    assert "plain" in drawn
+
+
+def test_settings_of_files_are_read_and_written() -> None:
+    files = Files().with_settings(["latex=0.1", "cover=0.5"])
+    assert Files.plain().with_settings(files.settings()) == files
+    for wrong in ("papyrus=0.1", "latex", "latex=2", "latex=0.9"):
+        with pytest.raises(ValueError, match=r"known are|NAME=SHARE|between 0 and 1|more than 1"):
+            Files().with_settings([wrong])
+
+
+def test_a_world_of_usual_files_has_all_renderings_and_covers() -> None:
+    world = World(seed=7, count=60, size_bytes=8_000, faults=Faults.none(), files=Files())
+    covered = 0
+    for work in _works(world):
+        for version, data in world.acceptable_files(work).items():
+            document = pypdfium2.PdfDocument(data)
+            extra = len(document) - work.page_count
+            assert extra in ((0, 1) if version == "acceptedVersion" else (0,))
+            covered += extra
+            document.close()
+    assert covered
+
+
+@pytest.mark.parametrize("kind", ["cover_only", "first_page", "supplement", "notice"])
+def test_a_part_bears_the_works_title_and_is_not_its_file(kind: str) -> None:
+    world = World(seed=7, count=20, faults=Faults.none(), files=Files())
+    work = world.work(3)
+    part = world.part_for(work, kind)
+    assert part not in world.acceptable_files(work).values()
+    document = pypdfium2.PdfDocument(part)
+    assert work.title in " ".join(document[0].get_textpage().get_text_range().split())
+    document.close()

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from DocsToKG.Sandbox.faults import Faults
+from DocsToKG.Sandbox.files import Files
 from DocsToKG.Sandbox.limits import Limits
 from DocsToKG.Sandbox.running import run_until_stopped
 from DocsToKG.Sandbox.switchboard import Switchboard
@@ -26,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         base = Faults.none() if options.no_faults else Faults()
         faults = base.with_settings(options.fault)
-        world = World(seed=options.seed, count=options.works, size_bytes=options.size, faults=faults)
+        files = (Files.plain() if options.plain else Files()).with_settings(options.rendering)
+        world = World(seed=options.seed, count=options.works, size_bytes=options.size, faults=faults, files=files)
         if not (math.isfinite(options.rate_factor) and options.rate_factor > 0):
             raise ValueError(f"--rate-factor {options.rate_factor} is not a number above 0")
         limits = Limits(rate_factor=options.rate_factor)
@@ -56,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--rate-factor", type=float, default=20.0, help="how much faster than outside one may ask")
     parser.add_argument("--fault", action="append", default=[], metavar="NAME=SHARE", help="may be given again")
     parser.add_argument("--no-faults", action="store_true", help="start from no faults at all")
+    parser.add_argument("--rendering", action="append", default=[], metavar="NAME=SHARE", help="may be given again")
+    parser.add_argument("--plain", action="store_true", help="start from plain files without covers")
     parser.add_argument("--slow", type=float, default=2.0, help="seconds a slow body takes")
     parser.add_argument("--stall", type=float, default=30.0, help="seconds a stalled body stands still")
     parser.add_argument("--ready-json", action="store_true", help="say where in JSON, and stop when stdin ends")

@@ -95,6 +95,8 @@ def _impostor(web: Web, work: Work, fault: str) -> Reply | None:
             reply = Reply(200, b"%PDF-1.4\n%\xe2\xe3\xcf\xd3\n% nothing here\n%%EOF\n")
         case "wrong_article":
             reply = Reply(200, web.world.wrong_file_for(work))
+        case "cover_only" | "first_page" | "supplement" | "notice":
+            reply = Reply(200, web.world.part_for(work, fault))
         case "gzip_bomb":
             reply = Reply(200, gzip_bomb(), headers={"Content-Encoding": "gzip"})
         case _:

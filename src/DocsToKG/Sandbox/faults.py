@@ -1,6 +1,6 @@
 """What goes wrong, how often, and for which copy.
 
-Each field of `Faults` is the share of copies (or of works, for the last four) that have it. Which copy has which
+Each field of `Faults` is the share of copies (or of works, for those in `OF_WORKS`) that have it. Which copy has which
 fault depends on the seed alone, so two runs of one world meet the same trouble; what passes with time depends on
 the number of the try. Knows no HTTP: `artifacts` and the services turn a fault's name into bytes.
 """
@@ -50,6 +50,10 @@ class Faults:
     robots_disallow: float = 0.02
     robots_down: float = 0.01
     crawl_delay: float = 0.01
+    cover_only: float = 0.0
+    first_page: float = 0.0
+    supplement: float = 0.0
+    notice: float = 0.0
 
     def __post_init__(self) -> None:
         for name, share in self.shares().items():

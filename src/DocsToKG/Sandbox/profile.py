@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any
 
 from DocsToKG.Sandbox.faults import Faults, settings_of
+from DocsToKG.Sandbox.files import Files
 from DocsToKG.Sandbox.houses import PRIVATE_NAME
 from DocsToKG.Sandbox.limits import Limits
 from DocsToKG.Sandbox.running import InProcess, InThread
@@ -55,6 +56,7 @@ class SandboxServer:
         works: int = 500,
         seed: int = 7,
         faults: Faults | None = None,
+        files: Files | None = None,
         size_bytes: int = 60_000,
         rate_factor: float = 20.0,
         port: int = 0,
@@ -62,7 +64,7 @@ class SandboxServer:
         stall_s: float = 30.0,
         thread: bool = False,
     ) -> None:
-        self.world = World(seed=seed, count=works, size_bytes=size_bytes, faults=faults)
+        self.world = World(seed=seed, count=works, size_bytes=size_bytes, faults=faults, files=files)
         self.rate_factor = rate_factor
         self.port = port
         self._slow_s = slow_s
@@ -135,4 +137,6 @@ class SandboxServer:
             "stall": self._stall_s,
         }
         words = [f"--{name}={value}" for name, value in numbers.items()]
-        return [*words, *(f"--fault={setting}" for setting in settings_of(self.world.faults))]
+        faults = [f"--fault={setting}" for setting in settings_of(self.world.faults)]
+        files = [f"--rendering={setting}" for setting in self.world.files.settings()]
+        return [*words, *faults, "--plain", *files]

@@ -13,6 +13,7 @@ from functools import lru_cache
 from DocsToKG.Sandbox import vocabulary as words
 from DocsToKG.Sandbox.draw import choose, fraction, stream
 from DocsToKG.Sandbox.faults import Faults, fault_of_copy
+from DocsToKG.Sandbox.files import Files
 from DocsToKG.Sandbox.houses import (
     CLOSED_HOUSE,
     DISALLOWING_HOUSE,
@@ -35,6 +36,7 @@ from DocsToKG.Sandbox.identifiers import (
     semantic_scholar_id_for,
 )
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
+from DocsToKG.Sandbox.pdf.parts import make_part
 from DocsToKG.Sandbox.works import ACCEPTED, PUBLISHED, SUBMITTED, Copy, Work
 
 _KEPT_BYTES = 64_000_000
@@ -46,7 +48,13 @@ class World:
     """`count` works of one seed."""
 
     def __init__(
-        self, *, seed: int = 7, count: int = 500, size_bytes: int = 60_000, faults: Faults | None = None
+        self,
+        *,
+        seed: int = 7,
+        count: int = 500,
+        size_bytes: int = 60_000,
+        faults: Faults | None = None,
+        files: Files | None = None,
     ) -> None:
         if count < 1 or size_bytes < 1:
             raise ValueError("a world needs at least one work, and files at least one byte")
@@ -54,6 +62,7 @@ class World:
         self.count = count
         self.size_bytes = size_bytes
         self.faults = faults if faults is not None else Faults()
+        self.files = files if files is not None else Files.plain()
         self.work = lru_cache(maxsize=20_000)(self._make_work)
         # Files are kept while they fit in some tens of megabytes.
         self.file = lru_cache(maxsize=max(2, min(256, _KEPT_BYTES // size_bytes)))(self._make_file)
@@ -84,21 +93,44 @@ class World:
         return self.file(work.origin, copy.version)
 
     def wrong_file_for(self, work: Work) -> bytes:
-        """Another article, one whose file names its own DOI, so that the mistake can be seen."""
+        """Another article, one whose file names its own DOI in text, so that the mistake can be seen."""
         index = work.index + 1
-        while self.work(index % self.count).origin == work.origin or self._in_group(index % self.count):
+        while not self._shows_itself(index % self.count) or self.work(index % self.count).origin == work.origin:
             index += 1
             if index > work.index + self.count:
                 return self.file(work.index + self.count, PUBLISHED)
         return self.file(index % self.count, PUBLISHED)
 
+    def part_for(self, work: Work, kind: str) -> bytes:
+        """A file about the work that is not the work: its cover, first page, supplement or a notice."""
+        key = f"{self.seed}:{work.index}:{kind}"
+        rendering = self.files.rendering(self.seed, work.index, kind)
+        paper = self._paper(work, PUBLISHED)
+        return make_part(paper, kind, key=key, rendering="plain" if rendering == "scan" else rendering)
+
+    def _shows_itself(self, index: int) -> bool:
+        return not self._in_group(index) and self._rendering(index, PUBLISHED) != "scan"
+
+    def _rendering(self, index: int, version: str) -> str:
+        return self.files.rendering(self.seed, index, version)
+
     def _make_file(self, index: int, version: str) -> bytes:
         work = self.work(index)
+        return make_pdf(
+            self._paper(work, version),
+            size_bytes=work.size_bytes,
+            key=f"{self.seed}:{index}:{version}",
+            rendering=self._rendering(index, version),
+        )
+
+    def _paper(self, work: Work, version: str) -> Paper:
         # A file shared by several DOIs names none of them: any would be wrong for the others. An arXiv file
         # carries the stamp of arXiv, and a DOI only when arXiv registered it.
-        names_doi = not self._in_group(index) and (version != SUBMITTED or not work.in_crossref)
+        names_doi = not self._in_group(work.origin) and (version != SUBMITTED or not work.in_crossref)
         stamp = f"arXiv:{work.arxiv_id}v{work.arxiv_versions}" if version == SUBMITTED and work.arxiv_id else version
-        paper = Paper(
+        house = next((copy.house for copy in work.copies if copy.kind == "repository"), None)
+        has_cover = version == ACCEPTED and self.files.has_cover(self.seed, work.origin)
+        return Paper(
             work.title,
             tuple(f"{given} {family}" for given, family in work.authors),
             work.year,
@@ -110,8 +142,8 @@ class World:
             first_page=work.first_page,
             pages=work.page_count,
             form=_FORMS[version],
+            cover=house.name if house and has_cover else None,
         )
-        return make_pdf(paper, size_bytes=work.size_bytes, key=f"{self.seed}:{index}:{version}")
 
     def _is_duplicate(self, index: int) -> bool:
         return index > 0 and fraction(self.seed, index, "duplicate") < self.faults.duplicate

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 
 Fault = Annotated[list[str] | None, typer.Option("--fault", metavar="NAME=SHARE", help="Set one share; repeatable.")]
+Rendering = Annotated[
+    list[str] | None,
+    typer.Option("--rendering", metavar="NAME=SHARE", help="Set the share of one rendering of PDFs; repeatable."),
+]
+Plain = Annotated[bool, typer.Option("--plain", help="Start from plain PDFs without covers.")]
 NoFaults = Annotated[bool, typer.Option("--no-faults", help="Start from no faults at all.")]
 RateFactor = Annotated[float, typer.Option("--rate-factor", help="How much faster than outside one may ask.")]
 Size = Annotated[int, typer.Option("--size", min=1, help="Mean size of a PDF in bytes.")]
@@ -35,6 +40,8 @@ def sandbox(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 0,
     fault: Fault = None,
     no_faults: NoFaults = False,
+    rendering: Rendering = None,
+    plain: Plain = False,
     rate_factor: RateFactor = 20.0,
     size: Size = 60_000,
     profile: ProfileFile = None,
@@ -46,6 +53,7 @@ def sandbox(
     import asyncio
 
     from DocsToKG.Sandbox.faults import Faults
+    from DocsToKG.Sandbox.files import Files
     from DocsToKG.Sandbox.limits import Limits
     from DocsToKG.Sandbox.running import run_until_stopped
     from DocsToKG.Sandbox.switchboard import Switchboard
@@ -57,7 +65,8 @@ def sandbox(
         raise typer.BadParameter(f"--profile {profile} cannot be written; name a file in a folder of yours")
     try:
         faults = (Faults.none() if no_faults else Faults()).with_settings(fault or [])
-        world = World(seed=seed, count=works, size_bytes=size, faults=faults)
+        files = (Files.plain() if plain else Files()).with_settings(rendering or [])
+        world = World(seed=seed, count=works, size_bytes=size, faults=faults, files=files)
         board = Switchboard(world=world, limits=Limits(rate_factor=rate_factor))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error

@@ -93,7 +93,8 @@ class _Flow:
         if not block.marked or "^" not in line:
             spans.append(Span(line, x, self._y, block.size, block.bold, 0, self._number, block.role))
             return
-        for at, piece in enumerate(line.split("^")):
+        pieces = list(enumerate(line.split("^")))
+        for at, piece in reversed(pieces) if ord(line[0]) in _RIGHT_TO_LEFT else pieces:
             if not piece:
                 continue
             size, lift = (block.size * _SMALL, block.size * _RAISED) if at % 2 else (block.size, 0.0)
@@ -145,8 +146,8 @@ def laid_out(document: Document) -> list[Page]:
                 break
         flow.to_page(wanted)
         for block in document.back:
-            if not flow.place(block, last_page=max(wanted, len(flow.pages))):
-                break
+            # What follows a break of its own, as a supplement, may take as many pages as it needs.
+            flow.place(block, last_page=wanted if len(flow.pages) == wanted else None)
     _add_marks(document, flow.pages)
     return flow.pages
 

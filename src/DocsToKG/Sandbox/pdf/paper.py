@@ -70,7 +70,8 @@ def document_of(paper: Paper, key: str, pages: int, rendering: str) -> Document:
     volume, issue = paper.volume or str(1 + paper.year % 60), paper.issue or str(chance.randint(1, 12))
     first = paper.first_page or chance.randint(1, 1200)
     printed = f"{journal} {volume}({issue}), {first}–{first + pages - 1} ({paper.year})"
-    front = [*_cover(paper), *_title_page(paper, chance, how.language)]
+    cover = list(cover_page(paper, paper.cover)) if paper.cover else []
+    front = [*cover, *_title_page(paper, chance, how.language)]
     return Document(
         front=tuple(front),
         body=_sections(chance, how.language),
@@ -89,11 +90,9 @@ def document_of(paper: Paper, key: str, pages: int, rendering: str) -> Document:
     )
 
 
-def _cover(paper: Paper) -> Iterator[Block]:
-    """The page that a repository puts before a paper."""
-    if not paper.cover:
-        return
-    yield Block(paper.cover, size=18, bold=True, align="center", before=40, across=True)
+def cover_page(paper: Paper, repository: str) -> Iterator[Block]:
+    """The page that a repository puts before a paper, and the break after it."""
+    yield Block(repository, size=18, bold=True, align="center", before=40, across=True)
     cited = f"{', '.join(paper.authors)} ({paper.year}) {paper.title}."
     yield Block("This is the author's accepted version of an article. To cite it:", before=60, across=True)
     yield Block(cited + (f" https://doi.org/{paper.doi}" if paper.doi else ""), before=12, across=True)
