@@ -81,7 +81,7 @@ class Fleet:
         elif chance < 0.06:
             worker.asleep_until = self.clock.monotonic() + self.dice.choice([1, TTL_S + 1, 3 * TTL_S])
         elif chance < 0.08:
-            self.clock.set_back(self.dice.choice([10, 3600]))
+            self.clock.step(-self.dice.choice([10, 3600]))
         elif chance < 0.09:
             self.ledger.close()
             self.ledger = SqliteLedger(self.path, clock=self.clock, linger_s=0)
