@@ -46,6 +46,29 @@ def test_without_pip_and_venv_the_missing_package_is_named(checkout: Path) -> No
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("tools", [(), ("curl-config",), ("cc",), ("curl-config", "cc")])
+def test_where_pycurl_has_no_wheel_what_compiling_takes_is_named(checkout: Path, tools: tuple[str, ...]) -> None:
+    """On musl."""
+    found = checkout / "found"
+    found.mkdir()
+    for tool in tools:
+        (found / tool).write_text("#!/bin/sh\n")
+        (found / tool).chmod(0o755)
+    script = (
+        "import importlib.machinery, importlib.util\n"
+        "loader = importlib.machinery.SourceFileLoader('dev', 'dev')\n"
+        "dev = importlib.util.module_from_spec(importlib.util.spec_from_loader('dev', loader))\n"
+        "loader.exec_module(dev)\n"
+        "dev.sysconfig.get_config_var = lambda name: 'cpython-311-x86_64-linux-musl'\n"
+        "dev.find_uv = lambda: exit('it installs')\n"
+        "dev.install(dev.RUNTIME)\n"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, env={"PATH": str(found)}, cwd=checkout, timeout=60)
+    assert ("it installs" if len(tools) == 2 else "apk add curl-dev") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_warm_start_needs_no_network(checkout: Path) -> None:
     """With the stamp in place nothing is fetched: a dead proxy and a dead index do not matter."""
     script = (

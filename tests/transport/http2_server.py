@@ -12,6 +12,7 @@ import h2.config
 import h2.connection
 import h2.errors
 import h2.events
+import h2.settings
 
 BODY = b"p" * 20_000
 
@@ -32,13 +33,13 @@ class _Connection:
         self._number = server.connections
         server.connections += 1
         self._h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding="utf-8"))
-        self._h2.local_settings.max_concurrent_streams = server.most_streams
         self._open: set[int] = set()
         self._window = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def serve(self) -> None:
         self._h2.initiate_connection()
+        self._h2.update_settings({h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS: self._server.most_streams})
         self._flush()
         with contextlib.suppress(OSError, ssl.SSLError):
             while data := await self._reader.read(65536):
@@ -110,8 +111,9 @@ class _Connection:
 
 
 @contextlib.asynccontextmanager
-async def serve_http2(context: ssl.SSLContext) -> AsyncIterator[Http2Server]:
+async def serve_http2(context: ssl.SSLContext, most_streams: int = 100) -> AsyncIterator[Http2Server]:
     server = Http2Server()
+    server.most_streams = most_streams
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await _Connection(server, reader, writer).serve()

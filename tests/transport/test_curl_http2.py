@@ -164,3 +164,19 @@ def test_a_reader_that_does_not_ask_does_not_hold_up_the_others(with_http2):
         assert await held.read() == BODY
 
     with_http2(main)
+
+
+def test_exchanges_beyond_what_a_server_takes_at_once_are_all_answered(certificate):
+    """libcurl's own time limits would run while an exchange waits in its queue; none waits there."""
+
+    async def main():
+        async with (
+            serve_http2(certificate.server_side("h2"), most_streams=2) as server,
+            open_engine(server, tls=True, trust=certificate.trust) as engine,
+        ):
+            await get(engine, f"{BASE}/first")
+            bodies = await asyncio.gather(*(get(engine, f"{BASE}/{n}", connect_s=5.0) for n in range(12)))
+            assert bodies == [BODY] * 12
+            assert server.connections <= 6
+
+    run(main())

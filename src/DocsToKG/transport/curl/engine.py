@@ -33,6 +33,8 @@ from DocsToKG.transport.proxy import Proxies
 _STARTS_A_TURN = 32
 _MAX_TRIES = 3
 _SHORTEST_WATCH_S = 0.02
+_WAKE_BYTES = 64 * 1024
+_WAKE_AFTER_S = 0.003
 _NEVER = float("inf")
 # The connection was of no use, and nothing of a response has come: a repeatable request goes out once more.
 _CONNECTION_GONE = frozenset(
@@ -88,6 +90,7 @@ class CurlEngine:
         self._connect_by: dict[Transfer, float] = {}
         self._handles = Handles(self._settings)
         self._touched: list[Transfer] = []
+        self._to_wake: set[Transfer] = set()
         self._waiting: deque[Transfer] = deque()
         self._starts_left = _STARTS_A_TURN
         self._turn_ends = False
@@ -271,14 +274,30 @@ class CurlEngine:
         self._touched.append(transfer)
 
     def _wake_touched(self) -> None:
-        """Readers are woken once for all that came in one call into libcurl."""
+        """Readers are woken for a head, for much of a body, and else after a moment in which more may come."""
         now = self._clock.monotonic()
         touched, self._touched = self._touched, []
         for transfer in touched:
             transfer.touched = False
             transfer.last = now
             self._watch_until(transfer.due(_NEVER))
+            if not transfer.is_waited_for:
+                continue
+            if transfer.head_is_known and transfer.buffered < _WAKE_BYTES:
+                self._wake_later(transfer)
+            else:
+                transfer.head_is_known = transfer.head is not None
+                transfer.wake()
+
+    def _wake_later(self, transfer: Transfer) -> None:
+        if not self._to_wake:
+            self._running_loop().call_later(_WAKE_AFTER_S, self._wake_all)
+        self._to_wake.add(transfer)
+
+    def _wake_all(self) -> None:
+        for transfer in self._to_wake:
             transfer.wake()
+        self._to_wake.clear()
 
     def _collect(self) -> None:
         multi = self._open_multi()

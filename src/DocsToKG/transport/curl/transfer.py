@@ -19,8 +19,8 @@ from DocsToKG.transport.curl.routes import Addresses, Route
 from DocsToKG.transport.engine import Headers, Request, Timings, read_all
 from DocsToKG.transport.errors import BodyTooLarge, DeadlineExceeded, HeadersTooLarge
 
-HIGH_WATER_BYTES = 512 * 1024
-LOW_WATER_BYTES = 128 * 1024
+HIGH_WATER_BYTES = 128 * 1024
+LOW_WATER_BYTES = 32 * 1024
 _MAX_INTERIM_HEADS = 8
 _NO_BODY = frozenset({204, 304})
 
@@ -72,6 +72,7 @@ class Transfer:
         self._decoder: Decoder | None = None
         self._waiter: asyncio.Future[None] | None = None
         self.touched = False
+        self.head_is_known = False  # to the task that asked
 
     # what libcurl brings
 
@@ -134,6 +135,10 @@ class Transfer:
         if self.error is None:
             self.error = error
         self.wake()
+
+    @property
+    def is_waited_for(self) -> bool:
+        return self._waiter is not None
 
     def wake(self) -> None:
         waiter = self._waiter
