@@ -18,7 +18,6 @@ from typing import Any
 
 from bench.facts import report
 from DocsToKG.ContentDownload.api.ports import AttemptSink
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Verb, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -44,8 +43,7 @@ class ToldPipeline:
         self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
         self._sink = sink
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         for tier in _TIERS:
             ctx.on_stage(tier)
         for _ in range(EXCHANGES):

@@ -389,7 +389,7 @@ def test_the_papers_of_the_origin_differ_and_open() -> None:
     assert first != second
     assert len(first) == len(second)
     with pikepdf.open(io.BytesIO(second)) as pdf:
-        assert len(pdf.pages) == 2
+        assert len(pdf.pages) > 1
 
 
 @pytest.mark.slow

@@ -174,7 +174,7 @@ def test_a_file_that_cannot_be_read_is_named_and_the_rest_is_checked(corpus: Cor
 
 def test_several_files_are_read_at_once(corpus: Corpus) -> None:
     """The hashing runs beside the reading of others: two threads meet inside `open`."""
-    meeting = threading.Barrier(2, timeout=5)
+    meeting = threading.Barrier(2, timeout=60)
     met = threading.Event()
 
     class Meeting(LocalFiles):

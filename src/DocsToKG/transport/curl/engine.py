@@ -112,11 +112,12 @@ class CurlEngine:
             raise DeadlineExceeded("the time given to this request is over")
         route, url = self._routes.of(request.url)
         addresses = await self._addresses(route, limits, began)
-        fresh, name_s = False, self._clock.monotonic() - began
+        fresh = False
         for tries_left in range(_MAX_TRIES - 1, -1, -1):
             self._check_open()
             transfer = Transfer(self, request, route, url, addresses)
-            transfer.began, transfer.fresh, transfer.name_s = began, fresh, name_s
+            transfer.began, transfer.fresh = began, fresh
+            transfer.name_s = self._clock.monotonic() - began
             self._enter(transfer)
             try:
                 await transfer.wait_for_head()
@@ -127,7 +128,7 @@ class CurlEngine:
                 return transfer
             if not (transfer.again and tries_left):
                 break
-            fresh, began = True, self._clock.monotonic()
+            fresh = True
         raise transfer.error or httpx2.TransportError("the exchange ended without a response")
 
     async def _addresses(self, route: Route, limits: Limits, began: float) -> Addresses:
@@ -205,10 +206,14 @@ class CurlEngine:
         try:
             handle.prepare(transfer, [f"-{pin}" for pin in stale])
             self._open_multi().add_handle(handle.curl)
+        except pycurl.error as error:
+            handle.curl.close()
+            transfer.finish(httpx2.LocalProtocolError(f"libcurl does not take the request (code {error.args[0]})"))
+            return
         except Exception as error:
             handle.transfer = None
             handle.curl.close()
-            transfer.finish(_refused(error))
+            transfer.finish(error)
             return
         self._stale_pins.clear()
         self._pins.update(transfer.addresses.places)
@@ -418,9 +423,3 @@ class CurlEngine:
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         assert self._loop is not None
         return self._loop
-
-
-def _refused(error: Exception) -> Exception:
-    if not isinstance(error, pycurl.error):
-        return error
-    return httpx2.LocalProtocolError(f"libcurl does not take the request (code {error.args[0]})")
