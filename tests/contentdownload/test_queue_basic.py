@@ -214,3 +214,13 @@ def test_jobs_survive_closing_and_opening(path, clock):
     with WorkQueue(path, clock=clock) as queue:
         assert queue.enqueue("a:1", {}) is False
         assert leased(queue)["artifact_id"] == "a:1"
+
+
+def test_a_suspect_is_leased_when_nothing_else_is_due(queue):
+    """Whoever works on the queue by its promised face has no process to try it in."""
+    queue.enqueue("doi:10.1/suspect", ARTIFACT)
+    for life in range(2):
+        job = leased(queue, f"w{life}")
+        queue.ledger.release_worker(f"w{life}", [job["id"]])
+    queue.enqueue("doi:10.1/other", ARTIFACT)
+    assert [leased(queue)["artifact_id"] for _ in range(2)] == ["doi:10.1/other", "doi:10.1/suspect"]

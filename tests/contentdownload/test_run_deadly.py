@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -30,13 +31,19 @@ CONTENT = "from DocsToKG.ContentDownload.cli.main import content; content()"
 # Every process of the program, also one that another starts, dies when it proves this work's file.
 DIES = """
 import os, signal
+from pathlib import Path
 from DocsToKG.ContentDownload.proof import candidate
 
 prove_pdf = candidate._prove_pdf
 
 def deadly(plan, work, came, min_bytes):
     if work.work_id == os.environ["DEADLY"]:
-        os.kill(os.getpid(), signal.SIGKILL)
+        how, parent = os.environ["DEADLY_BY"], os.getppid()
+        if how == "exit":
+            os._exit(7)
+        if how == "everything" and b"content()" in Path(f"/proc/{parent}/cmdline").read_bytes():
+            os.kill(parent, signal.SIGKILL)
+        os.kill(os.getpid(), signal.SIGSEGV if how == "segv" else signal.SIGKILL)
     return prove_pdf(plan, work, came, min_bytes)
 
 candidate._prove_pdf = deadly
@@ -45,13 +52,13 @@ candidate._prove_pdf = deadly
 
 @pytest.fixture
 def program(clean_environment: dict[str, str], tmp_path: Path) -> Program:
-    """`program(words..., deadly=doi)`: `content` for which one work is deadly."""
+    """`program(words..., deadly=doi, by="kill")`: `content` for which one work is deadly, alone or with all of it."""
     (tmp_path / "site").mkdir()
     (tmp_path / "site" / "sitecustomize.py").write_text(textwrap.dedent(DIES))
 
-    def run(*words: str, deadly: str) -> subprocess.CompletedProcess[str]:
-        known = os.environ.get("PYTHONPATH", "")
-        env = {**clean_environment, "PYTHONPATH": f"{tmp_path / 'site'}{os.pathsep}{known}", "DEADLY": f"doi:{deadly}"}
+    def run(*words: str, deadly: str, by: str = "kill") -> subprocess.CompletedProcess[str]:
+        path = f"{tmp_path / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+        env = {**clean_environment, "PYTHONPATH": path, "DEADLY": f"doi:{deadly}", "DEADLY_BY": by}
         command = [sys.executable, "-c", CONTENT, *words]
         return subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True, timeout=100)
 
@@ -93,6 +100,47 @@ def test_several_processes_get_past_it_by_themselves(
     done = program(*pull, "--processes", "2", deadly=deadly)
     assert done.returncode == 3, done.stderr
     check_put_aside(tmp_path / "papers", deadly, len(others))
+
+
+@pytest.mark.parametrize(("by", "said"), [("segv", "SIGSEGV"), ("exit", "exit code 7")])
+def test_how_it_ended_its_process_is_told(
+    program: Program, config_file: ConfigFile, calm_sandbox: SandboxServer, tmp_path: Path, by: str, said: str
+) -> None:
+    [deadly] = works(calm_sandbox, 1)
+    pull = ["pull", deadly, "--out", "papers", "-c", str(config_file(calm_sandbox)), "--processes", "2"]
+    assert program(*pull, deadly=deadly, by=by).returncode == 3
+    assert f"twice, by {said} at verify" in reasons(tmp_path / "papers")[deadly]
+
+
+def test_what_is_killed_along_with_everything_is_never_put_aside(
+    program: Program, config_file: ConfigFile, calm_sandbox: SandboxServer, tmp_path: Path
+) -> None:
+    """QUE-20: the machine goes, again and again, while the work is tried alone. That proves nothing."""
+    work, *others = works(calm_sandbox, 3)
+    pull = ["pull", work, *others, "--out", "papers", "-c", str(config_file(calm_sandbox))]
+    codes = [program(*pull, deadly=work, by="everything").returncode for _ in range(6)]
+    assert codes == [-9] * 6
+    assert program(*pull, deadly="nobody").returncode == 0
+    assert reasons(tmp_path / "papers") == {}
+    assert not (tmp_path / "papers" / "state" / "ended_worker").exists()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("processes", ["1", "4"])
+def test_one_of_three_hundred_works_is_put_aside_and_all_others_arrive(
+    program: Program, config_file: ConfigFile, tmp_path: Path, processes: str
+) -> None:
+    """QUE-21."""
+    with SandboxServer(works=300, seed=22, faults=Faults.none()) as server:
+        open_works = works(server, 300)
+        deadly = open_works[len(open_works) // 2]
+        (tmp_path / "ids.txt").write_text("\n".join(open_works))
+        pull = ["pull", "ids.txt", "--out", "papers", "-c", str(config_file(server)), "--processes", processes]
+        codes = [program(*pull, deadly=deadly).returncode for _ in range(3 if processes == "1" else 1)]
+    assert codes == ([-9, -9, 3] if processes == "1" else [3])
+    print(f"{len(open_works) - 1} others, {processes} processes")
+    check_put_aside(tmp_path / "papers", deadly, len(open_works) - 1)
 
 
 def check_report(program: Program, deadly: str, reason: str) -> None:

@@ -223,3 +223,21 @@ def test_wal_on_a_network_disk_is_refused(path, monkeypatch):
     with pytest.raises(LedgerUnusable, match="nfs4"):
         SqliteLedger(path)
     SqliteLedger(path, wal=False).close()
+
+
+def test_attempts_that_were_deaths_are_given_back_to_jobs_that_are_not_over(path):
+    path.parent.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for script in schema.migrations()[:6]:
+            for statement in schema.statements(script):
+                connection.execute(statement)
+        connection.execute("PRAGMA user_version = 6")
+        connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
+        for n, state in enumerate(["queued", "in_progress", "error"]):
+            connection.execute(
+                "INSERT INTO jobs (artifact_id, artifact_json, payload_digest, state, attempts, crashes, max_attempts,"
+                " next_eligible_at, created_at, updated_at) VALUES (?, '{}', 'x', ?, 3, 2, 3, 0, 0, 0)",
+                (f"a:{n}", state),
+            )
+    with SqliteLedger(path) as ledger:
+        assert [(job.attempts, job.crashes) for job in ledger.list_jobs()] == [(1, 0), (1, 0), (3, 2)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 from tests.orchestrator_web.conftest import app_over, token_for
@@ -110,6 +111,21 @@ def test_a_worker_settles_its_jobs_as_on_a_ledger_of_its_own(remote, ledger):
     assert not remote.is_paused()
     soonest = remote.next_eligible_at()
     assert soonest is not None
+
+
+def test_a_worker_that_does_not_come_back_costs_its_jobs_no_attempt(remote, ledger):
+    """QUE-20, FAIL-01: also behind the service, however often."""
+    remote.enqueue_many([NewJob("doi:10.1/a", {}, max_attempts=2)])
+    deadline = time.monotonic() + 60
+    for life in range(3):
+        jobs = []
+        while not jobs:  # the lease of the life before runs out after a second
+            assert time.monotonic() < deadline
+            jobs = remote.lease(f"w{life}", 1, 1)
+    [job] = jobs
+    assert (job.fence, job.attempts) == (3, 0)
+    assert remote.submit_finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE)).result(30) == "applied"
+    assert (remote.lease_suspect("last", 60), remote.next_suspect_at()) == ([], None)
 
 
 def test_a_worker_ends_one_job_and_takes_the_next(remote, ledger):
