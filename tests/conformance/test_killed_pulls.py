@@ -22,6 +22,7 @@ from typing import Any
 
 import pytest
 from tests.contentdownload.conftest import client_settings
+from tests.contentdownload.test_run_deadly import DIES
 
 from DocsToKG.Orchestrator.ledger.base import JobFilter
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
@@ -109,7 +110,7 @@ def kill_again_and_again(pull: Pull, kills: int, chance: random.Random) -> Count
             processes = chance.randint(1, 4)
             process = pull.start(processes)
         wait_until_it_works(process, pull)
-        time.sleep(chance.uniform(0.0, 1.5))
+        time.sleep(chance.uniform(0.0, 1.0))
         if process.poll() is not None:
             made["had ended"] += 1
             continue
@@ -169,7 +170,38 @@ def ledger_database(request: pytest.FixtureRequest) -> str | None:
 @pytest.mark.timeout(400)
 def test_a_pull_that_is_killed_again_and_again_gets_every_paper(tmp_path: Path, ledger_database: str | None) -> None:
     """QUE-20, QUE-21, FAIL-01."""
-    pull_that_is_killed(tmp_path, ledger_database, works=30, kills=7, within_s=200)
+    pull_that_is_killed(tmp_path, ledger_database, works=24, kills=6, within_s=200)
+
+
+@pytest.mark.timeout(300)
+def test_a_work_that_ends_its_process_is_put_aside_on_either_ledger(
+    tmp_path: Path, ledger_database: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """QUE-21."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(DIES)
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    monkeypatch.setenv("DEADLY_BY", "segv")
+    with SandboxServer(works=12, seed=SEED, faults=Faults.none()) as sandbox:
+        deadly = next(work["doi"] for work in sandbox.truth()["works"] if "unpaywall" in work["reachable_by"])
+        monkeypatch.setenv("DEADLY", f"doi:{deadly}")
+        pull = Pull(tmp_path, sandbox, ledger_database)
+        assert pull.start(2).wait(200) == 3, pull.said()
+        with pull.ledger() as ledger:
+            job = ledger.find(f"doi:{deadly}")
+            assert job is not None
+            assert (job.state, job.attempts, job.crashes) == ("error", 0, 4)
+            result = json.loads(job.result_json or "{}")
+            assert (result["signal"], result["stage"], len(result["sha256"])) == ("SIGSEGV", "verify", 64)
+            assert Path(result["kept"]).stat().st_size == result["size_bytes"]
+            monkeypatch.delenv("DEADLY_BY")
+            events = [row.event for row in ledger.history(job.job_id)]
+            assert Counter(events)["isolated"] == 2
+            ledger.retry_failed()
+            assert ledger.verify_history()
+        monkeypatch.setenv("DEADLY", "nobody")
+        assert Pull(tmp_path, sandbox, ledger_database).start(1).wait(200) in (0, 3)
+        check_complete(pull, sandbox)
 
 
 @pytest.mark.long

@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.bootstrap import Parts
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.orchestrator.processes import Member, Word
+from DocsToKG.ContentDownload.orchestrator.queue import DOWNLOADS
 from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.kept_bytes import BytesAtHand, keep_bytes, measure
 from DocsToKG.ContentDownload.runner.many import told_error
@@ -37,6 +38,7 @@ from DocsToKG.Orchestrator.services.presence import Presence
 
 _LOOK_S = 0.5
 _FALSE_STARTS = 3
+_PAGE = 1000
 _AFTER_DEATH_S = 0.5  # whoever kills all of us may begin with the child: then this process is gone before it counts
 _PATIENCE_S = 10.0
 _ASKED_TO_STOP = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
@@ -70,6 +72,7 @@ class Isolation:
         self._member: Member | None = None
         self._stopping = threading.Event()
         self._false_starts = 0
+        self._has_failed = False  # it has told what stops the whole run
         self._thread = threading.Thread(target=self._watch, name="isolation", daemon=True)
 
     def start(self) -> None:
@@ -114,10 +117,12 @@ class Isolation:
             code = member.hear(self._hear)
             with self._lock:
                 self._member = None
-            suspect = self._ended_by(code, worker_id, here)
+            is_unasked = self._is_unasked(code)
+            suspect = self._held_by(worker_id) if is_unasked else None
             here.settle(self._ledger, None if suspect is None else self._end(suspect, code, here))
-            if suspect is None and code != 0 and not member.is_up and not self._stopping.is_set():
-                self._false_start(code)
+        self._false_starts = self._false_starts + 1 if is_unasked and suspect is None else 0
+        if self._false_starts >= _FALSE_STARTS:
+            raise RunError(f"the process for works that are tried alone ends before it begins ({_how(code)})")
 
     def _seat(self, alone: Alone) -> Member | None:
         telemetry = self._parts.telemetry
@@ -134,6 +139,7 @@ class Isolation:
         """The child's words. Whoever is told of them may fail; then the run does, and the child is heard on."""
         try:
             if failed := word.get("failed"):
+                self._has_failed = True
                 self._on_failure(told_error(failed["kind"], failed["text"]))
             for work_id, fields in word.get("outcomes", ()):
                 self._on_outcome(work_id, DownloadOutcome(**fields))
@@ -144,20 +150,26 @@ class Isolation:
         except Exception as error:
             self._on_failure(error)
 
-    def _ended_by(self, code: int, worker_id: str, here: Presence) -> JobRecord | None:
-        """The job that has ended the process; None where it stopped by itself or on somebody's word."""
-        if code == 0 or -code in _ASKED_TO_STOP or self._stopping.wait(_AFTER_DEATH_S):
-            return None
-        noted = here.noted_stage()
-        if noted is None:
-            return None
-        job = self._ledger.job(noted.job_id)
-        return job if job.state == JobState.IN_PROGRESS and job.worker_id == worker_id else None
+    def _is_unasked(self, code: int) -> bool:
+        """Whether nobody wanted the process to end: neither itself, nor we, nor whoever kills all of us."""
+        if code == 0 or -code in _ASKED_TO_STOP or self._has_failed:
+            return False
+        return not self._stopping.wait(_AFTER_DEATH_S)
+
+    def _held_by(self, worker_id: str) -> JobRecord | None:
+        """The one job that the process had, if it had one."""
+        after = 0
+        while page := self._ledger.list_jobs(JobState.IN_PROGRESS, limit=_PAGE, after_id=after, wanted=DOWNLOADS):
+            held = [job for job in page if job.worker_id == worker_id]
+            if held:
+                return held[0]
+            after = page[-1].job_id
+        return None
 
     def _end(self, job: JobRecord, code: int, here: Presence) -> WorkerEnd:
         """What is to be said of this end; with the last one, the bytes are kept and the record is told first."""
         noted = here.noted_stage()
-        stage = noted.stage if noted is not None else "?"
+        stage = noted.stage if noted is not None and noted.job_id == job.job_id else job.stage or "an unknown stage"
         how = _how(code)
         files = self._parts.store.temps_of(job.worker_id or "")
         at_hand = measure(files)
@@ -190,11 +202,6 @@ class Isolation:
         )
         self._parts.telemetry.flush()
         self._on_outcome(job.artifact_id, outcome)
-
-    def _false_start(self, code: int) -> None:
-        self._false_starts += 1
-        if self._false_starts >= _FALSE_STARTS:
-            raise RunError(f"the process for works that are tried alone ends before it begins ({_how(code)})")
 
 
 def _how(code: int) -> str:

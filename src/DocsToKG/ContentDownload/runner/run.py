@@ -250,7 +250,7 @@ class DownloadRun:
             self._parts,
             kept=self.folder.state / "ended_worker",
             keep_open=[self.folder.lock],
-            on_outcome=self._on_outcome,
+            on_outcome=self._count_outcome,
             on_failure=orchestrator.fail,
             clock=self._clock,
         )
@@ -476,6 +476,10 @@ class DownloadRun:
     def _on_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
         if not self.is_in_many:
             self._parts.hosts.ended(outcome)
+        self._count_outcome(work_id, outcome)
+
+    def _count_outcome(self, work_id: str, outcome: DownloadOutcome) -> None:
+        """Of any process of this run; each has told its own part of what it asked of hosts."""
         with self._tally_lock:
             self._tally.ends[outcome.classification] += 1
             if outcome.ok:
