@@ -28,10 +28,11 @@ _UNLIGATED = {sign: letters for letters, sign in LIGATURES.items()}
 
 
 class Face(NamedTuple):
-    """`string` writes text as a PDF string; `fonts` are the resource entries of F1 and F2."""
+    """`string` writes text as a PDF string, in which `space` is a space; `fonts` are the entries of F1 and F2."""
 
     string: Callable[[str], bytes]
     fonts: bytes
+    space: bytes = b" "
 
 
 FontMaker = Callable[[Objects, Sequence[str], Random, Filter], Face]
@@ -63,7 +64,10 @@ def standard(objects: Objects, chars: Sequence[str], chance: Random, packing: Fi
     ]
     if not table:
         return Face(_windows_string, _entries(fonts))
-    return Face(lambda text: _windows_string(text if _in_windows(text) else text.translate(table)), _entries(fonts))
+    return Face(
+        lambda text: _windows_string(text if text.isascii() else text.translate(table)),
+        _entries(fonts),
+    )
 
 
 @lru_cache(maxsize=8192)
@@ -101,7 +105,7 @@ def latex(objects: Objects, chars: Sequence[str], chance: Random, packing: Filte
                 text = text.replace(letters, sign)
         return literal(text.translate(table).encode("latin-1", "replace"))
 
-    return Face(string, _entries(fonts))
+    return Face(string, _entries(fonts), bytes((codes[" "],)))
 
 
 def old_type1(objects: Objects, chars: Sequence[str], chance: Random, packing: Filter) -> Face:
@@ -125,7 +129,7 @@ def type3(objects: Objects, chars: Sequence[str], chance: Random, packing: Filte
         % (procedures, names, _to_unicode(objects, codes, 1, packing), _widths(codes))
     )
     fonts = [objects.add(b"<< /Type /Font /Subtype /Type3 %s >>" % entries)] * 2
-    return Face(_by_table(codes), _entries(fonts))
+    return Face(_by_table(codes), _entries(fonts), bytes((codes[" "],)))
 
 
 def simple_truetype(objects: Objects, chars: Sequence[str], chance: Random, packing: Filter) -> Face:
@@ -181,6 +185,9 @@ def collection(name: bytes, ordering: bytes, cmap: bytes) -> FontMaker:
 def _codes(chars: Sequence[str], chance: Random) -> dict[str, int]:
     """Codes from one up, in no order that could be guessed."""
     order = chance.sample(list(chars), min(len(chars), 255))
+    if " " in order:  # its code is one that needs no escape in a string
+        at = order.index(" ")
+        order[at], order[0] = order[0], " "
     return {char: code for code, char in enumerate(order, start=1)}
 
 

@@ -237,14 +237,20 @@ def _whole(face: Face, span: Span) -> bytes:
 
 
 def _by_gaps(face: Face, span: Span) -> bytes:
-    words = b" -278 ".join([face.string(word) for word in visual(span.text).split(" ")])
+    text = span.text if span.text.isascii() else visual(span.text)
+    words = face.string(text).replace(face.space, b") -278 (")
     return _matrix(span, span.x) + b"[" + words + b"] TJ\n"
 
 
 def _kerned(face: Face, span: Span) -> bytes:
-    text = visual(span.text)
-    pieces = [face.string(text[at : at + 5]) for at in range(0, len(text), 5)]
-    return _matrix(span, span.x) + b"[" + b" 9 ".join(pieces) + b"] TJ\n"
+    text = span.text if span.text.isascii() else visual(span.text)
+    whole = face.string(text)
+    if whole.startswith(b"<"):  # hexadecimal, two digits a letter
+        digits = whole[1:-1]
+        shown = b"<" + b"> 9 <".join([digits[at : at + 10] for at in range(0, len(digits), 10)]) + b">"
+    else:
+        shown = b" 9 ".join([face.string(text[at : at + 5]) for at in range(0, len(text), 5)])
+    return _matrix(span, span.x) + b"[" + shown + b"] TJ\n"
 
 
 def _singly(face: Face, span: Span) -> bytes:
