@@ -2,8 +2,6 @@
 
 `floor` is libcurl through pycurl with nothing around it: no tasks, no guard, no limits, bytes thrown away. `engine` is
 `CurlEngine` with a task for each exchange, a name to look up, an address to judge and a body that is read.
-
-    python -m bench.engine [--count N] [--at-once N] [--rounds N]
 """
 
 from __future__ import annotations
@@ -109,12 +107,16 @@ def by_floor(port: int, count: int, at_once: int) -> Figure:
     return figure
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="python -m bench.engine", description=__doc__)
     words.add_argument("--count", type=int, default=2000, help="files of 20 KB in a round; a tenth of the large ones")
     words.add_argument("--at-once", type=int, default=64)
     words.add_argument("--rounds", type=int, default=3, help="the best of each is told")
-    given = words.parse_args()
+    return words
+
+
+def main() -> None:
+    given = parser().parse_args()
     print(f"{'':8} {'':8} {'CPU-s/1000':>10} {'items/s':>9}")
     for name, size in _SIZES.items():
         with tempfile.TemporaryDirectory() as folder:

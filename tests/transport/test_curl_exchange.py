@@ -64,9 +64,10 @@ def test_request_goes_out_exactly_as_it_was_written(serve):
         ("https://papers.example.org:8443/x", b"GET /x ", b"Host: papers.example.org:8443"),
         ("http://papers.example.org/a/../b//c?q=%2F&r=a b#part", b"GET /b//c?q=%2F&r=a%20b ", b"Host: papers"),
         ("http://bücher.example/ü", b"GET /%C3%BC ", b"Host: xn--bcher-kva.example"),
+        ("https://papers.example.org./x", b"GET /x ", b"Host: papers.example.org"),
         ("http://user:hunter2@papers.example.org/", b"GET / ", b"Host: papers.example.org"),
     ],
-    ids=["https-in-plain", "port", "path", "idn", "userinfo"],
+    ids=["https-in-plain", "port", "path", "idn", "root-dot", "userinfo"],
 )
 def test_the_server_sees_the_logical_host_and_a_clean_path(serve, url, target, host):
     server = serve(play(OK))

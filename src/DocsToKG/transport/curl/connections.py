@@ -98,9 +98,9 @@ def _is_empty(sock: socket.socket) -> bool:
 
 
 class Connections:
-    """Those that were opened, the oldest forgotten first."""
+    """Those that were opened, those not used for longest forgotten first."""
 
-    def __init__(self, most: int = 65_536) -> None:
+    def __init__(self, most: int = 16_384) -> None:
         self._most = most
         self._by_ends: OrderedDict[Ends, Connection] = OrderedDict()
 
@@ -114,7 +114,10 @@ class Connections:
         return connection
 
     def between(self, ends: Ends) -> Connection | None:
-        return self._by_ends.get(ends)
+        connection = self._by_ends.get(ends)
+        if connection is not None:
+            self._by_ends.move_to_end(ends)
+        return connection
 
     def __len__(self) -> int:
         return len(self._by_ends)

@@ -112,12 +112,11 @@ class CurlEngine:
             raise DeadlineExceeded("the time given to this request is over")
         route, url = self._routes.of(request.url)
         addresses = await self._addresses(route, limits, began)
-        fresh = False
+        fresh, name_s = False, self._clock.monotonic() - began
         for tries_left in range(_MAX_TRIES - 1, -1, -1):
             self._check_open()
             transfer = Transfer(self, request, route, url, addresses)
-            transfer.began, transfer.fresh = began, fresh
-            transfer.name_s = self._clock.monotonic() - began
+            transfer.began, transfer.fresh, transfer.name_s = began, fresh, name_s
             self._enter(transfer)
             try:
                 await transfer.wait_for_head()
@@ -128,7 +127,7 @@ class CurlEngine:
                 return transfer
             if not (transfer.again and tries_left):
                 break
-            fresh = True
+            fresh, began = True, self._clock.monotonic()
         raise transfer.error or httpx2.TransportError("the exchange ended without a response")
 
     async def _addresses(self, route: Route, limits: Limits, began: float) -> Addresses:
@@ -206,14 +205,10 @@ class CurlEngine:
         try:
             handle.prepare(transfer, [f"-{pin}" for pin in stale])
             self._open_multi().add_handle(handle.curl)
-        except pycurl.error as error:
-            handle.curl.close()
-            transfer.finish(httpx2.LocalProtocolError(f"libcurl does not take the request (code {error.args[0]})"))
-            return
         except Exception as error:
             handle.transfer = None
             handle.curl.close()
-            transfer.finish(error)
+            transfer.finish(_refused(error))
             return
         self._stale_pins.clear()
         self._pins.update(transfer.addresses.places)
@@ -423,3 +418,9 @@ class CurlEngine:
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         assert self._loop is not None
         return self._loop
+
+
+def _refused(error: Exception) -> Exception:
+    if not isinstance(error, pycurl.error):
+        return error
+    return httpx2.LocalProtocolError(f"libcurl does not take the request (code {error.args[0]})")
