@@ -23,6 +23,8 @@ ZENODO = "https://zenodo.org/records/123/files/paper.pdf"
         (ZENODO, "https://zenodo.org/record/123/files/paper.pdf?download=1"),
         (ZENODO, "https://zenodo.org/api/records/123/files/paper.pdf/content"),
         ("https://ndownloader.figshare.com/files/42", "https://figshare.com/ndownloader/files/42"),
+        ("https://a.org/x.pdf;jsessionid=0A1B", "https://a.org/x.pdf;jsessionid=FF"),
+        ("https://a.org/x.pdf?token=abc", "https://a.org/x.pdf"),
         ("https://europepmc.org/articles/pmc7?pdf=render", "https://europepmc.org/articles/PMC7?pdf=render"),
     ],
 )
@@ -47,6 +49,7 @@ def test_spellings_of_one_copy_have_one_key(one: str, other: str) -> None:
             "https://pmc-oa-opendata.s3.amazonaws.com/PMC7.1/PMC7.1.pdf",
             "https://europepmc.org/articles/PMC7?pdf=render",
         ),
+        ("https://a.org/get?token=abc", "https://a.org/get?token=def"),  # the token may be the file's name
         ("https://evil.org/arxiv.org/pdf/2101.00001", "https://arxiv.org/pdf/2101.00001"),
     ],
 )

@@ -1,8 +1,9 @@
 """Which addresses stand for one and the same copy? Pure rules on URLs.
 
 Beyond canonical spelling: http is asked as https, arXiv serves one file on several hosts, a DOI has several resolvers
-and no case, Zenodo and figshare have old and new paths. Only what is known to be the same file counts: another server,
-another version, a page beside its file, or a parameter that may turn a viewer into a file makes another copy.
+and no case, Zenodo and figshare have old and new paths, and a session token says only who asks. Only what is known to be
+the same file counts: another server, another version, a page beside its file, or a parameter that may turn a viewer into
+a file makes another copy.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote
 
-from DocsToKG.core.urls import BadUrl, index_url
+from DocsToKG.ContentDownload.resolvers.same_links import link_key
+from DocsToKG.core.urls import BadUrl
 
 _ARXIV = re.compile(
     r"(?:www\.|export\.)?arxiv\.org/(?P<kind>abs|pdf)/(?P<id>(?:[a-z-]+(?:\.[a-z-]+)?/\d{7}|\d{4}\.\d{4,5})(?:v\d+)?)"
@@ -27,7 +29,7 @@ _PMC_HOSTS = ("europepmc.org/", "www.europepmc.org/", "www.ncbi.nlm.nih.gov/", "
 def copy_key(url: str) -> str:
     """Equal for two addresses of one copy. An address that cannot be read is its own key."""
     try:
-        place = index_url(url).partition("://")[2]
+        place = link_key(url).partition("://")[2]
     except BadUrl:
         return url
     path, _, query = place.partition("?")
@@ -42,7 +44,7 @@ def copy_key(url: str) -> str:
 def address_key(url: str) -> str:
     """Equal for two spellings of one address, and no more: other hosts of the same copy are other addresses."""
     try:
-        return "at " + index_url(url).partition("://")[2]
+        return "at " + link_key(url).partition("://")[2]
     except BadUrl:
         return url
 

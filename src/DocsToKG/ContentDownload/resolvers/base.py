@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.api.versions import version_rank
-from DocsToKG.core.urls import BadUrl, index_url
+from DocsToKG.ContentDownload.resolvers.same_links import unique_links
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,9 @@ def encode_segment(text: str) -> str:
 
 
 def unique_plans(plans: Iterable[DownloadPlan]) -> tuple[DownloadPlan, ...]:
-    """In order, each address once, whatever its spelling; addresses that cannot be asked for are left out."""
-    kept: dict[str, DownloadPlan] = {}
-    for plan in plans:
-        try:
-            kept.setdefault(index_url(plan.url), plan)
-        except BadUrl:
-            continue
-    return tuple(kept.values())
+    """In order, each address once, whatever its spelling and session; of versions the newest first. Addresses that
+    cannot be asked for are left out."""
+    return tuple(unique_links(plans, lambda plan: plan.url))
 
 
 def in_order(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:

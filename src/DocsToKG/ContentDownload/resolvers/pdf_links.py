@@ -24,6 +24,7 @@ from DocsToKG.ContentDownload.resolvers.anchors import (
 )
 from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage
 from DocsToKG.ContentDownload.resolvers.json_ld import media_of
+from DocsToKG.ContentDownload.resolvers.same_links import link_key, newest_first
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import PDF, SiteRules
 from DocsToKG.core.urls import index_url
@@ -64,7 +65,7 @@ def pdf_links(page: HtmlPage, dois: Collection[str], rules: SiteRules | None = N
         if found:
             break
         found = _absolute(page, look())
-    return tuple(found.values())[:_MAX_LINKS]
+    return tuple(newest_first(list(found.values()), lambda link: link.url))[:_MAX_LINKS]
 
 
 def guessed_link(page: HtmlPage, rules: SiteRules | None = None) -> Found | None:
@@ -95,7 +96,7 @@ def _absolute(page: HtmlPage, links: Iterable[_Link], mime: str = PDF) -> dict[s
         address = page.absolute(link)
         address = file_address(address) if address is not None else None
         if address is not None and (mime == HTML or index_url(address) != own):
-            found.setdefault(index_url(address), Found(address, evidence, mime))
+            found.setdefault(link_key(address), Found(address, evidence, mime))
     return found
 
 
