@@ -309,3 +309,38 @@ def test_who_was_blocked_by_hand_asks_no_more_in_this_run(status: int, why_not: 
     if why_not is not None:
         result, asked = resolve(crossref, WORK)
         assert (result.notes, asked) == (("refused",), [])
+
+
+PII = "S0021925823021796"
+HUB = {"primary": {"URL": f"https://linkinghub.elsevier.com/retrieve/pii/{PII}"}}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"alternative-id": [PII]},
+        {"alternative-id": ["10.1016/x", PII.lower()]},
+        {"link": [link(f"https://api.elsevier.com/content/article/PII:{PII}?httpAccept=text/xml", "text/xml")]},
+        {"resource": HUB},
+    ],
+)
+def test_the_number_of_a_publisher_leads_to_the_host_of_its_society(message: dict[str, Any]) -> None:
+    """RES-02: a newer DOI does not tell the journal; the number registered beside it does."""
+    result = read({"license": [licence()], **message})
+    [plan] = [plan for plan in result.plans if plan.evidence == "alternative-id"]
+    assert (plan.url, plan.is_guess, plan.license) == (f"https://www.jbc.org/article/{PII}/pdf", True, CC_BY)
+    assert result.work is not None
+    assert result.work.metadata["pii"] == PII
+    closed = read(message)
+    assert [plan for plan in closed.plans if plan.evidence == "alternative-id"] == [], "no licence says that it is open"
+
+
+def test_the_number_of_a_journal_elsewhere_names_its_page_alone() -> None:
+    result = read({"license": [licence()], "alternative-id": ["S0197458010001570"]})
+    assert result.plans == ()
+    assert result.work is not None
+    assert result.work.landing_urls == ("https://www.sciencedirect.com/science/article/pii/S0197458010001570",)
+    for other in (["BFsrep16696"], ["10.1136/bmj.1"], [7], "S0197458010001570", None, ["0160412081900738"]):
+        named = read({"alternative-id": other}).work
+        assert named is not None
+        assert "pii" not in named.metadata

@@ -1,9 +1,9 @@
 """Which addresses stand for one and the same copy? Pure rules on URLs.
 
 Beyond canonical spelling: http is asked as https, arXiv serves one file on several hosts, a DOI has several resolvers
-and no case, Zenodo and figshare have old and new paths, and a session token says only who asks. Only what is known to be
-the same file counts: another server, another version, a page beside its file, or a parameter that may turn a viewer into
-a file makes another copy.
+and no case, Zenodo and figshare have old and new paths, and a session token says only who asks. Only what is known to
+be the same file counts: another server, another version, a page beside its file, or a parameter that may turn a viewer
+into a file makes another copy.
 """
 
 from __future__ import annotations

@@ -19,15 +19,18 @@ from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.crossref_record import (
     Licence,
+    doi_of_pii,
     is_retracted,
     licence_for,
     licences_in_force,
+    pii_of,
     preprints,
     year_issued,
 )
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
 from DocsToKG.ContentDownload.resolvers.index_links import pages_of, preprint_plan, sort_link
 from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
+from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 from DocsToKG.core.clock import SystemClock
 
 DEFAULT_BASE_URL = "https://api.crossref.org"
@@ -35,8 +38,9 @@ DEFAULT_BASE_URL = "https://api.crossref.org"
 _MEMBERS_HOSTS = ("api.elsevier.com", "api.wiley.com")
 _VERSIONS = {"vor": "publishedVersion", "am": "acceptedVersion"}
 # What a link is taken for, the strongest first.
-_EVIDENCE = ("link_pdf", "link_unspecified", "has-preprint", "link_xml")
+_EVIDENCE = ("link_pdf", "link_unspecified", "has-preprint", "alternative-id", "link_xml")
 _FORMS = {"link_xml": "application/xml"}
+_PII_PAGE = "https://www.sciencedirect.com/science/article/pii"
 _BLOCKED = 403
 _MOST_PLANS = 8
 
@@ -91,8 +95,23 @@ class CrossrefResolver(AskByDoi):
         found = [plan for plan in (self._plan(message, link, licences) for link in links) if plan is not None]
         if learned.arxiv_id is not None:
             found.append(preprint_plan(learned.arxiv_id, source=self.name, evidence="has-preprint"))
+        if any(licence.is_open for licence in licences):
+            found.extend(self._at_its_society(message, licences))
         found = sorted(in_order(found), key=lambda plan: _EVIDENCE.index(plan.evidence or ""))
         return unique_plans(found)[:_MOST_PLANS]
+
+    def _at_its_society(self, message: Mapping[str, Any], licences: list[Licence]) -> Iterator[DownloadPlan]:
+        """Newer DOIs of Elsevier's do not tell the journal; the registered number does, and some have own hosts."""
+        pii = pii_of(message)
+        for _, address in shipped_rules().guesses(doi_of_pii(pii)) if pii is not None else ():
+            yield DownloadPlan(
+                url=address,
+                resolver_name=self.name,
+                license=licence_for("vor", licences),
+                host_type="publisher",
+                evidence="alternative-id",
+                is_guess=True,
+            )
 
     def _plan(
         self, message: Mapping[str, Any], link: Mapping[str, Any], licences: list[Licence]
@@ -163,7 +182,9 @@ def _notes(message: Mapping[str, Any], plans: tuple[DownloadPlan, ...], licences
 def _learned(work: WorkArtifact, message: Mapping[str, Any], licences: list[Licence]) -> WorkArtifact:
     titles = message.get("title")
     arxiv_id, metadata = preprints(message)
-    primary = sort_link(text_of(object_of(object_of(message, "resource"), "primary"), "URL"))
+    pii = pii_of(message)
+    named = text_of(object_of(object_of(message, "resource"), "primary"), "URL")
+    primary = sort_link(named or (f"{_PII_PAGE}/{pii}" if pii is not None else None))
     pages = [
         sort_link(text_of(link, "URL")) for link in _links(message) if text_of(link, "content-type") == "text/html"
     ]
@@ -176,5 +197,5 @@ def _learned(work: WorkArtifact, message: Mapping[str, Any], licences: list[Lice
         landing_urls=pages_of([primary, *pages], own_doi=work.doi),
         license=licence_for("vor", licences),
         is_retracted=is_retracted(message),
-        metadata=metadata,
+        metadata=metadata | ({"pii": pii} if pii is not None else {}),
     )

@@ -6,6 +6,7 @@ Pure. A licence is in force from its `start`, which already contains `delay-in-d
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -15,6 +16,8 @@ from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, te
 from DocsToKG.ContentDownload.resolvers.id_forms import arxiv_base, arxiv_of_doi, normalize_arxiv, normalize_doi
 
 _READING = frozenset({"vor", "am", "unspecified"})
+_PII = re.compile(r"S\d{7}[\dX]\d{7}[\dX]", re.IGNORECASE)
+_PII_IN_LINK = re.compile(r"/(?:PII:|pii/)(?P<pii>S\d{7}[\dX]\d{7}[\dX])(?:[?/]|$)", re.IGNORECASE)
 _RETRACTIONS = frozenset({"retraction", "withdrawal", "removal"})
 _OPEN = ("creativecommons.org/licenses/", "creativecommons.org/publicdomain/")
 
@@ -80,6 +83,26 @@ def preprints(message: Mapping[str, Any]) -> tuple[str | None, dict[str, str]]:
         if (doi := normalize_doi(text_of(entry, "id") or "")) is not None:
             dois.setdefault("published_doi", doi)
     return arxiv_base(arxiv_id) if arxiv_id is not None else None, dois
+
+
+def pii_of(message: Mapping[str, Any]) -> str | None:
+    """Elsevier's own number of a paper: registered beside the DOI, and part of the links to its services."""
+    listed = message.get("alternative-id")
+    named = [text for text in listed[:20] if isinstance(text, str)] if isinstance(listed, list) else []
+    links = [text_of(link, "URL") or "" for link in objects_of(message, "link", at_most=20)]
+    links.append(text_of(object_of(object_of(message, "resource"), "primary"), "URL") or "")
+    for text in named:
+        if (pii := _PII.fullmatch(text.strip())) is not None:
+            return pii[0].upper()
+    for text in links:
+        if (linked := _PII_IN_LINK.search(text)) is not None:
+            return linked["pii"].upper()
+    return None
+
+
+def doi_of_pii(pii: str) -> str:
+    """The form in which old DOIs of Elsevier carry the number: `S002192581743626X` is `s0021-9258(17)43626-x`."""
+    return f"10.1016/{pii[:5]}-{pii[5:9]}({pii[9:11]}){pii[11:16]}-{pii[16]}".lower()
 
 
 def year_issued(message: Mapping[str, Any]) -> int | None:
