@@ -280,7 +280,7 @@ def test_robots_at_the_page_that_would_name_the_file_is_a_skip(landing: Source) 
 def test_robots_at_a_page_does_not_hide_that_a_copy_is_gone_or_a_page_walled() -> None:
     """ROB-04: something else was possible, and failed."""
     gone = bench(Source("landing", error=ROBOTS), Source("b", ("https://b.org/1",))).run()
-    assert (gone.classification, gone.meta["cause"]) == ("error", "http-status")
+    assert (gone.classification, gone.meta["cause"]) == ("error", "gone")
     walled = bench(Source("landing", error=ROBOTS), Source("b", notes=("challenge: b.org",))).run()
     assert (walled.classification, walled.meta["cause"]) == ("error", "challenge")
     later = bench(Source("landing", error=ROBOTS), Source("b", error=TransientFailure(Reason.TIMEOUT))).run()

@@ -80,6 +80,58 @@ def test_a_wall_before_the_pages_that_name_the_file(trail: Trail) -> None:
     )
 
 
+def note_and_judge(trail: Trail, *said: str) -> tuple[str, str]:
+    for number, note in enumerate(said):
+        trail.note(f"source{number}", note)
+    found = verdict(trail, now=NOW)
+    return found.cause, found.sentence
+
+
+@pytest.mark.parametrize(
+    ("said", "cause", "sentence"),
+    [
+        (["closed", "not_in_index"], "closed", "The paper is closed: no open copy is known to 3 sources."),
+        (["no_open_copy", "gone: Zenodo has deleted the record"], "gone",
+         "The copy that was known has been removed from its archive."),
+        (["closed", "embargo: until 2027-05-01", "gone"], "embargo", "A copy is under embargo until 2027-05-01."),
+        (["embargo: until 2028-01-01", "embargo: until 2027-05-01"], "embargo",
+         "A copy is under embargo until 2027-05-01."),
+        (["embargo"], "embargo", "A copy is under embargo."),
+        (["embargo: until https://x.org/?token=s3cret"], "embargo", "A copy is under embargo."),
+        (["not_in_index", "not_in_index"], "unknown-identifier", "None of 3 sources knows this identifier."),
+        (["closed", "challenge: x.org"], "challenge",
+         "No file was found: the pages that should name it are behind a bot check."),
+        (["no_open_copy"], "no_open_copy", "No open copy is known to 3 sources."),
+    ],
+)  # fmt: skip
+def test_closed_gone_under_embargo_and_unknown_are_different_reasons(
+    trail: Trail, said: list[str], cause: str, sentence: str
+) -> None:
+    assert note_and_judge(trail, *said) == (cause, sentence)
+
+
+@pytest.mark.parametrize(
+    ("status", "cause", "sentence"),
+    [
+        (404, "gone", "The only copy is gone (404) from x.org."),
+        (410, "gone", "The only copy is gone (410) from x.org."),
+        (403, "open-but-blocked", "The only copy is refused (403) by x.org."),
+        (401, "open-but-blocked", "The only copy is refused (401) by x.org."),
+        (451, "open-but-blocked", "The only copy is refused (451) by x.org."),
+        (400, "http-status", "The only copy is answered with status 400 by x.org."),
+    ],
+)
+def test_a_copy_that_is_gone_is_not_one_that_is_refused(trail: Trail, status: int, cause: str, sentence: str) -> None:
+    miss(trail, "https://x.org/1", Reason.HTTP_STATUS, status)
+    assert verdict(trail, now=NOW) == Verdict(cause, sentence)
+
+
+def test_a_guess_that_is_refused_does_not_show_an_open_copy(trail: Trail) -> None:
+    plan = DownloadPlan("https://x.org/1", "doi_redirect", is_guess=True)
+    trail.missed("doi_redirect", CandidateRejected(Reason.HTTP_STATUS, url=plan.url, http_status=403), plan)
+    assert verdict(trail, now=NOW).cause == "http-status"
+
+
 def test_no_source_at_all() -> None:
     trail = Trail(WorkArtifact("mine:1"), ManualClock())
     assert verdict(trail, now=NOW).sentence == "No enabled source can look this identifier up."

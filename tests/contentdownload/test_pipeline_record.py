@@ -84,7 +84,7 @@ def test_a_miss_is_recorded_with_every_candidate_and_one_sentence(tmp_path: Path
         DownloadPlan("https://a.org/2", "a", evidence="prefix_rule", is_guess=True),
     )
     line = recorded(tmp_path, bench(Source("a", plans=plans)).run())
-    assert (line["reason"], line["cause"]) == ("all_tiers_exhausted", "http-status")
+    assert (line["reason"], line["cause"]) == ("all_tiers_exhausted", "gone")
     assert line["explanation"] == "The only copies are gone (404) from a.org (2 tried)."
     assert line["candidates"] == [
         {

@@ -344,3 +344,10 @@ def test_the_number_of_a_journal_elsewhere_names_its_page_alone() -> None:
         named = read({"alternative-id": other}).work
         assert named is not None
         assert "pii" not in named.metadata
+
+
+def test_an_open_licence_that_is_to_come_is_an_embargo() -> None:
+    later = {"license": [licence(start=[2027, 5, 1]), licence(start=[2026, 9]), licence(TERMS, start=[2026, 7, 1])]}
+    assert read(later).notes[0] == "embargo: until 2026-09-01"
+    with_link = read({**later, "link": [link("https://p.example.org/a.pdf")]})
+    assert "embargo" not in first_words(with_link.notes), "a link that is registered is tried"

@@ -171,3 +171,14 @@ def test_no_name_makes_the_patterns_slow() -> None:
         for _ in range(20):
             page_of_copy(name)
     assert time.thread_time() - started < 4
+
+
+def test_unpaywall_says_why_there_is_no_copy() -> None:
+    work = WorkArtifact("doi:10.1234/abc", doi="10.1234/abc")
+    told = {"doi": "10.1234/abc", "oa_status": "closed", "oa_locations": []}
+    assert ask("unpaywall", work, answer(told)).notes == ("closed",)
+    later = [{"oa_date": "2028-01-01"}, {"oa_date": "2027-05-01"}, {"oa_date": 7}]
+    assert ask("unpaywall", work, answer({**told, "oa_locations_embargoed": later})).notes == (
+        "embargo: until 2027-05-01",
+    )
+    assert ask("unpaywall", work, answer({**told, "oa_status": None})).notes == ("no_open_copy",)

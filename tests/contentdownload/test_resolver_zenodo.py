@@ -127,7 +127,7 @@ def test_a_record_about_another_paper_is_told_apart(work: WorkArtifact, changes:
     ("page", "note"),
     [
         (answer({"status": 404}, 404), "not_in_index"),
-        (answer({"tombstone": {}}, 410), "not_in_index"),
+        (answer({"tombstone": {}}, 410), "gone"),
         (answer(b"", 403), "refused"),
         (answer(b"", 401), "refused"),
         (answer(b"", 400), "http-status"),
@@ -178,4 +178,4 @@ def test_a_record_whose_files_are_under_embargo_says_until_when() -> None:
     work = WorkArtifact("x", landing_urls=("https://data.caltech.edu/records/ab12c-3de45",))
     access = {"files": "restricted", "embargo": {"active": True, "until": "2027-05-01"}}
     [note] = ask("zenodo", work, answer({"id": "ab12c-3de45", "access": access, "files": []})).notes
-    assert note == "embargo-until-2027-05-01"
+    assert note == "embargo: until 2027-05-01"

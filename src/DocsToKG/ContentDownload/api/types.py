@@ -99,6 +99,10 @@ class Reason(StrEnum):
     ALL_TIERS_EXHAUSTED = "all_tiers_exhausted"
     BUDGET_EXHAUSTED = "budget_exhausted"
     NO_OPEN_COPY = "no_open_copy"
+    CLOSED = "closed"  # an index says that the paper is open nowhere
+    OPEN_BUT_BLOCKED = "open-but-blocked"  # copies that are named, and refused by their hosts (401, 403, 451)
+    GONE = "gone"  # copies or records that are named, and were removed (404, 410)
+    EMBARGO = "embargo"  # a copy that opens on a later day
     BREAKER_OPEN = "breaker_open"
     UNKNOWN_IDENTIFIER = "unknown-identifier"
     FILTERED = "filtered"  # left out by the user's own filters, before any file was asked for

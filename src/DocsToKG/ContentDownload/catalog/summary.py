@@ -50,7 +50,8 @@ _MOST_RUNS = 50
 # With these a host says that it will not give the file to us, or that it has none.
 _BARRED = frozenset(
     {"robots", "challenge", "cookie-wall", "login-wall", "paywall", "interstitial", "router", "http-status",
-     "html-instead-of-pdf", "no_open_copy", "unknown-identifier", "security-policy", "bad-url"}
+     "html-instead-of-pdf", "no_open_copy", "unknown-identifier", "security-policy", "bad-url",
+     "closed", "open-but-blocked", "gone", "embargo"}
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ says at the end what is settled. Thread-safe: the branches of a race write here 
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -37,6 +38,7 @@ _NOT_TO_LOOK_UP = frozenset(
 )
 # What is wrong with a host, not with the copy: another host of the same copy may still give it.
 _OF_THE_HOST = frozenset({Reason.ROBOTS, Reason.CONN_ERROR, Reason.TIMEOUT, Reason.TLS_ERROR, Reason.BREAKER_OPEN})
+_DAY = re.compile(r" until \d{4}-\d\d-\d\d", re.ASCII)
 
 
 class Trail:
@@ -119,9 +121,10 @@ class Trail:
         return sorted(self.tried, key=lambda tried: place.get(tried.source, -1))
 
     def note(self, source: str, said: str) -> None:
-        """Only the word before a colon: what follows quotes addresses."""
+        """Only the word before a colon, and the day after `embargo`: what follows other words quotes addresses."""
+        word, _, rest = said.partition(":")
         with self._lock:
-            self.notes.append((source, said.partition(":")[0]))
+            self.notes.append((source, said if word == Reason.EMBARGO and _DAY.fullmatch(rest) else word))
 
     def is_new(self, plan: DownloadPlan) -> bool:
         """True the first time a copy is met, under whatever spelling of its address."""

@@ -55,7 +55,14 @@ _WORDS: dict[str, str] = {
     Reason.TAKEN_DOWN: "taken down here",
     Reason.BUDGET_EXHAUSTED: "not reached within the budget of one work",
 }
-_STATUS_WORDS = {401: "refused (401) by {host}", 403: "refused (403) by {host}", 404: "gone (404) from {host}"}
+_REFUSED, _REMOVED = (401, 403, 451), (404, 410)
+_STATUS_WORDS = {
+    410: "gone (410) from {host}",
+    451: "refused (451) by {host}",
+    401: "refused (401) by {host}",
+    403: "refused (403) by {host}",
+    404: "gone (404) from {host}",
+}
 _TROUBLE: dict[str, str] = {
     Reason.TIMEOUT: "{host} did not answer in time",
     Reason.CONN_ERROR: "{host} could not be reached",
@@ -94,7 +101,7 @@ def verdict(trail: Trail, *, now: float) -> Verdict:
 def _no_good(copies: Sequence[Tried]) -> Verdict:
     groups = Counter(_words(one) for one in copies)
     words = max(groups, key=lambda words: groups[words])
-    cause = next(one.reason for one in copies if _words(one) == words)
+    cause = _cause(next(one for one in copies if _words(one) == words))
     if len(groups) > 1:
         return Verdict(cause, f"No copy could be had ({_tried(copies)}): {_listed(copies)}.")
     hosts = _hosts(copies)
@@ -103,6 +110,15 @@ def _no_good(copies: Sequence[Tried]) -> Verdict:
     if len(copies) == 1:
         return Verdict(cause, f"The only copy is {words.format(host=hosts)}.")
     return Verdict(cause, f"The only copies are {words.format(host=hosts)} ({_tried(copies)}).")
+
+
+def _cause(one: Tried) -> str:
+    """A status that says why is a reason of its own. That a guess was refused does not show that a copy is open."""
+    if one.reason == Reason.HTTP_STATUS and one.http_status in _REMOVED:
+        return Reason.GONE
+    if one.reason == Reason.HTTP_STATUS and one.http_status in _REFUSED and not one.is_guess:
+        return Reason.OPEN_BUT_BLOCKED
+    return one.reason
 
 
 def _temporary(troubles: Sequence[Tried], copies: Sequence[Tried], when: str) -> str:
@@ -145,7 +161,20 @@ def _nothing_known(trail: Trail, failed: Sequence[Tried]) -> Verdict:
         cause = next((said for said in walls if said != Reason.ROBOTS), Reason.ROBOTS)
         seen = ", ".join(_unique(_placeless(_WORDS[said]) for said in walls))
         return Verdict(cause, f"No file was found: the pages that should name it are {seen}{rest}.")
-    return Verdict(Reason.NO_OPEN_COPY, f"No open copy is known to {_sources(len(willing))}{rest}.")
+    return _not_open([said for _, said in trail.notes], _sources(len(willing)), rest)
+
+
+def _not_open(notes: Sequence[str], asked: str, rest: str) -> Verdict:
+    """No copy is known, and nothing stands before one: as much as the sources say of why."""
+    days = [said for said in notes if said.partition(":")[0] == Reason.EMBARGO]
+    if days:
+        day = min((said.partition(" until ")[2] for said in days if " until " in said), default="")
+        return Verdict(Reason.EMBARGO, f"A copy is under embargo{f' until {day}' if day else ''}{rest}.")
+    if Reason.GONE in notes:
+        return Verdict(Reason.GONE, f"The copy that was known has been removed from its archive{rest}.")
+    if Reason.CLOSED in notes:
+        return Verdict(Reason.CLOSED, f"The paper is closed: no open copy is known to {asked}{rest}.")
+    return Verdict(Reason.NO_OPEN_COPY, f"No open copy is known to {asked}{rest}.")
 
 
 def _words(one: Tried) -> str:

@@ -23,13 +23,14 @@ from DocsToKG.ContentDownload.resolvers.crossref_record import (
     is_retracted,
     licence_for,
     licences_in_force,
+    opens_on,
     pii_of,
     preprints,
     year_issued,
 )
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
 from DocsToKG.ContentDownload.resolvers.index_links import pages_of, preprint_plan, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
+from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note, other_paper
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 from DocsToKG.core.clock import SystemClock
 
@@ -83,7 +84,10 @@ class CrossrefResolver(AskByDoi):
         learned = _learned(work, message, licences)
         links = _links(message) if _may_be_open(work, licences) else []
         plans = self._plans(message, links, licences, learned)
-        return ResolverResult(plans=plans, notes=tuple(_notes(message, plans, licences)), work=learned)
+        notes = tuple(_notes(message, plans, licences))
+        if not plans and (opens := opens_on(message, self._today())) is not None:
+            notes = (embargo_note(opens.isoformat()), *notes)
+        return ResolverResult(plans=plans, notes=notes, work=learned)
 
     def _plans(
         self,

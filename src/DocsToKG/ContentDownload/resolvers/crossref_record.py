@@ -46,6 +46,18 @@ def licences_in_force(message: Mapping[str, Any], today: date) -> list[Licence]:
     return found
 
 
+def opens_on(message: Mapping[str, Any], today: date) -> date | None:
+    """The first day to come from which an open licence holds."""
+    days = [
+        start
+        for entry in objects_of(message, "license")
+        if (start := _day(object_of(entry, "start"))) is not None
+        and start > today
+        and Licence(text_of(entry, "URL") or "", text_of(entry, "content-version") or "unspecified").is_open
+    ]
+    return min(days, default=None)
+
+
 def licence_for(version: str, licences: list[Licence]) -> str | None:
     """The licence of that version, an open one before the publisher's own terms."""
     fitting = [

@@ -23,6 +23,7 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
 )
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
 from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note
 
 DEFAULT_BASE_URL = "https://api.figshare.com/v2"
 FILES_URL = "https://ndownloader.figshare.com/files"
@@ -58,9 +59,10 @@ class FigshareResolver(AskOnce[re.Match[str]]):
         if (another := _another(work, named, record)) is not None:
             return ResolverResult(notes=(another,))
         learned = _learned(work, record)
-        for closed in ("is_embargoed", "is_confidential"):
-            if record.get(closed) is True and not record.get("files"):
-                return ResolverResult(notes=(f"no_open_copy: the article {closed.replace('_', ' ')}",), work=learned)
+        if record.get("is_embargoed") is True and not record.get("files"):
+            return ResolverResult(notes=(embargo_note(text_of(record, "embargo_date")),), work=learned)
+        if record.get("is_confidential") is True and not record.get("files"):
+            return ResolverResult(notes=("no_open_copy: the article is confidential",), work=learned)
         plans = self._plans(record, learned.title or work.title)
         return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=learned)
 

@@ -9,11 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 
 # The strongest first: where both sides know one of these, it decides.
 _IDENTIFIERS = ("doi", "arxiv_id", "pmid", "pmcid")
-EMBARGO = "embargo"
 _DAY = re.compile(r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])", re.ASCII)
 
 
@@ -22,24 +21,16 @@ def why_nothing(status: int, service: str, check: str) -> str:
     if status == 404:
         return "not_in_index"
     if status == 410:
-        return f"not_in_index: {service} has deleted the record"
+        return f"{Reason.GONE}: {service} has deleted the record"
     if status in (401, 403):
         return f"refused: {service} answered {status}; {check}"
     return f"http-status: {status}"
 
 
 def embargo_note(until: str | None) -> str:
-    """The note for a copy that opens on a day: `embargo-until-2027-05-01`, or `embargo` where no day is told."""
+    """The note for a copy that opens on a day: `embargo: until 2027-05-01`, or `embargo` where no day is told."""
     day = _DAY.match(until or "")
-    return f"{EMBARGO}-until-{day[0]}" if day is not None else EMBARGO
-
-
-def embargo_end(note: str) -> str | None:
-    """The day that a note names as the end of an embargo; empty when it names none, None for all other notes."""
-    if note == EMBARGO:
-        return ""
-    day = note.removeprefix(f"{EMBARGO}-until-")
-    return day if day != note and _DAY.fullmatch(day) else None
+    return f"{Reason.EMBARGO}: until {day[0]}" if day is not None else Reason.EMBARGO
 
 
 def other_paper(work: WorkArtifact, said: WorkArtifact, *, by: Sequence[str] = _IDENTIFIERS) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
@@ -51,7 +51,7 @@ class OpenAireResolver(AskByDoi):
             return ResolverResult(notes=("wrong-article: no record has this DOI" if results else "not_in_index",))
         learned = _learned(work, ours)
         plans = self._plans(ours, learned)
-        notes = () if plans else ("no_oa_pdf" if _open_instances(ours) else "no_open_copy",)
+        notes = () if plans else ("no_oa_pdf" if _open_instances(ours) else _why_closed(ours),)
         return ResolverResult(plans=plans, notes=notes, work=learned)
 
     def _plans(self, record: Mapping[str, Any], learned: WorkArtifact) -> tuple[DownloadPlan, ...]:
@@ -87,6 +87,11 @@ def _facts(instance: Mapping[str, Any], address: str) -> CopyFacts:
 def _open_instances(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Those open by their own word, and those that say nothing about it."""
     return [each for each in objects_of(record, "instances", at_most=50) if not _right(each).startswith(_CLOSED)]
+
+
+def _why_closed(record: Mapping[str, Any]) -> str:
+    rights = {_right(each).partition(" ")[0] for each in objects_of(record, "instances", at_most=50)}
+    return Reason.EMBARGO if rights & {"embargo", "embargoed"} else Reason.NO_OPEN_COPY
 
 
 def _right(instance: Mapping[str, Any]) -> str:

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import text_of
+from DocsToKG.ContentDownload.resolvers.answers import object_of, text_of
 from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, sort_link
@@ -84,7 +84,8 @@ class OpenAlexResolver(AskOnce[str]):
         self, record: Mapping[str, Any], places: list[Mapping[str, Any]], plans: tuple[DownloadPlan, ...]
     ) -> Iterator[str]:
         if not plans:
-            yield "no_oa_pdf" if places else "no_open_copy"
+            is_closed = text_of(object_of(record, "open_access"), "oa_status") == Reason.CLOSED
+            yield "no_oa_pdf" if places else Reason.CLOSED if is_closed else Reason.NO_OPEN_COPY
         if places and has_cached_pdf(record) and not self._has_key:
             yield "missing_key: OpenAlex holds a copy for holders of a key; set resolvers.openalex.api_key"
 

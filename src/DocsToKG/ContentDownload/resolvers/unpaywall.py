@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.api.versions import version_rank
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
 from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note
 from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by, dspace_item_in, pages_of_location
 
@@ -52,7 +53,7 @@ class UnpaywallResolver(AskByDoi):
             return ResolverResult(notes=(f"wrong-article: the answer is about {said}",))
         locations = _in_order(_locations(record))
         plans = unique_plans(plan for plan in map(self._plan, locations) if plan is not None)[:_MOST_PLANS]
-        notes = () if plans else ("no_oa_pdf" if locations else "no_open_copy",)
+        notes = () if plans else ("no_oa_pdf" if locations else _why_closed(record),)
         return ResolverResult(plans=plans, notes=notes, work=_learned(work, record, locations))
 
     def _plan(self, location: Mapping[str, Any]) -> DownloadPlan | None:
@@ -68,6 +69,14 @@ class UnpaywallResolver(AskByDoi):
             host_type=text_of(location, "host_type"),
             evidence="url_for_pdf",
         )
+
+
+def _why_closed(record: Mapping[str, Any]) -> str:
+    """A copy may open later; the date of each is told."""
+    later = objects_of(record, "oa_locations_embargoed")
+    if later:
+        return embargo_note(min((day for place in later if (day := text_of(place, "oa_date"))), default=None))
+    return Reason.CLOSED if text_of(record, "oa_status") == Reason.CLOSED else Reason.NO_OPEN_COPY
 
 
 def _locations(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
