@@ -45,8 +45,14 @@ class Scene(NamedTuple):
         self.forks.stdin.flush()
         return int(self.forks.stdout.readline())
 
+    def end_lead(self) -> None:
+        """As if the time of whoever led had run out; that it does is shown in test_services_small.py."""
+        with opened(self.place) as ledger:
+            ledger.change(lambda tx: tx.ask("DELETE FROM leaders"))
+
     def carry_on(self) -> None:
         """Processes that nobody kills, until nothing waits."""
+        self.end_lead()
         deadline = time.monotonic() + 120
         while True:
             assert self.run("carry", "none") == 0
@@ -98,7 +104,7 @@ def test_a_carrier_killed_at_any_step_loses_nothing(scene: Scene) -> None:
             ledger.enqueue_many([NewJob(f"{step}-{n}", {}) for n in range(8)])
             for job in ledger.lease("w", 8, 600):
                 ledger.finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE))
-            ledger.change(lambda tx: tx.ask("DELETE FROM leaders"))  # as if the time of the one before had run out
+        scene.end_lead()
         assert scene.run("carry", step) == -signal.SIGKILL
     scene.carry_on()
     assert_told(scene)

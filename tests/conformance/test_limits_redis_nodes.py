@@ -23,6 +23,7 @@ from tests.contentdownload.test_net_shared_processes import (  # noqa: F401
     counting,
     violations_of,
 )
+from tests.warm import WarmPrograms
 
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -108,13 +109,13 @@ def test_two_nodes_keep_interval_and_cap_whatever_becomes_of_their_server(
 
 @pytest.mark.timeout(240)
 def test_two_pulls_that_share_only_a_server_are_as_polite_as_one(
-    tmp_path: Path, own_valkey: tuple[Server, str]
+    tmp_path: Path, own_valkey: tuple[Server, str], warm: WarmPrograms
 ) -> None:
     """Each in a folder of its own; the server is flushed on the way."""
     server, url = own_valkey
     with SandboxServer(works=80, seed=5) as sandbox:
         ids = sandbox.identifiers(80)
-        pullers = [Puller(sandbox, tmp_path / str(n), "run", ids[n::2]) for n in range(2)]
+        pullers = [Puller(sandbox, warm, tmp_path / str(n), "run", ids[n::2]) for n in range(2)]
         for n in range(2):
             _share(tmp_path / str(n) / "run.json", url)
         try:
