@@ -35,7 +35,7 @@ def test_it_asks_by_the_strongest_identifier(work: WorkArtifact, paper: str) -> 
     source = SemanticScholarResolver(settings=SETTINGS)
     assert source.applies_to(work) is None
     _, asked = resolve(source, work, answer(b"", 404))
-    fields = "externalIds,openAccessPdf,isOpenAccess,title,year"
+    fields = "externalIds,openAccessPdf,isOpenAccess,title,year,authors"
     assert asked == [f"https://api.semanticscholar.org/graph/v1/paper/{paper}?fields={fields}"]
 
 

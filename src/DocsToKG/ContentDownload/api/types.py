@@ -91,6 +91,7 @@ class Reason(StrEnum):
     WRONG_ARTICLE = "wrong-article"
     SUPPLEMENT = "supplement"
     STUB = "stub"  # a cover, a preview of one page, a notice in place of the paper
+    UNPROVED = "unproved"  # nothing in the file shows that it is the paper
     NO_FULL_TEXT = "no-full-text"  # XML or HTML that holds the abstract alone
     REDIRECT_LOOP = "redirect-loop"
     TOO_MANY_REDIRECTS = "too-many-redirects"
@@ -141,6 +142,10 @@ class WorkArtifact:
     oa_status: str | None = None
     is_retracted: bool | None = None  # None: nobody said
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    authors: tuple[str, ...] = ()  # "Family, Given" or "Given Family"
+    first_page: str | None = None
+    last_page: str | None = None
+    journal: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Only what is known, ready for JSON."""
@@ -153,10 +158,10 @@ class WorkArtifact:
         extra: dict[str, Any] = {}
         for key, value in data.items():
             (known if key in cls.__slots__ else extra)[key] = value
-        for name in ("landing_urls", "pdf_urls"):
+        for name in ("landing_urls", "pdf_urls", "authors"):
             known[name] = tuple(known.get(name) or ())
         known["metadata"] = {**(known.get("metadata") or {}), **extra}
-        for name in ("title", "license", "oa_status"):
+        for name in ("title", "license", "oa_status", "first_page", "last_page", "journal"):
             if not isinstance(known.get(name), _TEXT):
                 raise ValueError(f"{name} must be a text")
         return cls(**known)
@@ -170,6 +175,9 @@ class WorkArtifact:
         }
         gaps["landing_urls"] = tuple(dict.fromkeys(self.landing_urls + other.landing_urls))
         gaps["pdf_urls"] = tuple(dict.fromkeys(self.pdf_urls + other.pdf_urls))
+        gaps["authors"] = self.authors or other.authors
+        if self.first_page is not None:  # the two pages belong together
+            gaps.pop("last_page", None)
         gaps["metadata"] = {**other.metadata, **self.metadata}
         if other.is_retracted:  # one index that knows of it outweighs another that has not heard of it
             gaps["is_retracted"] = True

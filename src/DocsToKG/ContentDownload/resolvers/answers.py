@@ -16,6 +16,9 @@ from DocsToKG.ContentDownload.api.ports import Page
 
 MAX_ANSWER_BYTES = 8 * 1024 * 1024
 _MAX_TEXT = 2048
+_AUTHORS = 50
+_NAME_CHARS = 120
+_PAGES = re.compile(r"\s*([A-Za-z]{0,3}\d{1,7}[A-Za-z]?)(?:\s*[-\u2010-\u2014]+\s*([A-Za-z]{0,3}\d{1,7}[A-Za-z]?))?\s*")
 
 
 def read_object(page: Page) -> Mapping[str, Any] | None:
@@ -68,3 +71,25 @@ def title_of(value: object) -> str | None:
         return None
     line = " ".join(re.sub(r"</?[A-Za-z][^<>]{0,80}>", "", value[:4000]).split())
     return line[:500] or None
+
+
+def authors_of(record: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Names of people from a list of objects, whichever of the indexes' forms they have."""
+    names = (_author(entry) for entry in objects_of(record, name, at_most=_AUTHORS))
+    return tuple(named[:_NAME_CHARS] for named in names if named is not None)
+
+
+def _author(entry: Mapping[str, Any]) -> str | None:
+    entry = object_of(entry, "author") or entry
+    family = text_of(entry, "family") or text_of(entry, "familyName") or text_of(entry, "lastName")
+    given = text_of(entry, "given") or text_of(entry, "givenName") or text_of(entry, "firstName")
+    if family is not None:
+        return f"{family}, {given}" if given is not None else family
+    whole = (text_of(entry, each) for each in ("display_name", "name", "raw_author_name", "fullName"))
+    return next((named for named in whole if named is not None), None)
+
+
+def pages_of_text(value: object) -> tuple[str | None, str | None]:
+    """First and last page of `100-119`; the second is missing where one page or number is given."""
+    found = _PAGES.fullmatch(value[:40]) if isinstance(value, str) else None
+    return (found[1], found[2]) if found is not None else (None, None)

@@ -94,6 +94,12 @@ def _read(page: Page) -> tuple[WorkArtifact | None, str | None]:
             title=title_of(entry.findtext("atom:title", None, _ATOM)),
             publication_year=year_of(entry.findtext("atom:published", None, _ATOM)),
             doi=normalize_doi(entry.findtext("arxiv:doi", "", _ATOM)),
+            authors=_authors(entry),
         ),
         None,
     )
+
+
+def _authors(entry: etree._Element) -> tuple[str, ...]:
+    names = (" ".join((node.text or "").split()) for node in entry.findall("atom:author/atom:name", _ATOM)[:50])
+    return tuple(name[:120] for name in names if name)

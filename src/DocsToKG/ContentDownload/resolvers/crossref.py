@@ -14,7 +14,14 @@ from urllib.parse import quote, urlsplit
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of
+from DocsToKG.ContentDownload.resolvers.answers import (
+    authors_of,
+    object_of,
+    objects_of,
+    pages_of_text,
+    text_of,
+    title_of,
+)
 from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.crossref_record import (
@@ -192,8 +199,14 @@ def _learned(work: WorkArtifact, message: Mapping[str, Any], licences: list[Lice
     pages = [
         sort_link(text_of(link, "URL")) for link in _links(message) if text_of(link, "content-type") == "text/html"
     ]
+    first_page, last_page = pages_of_text(message.get("page"))
+    journals = message.get("container-title")
     return WorkArtifact(
         work_id=work.work_id,
+        authors=authors_of(message, "author"),
+        first_page=first_page,
+        last_page=last_page,
+        journal=title_of(journals[0]) if isinstance(journals, list) and journals else None,
         title=title_of(titles[0]) if isinstance(titles, list) and titles else None,
         publication_year=year_issued(message),
         doi=work.doi,

@@ -15,7 +15,15 @@ from urllib.parse import quote
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, page_file
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.answers import (
+    authors_of,
+    object_of,
+    objects_of,
+    read_object,
+    text_of,
+    title_of,
+    year_of,
+)
 from DocsToKG.ContentDownload.resolvers.base import (
     ResolverSettings,
     encode_segment,
@@ -185,4 +193,8 @@ def _learned(work: WorkArtifact, record: Mapping[str, Any], pages: tuple[str, ..
         pmcid=pmcid,
         landing_urls=pages,
         license=_license(record),
+        authors=authors_of(record, "creators"),
+        first_page=text_of(object_of(record, "container"), "firstPage"),
+        last_page=text_of(object_of(record, "container"), "lastPage"),
+        journal=title_of(object_of(record, "container").get("title")),
     )

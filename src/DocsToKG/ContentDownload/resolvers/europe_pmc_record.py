@@ -13,7 +13,15 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import is_pmc_page
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.answers import (
+    authors_of,
+    object_of,
+    objects_of,
+    pages_of_text,
+    text_of,
+    title_of,
+    year_of,
+)
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_pmcid, normalize_pmid, normalize_url
 
 _OPEN_CODES = frozenset({"OA", "F"})
@@ -45,6 +53,9 @@ class EuropePmcRecord:
     has_pdf: bool
     full_text_id: str | None
     links: tuple[Link, ...]
+    authors: tuple[str, ...] = ()
+    pages: tuple[str | None, str | None] = (None, None)
+    journal: str | None = None
 
     @property
     def version(self) -> str:
@@ -66,6 +77,10 @@ class EuropePmcRecord:
         return WorkArtifact(
             work_id=work_id,
             title=self.title,
+            authors=self.authors,
+            first_page=self.pages[0],
+            last_page=self.pages[1],
+            journal=self.journal,
             publication_year=self.year,
             doi=self.doi,
             pmcid=self.pmcid,
@@ -93,6 +108,9 @@ def record_of(found: Mapping[str, Any]) -> EuropePmcRecord:
         has_pdf=_flag(found, "hasPDF") and _flag(found, "inEPMC"),
         full_text_id=pmcid or _full_text_id(found),
         links=tuple(_links(found)),
+        authors=authors_of(object_of(found, "authorList"), "author"),
+        pages=pages_of_text(found.get("pageInfo")),
+        journal=title_of(object_of(object_of(found, "journalInfo"), "journal").get("title")),
     )
 
 

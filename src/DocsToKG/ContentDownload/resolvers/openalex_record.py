@@ -11,7 +11,7 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.answers import authors_of, object_of, objects_of, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.ids import (
     Identifier,
     normalize_doi,
@@ -31,7 +31,10 @@ from DocsToKG.ContentDownload.resolvers.repository_ids import (
 DEFAULT_BASE_URL = "https://api.openalex.org"
 _UNSAID = "unsaid"  # of the host of a copy that no location describes
 MOST_COPIES = 8  # of one work that are tried: the other sources must have their turn
-FIELDS = "id,doi,ids,title,publication_year,open_access,best_oa_location,locations,type,is_retracted,has_content"
+FIELDS = (
+    "id,doi,ids,title,publication_year,open_access,best_oa_location,locations,type,is_retracted,has_content,authorships,"
+    "biblio,primary_location"
+)
 
 
 def work_of_record(record: Mapping[str, Any]) -> WorkArtifact | None:
@@ -52,7 +55,16 @@ def work_of_record(record: Mapping[str, Any]) -> WorkArtifact | None:
         oa_status=text_of(object_of(record, "open_access"), "oa_status"),
         is_retracted=retracted if isinstance(retracted := record.get("is_retracted"), bool) else None,
         metadata=said_of_copies("openalex", _copies(open_ones)) | _ids_of_archives(record, open_ones),
+        authors=authors_of(record, "authorships"),
+        first_page=text_of(object_of(record, "biblio"), "first_page"),
+        last_page=text_of(object_of(record, "biblio"), "last_page"),
+        journal=_journal(record),
     )
+
+
+def _journal(record: Mapping[str, Any]) -> str | None:
+    source = object_of(object_of(record, "primary_location"), "source")
+    return title_of(source.get("display_name")) if text_of(source, "type") == "journal" else None
 
 
 def open_locations(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.answers import authors_of, object_of, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
 from DocsToKG.ContentDownload.resolvers.id_forms import (
@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
 from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://api.semanticscholar.org/graph/v1"
-_FIELDS = "externalIds,openAccessPdf,isOpenAccess,title,year"
+_FIELDS = "externalIds,openAccessPdf,isOpenAccess,title,year,authors"
 _HOSTS = {"green": "repository", "gold": "publisher", "hybrid": "publisher", "bronze": "publisher"}
 
 
@@ -98,6 +98,7 @@ def _learned(
     return WorkArtifact(
         work_id=work.work_id,
         title=title_of(record.get("title")),
+        authors=authors_of(record, "authors"),
         publication_year=year_of(record.get("year")),
         # The DOI of a preprint on arXiv is its arXiv id in another spelling.
         doi=None if arxiv_of_doi(doi or "") else doi,

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.api.versions import version_rank
 from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.answers import authors_of, object_of, objects_of, text_of, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
 from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
@@ -115,6 +115,8 @@ def _learned(work: WorkArtifact, record: Mapping[str, Any], locations: list[Mapp
         license=next((found for place in locations if (found := text_of(place, "license"))), None),
         oa_status=text_of(record, "oa_status"),
         metadata=said_of_copies("unpaywall", _copies(locations)) | _item(locations),
+        authors=authors_of(record, "z_authors"),
+        journal=title_of(record.get("journal_name")),
     )
 
 
