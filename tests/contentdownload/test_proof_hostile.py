@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import tempfile
 from pathlib import Path
 
@@ -16,7 +15,9 @@ from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.candidate import Came, prove
 from DocsToKG.ContentDownload.proof.facts import PdfFacts, TextFacts
 from DocsToKG.ContentDownload.proof.forms import FORMS
-from DocsToKG.ContentDownload.proof.stand_ins import judge_stand_in
+from DocsToKG.ContentDownload.validation.document import DocumentText, Line, Page
+from DocsToKG.ContentDownload.validation.identity import Origin, Proof, judge
+from DocsToKG.ContentDownload.validation.known_work import KnownWork
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 WORK = WorkArtifact("doi:10.5555/a", doi="10.5555/a", title="Of things and their names", pmid="1", pmcid="PMC1")
@@ -69,10 +70,13 @@ def test_a_damaged_file_ends_in_facts_or_a_reason(form, at, removed, put):
 @given(
     page=st.text(max_size=300),
     title=st.none() | st.text(max_size=80),
+    names=st.lists(st.text(max_size=20), max_size=4),
     url=st.text(max_size=60),
     pages=st.integers(1, 3),
 )
-def test_the_judge_of_stand_ins_takes_any_text(page, title, url, pages):
-    facts = PdfFacts(pages, False, False, (), (), None, None, first_page=page)
-    with contextlib.suppress(CandidateRejected):
-        judge_stand_in(facts, WorkArtifact("doi:10.5555/a", doi="10.5555/a", title=title), urls=(url,))
+def test_the_judge_takes_any_text(page, title, names, url, pages):
+    rows = page.split("\n")
+    lines = tuple(Line(row, 50, 780 - 14 * at, 500, 790 - 14 * at, 10, at // 3) for at, row in enumerate(rows))
+    shown = Page(1, 595, 842, lines, len(page))
+    known = KnownWork.of(dois=["10.5555/a"], title=title, authors=names, first_page=title, last_page=url, year=2020)
+    assert judge(known, DocumentText(pages, (shown,)), Origin(urls=(url,), page_doi=title)).proof in Proof

@@ -20,7 +20,6 @@ import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.proof.imprint import shown_text
 from DocsToKG.ContentDownload.proof.pdf import is_gzip, prove_pdf, unwrap_gzip
 from DocsToKG.Sandbox.pdf import Paper
 from DocsToKG.Sandbox.pdf import make_pdf as make_paper
@@ -354,56 +353,6 @@ def test_an_inflating_index_is_refused_by_the_parser(prove):
     assert reason(prove, bytes(out)) == Reason.CORRUPT_PDF
 
 
-def xmp(inner: str) -> bytes:
-    return f'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:Description>{inner}</rdf:Description></x:xmpmeta>'.encode()
-
-
-def with_xmp(packet: bytes, form: str = "classic") -> bytes:
-    with pikepdf.open(io.BytesIO(make_pdf())) as pdf:
-        pdf.Root.Metadata = pdf.make_stream(packet, Type=pikepdf.Name.Metadata, Subtype=pikepdf.Name.XML)
-        out = io.BytesIO()
-        pdf.save(out, fix_metadata_version=False, **FORMS[form])  # type: ignore[arg-type]
-    return out.getvalue()
-
-
-@pytest.mark.parametrize("form", ["classic", "object streams", "linearized", "owner password"])
-def test_the_dois_in_which_a_file_names_itself_are_read(prove, form):
-    title = "<dc:title><rdf:Alt><rdf:li>Deep &amp; Wide</rdf:li></rdf:Alt></dc:title>"
-    own = "<prism:doi>10.1234/ABC.5</prism:doi><dc:identifier>doi:10.1234/abc.5</dc:identifier>"
-    facts = prove(with_xmp(xmp(title + own + "<dc:relation>10.9999/other</dc:relation>"), form))
-    assert facts.doi_declared == ("10.1234/abc.5",)
-    assert facts.title == "Deep & Wide"
-
-
-def test_dois_in_attributes_info_and_text_are_read(prove):
-    assert prove(with_xmp(b'<rdf:Description prism:doi="10.1234/attr"/>')).doi_declared == ("10.1234/attr",)
-    facts = prove(
-        make_pdf(Subject="J. Nets 3, doi:10.1234/info.", Title="A title", text="https://doi.org/10.1234/text")
-    )
-    assert facts.doi_declared == ("10.1234/info",)
-    assert facts.doi_printed == ("10.1234/text",)
-    assert facts.doi_seen == ("10.1234/info", "10.1234/text")
-    assert facts.title == "A title"
-
-
-def test_text_broken_by_kerning_is_joined(prove):
-    content = rb"BT [(10.12)-3(34/a)12(b\050c\051)-350(next)] TJ ET"
-    data = handmade(
-        b"<</Type/Catalog/Pages 2 0 R>>",
-        b"<</Type/Pages/Count 1/Kids[3 0 R]>>",
-        b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R>>",
-        b"<</Length %d>>\nstream\n%s\nendstream" % (len(content), content),
-    )
-    assert prove(data).doi_printed == ("10.1234/ab(c)",)
-
-
-@pytest.mark.parametrize("packet", [b"\xff\xfe\x00", b"<prism:doi>" * 5000, b"\0" * 5000, b"<" * 200_000])
-def test_hostile_metadata_says_nothing_and_costs_nothing(prove, packet):
-    begun = time.thread_time()
-    assert prove(with_xmp(packet)).doi_declared == ()
-    assert time.thread_time() - begun < 4
-
-
 def test_a_forgotten_gzip_is_unwrapped_to_its_cap(tmp_path):
     """SEC-06: the inner file in bounded pieces, never more than allowed."""
     inner = make_pdf()
@@ -427,29 +376,3 @@ def test_a_broken_gzip_is_no_file(tmp_path):
     path.write_bytes(b"\x1f\x8b\x08" + b"?" * 500)
     with pytest.raises(CandidateRejected, match=Reason.CORRUPT_PDF):
         list(unwrap_gzip(path, max_bytes=1 << 20))
-
-
-HOSTILE_PAGES = {
-    "blanks": b"BT (" + b" " * 1_000_000 + b") Tj ET",
-    "line ends": b"BT (" + b"\\n \n" * 250_000 + b") Tj ET",
-    "hidden brackets without an end": b"BT (" + b"\\(" * 500_000,
-    "octal": b"BT (" + b"\\040" * 250_000 + b") Tj ET",
-}
-
-
-@pytest.mark.parametrize("name", HOSTILE_PAGES)
-def test_a_hostile_page_costs_no_more_time_than_its_length(name: str) -> None:
-    """One thread that reads a page for minutes would stop the whole process."""
-    began = time.thread_time()
-    assert len(shown_text(HOSTILE_PAGES[name])) <= 20_000
-    assert time.thread_time() - began < 3.0
-
-
-def test_the_words_of_a_page_are_those_between_its_blanks() -> None:
-    content = rb"BT (  On \(very\) deep  ) Tj T* [(net) -20 (works) -300 (here)] TJ ( ) Tj 0 -12 Td (10.1/x) Tj ET"
-    assert shown_text(content) == "On (very) deep\nnetworks here\n10.1/x"
-
-
-def test_an_escape_that_means_nothing_is_the_character_after_it() -> None:
-    """ISO 32000-1, 7.3.4.2: the backslash is ignored."""
-    assert shown_text(rb"(In 1\98\70, \q) Tj") == "In 1988, q"

@@ -93,7 +93,6 @@ SUPPLEMENTS = {
     "its reviews with its DOI": (DOI, pdf("Peer review report", "Referee 1", f"Review of {TITLE}", f"doi {DOI}"), FILE),
     "its answers": (DOI, pdf("Response to the reviewers", TITLE, "We thank the reviewers."), FILE),
     "a summary of the study": (DOI, pdf("nature portfolio", "Reporting Summary", "Statistics"), FILE),
-    "a picture": (DOI, pdf("Graphical abstract", pages=1), FILE),
     "of a deposited paper": ("10.5281/zenodo.55", pdf("Supplementary Information", "Figure S1. foo"), FILE),
 }
 
@@ -113,14 +112,11 @@ STRANGERS = {
     "an erratum that prints the wanted DOI": pdf(f"Erratum to: {TITLE}", "A. Author", ORIGINAL, pages=1),
     "an erratum by its title": pdf("J Things", ORIGINAL, title=f"Author Correction: {TITLE}", pages=2),
     "an erratum without the title": pdf("J Things", "Corrigendum", "Figure 3 of the paper by A. Author was wrong."),
-    "a comment with its own DOI": pdf("On enzymes", "Abstract", f"We comment on doi:{DOI}", doi=OTHER),
     "a comment without a DOI": pdf(f'Comment on "{TITLE}"', "B. Critic", "Abstract", "We disagree.", pages=4),
     "a reply": pdf("J Things", f"Reply to the comment on: {TITLE}", "A. Author", pages=2),
     "a paper that cites it and declares its own DOI": pdf(
-        STRANGER, "Abstract", PROSE, f"[12] A. Author, doi:{DOI}", doi=OTHER
+        STRANGER, "Abstract", *[PROSE] * 4, f"[12] A. Author, doi:{DOI}", doi=OTHER
     ),
-    "another paper by its own title": pdf(STRANGER, "Abstract", title=STRANGER),
-    "another paper by its first page": pdf(STRANGER, "B. Else", "Abstract", *[PROSE] * 4),
     "another paper by a full first page": pdf(STRANGER, "B. Else", *[PROSE] * 30),
 }
 
@@ -131,6 +127,7 @@ def test_a_paper_about_it_or_about_other_things_is_another_article(tmp_path, nam
 
 
 STUBS = {
+    "a picture": pdf("Graphical abstract", pages=1),
     "not for download": pdf("We are sorry, this paper is not available for download.", pages=1),
     "a login": pdf("Access denied", "Please sign in to view this document", pages=1),
     "front matter": pdf("Front Matter", "Pages i-xv", pages=15),
@@ -264,7 +261,6 @@ def test_the_stamp_of_an_archive_names_the_paper(tmp_path):
     """Authors rename their preprints; the number in the margin stays."""
     data = make_pdf(Paper(STRANGER, ("A. Author",), 2020, None, "arXiv:2101.00001v1"), size_bytes=4000, key="k")
     assert verdict(tmp_path, data, work(arxiv_id="2101.00001")) is None
-    assert verdict(tmp_path, data, work(arxiv_id="2101.00002")) == Reason.WRONG_ARTICLE
 
 
 @pytest.mark.parametrize(
@@ -273,7 +269,6 @@ def test_the_stamp_of_an_archive_names_the_paper(tmp_path):
         b"q 500 0 0 700 0 0 cm BI /W 1 /H 1 /BPC 8 /CS /G ID x EI Q",
         b"0 0 m 10 10 l 20 5 l f",
         b"0 0 m 10 10 l S",
-        b"BT <00410042> Tj ET",
     ],
 )
 def test_a_page_without_text_that_shows_something_is_kept(tmp_path, content):
@@ -285,10 +280,20 @@ def test_an_empty_first_page_before_others_is_kept(tmp_path):
     assert verdict(tmp_path, pdf(pages=2)) is None
 
 
-def test_a_volume_that_may_hold_the_paper_is_kept_with_a_note(tmp_path):
-    facts = proved(tmp_path, pdf("Proceedings of the 5th Workshop on Yeast and its Enzymes", pages=120))
-    assert facts.record()["warnings"] == ["may be the whole volume that the paper is in"]
-    assert proved(tmp_path, pdf(TITLE, "Abstract", pages=120)).warnings == ()
+UNPROVED = {
+    "a comment with its own DOI": pdf("On enzymes", "Abstract", f"We comment on doi:{DOI}", doi=OTHER),
+    "another paper by its own title": pdf(STRANGER, "Abstract", title=STRANGER),
+    "another paper by half a page": pdf(STRANGER, "B. Else", "Abstract", *[PROSE] * 4),
+    "a volume": pdf("Proceedings of the 5th Workshop on Yeast and its Enzymes", pages=120),
+    "an empty first page": pdf(pages=2),
+}
+
+
+@pytest.mark.parametrize("name", UNPROVED)
+def test_a_file_with_too_little_to_compare_is_marked_unproved(tmp_path, name):
+    facts = proved(tmp_path, UNPROVED[name])
+    assert facts.warnings[0] == "unproved"
+    assert facts.record()["validation"]["proof"] == "unproved"
 
 
 def test_without_a_title_no_title_is_compared(tmp_path):

@@ -34,9 +34,9 @@ import os, signal
 from pathlib import Path
 from DocsToKG.ContentDownload.proof import candidate
 
-prove_pdf = candidate._prove_pdf
+begin_pdf = candidate._begin_pdf
 
-def deadly(plan, work, came, min_bytes):
+def deadly(plan, work, *rest):
     if work.work_id == os.environ["DEADLY"]:
         how, parent = os.environ["DEADLY_BY"], os.getppid()
         if how == "exit":
@@ -44,9 +44,9 @@ def deadly(plan, work, came, min_bytes):
         if how == "everything" and b"content()" in Path(f"/proc/{parent}/cmdline").read_bytes():
             os.kill(parent, signal.SIGKILL)
         os.kill(os.getpid(), signal.SIGSEGV if how == "segv" else signal.SIGKILL)
-    return prove_pdf(plan, work, came, min_bytes)
+    return begin_pdf(plan, work, *rest)
 
-candidate._prove_pdf = deadly
+candidate._begin_pdf = deadly
 """
 
 

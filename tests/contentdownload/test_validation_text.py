@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 from collections.abc import Iterator
 
 import pikepdf
@@ -10,6 +11,7 @@ import pytest
 from tests.contentdownload.pdf_writers import WRITERS, Made, Text, reportlab_pdf, scan_pdf
 
 from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions, TextFailure
+from DocsToKG.ContentDownload.validation.metadata import declared_dois, declared_title, named_dois
 from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
 
 TITLE = "Efficient flow of networks: Part II"
@@ -125,3 +127,32 @@ def test_a_file_that_only_its_owner_may_change_is_read(engine):
     assert TITLE in document.pages[0].text
     assert document.streams is not None
     assert document.streams.damaged == ()
+
+
+def with_xmp(packet: bytes) -> bytes:
+    out = io.BytesIO()
+    with pikepdf.open(io.BytesIO(reportlab_pdf(MADE))) as pdf:
+        pdf.Root.Metadata = pdf.make_stream(packet, Type=pikepdf.Name.Metadata, Subtype=pikepdf.Name.XML)
+        pdf.docinfo["/Subject"] = "J. Nets 3, doi:10.1234/info."
+        pdf.save(out, fix_metadata_version=False)
+    return out.getvalue()
+
+
+def test_the_dois_in_which_a_file_names_itself_are_read(engine):
+    title = "<dc:title><rdf:Alt><rdf:li>Deep &amp; Wide</rdf:li></rdf:Alt></dc:title>"
+    own = "<prism:doi>10.1234/ABC.5</prism:doi><dc:identifier>doi:10.1234/abc.5</dc:identifier>"
+    document = read(engine, with_xmp((title + own + "<dc:relation>10.9999/other</dc:relation>").encode()))
+    assert declared_dois(document) == ("10.1234/abc.5", "10.1234/info")
+    assert declared_title(document) == "Deep & Wide"
+    assert named_dois(document) == ("10.1234/abc.5", "10.1234/info", "10.1234/abc.2020.1")
+    attribute = read(engine, with_xmp(b'<rdf:Description prism:doi="10.1234/attr"/>'))
+    assert "10.1234/attr" in declared_dois(attribute)
+
+
+@pytest.mark.parametrize("packet", [b"\xff\xfe\x00", b"<prism:doi>" * 5000, b"\0" * 5000, b"<" * 200_000])
+def test_hostile_metadata_says_nothing_and_costs_nothing(engine, packet):
+    document = read(engine, with_xmp(packet))
+    begun = time.thread_time()
+    assert declared_dois(document) == ("10.1234/info",)
+    declared_title(document)
+    assert time.thread_time() - begun < 1

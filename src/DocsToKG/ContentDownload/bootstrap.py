@@ -50,6 +50,7 @@ from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.ContentDownload.telemetry.traces import Download
 from DocsToKG.ContentDownload.telemetry.watching import Wanted, Watching, open_watch
 from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
+from DocsToKG.ContentDownload.validation.policy import ValidationRules
 from DocsToKG.ContentDownload.way_out import (
     Network,
     is_cache_there,
@@ -330,7 +331,18 @@ def _pipeline(
     download = CandidateDownload(
         store,
         DownloadRules(
-            cfg.download.max_bytes, cfg.download.min_pdf_bytes, cfg.download.head_enabled, cfg.download.formats
+            cfg.download.max_bytes,
+            cfg.download.min_pdf_bytes,
+            cfg.download.head_enabled,
+            cfg.download.formats,
+            ValidationRules(
+                unproved=cfg.proof.unproved,
+                streams=cfg.proof.streams,
+                keep_damaged=cfg.proof.keep_damaged,
+                pages=cfg.proof.text.pages,
+                last_pages=cfg.proof.text.last_pages,
+                max_letters=cfg.proof.text.max_letters,
+            ),
         ),
         clock,
         attempts,

@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.faults import Retryable
-from DocsToKG.ContentDownload.proof.candidate import Came, actual_form, check_digests, prove
+from DocsToKG.ContentDownload.proof.candidate import Came, actual_form, check_digests, proving
 from DocsToKG.ContentDownload.proof.forms import HTML, PDF, Form, foreign_kind, form_of, has_pdf_header
 from DocsToKG.ContentDownload.proof.html import classify_body
 from DocsToKG.ContentDownload.proof.identity import doi_in
@@ -38,6 +38,7 @@ from DocsToKG.ContentDownload.proof.pdf import MIN_PDF_BYTES, is_gzip, unwrap_gz
 from DocsToKG.ContentDownload.proof.source import Source
 from DocsToKG.ContentDownload.storage.local import LocalStore, TempFile
 from DocsToKG.ContentDownload.storage.paths import human_path
+from DocsToKG.ContentDownload.validation.policy import ValidationRules
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
 
@@ -57,6 +58,7 @@ _DAMAGED = frozenset(
     {Reason.CHECKSUM_MISMATCH, Reason.TRUNCATED, Reason.CORRUPT_PDF, Reason.EMPTY_BODY, Reason.TOO_SMALL}
 )
 _STALE_COPIES = 2
+_VALIDATION = ValidationRules()
 _NEVER_A_PAPER = ("image/", "video/", "audio/", "font/")
 
 
@@ -68,6 +70,7 @@ class DownloadRules:
     min_pdf_bytes: int = MIN_PDF_BYTES
     head_enabled: bool = False
     formats: tuple[str, ...] = (PDF.name,)
+    validation: ValidationRules = _VALIDATION
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +162,7 @@ class CandidateDownload:
                     max_bytes=max_bytes,
                     formats=self.rules.formats,
                     barred=self.barred,
+                    validation=self.rules.validation,
                 )
                 return await finishing
             except CandidateRejected as rejected:
@@ -318,6 +322,7 @@ async def finalize_candidate_download(
     max_bytes: int = MAX_BYTES,
     formats: Sequence[str] = (PDF.name,),
     barred: Barred = lambda sha256, work_id: None,
+    validation: ValidationRules = _VALIDATION,
 ) -> StoredCopy | None:
     """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order. Once the work is claimed
     nothing calls it off."""
@@ -329,7 +334,7 @@ async def finalize_candidate_download(
         form = actual_form(form_of(plan), proved.file, formats=formats)
         if (why := barred(proved.sha256, work.work_id)) is not None:
             raise CandidateRejected(Reason.TAKEN_DOWN, why, url=plan.url)
-        facts = prove(form, plan, work, proved, min_pdf_bytes=min_bytes)
+        facts = await proving(form, plan, work, proved, min_pdf_bytes=min_bytes, rules=validation)
         call.cancel.raise_if_cancelled()
         if not claim():
             return None

@@ -53,6 +53,8 @@ __all__ = [
     "LimitsConfig",
     "OrchestratorConfig",
     "PolicyConfig",
+    "ProofConfig",
+    "ProofTextConfig",
     "ProxyConfig",
     "QueueConfig",
     "RateLimitConfig",
@@ -102,6 +104,32 @@ class DownloadConfig(Section):
         if unknown:
             raise ValueError(f"{unknown[0][:40]!r} is not a format; there are pdf, xml and html")
         return forms
+
+
+class ProofTextConfig(Section):
+    """How much of a PDF is read to compare it with the work. Before a file is refused up to 40 pages are read."""
+
+    pages: int = Field(default=2, ge=1, le=40, description="First pages that are read.")
+    last_pages: int = Field(default=1, ge=0, le=10, description="Last pages that are read; references are looked for.")
+    max_letters: int = Field(default=20_000, ge=1000, le=200_000, description="Letters of one page that are read.")
+
+
+class ProofConfig(Section):
+    """How a PDF is proved to be the paper, whole and undamaged."""
+
+    unproved: Literal["by-evidence", "keep", "quarantine", "refuse"] = Field(
+        default="by-evidence",
+        description="What becomes of a PDF that gives too little to compare, as a scan without text. "
+        "by-evidence: kept and marked when its address stands in the work's own record, else quarantined "
+        "while other copies are tried.",
+    )
+    streams: Literal["all", "sample", "none"] = Field(
+        default="all",
+        description="Streams of a PDF that are decoded to tell damage. all costs about 3 ms of a worker process for "
+        "each MB that they decode to; sample decodes 40 streams; none keeps damaged files.",
+    )
+    keep_damaged: bool = Field(default=False, description="Keep a damaged PDF and say so, in place of refusing it.")
+    text: ProofTextConfig = Field(default=ProofTextConfig(), description="How much of a PDF is read.")
 
 
 class TelemetryConfig(ObservingConfig):
@@ -328,6 +356,7 @@ class ContentDownloadConfig(Section):
     breakers: BreakersConfig = Field(default=BreakersConfig(), description="Leaving failing hosts alone.")
     rate_limit: RateLimitConfig = Field(default=RateLimitConfig(), description="Where rates are counted.")
     download: DownloadConfig = Field(default=DownloadConfig(), description="Fetching and checking files.")
+    proof: ProofConfig = Field(default=ProofConfig(), description="Proving that a PDF is the paper.")
     telemetry: TelemetryConfig = Field(default=TelemetryConfig(), description="Records of a run.")
     queue: QueueConfig = Field(default=QueueConfig(), description="The work queue.")
     orchestrator: OrchestratorConfig = Field(default=OrchestratorConfig(), description="Workers, leases and retries.")

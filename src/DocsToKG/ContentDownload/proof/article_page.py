@@ -18,9 +18,9 @@ from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.facts import TextFacts
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
-from DocsToKG.ContentDownload.proof.imprint import find_dois
 from DocsToKG.ContentDownload.proof.source import Source, open_source
 from DocsToKG.ContentDownload.resolvers.html_page import MAX_PAGE_BYTES, HtmlPage, parse_html, words_of
+from DocsToKG.ContentDownload.validation.dois import find_dois
 
 # Beside the abstract, which is not counted, an abstract page shows a few hundred characters of prose (a plain-language
 # summary, a notice about rights); a letter of one printed page has about 4,000.

@@ -6,26 +6,32 @@ Promises: what passes is whole, is of the form that was asked for, and nothing i
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.article_page import prove_html
-from DocsToKG.ContentDownload.proof.beside import looks_like_cover, looks_like_paper, may_be_volume
-from DocsToKG.ContentDownload.proof.blank import shows_nothing
 from DocsToKG.ContentDownload.proof.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.proof.facts import PdfFacts, TextFacts
-from DocsToKG.ContentDownload.proof.forms import HEADER_BYTES, HTML, PDF, XML, Form, has_pdf_header
-from DocsToKG.ContentDownload.proof.identity import judge_identity, judge_numbers, judge_title, require_identity
+from DocsToKG.ContentDownload.proof.forms import HEADER_BYTES, PDF, XML, Form, has_pdf_header
+from DocsToKG.ContentDownload.proof.identity import judge_identity, judge_numbers, require_identity
 from DocsToKG.ContentDownload.proof.jats import prove_xml
-from DocsToKG.ContentDownload.proof.notices import judge_notice, judge_own_title
+from DocsToKG.ContentDownload.proof.notices import judge_own_title
 from DocsToKG.ContentDownload.proof.pdf import prove_pdf
 from DocsToKG.ContentDownload.proof.source import Source, head_of
-from DocsToKG.ContentDownload.proof.stand_ins import judge_stand_in
+from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions
+from DocsToKG.ContentDownload.validation.examination import Examination, examine
+from DocsToKG.ContentDownload.validation.identity import Origin, Proof
+from DocsToKG.ContentDownload.validation.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.metadata import declared_title, named_dois
+from DocsToKG.ContentDownload.validation.policy import Decision, ValidationRules, decide, reason_of
+from DocsToKG.ContentDownload.validation.worker_pool import TextEngine, shared_engine
 from DocsToKG.core.values import lean_dataclass
 
-_VOLUME_NOTE = "may be the whole volume that the paper is in"
+_DEFAULT_RULES = ValidationRules()
 
 
 @lean_dataclass(frozen=True, slots=True)
@@ -66,29 +72,150 @@ def actual_form(expected: Form, file: Source, *, formats: Sequence[str]) -> Form
 
 
 def prove(
-    form: Form, plan: DownloadPlan, work: WorkArtifact, came: Came, *, min_pdf_bytes: int
+    form: Form,
+    plan: DownloadPlan,
+    work: WorkArtifact,
+    came: Came,
+    *,
+    min_pdf_bytes: int,
+    rules: ValidationRules = _DEFAULT_RULES,
+    engine: TextEngine | None = None,
 ) -> PdfFacts | TextFacts:
-    """What the file shows of itself; raises `CandidateRejected` with the reason when it is not the paper."""
+    """What the file shows of itself; raises `CandidateRejected` with the reason when it is not the paper.
+
+    The thread waits for the text engine where a PDF is to be read."""
+    if form is PDF:
+        return _prove_pdf(plan, work, came, min_pdf_bytes, rules, engine)
+    return _prove_text(form, plan, work, came)
+
+
+async def proving(
+    form: Form,
+    plan: DownloadPlan,
+    work: WorkArtifact,
+    came: Came,
+    *,
+    min_pdf_bytes: int,
+    rules: ValidationRules = _DEFAULT_RULES,
+    engine: TextEngine | None = None,
+) -> PdfFacts | TextFacts:
+    """`prove` that leaves the event loop to others while a PDF is read."""
+    if form is not PDF or not _has_loop():
+        return prove(form, plan, work, came, min_pdf_bytes=min_pdf_bytes, rules=rules, engine=engine)
+    begun = _begin_pdf(plan, work, came, min_pdf_bytes, rules, engine)
+    if begun.found is None:
+        return begun.facts
+    found: Examination = await asyncio.wrap_future(begun.found)
+    return _end_pdf(begun, found, plan, rules)
+
+
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _prove_text(form: Form, plan: DownloadPlan, work: WorkArtifact, came: Came) -> TextFacts:
     if form is XML:
         return _prove_xml(plan, work, came)
-    if form is HTML:
-        page = prove_html(came.file, url=came.url, headers=came.headers)
-        judge_own_title(page, work)
-        require_identity(page, work)
-        return page
-    return _prove_pdf(plan, work, came, min_pdf_bytes)
+    page = prove_html(came.file, url=came.url, headers=came.headers)
+    judge_own_title(page, work)
+    require_identity(page, work)
+    return page
 
 
-def _prove_pdf(plan: DownloadPlan, work: WorkArtifact, came: Came, min_bytes: int) -> PdfFacts:
+def known_of(work: WorkArtifact) -> KnownWork:
+    """What is known of the work that a file can show."""
+    scheme, _, rest = work.work_id.partition(":")
+    others = (work.metadata.get(name) for name in ("preprint_doi", "published_doi"))
+    named = [doi for doi in others if isinstance(doi, str)]
+    return KnownWork.of(
+        dois=[work.doi, rest if scheme == "doi" else None, *named],
+        arxiv_id=work.arxiv_id,
+        title=work.title,
+        authors=work.authors,
+        year=work.publication_year,
+        first_page=work.first_page,
+        last_page=work.last_page,
+        journal=work.journal,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A PDF whose structure is sound, and its reading, if it is to be read."""
+
+    facts: PdfFacts
+    known: KnownWork
+    found: Future[Examination] | None
+
+
+def _prove_pdf(
+    plan: DownloadPlan,
+    work: WorkArtifact,
+    came: Came,
+    min_bytes: int,
+    rules: ValidationRules,
+    engine: TextEngine | None,
+) -> PdfFacts:
+    begun = _begin_pdf(plan, work, came, min_bytes, rules, engine)
+    return _end_pdf(begun, begun.found.result() if begun.found is not None else None, plan, rules)
+
+
+def _begin_pdf(
+    plan: DownloadPlan,
+    work: WorkArtifact,
+    came: Came,
+    min_bytes: int,
+    rules: ValidationRules,
+    engine: TextEngine | None,
+) -> _Begun:
     facts = prove_pdf(came.file, min_bytes=min_bytes, url=came.url, headers=came.headers)
-    if facts.pages == 1 and not facts.first_page and not facts.partly_read and shows_nothing(came.file):
-        raise CandidateRejected(Reason.STUB, "one empty page")
-    judge_identity(facts, work, page_doi=plan.page_doi)
-    judge_stand_in(facts, work, urls=(plan.url, came.url))
-    judge_notice(facts, work)
-    if work.title and not looks_like_cover(facts.first_page):
-        judge_title(facts, work, looks_like_paper=looks_like_paper(facts.first_page))
-    return replace(facts, warnings=(_VOLUME_NOTE, *facts.warnings)) if may_be_volume(facts, work) else facts
+    known = known_of(work)
+    options = ReadOptions(
+        pages=rules.pages,
+        last_pages=rules.last_pages,
+        max_letters=rules.max_letters,
+        streams=rules.streams,
+        # One page may be an error's, whatever was wanted.
+        text=known.is_comparable or facts.pages == 1,
+    )
+    if not options.text and options.streams == "none":
+        return _Begun(facts, known, None)
+    origin = Origin(urls=(plan.url, came.url), page_doi=plan.page_doi)
+    return _Begun(facts, known, examine(engine or shared_engine(), came.file, known, options, origin=origin))
+
+
+def _end_pdf(begun: _Begun, found: Examination | None, plan: DownloadPlan, rules: ValidationRules) -> PdfFacts:
+    if found is None:
+        return begun.facts
+    if found.damage and not rules.keep_damaged:
+        raise CandidateRejected(Reason.CORRUPT_PDF, f"damaged: {'; '.join(found.damage[:3])}")
+    verdict = found.verdict
+    decision = decide(verdict, plan, begun.known, rules.unproved)
+    # Where nothing is kept aside yet, a file is not lost for want of proof.
+    if decision is not Decision.REFUSE:
+        return _seen(begun.facts, found)
+    why = "; ".join(verdict.evidence[:4])
+    if verdict.proof is Proof.REFUSED and verdict.kind is not None:
+        raise CandidateRejected(reason_of(verdict.kind), f"{verdict.kind}: {why}")
+    raise CandidateRejected(Reason.UNPROVED, f"nothing in the file shows that it is the paper: {why}")
+
+
+def _seen(facts: PdfFacts, found: Examination) -> PdfFacts:
+    text = found.text if isinstance(found.text, DocumentText) and found.text.pages else None
+    notes = [str(found.verdict.proof)] if found.verdict.proof is Proof.UNPROVED else []
+    notes += ["damaged"] if found.damage else []
+    return replace(
+        facts,
+        validation=found.record(),
+        warnings=(*notes, *facts.warnings),
+        doi_seen=named_dois(text) if text is not None else (),
+        title=declared_title(text) if text is not None else None,
+        producer=text.info.get("Producer", "")[:200] or None if text is not None else None,
+    )
 
 
 def _prove_xml(plan: DownloadPlan, work: WorkArtifact, came: Came) -> TextFacts:

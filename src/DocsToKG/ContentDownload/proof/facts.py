@@ -5,7 +5,8 @@ Knows no bytes. A field is empty when the file did not say; judges take silence 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from DocsToKG.core.values import lean_dataclass
@@ -21,40 +22,24 @@ class Named(Protocol):
     @property
     def doi_seen(self) -> tuple[str, ...]: ...
 
-    @property
-    def doi_declared(self) -> tuple[str, ...]: ...
-
-    @property
-    def doi_printed(self) -> tuple[str, ...]: ...
-
-    @property
-    def title(self) -> str | None: ...
-
-    @property
-    def first_page(self) -> str: ...
-
 
 @lean_dataclass(frozen=True, slots=True)
 class PdfFacts:
     """What the proof saw. `pages` is None when a password hides them; `repaired`: pikepdf rebuilt the index.
 
-    `doi_declared` are DOIs in fields that name the file itself, `doi_printed` those shown on the first page,
-    `doi_seen` all of them and those of the second page. `partly_read`: the first page shows more than its text tells.
+    `doi_seen`: the DOIs that the file declares or shows on its first pages. `validation`: the verdict and its evidence.
     """
 
     pages: int | None
     encrypted: bool
     linearized: bool
     warnings: tuple[str, ...]
-    doi_seen: tuple[str, ...]
-    title: str | None
     version: str | None
-    doi_declared: tuple[str, ...] = ()
-    doi_printed: tuple[str, ...] = ()
-    first_page: str = ""
     repaired: bool = False
+    doi_seen: tuple[str, ...] = ()
+    title: str | None = None
     producer: str | None = None
-    partly_read: bool = False
+    validation: Mapping[str, Any] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
         """The facts worth a line in the record; the page's text is not."""
@@ -69,6 +54,7 @@ class PdfFacts:
             "dois_seen": list(self.doi_seen[:_DOIS]),
             "title_seen": (self.title or "")[:_TITLE_CHARS] or None,
             "warnings": list(self.warnings[:_NOTES]),
+            "validation": dict(self.validation),
         }
 
 
@@ -86,14 +72,6 @@ class TextFacts:
     @property
     def doi_seen(self) -> tuple[str, ...]:
         return self.doi_declared
-
-    @property
-    def doi_printed(self) -> tuple[str, ...]:
-        return ()
-
-    @property
-    def first_page(self) -> str:
-        return ""
 
     def record(self) -> dict[str, Any]:
         return {

@@ -14,8 +14,8 @@ from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.facts import TextFacts
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
-from DocsToKG.ContentDownload.proof.imprint import find_dois
 from DocsToKG.ContentDownload.proof.source import Source, open_source
+from DocsToKG.ContentDownload.validation.dois import find_dois
 
 # A scanned article has a body too, with a line about its page images in it. The shortest letters are longer.
 MIN_BODY_CHARS = 300

@@ -23,7 +23,6 @@ from DocsToKG.ContentDownload.proof.ends import Ends, check_ends
 from DocsToKG.ContentDownload.proof.facts import PdfFacts
 from DocsToKG.ContentDownload.proof.forms import GZIP_MAGIC, foreign_kind, has_pdf_header
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
-from DocsToKG.ContentDownload.proof.imprint import Imprint, read_imprint
 from DocsToKG.ContentDownload.proof.source import (
     SHEET_NAME,
     Source,
@@ -131,7 +130,7 @@ def _open(file: Path | BinaryIO, source: Source, ends: Ends, access: pikepdf.Acc
         note = _note(str(error), source)
         # A password, or a kind of encryption the parser does not know: the file is whole and keeps its secret.
         if isinstance(error, pikepdf.PasswordError) or "encryption" in note:
-            return PdfFacts(None, True, ends.linearized, (note,), (), None, ends.version)
+            return PdfFacts(None, True, ends.linearized, (note,), ends.version)
         raise CandidateRejected(Reason.CORRUPT_PDF, note) from error
 
 
@@ -148,27 +147,13 @@ def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source) -> PdfFacts:
     if repaired and any("non-dictionary" in note for note in notes):
         # An editor may leave an empty place in the page tree; together with damage it is a page that was lost.
         raise CandidateRejected(Reason.CORRUPT_PDF, "damaged, and pages are missing")
-    imprint = read_imprint(pdf, [pages[number].obj for number in range(min(count, 2))])
-    return _told(imprint, ends, pages=count, encrypted=pdf.is_encrypted, notes=tuple(notes[:_NOTES]), repaired=repaired)
-
-
-def _told(
-    imprint: Imprint, ends: Ends, *, pages: int, encrypted: bool, notes: tuple[str, ...], repaired: bool
-) -> PdfFacts:
     return PdfFacts(
-        pages=pages,
-        encrypted=encrypted,
+        pages=count,
+        encrypted=pdf.is_encrypted,
         linearized=ends.linearized,
-        warnings=notes,
-        doi_seen=imprint.seen,
-        title=imprint.title,
+        warnings=tuple(notes[:_NOTES]),
         version=ends.version,
-        doi_declared=imprint.declared,
-        doi_printed=imprint.printed,
-        first_page=imprint.first_page,
         repaired=repaired,
-        producer=imprint.producer,
-        partly_read=imprint.partly_read,
     )
 
 

@@ -80,6 +80,7 @@ class Page:
     images: int = 0
     label: str = ""
     cut: bool = False  # the page has more letters than are read
+    marks: int = 1  # things drawn on it
 
     @cached_property
     def text(self) -> str:
@@ -133,6 +134,11 @@ class DocumentText:
     def is_scan(self) -> bool:
         """Every page that was read is a picture without text."""
         return bool(self.pages) and all(page.letters == 0 and page.images > 0 for page in self.pages)
+
+    @property
+    def is_blank(self) -> bool:
+        """One page with nothing on it."""
+        return self.page_count == 1 and all(page.marks == 0 for page in self.pages)
 
     def page(self, number: int) -> Page | None:
         return next((page for page in self.pages if page.number == number), None)
@@ -216,6 +222,7 @@ def _page(data: dict[str, Any]) -> Page:
         images=int(data["images"]),
         label=str(data["label"]),
         cut=bool(data["cut"]),
+        marks=int(data["marks"]),
     )
 
 

@@ -84,7 +84,7 @@ def _pages(document: Any, count: int, options: ReadOptions) -> Iterator[dict[str
 def _page(document: Any, index: int, max_letters: int) -> dict[str, Any]:
     empty: dict[str, Any] = {
         "number": index + 1, "width": 0.0, "height": 0.0, "lines": [], "letters": 0, "images": 0,
-        "label": _label(document, index), "cut": False,
+        "label": _label(document, index), "cut": False, "marks": 1,
     }  # fmt: skip
     page = pdfium.FPDF_LoadPage(document, index)
     if not page:
@@ -107,7 +107,11 @@ def _page(document: Any, index: int, max_letters: int) -> dict[str, Any]:
             pdfium.FPDFText_ClosePage(text_page)
         letters = sum(len(line[0]) - line[0].count(" ") for line in lines)
         images = _images(page) if letters < 200 else 0
-        return {**empty, **shown, "lines": lines, "letters": letters, "images": images, "cut": chars > max_letters}
+        marks = pdfium.FPDFPage_CountObjects(page) + pdfium.FPDFPage_GetAnnotCount(page)
+        return {
+            **empty, **shown, "lines": lines, "letters": letters, "images": images, "cut": chars > max_letters,
+            "marks": marks,
+        }  # fmt: skip
     finally:
         pdfium.FPDF_ClosePage(page)
 

@@ -8,6 +8,7 @@ Promises: bounded in decoded bytes and seconds; a file that qpdf opens never rai
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from collections.abc import Iterator
@@ -50,6 +51,7 @@ def check_streams(pdf: pikepdf.Pdf, mode: str, *, max_bytes: int, max_s: float) 
             damaged.append(f"object {number}: {problem}")
     if bad_sums == len(damaged) == checked and checked >= 3:
         damaged = []  # a writer that computes every checksum wrongly; damage spares some stream
+    damaged += _broken_objects(pdf)
     return {
         "checked": checked,
         "skipped": skipped,
@@ -60,6 +62,32 @@ def check_streams(pdf: pikepdf.Pdf, mode: str, *, max_bytes: int, max_s: float) 
 
 
 _BAD_SUM = "the checksum differs"
+_LOST = "unable to recover stream data"
+_OBJECT = re.compile(r"\(object (\d+) 0")
+# What qpdf says of tokens that stand where none can. A careless writer makes one such mistake again and again; bytes
+# that do not belong there make several kinds of them.
+_MISPLACED = (
+    "unknown token", "unexpected >", "unexpected )", "in hexstring", "inserting key", "unexpected array close",
+    "unexpected brace", "unexpected dictionary close", "giving up on reading", "expected endobj", "duplicated key",
+)  # fmt: skip
+_KINDS = 2
+_MOST_WARNINGS = 2_000
+
+
+def _broken_objects(pdf: pikepdf.Pdf) -> list[str]:
+    """The objects whose own text is damaged, by the warnings that reading them has left."""
+    kinds: dict[str, set[str]] = {}
+    lost: dict[str, None] = {}
+    for warning in islice(pdf.get_warnings(), _MOST_WARNINGS):
+        text = str(warning)
+        found = _OBJECT.search(text)
+        if found is None:
+            continue
+        if _LOST in text:
+            lost[found[1]] = None
+        kinds.setdefault(found[1], set()).update(kind for kind in _MISPLACED if kind in text)
+    broken = dict.fromkeys([*lost, *(number for number, seen in kinds.items() if len(seen) >= _KINDS)])
+    return [f"object {number}: its text is damaged" for number in broken]
 
 
 def _streams(pdf: pikepdf.Pdf, mode: str) -> Iterator[tuple[int, pikepdf.Stream]]:

@@ -1,0 +1,175 @@
+"""Damage in a PDF's streams is told, and a whole file, however sloppily written, is never called damaged."""
+
+from __future__ import annotations
+
+import io
+import random
+import re
+import zlib
+from collections.abc import Callable, Iterator
+
+import pikepdf
+import pytest
+from tests.contentdownload.pdf_writers import WRITERS, Made, reportlab_pdf
+
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
+from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.proof.candidate import Came, prove
+from DocsToKG.ContentDownload.proof.forms import PDF
+from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions, StreamReport
+from DocsToKG.ContentDownload.validation.policy import ValidationRules
+from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
+from DocsToKG.Sandbox.pdf import Paper, make_pdf
+
+WORK = WorkArtifact("url:https://example.org/a.pdf")
+PLAN = DownloadPlan("https://example.org/a.pdf", "test")
+CHANCE = random.Random(11)
+WORDS = [f"{CHANCE.getrandbits(40):x}" for _ in range(3_000)]
+MADE = Made([[" ".join(CHANCE.sample(WORDS, 10)) for _ in range(50)] for _ in range(8)])
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[TextEngine]:
+    with TextEngine(PoolLimits(workers=2)) as engine:
+        yield engine
+
+
+def streams(engine: TextEngine, data: bytes, mode: str = "all") -> StreamReport:
+    read = engine.submit(data, ReadOptions(streams=mode)).result(60)
+    assert isinstance(read, DocumentText), read
+    assert read.streams is not None
+    return read.streams
+
+
+def refused(engine: TextEngine, data: bytes, rules: ValidationRules | None = None) -> str | None:
+    came = Came(file=data, md5="", sha256="", url=PLAN.url, headers={})
+    try:
+        prove(PDF, PLAN, WORK, came, min_pdf_bytes=0, rules=rules or ValidationRules(), engine=engine)
+    except CandidateRejected as error:
+        return error.reason
+    return None
+
+
+def zeroed(data: bytes, chance: random.Random) -> bytes:
+    at, size = chance.randrange(600, len(data) - 4_000), 512
+    return data[:at] + bytes(size) + data[at + size :]
+
+
+def flipped(data: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(20):
+        changed[chance.randrange(600, len(data) - 2_000)] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def cut(data: bytes, chance: random.Random) -> bytes:
+    return data[: chance.randrange(len(data) // 3, len(data) - 100)]
+
+
+def swapped(data: bytes, chance: random.Random) -> bytes:
+    size = 512
+    one, two = sorted(chance.sample(range(600, len(data) - 4_000, size), 2))
+    return data[:one] + data[two : two + size] + data[one + size : two] + data[one : one + size] + data[two + size :]
+
+
+DAMAGES: dict[str, Callable[[bytes, random.Random], bytes]] = {
+    "a zeroed block": zeroed,
+    "twenty flipped bits": flipped,
+    "a cut tail": cut,
+    "two swapped blocks": swapped,
+}
+COMPRESSED = {name: writer(MADE) for name, writer in WRITERS.items() if name not in ("plain", "scan with text")}
+COMPRESSED["the sandbox"] = make_pdf(
+    Paper("On barley", ("A. Author",), 2020, "10.1234/b.1"), size_bytes=40_000, key="k"
+)
+TRIES = 6
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_in_compressed_streams_is_told(engine, damage):
+    """At least 98 %: some blocks lie between the streams, where nothing of the paper is."""
+    chance = random.Random(damage)
+    spoiled = [DAMAGES[damage](data, chance) for data in COMPRESSED.values() if len(data) > 8_000 for _ in range(TRIES)]
+    told = [refused(engine, data) for data in spoiled]
+    assert len(told) >= 40
+    assert sum(reason in (Reason.CORRUPT_PDF, Reason.TRUNCATED) for reason in told) >= 0.98 * len(told)
+
+
+@pytest.mark.parametrize("name", [*WRITERS, "the sandbox"])
+def test_a_whole_file_is_not_called_damaged(engine, name):
+    data = COMPRESSED.get(name) or WRITERS[name](MADE)
+    assert refused(engine, data) is None
+
+
+def _edited(change: Callable[[bytes], bytes]) -> bytes:
+    """A paper whose first compressed stream was written by `change` of its raw bytes."""
+    with pikepdf.open(io.BytesIO(reportlab_pdf(MADE))) as pdf:
+        content = zlib.compress(pdf.pages[0].Contents.read_bytes())
+        pdf.pages[0].Contents = pdf.make_stream(change(content), Filter=pikepdf.Name.FlateDecode)
+        out = io.BytesIO()
+        pdf.save(out, compress_streams=False)
+    return out.getvalue()
+
+
+def _flushed(content: bytes) -> bytes:
+    packer = zlib.compressobj()
+    return packer.compress(zlib.decompress(content)) + packer.flush(zlib.Z_SYNC_FLUSH)
+
+
+SLOPPY = {
+    "bytes after a stream's end": _edited(lambda content: content + b"\r\n\0\0"),
+    "no checksum": _edited(lambda content: content[:-4]),
+    "half a checksum": _edited(lambda content: content[:-2]),
+    "no end mark": _edited(_flushed),
+    "a wrong length": re.sub(rb"/Length (\d+)", lambda found: b"/Length 1%s" % found[1], reportlab_pdf(MADE), count=1),
+    "bytes after the file's end": reportlab_pdf(MADE) + b"\r\n\0\0\0",
+    "a broken index": reportlab_pdf(MADE).replace(b"0000000", b"0000001", 3),
+}
+
+
+@pytest.mark.parametrize("name", SLOPPY)
+def test_a_sloppy_writer_s_file_is_not_called_damaged(engine, name):
+    assert streams(engine, SLOPPY[name]).damaged == ()
+    assert refused(engine, SLOPPY[name]) is None
+
+
+def test_a_writer_that_computes_no_checksum_right_is_taken_for_sloppy(engine):
+    out = io.BytesIO()
+    with pikepdf.open(io.BytesIO(reportlab_pdf(MADE))) as pdf:
+        for page in pdf.pages:
+            content = zlib.compress(page.Contents.read_bytes())
+            page.Contents = pdf.make_stream(content[:-4] + b"\0\0\0\0", Filter=pikepdf.Name.FlateDecode)
+        pdf.save(out, compress_streams=False)
+    assert streams(engine, out.getvalue()).damaged == ()
+
+
+def test_a_damaged_file_is_kept_on_request_and_says_so(engine):
+    data = flipped(COMPRESSED["truetype"], random.Random(3))
+    assert refused(engine, data) == Reason.CORRUPT_PDF
+    came = Came(file=data, md5="", sha256="", url=PLAN.url, headers={})
+    facts = prove(PDF, PLAN, WORK, came, min_pdf_bytes=0, rules=ValidationRules(keep_damaged=True), engine=engine)
+    assert "damaged" in facts.record()["warnings"]
+    assert refused(engine, data, ValidationRules(streams="none")) is None
+
+
+def test_what_is_decoded_is_bounded(engine):
+    with pikepdf.new() as pdf:
+        page = pdf.add_blank_page()
+        page.obj.Contents = pdf.make_stream(b" " * (64 << 20))
+        out = io.BytesIO()
+        pdf.save(out)
+    read = engine.submit(out.getvalue(), ReadOptions(max_stream_bytes=1 << 20)).result(60)
+    assert isinstance(read, DocumentText)
+    assert read.streams is not None
+    assert read.streams.decoded_bytes <= 3 << 20
+    assert read.streams.damaged == ()
+
+
+def test_a_sample_reads_the_first_and_the_last_streams(engine):
+    with pikepdf.new() as pdf:
+        for number in range(100):
+            pdf.add_blank_page().obj.Contents = pdf.make_stream(b"BT ET %% %d" % number)
+        out = io.BytesIO()
+        pdf.save(out, compress_streams=True, object_stream_mode=pikepdf.ObjectStreamMode.disable)
+    assert streams(engine, out.getvalue(), "sample").checked == 40
+    assert streams(engine, out.getvalue()).checked == 100
