@@ -71,9 +71,9 @@ def test_the_shipped_tiers_are_in_the_promised_order() -> None:
         (
             "indexes",
             2,
-            ("openalex", "crossref", "hal", "osti", "semantic_scholar", "core", "doaj", "openaire", "fatcat"),
+            ("openalex", "crossref", "hal", "osti", "semantic_scholar", "core", "doaj", "openaire", "fatcat", "dspace"),
         ),
-        ("landing_scrape", 2, ("landing_scrape_pdf", "europe_pmc_pdf", "dspace")),
+        ("landing_scrape", 2, ("landing_scrape_pdf", "europe_pmc_pdf")),
         ("archive", 1, ("wayback_pdf",)),
     ]
 
@@ -197,8 +197,8 @@ def test_the_order_moves_sources_within_their_tier_only() -> None:
         ("pmc", "unpaywall", "arxiv"),
         ("zenodo", "figshare", "biorxiv", "datacite"),
         ("doi_redirect",),
-        ("openalex", "crossref", "hal", "osti", "semantic_scholar", "core", "doaj", "openaire", "fatcat"),
-        ("europe_pmc", "landing", "dspace"),
+        ("openalex", "crossref", "hal", "osti", "semantic_scholar", "core", "doaj", "openaire", "fatcat", "dspace"),
+        ("europe_pmc", "landing"),
         ("wayback",),
     ]
 

@@ -36,7 +36,6 @@ def test_there_are_sixty_pages_of_a_dozen_kinds() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page["made_by"])
 def test_a_page_leads_to_its_file_and_to_no_other(page: dict[str, Any]) -> None:
-    """RES-05"""
     facts = facts_of(page["url"], page["html"], link=page.get("link", ""))
     assert [link.url for link in facts.pdf_links] == page["gives"]
     assert facts.kind == PageKind.ARTICLE
@@ -44,7 +43,6 @@ def test_a_page_leads_to_its_file_and_to_no_other(page: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("wall", WALLS, ids=lambda wall: wall["name"])
 def test_behind_a_wall_no_address_leads_to_a_file(wall: dict[str, Any]) -> None:
-    """RES-05"""
     for page in PAGES:
         facts = facts_of(page["url"], wall["html"], status=wall["status"])
         found = [link.url for link in (*facts.pdf_links, *facts.other_forms)]

@@ -84,7 +84,6 @@ def share(part: int, whole: int) -> float:
 
 @pytest.mark.slow
 def test_evidence_leads_to_four_of_five_open_works_and_guesses_to_more(capsys: pytest.CaptureFixture[str]) -> None:
-    """RES-02"""
     by_status = {status: [found_by(record) for record in records(status)] for status in OPEN}
     every = [one for found in by_status.values() for one in found]
     evidence = share(sum(bool(one.evidence) for one in every), len(every))
@@ -114,7 +113,6 @@ def test_evidence_leads_to_four_of_five_open_works_and_guesses_to_more(capsys: p
 
 @pytest.mark.slow
 def test_closed_works_have_no_candidate() -> None:
-    """RES-02"""
     found = [found_by(record) for record in records("closed")]
     assert len(found) == 60
     assert [one for one in found if one.evidence or one.guesses] == []

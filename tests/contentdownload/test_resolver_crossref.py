@@ -325,7 +325,7 @@ HUB = {"primary": {"URL": f"https://linkinghub.elsevier.com/retrieve/pii/{PII}"}
     ],
 )
 def test_the_number_of_a_publisher_leads_to_the_host_of_its_society(message: dict[str, Any]) -> None:
-    """RES-02: a newer DOI does not tell the journal; the number registered beside it does."""
+    """A newer DOI does not tell the journal; the number registered beside it does."""
     result = read({"license": [licence()], **message})
     [plan] = [plan for plan in result.plans if plan.evidence == "alternative-id"]
     assert (plan.url, plan.is_guess, plan.license) == (f"https://www.jbc.org/article/{PII}/pdf", True, CC_BY)

@@ -72,7 +72,6 @@ from DocsToKG.core.urls import request_url
     ],
 )
 def test_a_name_stands_for_the_page_of_its_deposit(name: str, page: str | None) -> None:
-    """RES-02"""
     assert page_of_copy(name) == page
 
 
@@ -126,7 +125,6 @@ def record(status: str, *locations: dict[str, object]) -> dict[str, object]:
 
 
 def test_ids_of_open_locations_become_pages_and_closed_works_get_none() -> None:
-    """RES-02"""
     zenodo = {"id": "pmh:oai:zenodo.org:7", "is_oa": True, "landing_page_url": "https://doi.org/10.1234/abc"}
     hal = {"id": "pmh:oai:HAL:hal-01929506v1", "is_oa": False, "landing_page_url": "https://hal.science/hal-01929506"}
     work = work_of_record(record("green", zenodo, hal))
