@@ -24,6 +24,7 @@ KNOWN = (
     ("10.1299/jsmemecj.2017.g0500606", "https://www.jstage.jst.go.jp/article/jsmemecj/2017/0/2017_G0500606/_pdf"),
     ("10.1186/s12879-016-1593-0", "https://link.springer.com/content/pdf/10.1186/s12879-016-1593-0.pdf"),
     ("10.1186/s13677-015-0042-8", "http://link.springer.com/content/pdf/10.1186/s13677-015-0042-8.pdf"),
+    ("10.1515/znb-1952-0303", "https://www.degruyter.com/document/doi/10.1515/znb-1952-0303/pdf"),
     ("10.1515/znb-2024-0113", "https://www.degruyterbrill.com/document/doi/10.1515/znb-2024-0113/pdf?licenseType=free"),
     ("10.5194/egusphere-egu24-10298", "https://meetingorganizer.copernicus.org/EGU24/EGU24-10298.pdf"),
     ("10.31234/osf.io/3ykst", "https://osf.io/3ykst/download"),
@@ -41,8 +42,8 @@ KNOWN = (
     ("10.1016/s0167-8140(24)00615-7", "https://www.thegreenjournal.com/article/S0167-8140(24)00615-7/pdf"),
     ("10.1016/s0167-8140(24)00119-1", "https://www.thegreenjournal.com/article/S0167-8140(24)00119-1/pdf"),
 )  # fmt: skip
-# Hosts of one house that serve the same files, and houses that were renamed.
-_ONE_HOUSE = {
+# Hosts of one publisher that serve the same files, and publishers that were renamed.
+_SAME_PUBLISHER = {
     "biomedcentral.com": "springer.com",
     "springeropen.com": "springer.com",
     "degruyter.com": "degruyterbrill.com",
@@ -52,7 +53,7 @@ _ELSEWHERE = (
     "doi.org", "europepmc.org", "nih.gov", "arxiv.org", "handle.net", "semanticscholar.org", "worktribe.com",
     "ieee.org",
 )  # fmt: skip
-# Houses that an index counts among the repositories, and whose DOIs are their own.
+# Publishers that an index counts among the repositories, and whose DOIs are their own.
 _OWN_DOIS = tuple(
     f"https://doi.org/10.{number}" for number in ("1101", "64898", "21203", "20944", "31219", "2139", "3917")
 )
@@ -69,10 +70,10 @@ def files_of_publishers() -> dict[str, set[str]]:
 
 
 def is_file_of(guess: str, known: str, doi: str) -> bool:
-    """Is the address guessed that of the known file, or of this paper's file at the same house?"""
+    """Is the address guessed that of the known file, or of this paper's file at the same publisher?"""
     if place(guess) == place(known) and not place(guess)[1].endswith(".php"):
         return True
-    if _house(guess) != _house(known):
+    if _publisher(guess) != _publisher(known):
         return False
     names = {squeezed(doi.partition("/")[2]), squeezed(doi.rpartition("/")[2]), *_numbers(doi)}
     return any(name in squeezed(unquote(known)) for name in names if len(name) >= 4)
@@ -99,9 +100,9 @@ def _numbers(doi: str) -> Iterator[str]:
     yield from digits[-1:]
 
 
-def _house(url: str) -> str:
+def _publisher(url: str) -> str:
     site = site_of(url)
-    return _ONE_HOUSE.get(site, site)
+    return _SAME_PUBLISHER.get(site, site)
 
 
 def _of_openalex() -> Iterator[tuple[str, str]]:
@@ -150,12 +151,12 @@ def _of_pages() -> Iterator[tuple[str, str]]:
 
 
 def pages_of(doi: str, known: str) -> Iterator[str]:
-    """The addresses that a paper's page has at the house of a known file, as rules for pages know them."""
+    """The addresses that a page has at the publisher of a known file, as rules for pages know them."""
     host, path = place(known)
     name = doi.partition("/")[2]
     yield f"https://{host}/articles/{name if host == 'www.nature.com' else doi}"
     yield f"https://{host}/article/{doi}"
-    if "/doi/" in path:
+    if path.startswith("/doi/"):
         yield f"https://{host}/doi/full/{doi}"
     if "/article/s" in path:
         yield f"https://{host}{path.removesuffix('/pdf').replace('/article/s', '/article/S')}/fulltext"

@@ -127,7 +127,7 @@ def test_every_guess_is_measured_and_those_that_are_wrong_too_often_are_off() ->
         ("10.1299/jsmeb.47.277", []),
     ],
 )
-def test_journals_that_moved_are_not_looked_for_at_their_old_house(doi: str, addresses: list[str]) -> None:
+def test_journals_that_moved_are_not_looked_for_at_their_old_publisher(doi: str, addresses: list[str]) -> None:
     assert [address for _, address in RULES.guesses(doi)] == addresses
 
 
