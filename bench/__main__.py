@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import download, events, export, hosts, ledger, memory, starting, verify, web
+from bench import download, events, export, hosts, identity, ledger, memory, starting, verify, web
 from bench.facts import PAGE
 from bench.programs import peers_option
 from DocsToKG.core.interrupts import interruptible
@@ -59,6 +59,7 @@ def main() -> int:
         "export": lambda out: export.main([f"--rows={given.history}", *out]),
         "events": events.main,
         "verify": lambda out: verify.main([f"--papers={large}", *out]),
+        "identity": identity.main,
         "starting": starting.main,
         "web": lambda out: web.main([f"--works={given.works}", *out]),
         "download": lambda out: download.main(

@@ -424,3 +424,13 @@ def test_every_view_of_the_console_is_measured_in_a_browser(bench: Bench, tmp_pa
     assert tuple(row["view"] for row in found["rows"]) == VIEWS
     assert all(row["calls"] >= 1 and 0 < row["median ms"] <= row["slowest ms"] for row in found["rows"])
     assert [aim["found"] > 0 for aim in found["aims"]] == [True, True]
+
+
+@pytest.mark.slow
+def test_verdicts_are_counted_by_rendering(bench: Bench, tmp_path: Path) -> None:
+    out = tmp_path / "identity.json"
+    bench("identity", "--cases=3", "--rounds=1", f"--out={out}")
+    found = figures(out)
+    assert found["rows"][-1]["rendering"] == "all"
+    assert found["rows"][-1]["impostors"] == found["rows"][-1]["right"] == 12
+    assert [aim["wanted"] for aim in found["aims"]][-2:] == ["at most 5", "at most 40"]

@@ -1,0 +1,49 @@
+"""The one place where the cases meet the judge of the product."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tests.adversary.case import Case
+from tests.adversary.works import IndexedWork
+
+from DocsToKG.ContentDownload.validation.examination import examine
+from DocsToKG.ContentDownload.validation.identity import Proof
+from DocsToKG.ContentDownload.validation.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.worker_pool import TextEngine
+
+_TIMEOUT_S = 60.0
+
+
+class Outcome(NamedTuple):
+    """`accepted`: proved or probable. `evidence` is what the judge gave as its reasons."""
+
+    word: str
+    accepted: bool
+    refused: bool
+    evidence: str
+
+
+def known_work(work: IndexedWork) -> KnownWork:
+    return KnownWork.of(
+        dois=(work.doi,),
+        arxiv_id=work.arxiv_id,
+        title=work.title,
+        authors=[author.name.strip() for author in work.authors],
+        year=work.year,
+        first_page=str(work.first_page),
+        last_page=str(work.last_page),
+        journal=work.journal,
+    )
+
+
+def judged(engine: TextEngine, case: Case, data: bytes) -> Outcome:
+    """What the product would say of these bytes, when it had asked for the work of the case."""
+    verdict = examine(engine, data, known_work(case.work)).result(timeout=_TIMEOUT_S).verdict
+    word = f"{verdict.proof} ({verdict.kind})" if verdict.kind else str(verdict.proof)
+    return Outcome(word, verdict.is_paper, verdict.proof is Proof.REFUSED, "; ".join(verdict.evidence[:6]))
+
+
+def wrong(case: Case, outcome: Outcome) -> bool:
+    """An impostor that is accepted, or a right file that is refused."""
+    return outcome.refused if case.right else outcome.accepted
