@@ -85,6 +85,13 @@ def test_a_hyphen_at_the_end_of_a_line_stays(engine):
     assert read(engine, reportlab_pdf(made)).pages[0].text == "A paper on dia-\ngrammatic things"
 
 
+def test_the_numbers_of_a_manuscript_s_lines_are_left_out(engine):
+    numbered = Made([[f"{number} A line of the manuscript" for number in range(1, 30)]])
+    assert {line.text for line in read(engine, reportlab_pdf(numbered)).pages[0].lines} == {"A line of the manuscript"}
+    table = Made([[f"{number * 7} A line of a table" for number in range(1, 30)]])
+    assert read(engine, reportlab_pdf(table)).pages[0].lines[0].text == "7 A line of a table"
+
+
 def test_how_much_is_read_is_bounded(engine):
     many = Made([["x" * 50] * 40] * 30)
     document = read(engine, reportlab_pdf(many), pages=3, last_pages=2, max_letters=100, max_document_letters=300)

@@ -6,9 +6,11 @@ Promises: a reply of the wrong shape raises `ValueError`, whatever is in it.
 
 from __future__ import annotations
 
+import itertools
+import re
 import struct
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -209,9 +211,11 @@ def _continues(
 
 
 def _page(data: dict[str, Any]) -> Page:
-    lines = tuple(
-        Line(str(text), float(left), float(bottom), float(right), float(top), float(size), int(block))
-        for text, left, bottom, right, top, size, block in data["lines"]
+    lines = _without_numbers(
+        tuple(
+            Line(str(text), float(left), float(bottom), float(right), float(top), float(size), int(block))
+            for text, left, bottom, right, top, size, block in data["lines"]
+        )
     )
     return Page(
         number=int(data["number"]),
@@ -224,6 +228,23 @@ def _page(data: dict[str, Any]) -> Page:
         cut=bool(data["cut"]),
         marks=int(data["marks"]),
     )
+
+
+_NUMBERED = re.compile(r"(\d{1,4})(?:\s+(.*))?")
+_FEWEST_NUMBERED = 8
+
+
+def _without_numbers(lines: tuple[Line, ...]) -> tuple[Line, ...]:
+    """The lines of a manuscript without the numbers that its lines bear."""
+    found = [_NUMBERED.fullmatch(line.text) for line in lines]
+    numbers = [int(each[1]) for each in found if each is not None]
+    steps = sum(two == one + 1 for one, two in itertools.pairwise(numbers))
+    if steps < _FEWEST_NUMBERED or steps < 0.5 * len(lines):
+        return lines
+    shown = (
+        line if each is None else replace(line, text=each[2] or "") for line, each in zip(lines, found, strict=True)
+    )
+    return tuple(line for line in shown if line.text)
 
 
 def _blocks(lines: tuple[Line, ...]) -> Iterator[Block]:

@@ -197,7 +197,7 @@ def _has_other_title(known: KnownWork, document: DocumentText) -> bool:
     if min(len(shown), len(wanted)) < thresholds.MIN_TELLING_WORDS or not document.pages:
         return False
     on_page = content(declared) in content(document.pages[0].text)
-    return on_page and len(shown & wanted) < thresholds.STRANGER_SHARE * min(len(shown), len(wanted))
+    return on_page and len(shown & wanted) < thresholds.OTHER_TITLE * min(len(shown), len(wanted))
 
 
 _FRONT = frozenset({Kind.COVER, Kind.ABSTRACTS, Kind.SLIDES, Kind.READ_ME, Kind.TERMS})
@@ -387,8 +387,10 @@ def _refusal(known: KnownWork, document: DocumentText, signs: _Signs, whole: Who
     share = title_share(document, known) or 0.0
     is_silent = not signs.doi_mentioned or share < thresholds.SHARED_TITLE
     own = signs.other_doi or (signs.other_declared if is_silent else None)
-    is_other = own and _other_work(known, own) and not signs.doi and not signs.doi_declared
-    if is_other and signs.title is None and not authors:
+    is_foreign = _other_work(known, own) or (own is not None and bool(known.dois) and _has_other_title(known, document))
+    is_other = is_foreign and not signs.doi and not signs.doi_declared
+    # One family name in common says little against another DOI and another title.
+    if is_other and signs.title is None and not (authors and signs.authors >= 2):
         return Kind.ANOTHER_ARTICLE
     if _is_stranger(known, document, signs, authors):
         return Kind.ANOTHER_ARTICLE

@@ -17,6 +17,7 @@ MIN_TITLE_LETTERS = 12
 LARGER = 1.12  # a title's size over that of the text
 SAME_SIZE = 1.06
 STRANGER_SHARE = 0.34  # a paper's own pages have more of its title's words than this
+OTHER_TITLE = 0.5  # two titles of one paper share more of the shorter one's words
 SHARED_TITLE = 0.6  # a paper that is spoken of lends fewer words of its title
 MIN_TELLING_WORDS = 4
 
