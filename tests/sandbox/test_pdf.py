@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.examples import examples
 
+from DocsToKG.Sandbox.files import Files
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 from DocsToKG.Sandbox.pdf.filters import Filter, ascii85, flate, lzw, predicted, stored, unencoded
 from DocsToKG.Sandbox.pdf.objects import Objects
@@ -58,7 +59,7 @@ def test_pikepdf_opens_every_rendering_without_a_warning(rendering: str) -> None
 
 
 def test_pikepdf_opens_the_files_of_a_world_without_a_warning() -> None:
-    world = World(seed=7, count=30, size_bytes=8_000)
+    world = World(seed=7, count=30, size_bytes=8_000, files=Files.plain())
     for index in range(30):
         work = world.work(index)
         for data in world.acceptable_files(work).values():

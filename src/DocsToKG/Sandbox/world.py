@@ -62,7 +62,7 @@ class World:
         self.count = count
         self.size_bytes = size_bytes
         self.faults = faults if faults is not None else Faults()
-        self.files = files if files is not None else Files.plain()
+        self.files = files if files is not None else Files()
         self.work = lru_cache(maxsize=20_000)(self._make_work)
         # Files are kept while they fit in some tens of megabytes.
         self.file = lru_cache(maxsize=max(2, min(256, _KEPT_BYTES // size_bytes)))(self._make_file)

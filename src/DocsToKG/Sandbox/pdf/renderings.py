@@ -55,7 +55,6 @@ RENDERINGS = {
         fonts.simple_truetype,
         "Adobe PDF Library 17.0",
         words="kerned",
-        packing=predicted,
         packed_objects=True,
         any_script=False,
     ),
@@ -73,7 +72,7 @@ RENDERINGS = {
         fonts.collection(b"KozMinPro-Regular", b"Japan1", b"UniJIS-UTF16-H"), "J-STAGE PDF", language="ja"
     ),
     "columns": Rendering(fonts.latex, "pdfTeX-1.40.25", columns=2, any_script=False),
-    "forms": Rendering(fonts.standard, "Apache FOP 2.9", forms=True, any_script=False),
+    "forms": Rendering(fonts.standard, "Apache FOP 2.9", packing=predicted, forms=True, any_script=False),
     "type1": Rendering(
         fonts.old_type1, "Acrobat Distiller 4.05", packing=lzw, words="kerned", metadata="nothing", any_script=False
     ),
