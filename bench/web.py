@@ -32,6 +32,7 @@ from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.Sandbox.files import Files
 from DocsToKG.Sandbox.limits import Limits
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -130,7 +131,7 @@ def measure(works: int, *, workers: int, rate_factor: float) -> dict[str, Any]:
 
     with (
         tempfile.TemporaryDirectory() as folder,
-        SandboxServer(works=works, rate_factor=rate_factor, size_bytes=20_000) as server,
+        SandboxServer(works=works, files=Files.plain(), rate_factor=rate_factor, size_bytes=20_000) as server,
     ):
         before_s, began = cpu_s(), time.monotonic()
         with (

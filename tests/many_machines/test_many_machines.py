@@ -24,6 +24,7 @@ from tests.many_machines.fleet import LEASE_S, SERVERS, Fleet, running_fleet, un
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY
 from DocsToKG.Sandbox.faults import Faults
+from DocsToKG.Sandbox.files import Files
 from DocsToKG.Sandbox.profile import SandboxServer
 
 SEED = int(os.environ.get("FLEET_SEED", "7"))
@@ -100,7 +101,9 @@ def drain_through_faults(
     spread: bool = False,
 ) -> None:
     with (
-        SandboxServer(works=works, seed=SEED, faults=FAULTS, size_bytes=size, rate_factor=rate_factor) as sandbox,
+        SandboxServer(
+            works=works, seed=SEED, faults=FAULTS, files=Files.plain(), size_bytes=size, rate_factor=rate_factor
+        ) as sandbox,
         running_fleet(folder, sandbox) as fleet,
     ):
         schedule = faults(fleet, short_s=short_s, long_s=long_s)
