@@ -249,9 +249,11 @@ def _signs(known: KnownWork, document: DocumentText, page: Page, title: TitlePla
 
 
 def _read_dois(known: KnownWork, page: Page, signs: _Signs, *, is_title_page: bool) -> None:
+    # A list of references may begin on the page before.
+    is_list = not is_title_page and has_references(page)
     for shown in shown_dois(page):
         if any(same_doi(shown.doi, doi) for doi in known.dois):
-            signs.doi = signs.doi or shown.is_own
+            signs.doi = signs.doi or (shown.is_own and not is_list)
             signs.doi_mentioned = True
         elif any(is_part(shown.doi, doi) for doi in known.dois):
             signs.part_doi = signs.part_doi or (shown.doi if shown.is_alone and is_title_page else None)
@@ -260,7 +262,7 @@ def _read_dois(known: KnownWork, page: Page, signs: _Signs, *, is_title_page: bo
     for doi in known.dois:
         if not signs.doi_mentioned and shows_doi(page, doi):
             signs.doi_mentioned = True
-            signs.doi = signs.doi or own_divided(page, doi)
+            signs.doi = signs.doi or (not is_list and own_divided(page, doi))
 
 
 def _read_declared(known: KnownWork, declared: tuple[str, ...], signs: _Signs) -> None:
@@ -275,6 +277,9 @@ def _read_declared(known: KnownWork, declared: tuple[str, ...], signs: _Signs) -
 def _authors_agree(known: KnownWork, signs: _Signs) -> bool | None:
     """At least half of the compared names; None when none are known."""
     if not known.families:
+        return None
+    # Names in the letters of an index cannot be compared with a page in another script.
+    if not signs.authors and script_of(" ".join(known.authors)) != script_of(signs.page.text):
         return None
     return signs.authors >= max(1, math.ceil(thresholds.AUTHORS_SHARE * len(known.families)))
 
@@ -321,11 +326,15 @@ def _proof(known: KnownWork, document: DocumentText, signs: _Signs, whole: Whole
 def _proof_by_doi(known: KnownWork, signs: _Signs, authors: bool | None) -> tuple[Proof, list[str]]:
     if signs.title is not None and authors is not False:
         return Proof.PROVED, []
+    if signs.title is not None and signs.title.exact and signs.title.is_larger and signs.authors:
+        return Proof.PROVED, []  # a title page may name the first of many, or a group
+    if _other_work(known, signs.other_doi):
+        return Proof.UNPROVED, [f"another DOI in its own position: {signs.other_doi}"]
     if authors:
         return Proof.PROVED_VARIANT, []
     if authors is None and not known.has_title:
         return Proof.PROVED_VARIANT, []
-    if authors is None and looks_like_paper(signs.page) and known.script != script_of(signs.page.text):
+    if authors is None and known.script != script_of(signs.page.text):
         return Proof.PROVED_VARIANT, []
     return Proof.UNPROVED, ["neither title nor authors beside the DOI"]
 

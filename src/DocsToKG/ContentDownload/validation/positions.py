@@ -303,8 +303,11 @@ def authors_shown(page: Page, known: KnownWork, place: TitlePlace | None) -> int
     zone = page.lines[max(0, first) : last]
     shown = words("\n".join(line.text for line in zone))
     seen = set(shown)
-    joined = " ".join(shown)
-    return sum(_has_name(name, seen) or (" " in name and name in joined) for name in known.families)
+    joined, run = " ".join(shown), "".join(shown)
+    return sum(
+        _has_name(name, seen) or (" " in name and name in joined) or (not name.isascii() and name in run)
+        for name in known.families
+    )
 
 
 def _has_name(name: str, seen: set[str]) -> bool:
