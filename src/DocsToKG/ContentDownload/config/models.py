@@ -120,12 +120,12 @@ class ProofConfig(Section):
     unproved: Literal["by-evidence", "keep", "quarantine", "refuse"] = Field(
         default="by-evidence",
         description="What becomes of a PDF that gives too little to compare, as a scan without text. "
-        "by-evidence: kept and marked when its address stands in the work's own record, else quarantined "
-        "while other copies are tried.",
+        "refuse: the next copy is tried. The others keep the file and mark it `unproved`; a place where "
+        "by-evidence and quarantine put aside files from guessed addresses is not built yet.",
     )
     streams: Literal["all", "sample", "none"] = Field(
         default="all",
-        description="Streams of a PDF that are decoded to tell damage. all costs about 3 ms of a worker process for "
+        description="Streams of a PDF that are decoded to tell damage. all costs about 8 ms of a worker process for "
         "each MB that they decode to; sample decodes 40 streams; none keeps damaged files.",
     )
     keep_damaged: bool = Field(default=False, description="Keep a damaged PDF and say so, in place of refusing it.")
