@@ -22,7 +22,6 @@ STILL: dict[str, str] = {
     "contentdownload/test_download_execution.py": "the headers of a request",
     "contentdownload/test_frontier*.py": "goes with the threads it is about",
     "contentdownload/test_net_connections.py": "goes with the threads it is about",
-    "contentdownload/test_validation_pool.py": "the processes of a pool",
     "core/test_one_core.py": "goes with the threads it is about",
     "orchestrator_web/conftest.py": "fastapi",
     "test_suite_rules.py": "the suite itself",

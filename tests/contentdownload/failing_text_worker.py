@@ -29,6 +29,8 @@ def answer(options: ReadOptions, descriptor: int) -> dict[str, Any]:
         return {"pages": 3}
     if b"pid" in said:
         return {"failure": "pid", "detail": str(os.getpid())}
+    if b"environment" in said:
+        return {"failure": "environment", "detail": " ".join(sorted(os.environ))}
     return read_document(options, descriptor)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
+import io
 import os
 import signal
 import subprocess
@@ -19,6 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pikepdf
 import pytest
 from tests.contentdownload.polite_rig import Budget
 from tests.warm import WarmPrograms
@@ -285,8 +287,14 @@ def test_a_bad_line_costs_requests_and_no_bytes(desk: Desk) -> None:
 def test_the_rest_may_begin_like_anything(desk: Desk) -> None:
     """What a file is shows in its beginning, which has been looked at."""
     picture = b"\x89PNG\r\n\x1a\n"
-    odd = thesis()[:CUT] + picture + thesis()[CUT + len(picture) :]
-    assert Path(desk.get(file(odd, cut=CUT), file(odd)).path).read_bytes() == odd
+    with pikepdf.open(io.BytesIO(thesis())) as paper:
+        paper.Root.PieceInfo = paper.make_stream(bytes(CUT) + picture + bytes(CUT))
+        paper.save(made := io.BytesIO(), compress_streams=False)
+    odd = made.getvalue()
+    cut = odd.index(picture)
+    assert cut >= CUT
+    assert Path(desk.get(file(odd, cut=cut), file(odd)).path).read_bytes() == odd
+    assert desk.ranges() == [None, f"bytes={cut}-"]
 
 
 def test_the_rest_is_not_asked_for_at_once(desk: Desk) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pytest
 from tests.contentdownload.pdf_writers import WRITERS, Made, Text, reportlab_pdf, scan_pdf
 
-from DocsToKG.ContentDownload.validation.document import ReadOptions
+from DocsToKG.ContentDownload.validation.document import ReadOptions, TextFailure
 from DocsToKG.ContentDownload.validation.examination import Examination, examine
-from DocsToKG.ContentDownload.validation.identity import Proof
+from DocsToKG.ContentDownload.validation.identity import Proof, Verdict
 from DocsToKG.ContentDownload.validation.kinds import Kind
 from DocsToKG.ContentDownload.validation.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.wholeness import Whole
@@ -190,11 +190,14 @@ def test_a_title_in_another_script_is_proved_by_doi_and_authors(engine):
     assert look(engine, reportlab_pdf(Paper(doi=None).made()), known).verdict.proof == Proof.UNPROVED
 
 
-def test_nothing_is_read_where_nothing_is_known():
+def test_nothing_is_read_where_nothing_is_asked_for():
+    """An engine that is closed answers what it is asked with a failure, which would stand as the text."""
     engine = TextEngine(PoolLimits(workers=1))
-    found = examine(engine, b"", KnownWork.of(authors=AUTHORS), ReadOptions(text=False, streams="none"))
-    assert engine._workers == []
-    assert found.result(10).verdict.proof == Proof.NOT_JUDGED
+    engine.close()
+    read = examine(engine, b"", KnownWork.of(authors=AUTHORS)).result(10)
+    assert isinstance(read.text, TextFailure)
+    found = examine(engine, b"", KnownWork.of(authors=AUTHORS), ReadOptions(text=False, streams="none")).result(10)
+    assert found == Examination(Verdict(Proof.NOT_JUDGED))
 
 
 def test_a_work_without_a_doi_is_not_contradicted_by_one(engine):

@@ -82,10 +82,12 @@ def test_a_worker_is_replaced_after_its_files():
     assert len({told.detail for told in pids if isinstance(told, TextFailure)}) == 2
 
 
-def test_nothing_starts_before_the_first_file_and_nothing_outlives_the_engine():
-    engine = TextEngine(PoolLimits(workers=1), command=COMMAND)
-    assert engine._workers == []
+def test_nothing_starts_before_the_first_file_and_nothing_outlives_the_engine(tmp_path):
+    started = tmp_path / "started"
+    engine = TextEngine(PoolLimits(workers=1), command=("sh", "-c", f'touch "{started}"; exec "$@"', "sh", *COMMAND))
+    assert not started.exists()
     told = read(engine, b"pid")
+    assert started.exists()
     engine.close()
     assert isinstance(told, TextFailure)
     with pytest.raises(ProcessLookupError):
@@ -119,11 +121,13 @@ def test_a_path_is_read_and_a_missing_one_is_a_reason(engine, tmp_path):
     assert missing.reason == "text-unreadable"
 
 
-def test_a_worker_sees_no_secrets_of_the_environment(monkeypatch, engine):
-    from DocsToKG.ContentDownload.validation.worker_pool import _environment
-
+def test_a_worker_sees_no_secrets_of_the_environment(monkeypatch):
     monkeypatch.setenv("DOCSTOKG_CONTENT_RESOLVERS__CORE__API_KEY", "secret")
-    assert "secret" not in _environment().values()
+    with TextEngine(PoolLimits(workers=1), command=COMMAND) as engine:
+        told = read(engine, b"environment")
+    assert isinstance(told, TextFailure)
+    assert "PATH" in told.detail
+    assert "DOCSTOKG" not in told.detail
 
 
 @pytest.mark.slow
