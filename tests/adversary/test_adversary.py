@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from _pytest.mark import ParameterSet
 from tests.adversary import impostors, right_files
 from tests.adversary.case import Case
 from tests.adversary.judge import Outcome, judged, wrong
@@ -18,8 +17,6 @@ from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngi
 IMPOSTORS, RIGHT_FILES = impostors.cases(), right_files.cases()
 CASES = [*IMPOSTORS, *RIGHT_FILES]
 PROVED_SHARE = 0.8
-# Judged wrongly today; a test fails as soon as one of them is judged rightly, so that it leaves this list.
-KNOWN_WRONG: dict[str, str] = {}
 
 Ask = Callable[[Case, str], Outcome]
 
@@ -30,23 +27,14 @@ def ask() -> Iterator[Ask]:
         yield lambda case, rendering: judged(engine, case, case.file(rendering))
 
 
-def each() -> list[ParameterSet]:
-    return [
-        pytest.param(case, id=case.name, marks=pytest.mark.xfail(strict=True, reason=KNOWN_WRONG[case.name]))
-        if case.name in KNOWN_WRONG
-        else pytest.param(case, id=case.name)
-        for case in CASES
-    ]
-
-
-@pytest.mark.parametrize("case", each())
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_is_judged_rightly(case: Case, ask: Ask) -> None:
     outcome = ask(case, case.renderings[0])
     assert not wrong(case, outcome), f"{outcome.word}: {outcome.evidence}"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", each())
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_is_judged_rightly_in_every_rendering(case: Case, ask: Ask) -> None:
     for rendering in case.renderings[1:]:
         outcome = ask(case, rendering)
