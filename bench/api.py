@@ -30,10 +30,10 @@ import psycopg
 from bench.api_load import Call, one_by_one, open_loop
 from bench.facts import aim, report, show
 from bench.postgres import server
+from DocsToKG.Orchestrator.control.dashboard import DashboardService
+from DocsToKG.Orchestrator.control.job_pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs import JobService
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-from DocsToKG.Orchestrator.services.dashboard import DashboardService
-from DocsToKG.Orchestrator.services.job_pages import JobQuery
-from DocsToKG.Orchestrator.services.jobs import JobService
 
 SCHEMA = "orchestrator"
 HOME = "/api/v1/orchestrator"

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from bench.facts import report
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.events.notifier import Notifier
 from DocsToKG.Orchestrator.events.outbox import Wish
 from DocsToKG.Orchestrator.events.webhook import Webhook
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder

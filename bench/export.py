@@ -21,7 +21,7 @@ from bench.facts import most_mb, report, rss_mb
 from DocsToKG.Orchestrator.audit.export import export
 from DocsToKG.Orchestrator.audit.reading import Range
 from DocsToKG.Orchestrator.audit.verify import verify
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust

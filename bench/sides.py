@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from bench.facts import spread
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.core.process import ours_alone
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, NewJob
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger
 

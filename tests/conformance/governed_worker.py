@@ -13,7 +13,7 @@ import threading
 import time
 from functools import partial
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 

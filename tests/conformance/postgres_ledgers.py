@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger

@@ -16,10 +16,10 @@ from DocsToKG.ContentDownload.orchestrator.reporting import LedgerDesk, Reporter
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.control.breakers import BreakerService
+from DocsToKG.Orchestrator.control.incidents import IncidentService
+from DocsToKG.Orchestrator.control.source_hosts import FORGET_S, BreakerStep, HostWord, SourceHostService
 from DocsToKG.Orchestrator.errors import LedgerBusy
-from DocsToKG.Orchestrator.services.breakers import BreakerService
-from DocsToKG.Orchestrator.services.incidents import IncidentService
-from DocsToKG.Orchestrator.services.source_hosts import FORGET_S, BreakerStep, HostWord, SourceHostService
 
 Open = Callable[..., Any]
 HOST, SOURCE = "host:pdf.example.org", "resolver:unpaywall"

@@ -10,16 +10,16 @@ import pytest
 
 from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.control.breakers import BreakerService
+from DocsToKG.Orchestrator.control.incidents import IncidentService
+from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
+from DocsToKG.Orchestrator.control.quotas import QuotaService
+from DocsToKG.Orchestrator.control.tenants import TenantService, refuse_blocked
+from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, NotFound, Refused
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import version_of
-from DocsToKG.Orchestrator.services.breakers import BreakerService
-from DocsToKG.Orchestrator.services.incidents import IncidentService
-from DocsToKG.Orchestrator.services.leaders import Leader
-from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
-from DocsToKG.Orchestrator.services.quotas import QuotaService
-from DocsToKG.Orchestrator.services.tenants import TenantService, refuse_blocked
-from DocsToKG.Orchestrator.services.throttles import ThrottleService
 
 Open = Callable[..., Any]
 BY = {"actor": "ann", "reason": "more room", "ticket": "OPS-7"}

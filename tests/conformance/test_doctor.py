@@ -49,7 +49,7 @@ from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.ledger.postgres.schema import migrations
-from DocsToKG.Orchestrator.signal.nats import NatsSignal
+from DocsToKG.Orchestrator.notifications.nats import NatsSignal
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 

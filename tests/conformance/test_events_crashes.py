@@ -17,11 +17,11 @@ import pytest
 from tests.conformance.events_process import opened
 from tests.conformance.events_receiver import Receiver, receiving
 
+from DocsToKG.Orchestrator.control.history_chains import COLUMNS
+from DocsToKG.Orchestrator.control.job_reads import history_row
 from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.ledger.base import Finish, HistoryRow, JobState, NewJob
-from DocsToKG.Orchestrator.services.history_chains import COLUMNS
-from DocsToKG.Orchestrator.services.job_reads import history_row
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
 PROCESS = str(Path(__file__).with_name("events_process.py"))

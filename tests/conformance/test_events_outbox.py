@@ -13,16 +13,16 @@ from uuid import uuid4
 import pytest
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.control.history_feed import HistoryFeed
+from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.control.packruns import PackRunService
+from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.events.envelope import envelopes, event_type
 from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
 from DocsToKG.Orchestrator.events.outbox import Outbox, Settled, Wish
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobFilter, JobState, NewJob
-from DocsToKG.Orchestrator.services.history_feed import HistoryFeed
-from DocsToKG.Orchestrator.services.leaders import Leader
-from DocsToKG.Orchestrator.services.packruns import PackRunService
-from DocsToKG.Orchestrator.services.throttles import ThrottleService
 from DocsToKG.Orchestrator.signing.keys import new_signer
 
 Open = Callable[..., Any]

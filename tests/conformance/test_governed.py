@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.states import UNAVAILABLE, JobState
+from DocsToKG.Orchestrator.control.breakers import BreakerService
+from DocsToKG.Orchestrator.control.incidents import IncidentService
+from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
+from DocsToKG.Orchestrator.control.quotas import QuotaService
+from DocsToKG.Orchestrator.control.tenants import TenantService
+from DocsToKG.Orchestrator.control.throttles import ThrottleService
+from DocsToKG.Orchestrator.jobs.states import UNAVAILABLE, JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Release
-from DocsToKG.Orchestrator.services.breakers import BreakerService
-from DocsToKG.Orchestrator.services.incidents import IncidentService
-from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
-from DocsToKG.Orchestrator.services.quotas import QuotaService
-from DocsToKG.Orchestrator.services.tenants import TenantService
-from DocsToKG.Orchestrator.services.throttles import ThrottleService
 
 Open = Callable[..., Any]
 BY = {"actor": "ann", "reason": "test", "ticket": "OPS-1"}

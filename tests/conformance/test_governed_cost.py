@@ -11,13 +11,13 @@ import psycopg
 import pytest
 from tests.traced import Traced
 
+from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
+from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.postgres.calling import Call
 from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
-from DocsToKG.Orchestrator.services.quotas import QuotaService
 
 CONTROL = ("tenants", "quotas", "quota_policies", "lanes", "throttles", "breakers", "incidents", "jobs_by_lane")
 

@@ -13,15 +13,15 @@ import psycopg
 import pytest
 from tests.conformance.postgres_ledgers import given_writing  # noqa: F401
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.control.breakers import BreakerService
+from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
+from DocsToKG.Orchestrator.control.quotas import QuotaService
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, LeasedJob, NewJob
 from DocsToKG.Orchestrator.ledger.postgres import writer
 from DocsToKG.Orchestrator.ledger.postgres.calling import Call
 from DocsToKG.Orchestrator.ledger.postgres.database import Connection
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-from DocsToKG.Orchestrator.services.breakers import BreakerService
-from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
-from DocsToKG.Orchestrator.services.quotas import QuotaService
 
 pytestmark = pytest.mark.slow
 

@@ -16,11 +16,11 @@ from typing import Any
 import psycopg
 import pytest
 
+from DocsToKG.Orchestrator.control.breakers import BreakerService
+from DocsToKG.Orchestrator.control.quotas import QuotaService
+from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-from DocsToKG.Orchestrator.services.breakers import BreakerService
-from DocsToKG.Orchestrator.services.quotas import QuotaService
-from DocsToKG.Orchestrator.services.throttles import ThrottleService
 
 pytestmark = pytest.mark.slow
 WORKER = str(Path(__file__).with_name("governed_worker.py"))

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 from tests.conformance.postgres_ledgers import given_name, given_sql  # noqa: F401
 
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerTooNew, LedgerUnusable
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.postgres import schema
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
@@ -32,7 +32,7 @@ ADD_INDEX = (
 # What a program of the first version was: it knows one migration, and none of the functions of the second.
 OLD_WORKER = """
 import sys, threading
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
 from DocsToKG.Orchestrator.ledger.postgres import schema, writer
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger

@@ -15,12 +15,12 @@ import pytest
 from tests.conformance import test_ledgers as cases
 from tests.conformance.postgres_ledgers import given_name  # noqa: F401
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.opening import open_ledger
 from DocsToKG.Orchestrator.ledger.postgres.database import Database
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal, is_pooled
+from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal, is_pooled
 
 pytestmark = pytest.mark.slow
 
@@ -83,7 +83,7 @@ def test_without_the_servers_own_address_wake_ups_fall_back_to_asking_and_say_so
     pooled_url: str, name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with (
-        caplog.at_level(logging.WARNING, "DocsToKG.Orchestrator.signal"),
+        caplog.at_level(logging.WARNING, "DocsToKG.Orchestrator.notifications"),
         open_ledger(tmp_path / "here", url=pooled_url, schema_name=name, poll_s=0.1) as here,
         PostgresLedger(pooled_url, schema_name=name) as there,
     ):

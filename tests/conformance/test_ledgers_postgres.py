@@ -50,7 +50,7 @@ pytestmark = pytest.mark.slow
 
 START = """
 import os, sys, time
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob, Progress
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
 url, schema, worker = sys.argv[1:]

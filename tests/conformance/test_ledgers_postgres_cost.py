@@ -11,8 +11,8 @@ import psycopg
 import pytest
 from tests.conformance.postgres_ledgers import cut_all, end, given_ledger, given_name, given_open_one, given_sql  # noqa: F401
 
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
 from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns

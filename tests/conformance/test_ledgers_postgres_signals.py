@@ -13,7 +13,7 @@ from tests.conformance.postgres_ledgers import cut_all, end, given_ledger, given
 
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal
+from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal
 
 pytestmark = pytest.mark.slow
 FOR_EVER_S = 1000.0

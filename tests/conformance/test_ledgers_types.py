@@ -14,7 +14,7 @@ from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import served
 
 from DocsToKG.Orchestrator.client import OrchestratorClient, RemoteLedger
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob, Release
 
 DOWNLOAD, OTHER = "content.download", "pack-run"

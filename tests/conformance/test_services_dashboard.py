@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.search import parse
-from DocsToKG.Orchestrator.domain.status import JobStatus
+from DocsToKG.Orchestrator.control import rates
+from DocsToKG.Orchestrator.control.dashboard import DashboardService
+from DocsToKG.Orchestrator.control.job_pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs import JobService
+from DocsToKG.Orchestrator.control.rates import Minute, Rates, token_of
+from DocsToKG.Orchestrator.jobs.search import parse
+from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobState, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.services import rates
-from DocsToKG.Orchestrator.services.dashboard import DashboardService
-from DocsToKG.Orchestrator.services.job_pages import JobQuery
-from DocsToKG.Orchestrator.services.jobs import JobService
-from DocsToKG.Orchestrator.services.rates import Minute, Rates, token_of
 
 Open = Callable[..., Any]
 MANY = 60_000

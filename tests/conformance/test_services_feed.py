@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.control import history_chains
+from DocsToKG.Orchestrator.control.history_feed import Cursor, HistoryFeed, parse_cursor
 from DocsToKG.Orchestrator.errors import BadPage
 from DocsToKG.Orchestrator.ledger.base import Finish, HistoryRow, JobState, NewJob
-from DocsToKG.Orchestrator.services import history_chains
-from DocsToKG.Orchestrator.services.history_feed import Cursor, HistoryFeed, parse_cursor
 
 Open = Callable[..., Any]
 WRITERS = 6

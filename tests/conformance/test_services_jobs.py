@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.search import parse
-from DocsToKG.Orchestrator.domain.status import JobStatus
+from DocsToKG.Orchestrator.control import job_pages, paging
+from DocsToKG.Orchestrator.control.job_pages import JobQuery
+from DocsToKG.Orchestrator.control.job_views import JobView
+from DocsToKG.Orchestrator.control.jobs import JobService
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LeaseLost, LedgerError, Refused, UnknownJob
+from DocsToKG.Orchestrator.jobs.search import parse
+from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobState, NewJob
-from DocsToKG.Orchestrator.services import job_pages, paging
-from DocsToKG.Orchestrator.services.job_pages import JobQuery
-from DocsToKG.Orchestrator.services.job_views import JobView
-from DocsToKG.Orchestrator.services.jobs import JobService
 
 BY = {"actor": "op", "reason": "because"}
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.control.jobs import JobService
+from DocsToKG.Orchestrator.control.lease_rows import JobLease
+from DocsToKG.Orchestrator.control.leases import LeaseService, NextLease
+from DocsToKG.Orchestrator.control.tally import Tally
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.ledger.base import JobState, NewJob
-from DocsToKG.Orchestrator.services.jobs import JobService
-from DocsToKG.Orchestrator.services.lease_rows import JobLease
-from DocsToKG.Orchestrator.services.leases import LeaseService, NextLease
-from DocsToKG.Orchestrator.services.tally import Tally
 
 Open = Callable[..., Any]
 

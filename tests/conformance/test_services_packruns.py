@@ -10,10 +10,10 @@ import pytest
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.core.digest import sha256_hex
+from DocsToKG.Orchestrator.control.packruns import Hints, PackRunService
+from DocsToKG.Orchestrator.control.tenants import TenantService
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, LedgerBusy, NotFound, Refused
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState
-from DocsToKG.Orchestrator.services.packruns import Hints, PackRunService
-from DocsToKG.Orchestrator.services.tenants import TenantService
 
 DIGEST = "sha256:" + sha256_hex(b"hello")
 

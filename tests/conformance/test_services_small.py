@@ -10,20 +10,20 @@ from typing import Any, cast
 import pytest
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.control import backfills as backfills_room
+from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.actions import ActionService
+from DocsToKG.Orchestrator.control.backfills import BackfillService
+from DocsToKG.Orchestrator.control.idempotency import Answer, IdempotencyService
+from DocsToKG.Orchestrator.control.incidents import IncidentService
+from DocsToKG.Orchestrator.control.jobs import JobService
+from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.control.packruns import Hints, PackRunService
+from DocsToKG.Orchestrator.control.tally import Tally
+from DocsToKG.Orchestrator.control.workers import WorkerService
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LedgerBusy, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.services import backfills as backfills_room
-from DocsToKG.Orchestrator.services import paging
-from DocsToKG.Orchestrator.services.actions import ActionService
-from DocsToKG.Orchestrator.services.backfills import BackfillService
-from DocsToKG.Orchestrator.services.idempotency import Answer, IdempotencyService
-from DocsToKG.Orchestrator.services.incidents import IncidentService
-from DocsToKG.Orchestrator.services.jobs import JobService
-from DocsToKG.Orchestrator.services.leaders import Leader
-from DocsToKG.Orchestrator.services.packruns import Hints, PackRunService
-from DocsToKG.Orchestrator.services.tally import Tally
-from DocsToKG.Orchestrator.services.workers import WorkerService
 from DocsToKG.Orchestrator.web.rooms import rooms_of
 from DocsToKG.Orchestrator.web.upkeep import Upkeep
 

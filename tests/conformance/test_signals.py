@@ -30,11 +30,11 @@ from tests.conformance.postgres_server import NoPostgres, PostgresServer
 from tests.ports import free_port
 
 from DocsToKG.Orchestrator.errors import LedgerUnusable
-from DocsToKG.Orchestrator.signal.choice import open_signal
-from DocsToKG.Orchestrator.signal.local import LocalSignal
-from DocsToKG.Orchestrator.signal.nats import NatsSignal
-from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal
-from DocsToKG.Orchestrator.signal.redis_streams import RedisSignal
+from DocsToKG.Orchestrator.notifications.choice import open_signal
+from DocsToKG.Orchestrator.notifications.local import LocalSignal
+from DocsToKG.Orchestrator.notifications.nats import NatsSignal
+from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal
+from DocsToKG.Orchestrator.notifications.redis_streams import RedisSignal
 
 LANE = "content.download"
 

@@ -23,9 +23,9 @@ from DocsToKG.ContentDownload.telemetry.spans import view_of
 from DocsToKG.ContentDownload.telemetry.tally import Tally
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.errors import LedgerUnusable
-from DocsToKG.Orchestrator.signal.local import LocalSignal
-from DocsToKG.Orchestrator.signal.nats import NatsSignal
-from DocsToKG.Orchestrator.signal.redis_streams import RedisSignal
+from DocsToKG.Orchestrator.notifications.local import LocalSignal
+from DocsToKG.Orchestrator.notifications.nats import NatsSignal
+from DocsToKG.Orchestrator.notifications.redis_streams import RedisSignal
 
 
 @pytest.fixture(params=["redis", "nats"])
@@ -129,7 +129,9 @@ def test_without_a_broker_nothing_is_started(tmp_path, queue, kind):
 
 @pytest.mark.parametrize(("kind", "module"), [("redis", "redis"), ("nats", "nats")])
 def test_a_driver_that_is_not_installed_is_named(tmp_path, monkeypatch, kind, module):
-    monkeypatch.delitem(sys.modules, f"DocsToKG.Orchestrator.signal.{'redis_streams' if kind == 'redis' else kind}")
+    monkeypatch.delitem(
+        sys.modules, f"DocsToKG.Orchestrator.notifications.{'redis_streams' if kind == 'redis' else kind}"
+    )
     for name in [name for name in sys.modules if name.startswith(f"{module}.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, module, None)

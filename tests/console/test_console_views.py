@@ -13,7 +13,7 @@ import pytest
 from tests.console.conftest import PATIENCE_MS, Console, Watched, console_over, watched
 from tests.orchestrator_web.conftest import app_over
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.web.running import serving

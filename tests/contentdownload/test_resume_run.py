@@ -18,8 +18,8 @@ from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 from DocsToKG.ContentDownload.runner.again import Again
 from DocsToKG.ContentDownload.runner.status import counted
 from DocsToKG.ContentDownload.telemetry import ResultRow, ResumeController
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerDamaged
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = pytest.mark.slow  # each test is one run or several on a real server

@@ -38,7 +38,7 @@ from tests.docs.reading import (
 )
 
 from DocsToKG.ContentDownload.config import load_config
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.settings import ServerSettings

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.Orchestrator.services.history_feed import Cursor
-from DocsToKG.Orchestrator.services.paging import token
+from DocsToKG.Orchestrator.control.history_feed import Cursor
+from DocsToKG.Orchestrator.control.paging import token
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 PROJECT = Path(__file__).parents[2]

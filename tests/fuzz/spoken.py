@@ -11,12 +11,12 @@ from tests.fuzz.target import NOW, Target, text
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.client.api import OrchestratorClient
-from DocsToKG.Orchestrator.domain.search import MAX_CHARS, MAX_WORDS, parse, pattern
+from DocsToKG.Orchestrator.control.history_feed import parse_cursor
+from DocsToKG.Orchestrator.control.paging import position
 from DocsToKG.Orchestrator.errors import BadPage, LedgerError
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
 from DocsToKG.Orchestrator.events.webhook import Webhook, secret_bytes
-from DocsToKG.Orchestrator.services.history_feed import parse_cursor
-from DocsToKG.Orchestrator.services.paging import position
+from DocsToKG.Orchestrator.jobs.search import MAX_CHARS, MAX_WORDS, parse, pattern
 from DocsToKG.Orchestrator.web.admission import parsed
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.graph_limits import checked

@@ -8,12 +8,12 @@ from typing import Any
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit.export import Exported, export
 from DocsToKG.Orchestrator.audit.reading import Range
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.control.backfills import BackfillService
+from DocsToKG.Orchestrator.control.incidents import IncidentService
+from DocsToKG.Orchestrator.control.quotas import QuotaService
+from DocsToKG.Orchestrator.control.throttles import ThrottleService
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob
-from DocsToKG.Orchestrator.services.backfills import BackfillService
-from DocsToKG.Orchestrator.services.incidents import IncidentService
-from DocsToKG.Orchestrator.services.quotas import QuotaService
-from DocsToKG.Orchestrator.services.throttles import ThrottleService
 from DocsToKG.Orchestrator.signing.keys import Signer, Trust
 
 BY = {"actor": "ann", "reason": "more room", "ticket": "OPS-7"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from DocsToKG.Orchestrator.domain.allocation import (
+from DocsToKG.Orchestrator.jobs.allocation import (
     AllocationPolicy,
     Strategy,
     TenantClaim,

@@ -24,8 +24,8 @@ from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.audit import archive, bundle, layout
 from DocsToKG.Orchestrator.audit.errors import LedgerContradicts
 from DocsToKG.Orchestrator.audit.verify import verify
+from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.services.quotas import QuotaService
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.keys import Trust, new_signer
 

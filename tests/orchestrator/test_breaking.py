@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from DocsToKG.core.breaker import Breaker, BreakerSettings, BreakerState
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.breaking import JOB_TYPE_SETTINGS, Breaking, default_settings
+from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE_SETTINGS, Breaking, default_settings
 
 SETTINGS = BreakerSettings(
     threshold=0.5, window_s=12, min_samples=4, open_s=8, longest_open_s=20, test_count=2, test_timeout_s=30

@@ -11,7 +11,7 @@ from tests import needs
 from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator.cli import app
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 

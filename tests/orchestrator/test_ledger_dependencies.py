@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from DocsToKG.Orchestrator.domain.dependencies import DEPENDENCY_FAILED, next_state, wanted_state
-from DocsToKG.Orchestrator.domain.states import GOOD_ENDS, TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
+from DocsToKG.Orchestrator.jobs.dependencies import DEPENDENCY_FAILED, next_state, wanted_state
+from DocsToKG.Orchestrator.jobs.states import GOOD_ENDS, TERMINAL, JobState
 from DocsToKG.Orchestrator.ledger import dependencies
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, WorkerEnd
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.signal.local import LocalSignal
+from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
 
 def add(ledger, name, *needs, **fields):

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from DocsToKG.core.digest import canonical_json, sha256_hex
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob, UnknownJob
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.checks import checked_job
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost, UnknownJob
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
 
 LATE_WRITES = {

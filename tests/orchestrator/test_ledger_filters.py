@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from DocsToKG.core.clock import utc_iso
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger import reads
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobFilter, NewJob, Release
 

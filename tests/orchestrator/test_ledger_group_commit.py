@@ -11,8 +11,8 @@ import pytest
 from tests.traced import Traced
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerBusy, LedgerClosed, LedgerError, LedgerUnusable
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.ledger.transaction import Transaction

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Links, link_hash
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobFilter, JobRecord, NewJob, WorkerEnd
 
 

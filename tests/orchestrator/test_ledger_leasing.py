@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger import schema, sql_of_type
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Release
 from DocsToKG.Orchestrator.ledger.many_rows import widened

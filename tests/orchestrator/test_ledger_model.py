@@ -13,9 +13,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from tests.examples import examples
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.retry import ENDED_AFTER, SUSPECT_AFTER
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.jobs.retry import ENDED_AFTER, SUSPECT_AFTER
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, NewJob, Progress, Release, WorkerEnd
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 

@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.control.worker_liveness import Presence, free_dead
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.services.presence import Presence, free_dead
 
 START = """
 import os, sys
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob, Progress
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.services.presence import Presence
+from DocsToKG.Orchestrator.control.worker_liveness import Presence
 path, worker = sys.argv[1:]
 """
 

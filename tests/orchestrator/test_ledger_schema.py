@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from DocsToKG.core.clock import utc_iso
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerDamaged, LedgerTooNew, LedgerUnusable
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger import control, schema, sql_of_type
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash

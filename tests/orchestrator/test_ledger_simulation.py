@@ -19,8 +19,8 @@ from pathlib import Path
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.jobs.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, NewJob, Progress, Release
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 

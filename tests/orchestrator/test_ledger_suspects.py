@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, Progress, Release, WorkerEnd
 
 END = WorkerEnd("ended_worker: by SIGSEGV at verify", {"signal": "SIGSEGV", "stage": "verify"})

@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from DocsToKG.core.clock import SystemClock
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerError
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger import control, governed_sqlite
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.checks import checked_end
@@ -26,7 +26,7 @@ from DocsToKG.Orchestrator.ledger.postgres.transacting import Transactor
 from DocsToKG.Orchestrator.ledger.postgres.working import Done
 from DocsToKG.Orchestrator.ledger.postgres.writer import GroupWriter
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.signal.local import LocalSignal
+from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
 
 def maintenance(on: bool) -> Any:

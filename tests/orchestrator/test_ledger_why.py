@@ -7,9 +7,9 @@ from queue import Queue
 import pytest
 
 from DocsToKG.core.clock import utc_iso
-from DocsToKG.Orchestrator.domain import eligibility
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
+from DocsToKG.Orchestrator.jobs import eligibility
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress
 
 

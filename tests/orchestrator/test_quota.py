@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from DocsToKG.Orchestrator.domain.quota import Bucket, Quota, filled, full, limits_of, next_start_at, spent, starts_left
-from DocsToKG.Orchestrator.domain.throttling import Lane, Throttle
+from DocsToKG.Orchestrator.jobs.quota import Bucket, Quota, filled, full, limits_of, next_start_at, spent, starts_left
+from DocsToKG.Orchestrator.jobs.throttling import Lane, Throttle
 
 HOUR = 3_600_000
 

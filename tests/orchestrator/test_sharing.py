@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from DocsToKG.core.breaker import BreakerState
-from DocsToKG.Orchestrator.domain.allocation import AllocationPolicy, Strategy
-from DocsToKG.Orchestrator.domain.quota import Bucket, Quota
-from DocsToKG.Orchestrator.domain.sharing import Gate, Lane, Rules, Running, Standing, TenantRule, Waiting, share
-from DocsToKG.Orchestrator.domain.throttling import Throttle
+from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, Strategy
+from DocsToKG.Orchestrator.jobs.fair_share import Gate, Lane, Rules, Running, Standing, TenantRule, Waiting, share
+from DocsToKG.Orchestrator.jobs.quota import Bucket, Quota
+from DocsToKG.Orchestrator.jobs.throttling import Throttle
 
 NOW = 1_000_000
 HOUR = 3_600_000

@@ -10,7 +10,7 @@ from tests.traced import Traced
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob, Release
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.signal.local import LocalSignal
+from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
 
 def test_a_notice_between_asking_and_waiting_is_not_lost():

@@ -3,8 +3,8 @@ from __future__ import annotations
 import itertools
 import sqlite3
 
-from DocsToKG.Orchestrator.domain.retry import job_backoff_s
-from DocsToKG.Orchestrator.domain.states import API_STATUS, TERMINAL, JobState, may_become
+from DocsToKG.Orchestrator.jobs.retry import job_backoff_s
+from DocsToKG.Orchestrator.jobs.states import API_STATUS, TERMINAL, JobState, may_become
 
 
 def test_the_database_allows_exactly_the_transitions_of_the_diagram(enqueue, sql):

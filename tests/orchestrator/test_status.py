@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from DocsToKG.Orchestrator.domain.search import MAX_CHARS, MAX_WORDS, Search, parse, pattern
-from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.domain.status import (
+from DocsToKG.Orchestrator.jobs.search import MAX_CHARS, MAX_WORDS, Search, parse, pattern
+from DocsToKG.Orchestrator.jobs.states import JobState
+from DocsToKG.Orchestrator.jobs.status import (
     HeldLanes,
     JobStatus,
     by_status,

@@ -10,8 +10,8 @@ from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import served
 
 from DocsToKG.Orchestrator.client import NotAdmitted, OrchestratorClient, RemoteLedger, ServiceAway
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost, NotFound, Refused
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Progress, Release
 
 

@@ -24,10 +24,10 @@ from tests.orchestrator_web.serving import EventStream, served
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.Orchestrator.client import OrchestratorClient
+from DocsToKG.Orchestrator.control.breakers import BreakerService
+from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.services.breakers import BreakerService
-from DocsToKG.Orchestrator.services.throttles import ThrottleService
 from DocsToKG.Orchestrator.web.door import HOME
 from DocsToKG.Orchestrator.web.spans import JobSpans
 from DocsToKG.Sandbox.faults import Faults

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.control import bulk as bulk_room
+from DocsToKG.Orchestrator.control import job_pages
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
-from DocsToKG.Orchestrator.services import bulk as bulk_room
-from DocsToKG.Orchestrator.services import job_pages
 
 NEEDS = "INSERT INTO job_dependencies (job_id, needs_job_id) VALUES (:job, :need)"
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.domain.status import JobStatus
+from DocsToKG.Orchestrator.control.job_views import JobPage, JobView
+from DocsToKG.Orchestrator.jobs.states import JobState
+from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Finish
-from DocsToKG.Orchestrator.services.job_views import JobPage, JobView
 from DocsToKG.Orchestrator.web.discovery import EXAMPLES, document
 from DocsToKG.Orchestrator.web.routes.job_shapes import JobList, jobs_written, shown
 

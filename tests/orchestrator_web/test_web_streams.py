@@ -9,7 +9,7 @@ import pytest
 from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import PATIENCE_S, EventStream, served
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.web.door import HOME
 

@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.control.packruns import Hints
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.services.packruns import Hints
 from DocsToKG.Orchestrator.web.rooms import rooms_of
 from DocsToKG.Orchestrator.web.upkeep import Upkeep
 

@@ -94,7 +94,7 @@ def list_jobs(
 
     Example: docstokg-orchestrator jobs list --ledger papers/state/ledger.sqlite --state error
     """
-    from DocsToKG.Orchestrator.domain.states import JobState
+    from DocsToKG.Orchestrator.jobs.states import JobState
 
     if state is not None and state not in list(JobState):
         raise typer.BadParameter(f"{state!r} is no state; use one of {', '.join(JobState)}")

@@ -67,7 +67,7 @@ def cancel(
 
 def _open_states(word: str | None) -> tuple[JobState, ...]:
     """The state that was named, or all that are not over."""
-    from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
+    from DocsToKG.Orchestrator.jobs.states import TERMINAL, JobState
 
     state = job_state(word)
     if state in TERMINAL:

@@ -26,9 +26,9 @@ from DocsToKG.ContentDownload.net.signals import Signals
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.core.ids import new_worker_id
+from DocsToKG.Orchestrator.control.worker_liveness import Presence
 from DocsToKG.Orchestrator.ledger.busy import is_busy
 from DocsToKG.Orchestrator.ledger.disk import network_disk
-from DocsToKG.Orchestrator.services.presence import Presence
 
 T = TypeVar("T")
 Keys = tuple[str, ...]

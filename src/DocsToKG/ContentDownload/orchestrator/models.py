@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from DocsToKG.core.clock import utc_iso
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import JobRecord, LeasedJob
 
 __all__ = ["Job", "JobState", "LeasedJobDict", "Result"]

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, cast
 from DocsToKG.ContentDownload.orchestrator.models import Job, JobState, LeasedJobDict, leased_job_dict
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key
-from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerUnusable
+from DocsToKG.Orchestrator.jobs.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Enqueued, Fail, Finish, JobFilter, NewJob, Release
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
-from DocsToKG.Orchestrator.signal.choice import DEFAULT_CHANNEL, SignalKind, open_signal
+from DocsToKG.Orchestrator.notifications.choice import DEFAULT_CHANNEL, SignalKind, open_signal
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import QueueConfig

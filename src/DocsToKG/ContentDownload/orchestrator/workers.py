@@ -28,9 +28,9 @@ from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, end_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.urls import mask_text
-from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S, job_backoff_s
-from DocsToKG.Orchestrator.domain.states import UNAVAILABLE, JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.jobs.retry import RELEASE_CAP_S, job_backoff_s
+from DocsToKG.Orchestrator.jobs.states import UNAVAILABLE, JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, LeasedJob, Ledger, Release
 
 # A job that made room for others comes back in time for its turn, by what is known of the queue it stood in.

@@ -13,7 +13,7 @@ from DocsToKG.ContentDownload.catalog.selection import Selection, read_selection
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.ContentDownload.runner.rows import ENDED
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 
 _STATUS = {"failed": JobState.ERROR, "ok": JobState.DONE, "skipped": JobState.SKIPPED}
 # As in `catalog query`: what may be named several times, and what once.

@@ -30,11 +30,11 @@ from DocsToKG.ContentDownload.runner.node import worker_id_of
 from DocsToKG.ContentDownload.runner.order import Alone, Order
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.core.clock import Clock
-from DocsToKG.Orchestrator.domain.retry import ENDED_AFTER
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.control.worker_liveness import Presence
+from DocsToKG.Orchestrator.jobs.retry import ENDED_AFTER
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, JobRecord, WorkerEnd
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger
-from DocsToKG.Orchestrator.services.presence import Presence
 
 _LOOK_S = 0.5
 _FALSE_STARTS = 3

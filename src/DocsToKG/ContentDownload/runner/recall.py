@@ -14,7 +14,7 @@ from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
 from DocsToKG.ContentDownload.run_folder import AskedLine
 from DocsToKG.ContentDownload.runner.listing import named
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, Ledger, Release
 
 # Above what is to be done, so that leasing finds those that have ended and nothing else.

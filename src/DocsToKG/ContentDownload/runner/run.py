@@ -39,10 +39,10 @@ from DocsToKG.ContentDownload.telemetry.folder import RESULTS
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.control.worker_liveness import Presence, free_dead
 from DocsToKG.Orchestrator.errors import LedgerDamaged
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import NewJob
-from DocsToKG.Orchestrator.services.presence import Presence, free_dead
 
 _BATCH = 500
 _GRACE_S = 8.0

@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.runner.rows import (
     had_file,
     missed_for_now,
 )
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Enqueued, JobRecord, Ledger
 
 _BATCH = 500

@@ -24,7 +24,7 @@ from DocsToKG.ContentDownload.telemetry.otel import figures_of, global_providers
 from DocsToKG.ContentDownload.telemetry.traces import Download, JobTraces
 from DocsToKG.ContentDownload.telemetry.waits import SlotWaits
 from DocsToKG.core.clock import Clock
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     Fail,

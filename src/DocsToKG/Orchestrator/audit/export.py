@@ -25,7 +25,7 @@ from DocsToKG.Orchestrator.audit.errors import BadRange, LedgerContradicts
 from DocsToKG.Orchestrator.audit.layout import CHAINS, CONTENT, HISTORY, JOBS, THROTTLES, digested, line, moment
 from DocsToKG.Orchestrator.audit.reading import Chain, ManyWriters, OneWriter, Place, Range
 from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
-from DocsToKG.Orchestrator.domain.states import API_STATUS, JobState
+from DocsToKG.Orchestrator.jobs.states import API_STATUS, JobState
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing import dsse

@@ -13,7 +13,7 @@ from heapq import merge
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from DocsToKG.Orchestrator.domain.states import JobState, may_become
+from DocsToKG.Orchestrator.jobs.states import JobState, may_become
 
 _HEAPS = 64
 _SPILL_BYTES = 256 * 1024

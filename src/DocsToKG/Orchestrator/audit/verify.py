@@ -20,7 +20,7 @@ import orjson
 from DocsToKG.Orchestrator.audit import bundle, layout
 from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
-from DocsToKG.Orchestrator.domain.states import API_STATUS
+from DocsToKG.Orchestrator.jobs.states import API_STATUS
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.errors import BadKey, NotVerified

@@ -19,8 +19,9 @@ from typing import Any, NoReturn
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.client.api import End, OrchestratorClient, RemoteLease, moment
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.control.source_hosts import BreakerStep, HostWord, Orders
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError, Refused
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import (
     Enqueued,
     Fail,
@@ -34,8 +35,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     ToldJob,
     WorkerEnd,
 )
-from DocsToKG.Orchestrator.services.source_hosts import BreakerStep, HostWord, Orders
-from DocsToKG.Orchestrator.signal.local import LocalSignal
+from DocsToKG.Orchestrator.notifications.local import LocalSignal
 from DocsToKG.Orchestrator.tracing import TRACEPARENT
 
 _STATES = {

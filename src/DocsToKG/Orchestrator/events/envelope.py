@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from DocsToKG.core.clock import utc_iso
-from DocsToKG.Orchestrator.domain.states import API_STATUS, JobState
+from DocsToKG.Orchestrator.jobs.states import API_STATUS, JobState
 from DocsToKG.Orchestrator.ledger.base import HistoryRow
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 

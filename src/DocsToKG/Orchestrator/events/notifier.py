@@ -21,12 +21,12 @@ from functools import partial
 from secrets import token_hex
 from typing import NamedTuple
 
+from DocsToKG.Orchestrator.control.leaders import Leader
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.events.outbox import Failed, Outbox, Settled, Waiting, Wish
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel, Target, parcel_of
 from DocsToKG.Orchestrator.ledger.control import ControlLedger
-from DocsToKG.Orchestrator.services.leaders import Leader
 from DocsToKG.Orchestrator.signing.errors import SigningError
 from DocsToKG.Orchestrator.signing.keys import Signer
 

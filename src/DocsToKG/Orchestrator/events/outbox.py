@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.errors import NotFound
 from DocsToKG.Orchestrator.ledger.base import HistoryRow
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.services.paging import plain_name
 
 _ROW = (
     "tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket, detail_json,"

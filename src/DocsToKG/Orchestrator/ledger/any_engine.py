@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
-from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.domain.throttling import Lane
+from DocsToKG.Orchestrator.jobs.states import JobState
+from DocsToKG.Orchestrator.jobs.throttling import Lane
 from DocsToKG.Orchestrator.ledger import governed_rows
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT, WorkerEnd
 from DocsToKG.Orchestrator.ledger.chain import Move

@@ -13,10 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol
 
-from DocsToKG.Orchestrator.domain.eligibility import Why
-from DocsToKG.Orchestrator.domain.retry import DEFAULT_MAX_ATTEMPTS
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.jobs.eligibility import Why
+from DocsToKG.Orchestrator.jobs.retry import DEFAULT_MAX_ATTEMPTS
+from DocsToKG.Orchestrator.jobs.states import JobState
 
 DEFAULT_TENANT = "default"
 DEFAULT_JOB_TYPE = "content.download"

@@ -13,8 +13,8 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost, UnknownJob
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger import any_engine, dependencies
 from DocsToKG.Orchestrator.ledger.base import (
     Fail,

@@ -13,9 +13,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from DocsToKG.core.digest import sha256_hex
-from DocsToKG.Orchestrator.domain.retry import RELEASE_CAP_S
-from DocsToKG.Orchestrator.domain.states import TERMINAL
 from DocsToKG.Orchestrator.errors import BadJob
+from DocsToKG.Orchestrator.jobs.retry import RELEASE_CAP_S
+from DocsToKG.Orchestrator.jobs.states import TERMINAL
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, DEFAULT_TENANT, Finish, NewJob
 
 MAX_PAYLOAD_BYTES = 1024 * 1024

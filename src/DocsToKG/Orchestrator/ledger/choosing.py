@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import JobFilter
 
 ANY = JobFilter()

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.dependencies import EVENTS, failed_words, next_state, wanted_state
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import BadJob
+from DocsToKG.Orchestrator.jobs.dependencies import EVENTS, failed_words, next_state, wanted_state
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob, short_error
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from itertools import count
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import UnknownJob
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Enqueued
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
 from DocsToKG.Orchestrator.ledger.known import Known, admit

@@ -1,6 +1,6 @@
 """Leasing under rules: which jobs may go now, for every engine the same.
 
-Knows what a lease must ask for and lock; the deciding is done by `domain.sharing`, the reading of lanes by the engine.
+Knows what a lease must ask for and lock; the deciding is done by `jobs.fair_share`, the reading of lanes by the engine.
 Promises: rules are read again only when their number has changed, and act from the next lease on; where writers run
 beside each other, whatever is counted is locked first, in one order.
 """
@@ -11,11 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from DocsToKG.Orchestrator.domain import quota as quota_rules
-from DocsToKG.Orchestrator.domain.allocation import policy_for
-from DocsToKG.Orchestrator.domain.breaking import JOB_TYPE, Breaking
-from DocsToKG.Orchestrator.domain.quota import Bucket, Key
-from DocsToKG.Orchestrator.domain.sharing import (
+from DocsToKG.Orchestrator.jobs import quota as quota_rules
+from DocsToKG.Orchestrator.jobs.allocation import policy_for
+from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE, Breaking
+from DocsToKG.Orchestrator.jobs.fair_share import (
     Gate,
     Held,
     Lane,
@@ -27,6 +26,7 @@ from DocsToKG.Orchestrator.domain.sharing import (
     held_by,
     share,
 )
+from DocsToKG.Orchestrator.jobs.quota import Bucket, Key
 from DocsToKG.Orchestrator.ledger import governed_breakers, governed_rows
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
 from DocsToKG.Orchestrator.ledger.governed_breakers import Verdict

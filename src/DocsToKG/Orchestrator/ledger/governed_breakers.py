@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
-from DocsToKG.Orchestrator.domain.breaking import JOB_TYPE, Breaking, Change, default_settings
+from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE, Breaking, Change, default_settings
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 
 LEDGER = "ledger"

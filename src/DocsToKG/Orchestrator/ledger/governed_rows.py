@@ -1,6 +1,6 @@
 """Rules and lanes as they are stored, for every engine the same: all that a governed lease reads and writes of them.
 
-Knows the tables. The deciding is done by `domain.sharing`.
+Knows the tables. The deciding is done by `jobs.fair_share`.
 """
 
 from __future__ import annotations
@@ -10,11 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from DocsToKG.core.breaker import BreakerState
-from DocsToKG.Orchestrator.domain import quota as quota_rules
-from DocsToKG.Orchestrator.domain.allocation import AllocationPolicy, Strategy
-from DocsToKG.Orchestrator.domain.breaking import JOB_TYPE, Breaking
-from DocsToKG.Orchestrator.domain.quota import Bucket, Key, Quota
-from DocsToKG.Orchestrator.domain.sharing import (
+from DocsToKG.Orchestrator.jobs import quota as quota_rules
+from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, Strategy
+from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE, Breaking
+from DocsToKG.Orchestrator.jobs.fair_share import (
     Gate,
     Held,
     Lane,
@@ -26,7 +25,8 @@ from DocsToKG.Orchestrator.domain.sharing import (
     held_by,
     share,
 )
-from DocsToKG.Orchestrator.domain.throttling import Throttle
+from DocsToKG.Orchestrator.jobs.quota import Bucket, Key, Quota
+from DocsToKG.Orchestrator.jobs.throttling import Throttle
 from DocsToKG.Orchestrator.ledger import governed_breakers
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.sharing import Lane
+from DocsToKG.Orchestrator.jobs.fair_share import Lane
 from DocsToKG.Orchestrator.ledger import control, governed_breakers
 from DocsToKG.Orchestrator.ledger.control import OpenControl
 from DocsToKG.Orchestrator.ledger.governed import Governor

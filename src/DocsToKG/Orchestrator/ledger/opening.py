@@ -14,7 +14,7 @@ from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-    from DocsToKG.Orchestrator.signal.base import Signal
+    from DocsToKG.Orchestrator.notifications.base import Signal
 
 AnyLedger: TypeAlias = "SqliteLedger | PostgresLedger"
 
@@ -41,7 +41,7 @@ def open_ledger(
         return SqliteLedger(path, clock=clock, wal=wal, signal=signal, **more)
     try:
         from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-        from DocsToKG.Orchestrator.signal.pg_notify import PgNotifySignal
+        from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal
     except ImportError:
         raise LedgerUnusable(
             "the ledger on PostgreSQL needs the postgres extra: pip install 'docstokg[postgres]'"

@@ -9,9 +9,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from DocsToKG.Orchestrator.domain.eligibility import AHEAD_CAP, Need
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LedgerClosed
+from DocsToKG.Orchestrator.jobs.eligibility import AHEAD_CAP, Need
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobFilter, JobRecord
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
 from DocsToKG.Orchestrator.ledger.choosing import condition

@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import TypeVar
 
 from DocsToKG.core.clock import Clock, SystemClock
-from DocsToKG.Orchestrator.domain import eligibility
-from DocsToKG.Orchestrator.domain.eligibility import Why
-from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
+from DocsToKG.Orchestrator.jobs import eligibility
+from DocsToKG.Orchestrator.jobs.eligibility import Why
+from DocsToKG.Orchestrator.jobs.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.ledger import any_engine, changes, checks, control, dependencies, schema, standing
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
@@ -48,8 +48,8 @@ from DocsToKG.Orchestrator.ledger.reads import Reader
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 from DocsToKG.Orchestrator.ledger.waiting import Waiting
 from DocsToKG.Orchestrator.ledger.writer import GroupWriter
-from DocsToKG.Orchestrator.signal.base import Signal
-from DocsToKG.Orchestrator.signal.local import LocalSignal
+from DocsToKG.Orchestrator.notifications.base import Signal
+from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
 T = TypeVar("T")
 _ENQUEUE_CHUNK = 2000

@@ -1,6 +1,6 @@
 """Why is a job not running? What a ledger knows of it at this moment, for every engine the same.
 
-Knows which reads answer that; the judging is done by `domain.eligibility`. Moments are shown as this process's clock
+Knows which reads answer that; the judging is done by `jobs.eligibility`. Moments are shown as this process's clock
 will show them.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from DocsToKG.Orchestrator.domain import eligibility
-from DocsToKG.Orchestrator.domain.eligibility import Need, Standing, Why
-from DocsToKG.Orchestrator.domain.retry import SUSPECT_AFTER
-from DocsToKG.Orchestrator.domain.sharing import Held
-from DocsToKG.Orchestrator.domain.states import JobState
-from DocsToKG.Orchestrator.domain.throttling import Lane
+from DocsToKG.Orchestrator.jobs import eligibility
+from DocsToKG.Orchestrator.jobs.eligibility import Need, Standing, Why
+from DocsToKG.Orchestrator.jobs.fair_share import Held
+from DocsToKG.Orchestrator.jobs.retry import SUSPECT_AFTER
+from DocsToKG.Orchestrator.jobs.states import JobState
+from DocsToKG.Orchestrator.jobs.throttling import Lane
 from DocsToKG.Orchestrator.ledger import control, governed_rows
 from DocsToKG.Orchestrator.ledger.base import JobRecord
 from DocsToKG.Orchestrator.ledger.control import ControlTx

@@ -13,7 +13,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.states import TERMINAL, UNAVAILABLE
+from DocsToKG.Orchestrator.jobs.states import TERMINAL, UNAVAILABLE
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Links, Move, Own, Shared, link_hash
 from DocsToKG.Orchestrator.ledger.checks import End
 from DocsToKG.Orchestrator.ledger.control import by_scope

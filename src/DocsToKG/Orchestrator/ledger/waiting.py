@@ -12,7 +12,7 @@ from collections.abc import Callable
 from DocsToKG.Orchestrator.ledger.governed import Governor
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.reads import Reader
-from DocsToKG.Orchestrator.signal.base import Signal
+from DocsToKG.Orchestrator.notifications.base import Signal
 
 
 class Waiting:

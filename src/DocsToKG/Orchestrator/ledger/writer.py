@@ -26,7 +26,7 @@ from DocsToKG.Orchestrator.ledger.gathering import Change, Gathering, Refused, s
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.schema import open_connection, translated
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
-from DocsToKG.Orchestrator.signal.base import Signal
+from DocsToKG.Orchestrator.notifications.base import Signal
 
 T = TypeVar("T")
 Item = TypeVar("Item")

@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 import anyio
 import anyio.to_thread
 
+from DocsToKG.Orchestrator.control.history_feed import Cursor, FeedPage, HistoryFeed
+from DocsToKG.Orchestrator.control.jobs import ServedLedger
 from DocsToKG.Orchestrator.events.envelope import envelopes
-from DocsToKG.Orchestrator.services.history_feed import Cursor, FeedPage, HistoryFeed
-from DocsToKG.Orchestrator.services.jobs import ServedLedger
 from DocsToKG.Orchestrator.web.envelope import Problem
 
 _log = logging.getLogger("DocsToKG.Orchestrator.web")

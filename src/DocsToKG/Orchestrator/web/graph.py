@@ -17,11 +17,11 @@ import strawberry
 from strawberry.scalars import JSON
 from strawberry.types import Info
 
-from DocsToKG.Orchestrator.domain.search import parse
-from DocsToKG.Orchestrator.domain.status import JobStatus
+from DocsToKG.Orchestrator.control.history_feed import parse_cursor
+from DocsToKG.Orchestrator.control.job_pages import JobQuery
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
-from DocsToKG.Orchestrator.services.history_feed import parse_cursor
-from DocsToKG.Orchestrator.services.job_pages import JobQuery
+from DocsToKG.Orchestrator.jobs.search import parse
+from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.web.feeds import Feeds, News
 from DocsToKG.Orchestrator.web.rooms import Rooms
 from DocsToKG.Orchestrator.web.routes import circuit_breakers, operations, pack_runs, quota_shapes, workers

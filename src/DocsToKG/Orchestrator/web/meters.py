@@ -12,9 +12,9 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from DocsToKG.Orchestrator.control.jobs import ServedLedger
+from DocsToKG.Orchestrator.control.tally import Tally
 from DocsToKG.Orchestrator.events.outbox import Outbox
-from DocsToKG.Orchestrator.services.jobs import ServedLedger
-from DocsToKG.Orchestrator.services.tally import Tally
 from DocsToKG.Orchestrator.web.feeds import LogReader
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"

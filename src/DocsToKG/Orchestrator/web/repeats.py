@@ -18,8 +18,8 @@ from functools import partial
 import anyio
 from starlette.responses import Response, StreamingResponse
 
+from DocsToKG.Orchestrator.control.idempotency import ABANDONED_MS, Answer, IdempotencyService
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.services.idempotency import ABANDONED_MS, Answer, IdempotencyService
 from DocsToKG.Orchestrator.web.admission import Caller
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.threads import in_thread, to_its_end

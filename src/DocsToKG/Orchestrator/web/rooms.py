@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from DocsToKG.Orchestrator.services.actions import ActionService
-from DocsToKG.Orchestrator.services.backfills import BackfillService
-from DocsToKG.Orchestrator.services.breakers import BreakerService
-from DocsToKG.Orchestrator.services.bulk import BulkService
-from DocsToKG.Orchestrator.services.dashboard import DashboardService
-from DocsToKG.Orchestrator.services.history_feed import HistoryFeed
-from DocsToKG.Orchestrator.services.idempotency import IdempotencyService
-from DocsToKG.Orchestrator.services.incidents import IncidentService
-from DocsToKG.Orchestrator.services.jobs import JobService, ServedLedger
-from DocsToKG.Orchestrator.services.leases import LeaseService
-from DocsToKG.Orchestrator.services.maintenance import MaintenanceService
-from DocsToKG.Orchestrator.services.packruns import PackRunService
-from DocsToKG.Orchestrator.services.quotas import QuotaService
-from DocsToKG.Orchestrator.services.source_hosts import SourceHostService
-from DocsToKG.Orchestrator.services.tally import Tally
-from DocsToKG.Orchestrator.services.tenants import TenantService
-from DocsToKG.Orchestrator.services.throttles import ThrottleService
-from DocsToKG.Orchestrator.services.what_if import WhatIfService
-from DocsToKG.Orchestrator.services.workers import WorkerService
+from DocsToKG.Orchestrator.control.actions import ActionService
+from DocsToKG.Orchestrator.control.backfills import BackfillService
+from DocsToKG.Orchestrator.control.breakers import BreakerService
+from DocsToKG.Orchestrator.control.bulk import BulkService
+from DocsToKG.Orchestrator.control.dashboard import DashboardService
+from DocsToKG.Orchestrator.control.history_feed import HistoryFeed
+from DocsToKG.Orchestrator.control.idempotency import IdempotencyService
+from DocsToKG.Orchestrator.control.incidents import IncidentService
+from DocsToKG.Orchestrator.control.jobs import JobService, ServedLedger
+from DocsToKG.Orchestrator.control.leases import LeaseService
+from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
+from DocsToKG.Orchestrator.control.packruns import PackRunService
+from DocsToKG.Orchestrator.control.preview import WhatIfService
+from DocsToKG.Orchestrator.control.quotas import QuotaService
+from DocsToKG.Orchestrator.control.source_hosts import SourceHostService
+from DocsToKG.Orchestrator.control.tally import Tally
+from DocsToKG.Orchestrator.control.tenants import TenantService
+from DocsToKG.Orchestrator.control.throttles import ThrottleService
+from DocsToKG.Orchestrator.control.workers import WorkerService
 
 
 @dataclass(frozen=True, slots=True)

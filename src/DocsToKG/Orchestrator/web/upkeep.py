@@ -10,8 +10,8 @@ import logging
 import threading
 from collections.abc import Iterator
 
+from DocsToKG.Orchestrator.control.leaders import Leader
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.services.leaders import Leader
 from DocsToKG.Orchestrator.web.job_log import say_incident
 from DocsToKG.Orchestrator.web.rooms import Rooms
 

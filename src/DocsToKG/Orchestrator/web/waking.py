@@ -12,8 +12,8 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
+from DocsToKG.Orchestrator.control.jobs import ServedLedger
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.services.jobs import ServedLedger
 
 _LISTEN_S = 0.5
 _SPACE_S = 0.05

@@ -10,9 +10,9 @@ from collections.abc import Collection, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.dependencies import wanted_state
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import UnknownJob
+from DocsToKG.Orchestrator.jobs.dependencies import wanted_state
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger import any_engine
 from DocsToKG.Orchestrator.ledger.base import LeasedJob, WorkerEnd
 from DocsToKG.Orchestrator.ledger.chain import Move

@@ -21,7 +21,7 @@ from psycopg import conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from DocsToKG.Orchestrator.errors import BadJob, LedgerBusy, LedgerClosed, LedgerError, LedgerUnusable
-from DocsToKG.Orchestrator.signal.pg_notify import is_pooled
+from DocsToKG.Orchestrator.notifications.pg_notify import is_pooled
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from DocsToKG.Orchestrator.domain.dependencies import EVENTS, failed_words, next_state
-from DocsToKG.Orchestrator.domain.states import JobState
+from DocsToKG.Orchestrator.jobs.dependencies import EVENTS, failed_words, next_state
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.checks import short_error
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 

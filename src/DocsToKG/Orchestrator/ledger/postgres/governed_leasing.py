@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from DocsToKG.Orchestrator.domain.sharing import Lane
+from DocsToKG.Orchestrator.jobs.fair_share import Lane
 from DocsToKG.Orchestrator.ledger import control, governed_breakers
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.chain import Move

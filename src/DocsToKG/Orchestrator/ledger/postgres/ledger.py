@@ -16,10 +16,10 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from DocsToKG.core.clock import Clock, SystemClock
-from DocsToKG.Orchestrator.domain import eligibility
-from DocsToKG.Orchestrator.domain.eligibility import Why
-from DocsToKG.Orchestrator.domain.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
+from DocsToKG.Orchestrator.jobs import eligibility
+from DocsToKG.Orchestrator.jobs.eligibility import Why
+from DocsToKG.Orchestrator.jobs.states import TERMINAL, JobState
 from DocsToKG.Orchestrator.ledger import any_engine, checks, control, dependencies, standing
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
@@ -51,8 +51,8 @@ from DocsToKG.Orchestrator.ledger.postgres.settling import ending, failing, plai
 from DocsToKG.Orchestrator.ledger.postgres.transacting import only
 from DocsToKG.Orchestrator.ledger.postgres.waiting import Waiting
 from DocsToKG.Orchestrator.ledger.postgres.writer import UPKEEP_S, GroupWriter
-from DocsToKG.Orchestrator.signal.base import Signal
-from DocsToKG.Orchestrator.signal.local import LocalSignal
+from DocsToKG.Orchestrator.notifications.base import Signal
+from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
 T = TypeVar("T")
 _ENQUEUE_CHUNK = 2000
@@ -67,7 +67,7 @@ class PostgresLedger:
     shown; with `database_time` False it is the ledger's too, for tests. Months of history older than
     `retain_history_days` are removed, where given; that, and folding the counts, happens after a commit, `upkeep_s`
     after the last time. The `signal` is closed with the ledger. Beside `local_path` the workers of this machine show
-    that they live (`services.presence`).
+    that they live (`control.worker_liveness`).
     """
 
     def __init__(

@@ -10,8 +10,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from DocsToKG.Orchestrator.domain.states import JobState
 from DocsToKG.Orchestrator.errors import LeaseLost
+from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, FinishResult, Progress, Release
 from DocsToKG.Orchestrator.ledger.checks import End, delay_ms, host_name, release_delay_ms, result_text, short_error
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction, as_json

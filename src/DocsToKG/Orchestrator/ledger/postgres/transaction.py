@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from DocsToKG.Orchestrator.domain.states import TERMINAL
+from DocsToKG.Orchestrator.jobs.states import TERMINAL
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, Move, link_hash
 from DocsToKG.Orchestrator.ledger.control import by_scope
 from DocsToKG.Orchestrator.ledger.postgres import governed_sql

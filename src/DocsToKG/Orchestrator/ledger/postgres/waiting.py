@@ -12,7 +12,7 @@ from collections.abc import Callable
 from DocsToKG.Orchestrator.ledger.governed import Governor
 from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.postgres.reads import Reader
-from DocsToKG.Orchestrator.signal.base import Signal
+from DocsToKG.Orchestrator.notifications.base import Signal
 
 _GLANCE_S = 0.25  # `unless` is looked at as often
 

@@ -32,7 +32,7 @@ from DocsToKG.Orchestrator.ledger.postgres.settling import Order
 from DocsToKG.Orchestrator.ledger.postgres.transacting import Apart, Governed, Transactor
 from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
 from DocsToKG.Orchestrator.ledger.postgres.working import Done, Work, work
-from DocsToKG.Orchestrator.signal.base import Signal
+from DocsToKG.Orchestrator.notifications.base import Signal
 
 T = TypeVar("T")
 _LOCK = 0x446B4C32

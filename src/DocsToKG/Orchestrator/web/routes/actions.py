@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import Field
 
-from DocsToKG.Orchestrator.domain.search import parse
-from DocsToKG.Orchestrator.domain.status import JobStatus
-from DocsToKG.Orchestrator.services.bulk import Done
-from DocsToKG.Orchestrator.services.job_pages import JobQuery
+from DocsToKG.Orchestrator.control.bulk import Done
+from DocsToKG.Orchestrator.control.job_pages import JobQuery
+from DocsToKG.Orchestrator.jobs.search import parse
+from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.web.routes.job_shapes import JobShown, shown
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import (

@@ -9,9 +9,9 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
-from DocsToKG.Orchestrator.domain.breaking import default_settings
+from DocsToKG.Orchestrator.control.breakers import BreakerView, key_of
 from DocsToKG.Orchestrator.errors import BadJob
-from DocsToKG.Orchestrator.services.breakers import BreakerView, key_of
+from DocsToKG.Orchestrator.jobs.breaking import default_settings
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import Explained, Given, Moment, Shown
 

@@ -11,10 +11,10 @@ from pydantic import Field, computed_field
 
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.audit.layout import job_digest
-from DocsToKG.Orchestrator.domain.eligibility import Why
-from DocsToKG.Orchestrator.domain.status import JobStatus
+from DocsToKG.Orchestrator.control.job_views import JobDetail, JobPage, JobView
+from DocsToKG.Orchestrator.jobs.eligibility import Why
+from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, HistoryRow
-from DocsToKG.Orchestrator.services.job_views import JobDetail, JobPage, JobView
 from DocsToKG.Orchestrator.tracing import TRACEPARENT
 from DocsToKG.Orchestrator.web.serving import Written
 from DocsToKG.Orchestrator.web.shapes import Digest, Explained, Given, JobId, Moment, Name, Page, Shown, Signature, Text

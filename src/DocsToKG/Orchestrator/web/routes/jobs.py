@@ -7,13 +7,13 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from DocsToKG.core.ids import new_run_id
-from DocsToKG.Orchestrator.domain.search import parse
-from DocsToKG.Orchestrator.domain.states import API_STATUS
-from DocsToKG.Orchestrator.domain.status import JobStatus
+from DocsToKG.Orchestrator.control.job_pages import JobQuery
+from DocsToKG.Orchestrator.control.job_views import JobView
+from DocsToKG.Orchestrator.control.jobs import REPLAY_PRIORITY
+from DocsToKG.Orchestrator.jobs.search import parse
+from DocsToKG.Orchestrator.jobs.states import API_STATUS
+from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Enqueued, NewJob
-from DocsToKG.Orchestrator.services.job_pages import JobQuery
-from DocsToKG.Orchestrator.services.job_views import JobView
-from DocsToKG.Orchestrator.services.jobs import REPLAY_PRIORITY
 from DocsToKG.Orchestrator.web import job_log
 from DocsToKG.Orchestrator.web.door import HOME
 from DocsToKG.Orchestrator.web.envelope import Problem

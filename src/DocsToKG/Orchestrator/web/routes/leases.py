@@ -11,9 +11,9 @@ from typing import Annotated, Any, Literal
 from fastapi import Path
 from pydantic import Field
 
-from DocsToKG.Orchestrator.domain.states import API_STATUS
-from DocsToKG.Orchestrator.services.lease_rows import JobLease
-from DocsToKG.Orchestrator.services.leases import NextLease
+from DocsToKG.Orchestrator.control.lease_rows import JobLease
+from DocsToKG.Orchestrator.control.leases import NextLease
+from DocsToKG.Orchestrator.jobs.states import API_STATUS
 from DocsToKG.Orchestrator.web import job_log
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.serving import Ask, Asked, Doors, Resource

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import Path, Query
 from pydantic import Field
 
-from DocsToKG.Orchestrator.services.incidents import IncidentView
+from DocsToKG.Orchestrator.control.incidents import IncidentView
 from DocsToKG.Orchestrator.web.auth import TENANT
 from DocsToKG.Orchestrator.web.routes.quota_shapes import Governed
 from DocsToKG.Orchestrator.web.serving import Answer, Asked, Resource

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from DocsToKG.Orchestrator.domain.allocation import TenantClaim
+from DocsToKG.Orchestrator.jobs.allocation import TenantClaim
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.control import EVERY
 from DocsToKG.Orchestrator.web.auth import ANY

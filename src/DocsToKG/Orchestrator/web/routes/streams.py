@@ -13,8 +13,8 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from DocsToKG.Orchestrator.control.history_feed import Cursor, parse_cursor
 from DocsToKG.Orchestrator.events.envelope import envelopes
-from DocsToKG.Orchestrator.services.history_feed import Cursor, parse_cursor
 from DocsToKG.Orchestrator.web.auth import bearer
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.feeds import Feeds, News, Notice

@@ -1,0 +1,232 @@
+"""Breakers of a tenant: may a service be asked, how did it go, and an operator's word that overrules.
+
+Knows keys (`service:`, `host:`, `resolver:`, `jobtype:`); a name without one of these is a service. The rules are
+`jobs.breaking`, the rows `ledger.governed_breakers`. Promises: however many instances ask at once, no more tests pass
+than the settings allow; forced states hold until they are changed, and are audited.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from secrets import token_hex
+from typing import Any
+
+from DocsToKG.core.breaker import BreakerSettings, BreakerState
+from DocsToKG.Orchestrator.control.operators import said, words
+from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.errors import BadJob, NotFound
+from DocsToKG.Orchestrator.jobs.breaking import Breaking, CheckResult, default_settings
+from DocsToKG.Orchestrator.ledger import governed_breakers as rows
+from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+
+KINDS = ("service:", "host:", "resolver:", "jobtype:")
+_COLUMNS = "tenant, key, state, forced, open_until, state_json, settings_json, version, updated_at"
+_SHOWN = 500
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerView:
+    """A breaker as it stands; times are Unix seconds of ledger time."""
+
+    tenant: str
+    key: str
+    service_id: str
+    state: BreakerState
+    forced: bool
+    failure_rate: float
+    open_until: float | None
+    settings: BreakerSettings
+    version: int
+    updated_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class TransitionView:
+    at: float
+    old_state: str
+    new_state: str
+    why: str
+    actor: str
+    reset_s: float | None
+
+
+class BreakerService:
+    """The breakers of one ledger."""
+
+    def __init__(self, ledger: ControlLedger) -> None:
+        self._ledger = ledger
+
+    def check(self, tenant: str, service_id: str) -> CheckResult:
+        """May a request go out now? A yes in the half-open state takes one of the places for tests."""
+        key = key_of(service_id)
+
+        def read(tx: ControlTx) -> CheckResult | None:
+            found = rows.read(tx, tenant, key)
+            if found is None:
+                return CheckResult(True, BreakerState.CLOSED, 0.0, 0.0)
+            return found.look(tx.now_ms) if found.places(tx.now_ms) != 0 and not found.changes else None
+
+        seen = self._ledger.look(read)
+        if seen is not None and seen.state is BreakerState.CLOSED:
+            return seen
+
+        def take(tx: ControlTx) -> CheckResult:
+            breaking = rows.locked(tx, tenant, key)
+            answer = breaking.look(tx.now_ms)
+            if answer.allowed:
+                breaking.take([token_hex(8)], tx.now_ms)
+            rows.write(tx, tenant, key, breaking)
+            return answer
+
+        return self._ledger.change(take)
+
+    def record_success(self, tenant: str, service_id: str) -> BreakerView:
+        return self._record(tenant, service_id, passed=1)
+
+    def record_failure(
+        self, tenant: str, service_id: str, reason: str | None = None, retry_after_s: float | None = None
+    ) -> BreakerView:
+        """It failed, and perhaps was told when to come back: the breaker will not close before that."""
+        why = words("reason", reason)
+        return self._record(tenant, service_id, failed=1, retry_after_s=retry_after_s, why=why)
+
+    def _record(
+        self, tenant: str, service_id: str, *, passed: int = 0, failed: int = 0, retry_after_s: float | None = None,
+        why: str | None = None,
+    ) -> BreakerView:  # fmt: skip
+        key = key_of(service_id)
+
+        def write(tx: ControlTx) -> BreakerView:
+            breaking = rows.locked(tx, plain_name("tenant", tenant), key)
+            breaking.judge(tx.now_ms, passed=passed, failed=failed, retry_after_s=retry_after_s, why=why)
+            rows.write(tx, tenant, key, breaking)
+            return _get(tx, tenant, key)
+
+        return self._ledger.change(write)
+
+    def force_open(
+        self, tenant: str, service_id: str, *, actor: str, reason: str, ticket: str | None = None
+    ) -> BreakerView:
+        return self._force(tenant, service_id, BreakerState.OPEN, actor, reason, ticket)
+
+    def force_close(
+        self, tenant: str, service_id: str, *, actor: str, reason: str | None = None, ticket: str | None = None
+    ) -> BreakerView:
+        return self._force(tenant, service_id, BreakerState.CLOSED, actor, reason, ticket)
+
+    def unforce(
+        self, tenant: str, service_id: str, *, actor: str, reason: str | None = None, ticket: str | None = None
+    ) -> BreakerView:
+        """Let it go by its answers again."""
+        return self._force(tenant, service_id, None, actor, reason, ticket)
+
+    def _force(
+        self,
+        tenant: str,
+        service_id: str,
+        state: BreakerState | None,
+        actor: str,
+        reason: str | None,
+        ticket: str | None,
+    ) -> BreakerView:
+        key, audit = key_of(service_id), said(actor, reason, ticket)
+
+        def write(tx: ControlTx) -> BreakerView:
+            breaking = rows.locked(tx, plain_name("tenant", tenant), key)
+            why = audit["reason"] or f"by {audit['actor']}"
+            if state is None:
+                breaking.unforce(why)
+            else:
+                breaking.force(state, why)
+            rows.write(tx, tenant, key, breaking, actor=audit["actor"])
+            event = "breaker_unforced" if state is None else f"breaker_forced_{state.value}"
+            tx.note(tenant, event=event, detail={"key": key}, **audit)
+            return _get(tx, tenant, key)
+
+        return self._ledger.change(write)
+
+    def configure(
+        self,
+        tenant: str,
+        service_id: str,
+        settings: BreakerSettings | None,
+        *,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+    ) -> BreakerView:
+        """Give a breaker settings of its own; None brings back those of its kind."""
+        key, audit = key_of(service_id), said(actor, reason, ticket)
+        text = None if settings is None else json.dumps(asdict(settings), sort_keys=True)
+
+        def write(tx: ControlTx) -> BreakerView:
+            rows.locked(tx, plain_name("tenant", tenant), key)
+            tx.ask(
+                "UPDATE breakers SET settings_json = :text, version = version + 1, updated_at = :now"
+                " WHERE tenant = :tenant AND key = :key",
+                {"text": text, "now": tx.now_ms, "tenant": tenant, "key": key},
+            )
+            detail = {"key": key, "settings": None if settings is None else asdict(settings)}
+            tx.note(tenant, event="breaker_configured", detail=detail, **audit)
+            tx.rules_changed()
+            return _get(tx, tenant, key)
+
+        return self._ledger.change(write)
+
+    def list(self, tenant: str, state: str | None = None) -> list[BreakerView]:
+        """The tenant's breakers, by key; as they are at this moment, with an open one whose time is over half-open."""
+        wanted = None if state is None else _state(state)
+        statement = f"SELECT {_COLUMNS} FROM breakers WHERE tenant = :tenant ORDER BY key"
+        found = self._ledger.look(
+            lambda tx: [_view(row, tx.now_ms) for row in tx.ask(statement, {"tenant": tenant})],
+        )
+        return [view for view in found if wanted in (None, view.state)]
+
+    def get(self, tenant: str, service_id: str) -> BreakerView:
+        key = key_of(service_id)
+        return self._ledger.look(lambda tx: _get(tx, tenant, key))
+
+    def transitions(self, tenant: str, service_id: str) -> Sequence[TransitionView]:
+        """The latest changes of state, the last one first."""
+        statement = (
+            "SELECT at, old_state, new_state, why, actor, reset_s FROM breaker_transitions"
+            f" WHERE tenant = :tenant AND key = :key ORDER BY at DESC, transition_id DESC LIMIT {_SHOWN}"
+        )
+        values = {"tenant": tenant, "key": key_of(service_id)}
+        found = self._ledger.look(lambda tx: tx.ask(statement, values))
+        return [TransitionView(row[0] / 1000, *row[1:]) for row in found]
+
+
+def key_of(service_id: str) -> str:
+    """The key of a breaker. A name that says no kind is a service."""
+    name = plain_name("serviceId", service_id)
+    return name if name.startswith(KINDS) else f"service:{name}"
+
+
+def _state(text: str) -> BreakerState:
+    try:
+        return BreakerState({"halfopen": "half-open", "half_open": "half-open"}.get(text.lower(), text.lower()))
+    except ValueError:
+        raise BadJob(f"state must be one of {', '.join(BreakerState)}") from None
+
+
+def _get(tx: ControlTx, tenant: str, key: str) -> BreakerView:
+    statement = f"SELECT {_COLUMNS} FROM breakers WHERE tenant = :tenant AND key = :key"
+    found = tx.ask(statement, {"tenant": tenant, "key": key})
+    if not found:
+        raise NotFound(f"no breaker {key[:80]} of this tenant")
+    return _view(found[0], tx.now_ms)
+
+
+def _view(row: Sequence[Any], now: int) -> BreakerView:
+    tenant, key, state, forced, open_until, kept, own, version, updated_at = row
+    settings = rows.settings_of(key, own) if own else default_settings(key)
+    breaking = Breaking.read(settings, state, bool(forced), open_until, kept)
+    breaking.tick(now)
+    until = None if breaking.open_until is None else breaking.open_until / 1000
+    return BreakerView(
+        tenant, key, key.removeprefix("service:"), breaking.state, breaking.forced, breaking.failure_rate(now), until,
+        settings, version, updated_at / 1000,
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""One decision for many jobs: count those that a question finds, call them off, or queue them again.
+
+Knows lists of jobs and the decisions that can be made of each. Promises: a preview changes nothing; an action touches
+only jobs of the tenant that were there when the preview was made, at most a bounded number at once, and says up to
+where it is to be asked for again, so that whoever goes on comes to the end; it leaves one audit row of its own, and one
+for every job.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.job_pages import JobQuery, last_of
+from DocsToKG.Orchestrator.control.job_views import JobView
+from DocsToKG.Orchestrator.control.jobs import JobService, ServedLedger
+from DocsToKG.Orchestrator.errors import BadJob
+from DocsToKG.Orchestrator.jobs.states import JobState
+from DocsToKG.Orchestrator.jobs.status import OVER, JobStatus
+from DocsToKG.Orchestrator.ledger.base import JobFilter
+
+Action = Literal["cancel", "retry"]
+MOST_AT_ONCE = 500
+MOST_COUNTED = 10_000
+_PAGE = paging.MAX_PAGE_SIZE
+_SAMPLE = 20
+LOOKS = 60  # pages that are looked through for one answer
+_FITTING: dict[str, frozenset[JobStatus]] = {
+    "cancel": frozenset(JobStatus) - OVER,
+    "retry": frozenset({JobStatus.FAILED, JobStatus.TIMED_OUT}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What an action would touch: `count` jobs, or more where it is not `complete`; the newest of them; and the last
+    job that is meant, so that what comes later is left alone."""
+
+    action: str
+    count: int
+    complete: bool
+    up_to: int
+    sample: Sequence[JobView]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an action has changed; `up_to` is the last job that was not looked at, None where all were."""
+
+    action: str
+    changed: int
+    up_to: int | None
+
+    @property
+    def more(self) -> bool:
+        return self.up_to is not None
+
+
+class _Found(NamedTuple):
+    """The newest jobs that fit, and the last one that was not looked at, if any."""
+
+    jobs: list[JobView]
+    up_to: int | None
+
+
+class BulkService:
+    """Decisions for many jobs of one ledger. Safe to share between threads."""
+
+    def __init__(self, ledger: ServedLedger, jobs: JobService) -> None:
+        self._ledger = ledger
+        self._jobs = jobs
+
+    def preview(self, tenant: str, action: Action, query: JobQuery) -> Preview:
+        """How many jobs the action would touch now."""
+        [(last,)] = self._ledger.look(lambda tx: tx.ask("SELECT coalesce(max(id), 0) FROM jobs"))
+        found = self._found(tenant, action, query, int(last), MOST_COUNTED)
+        return Preview(action, len(found.jobs), found.up_to is None, int(last), found.jobs[:_SAMPLE])
+
+    def cancel(self, tenant: str, query: JobQuery, *, up_to: int, actor: str, reason: str, ticket: str | None) -> Done:
+        """Call off those that are not over."""
+        ids, rest = self._start(tenant, "cancel", query, up_to, actor, reason, ticket)
+        wanted = JobFilter(tenant=tenant, job_ids=ids)
+        changed = self._ledger.cancel_many(wanted, reason, actor=actor, ticket=ticket) if ids else 0
+        return Done("cancel", changed, rest)
+
+    def retry(self, tenant: str, query: JobQuery, *, up_to: int, actor: str, reason: str, ticket: str | None) -> Done:
+        """Queue those again that failed for good or ran out of time, with their attempts reset."""
+        ids, rest = self._start(tenant, "retry", query, up_to, actor, reason, ticket)
+        states = (JobState.ERROR, JobState.TIMED_OUT)
+        changed = self._ledger.retry_failed(job_ids=ids, states=states, actor=actor, reason=reason) if ids else 0
+        return Done("retry", changed, rest)
+
+    def _start(
+        self, tenant: str, action: Action, query: JobQuery, up_to: int, actor: str, reason: str, ticket: str | None
+    ) -> tuple[list[int], int | None]:
+        """The jobs to touch, and the last one that was not looked at."""
+        if not reason.strip():
+            raise BadJob("an action on many jobs needs a reason")
+        found = self._found(tenant, action, query, up_to, MOST_AT_ONCE)
+        ids = [job.job_id for job in found.jobs]
+        if ids:
+            said: dict[str, Any] = {"event": f"bulk_{action}", "actor": actor, "reason": reason, "ticket": ticket}
+            detail = {"jobs": len(ids), "first": min(ids), "last": max(ids)}
+            self._ledger.change(lambda tx: tx.note(tenant, detail=detail, **said))
+        return ids, found.up_to
+
+    def _found(self, tenant: str, action: Action, query: JobQuery, up_to: int, most: int) -> _Found:
+        """A bounded part of the ledger is looked through, from the newest job that is meant."""
+        fitting = _fitting(query, action)
+        if fitting is None:
+            return _Found([], None)
+        found: list[JobView] = []
+        token: str | None = None
+        for _ in range(LOOKS):
+            page = self._jobs.list(tenant, replace(fitting, up_to=up_to), page_size=_PAGE, page_token=token)
+            found += page.jobs
+            token = page.next_page_token
+            if len(found) > most:
+                return _Found(found[:most], found[most].job_id)
+            if token is None:
+                return _Found(found, None)
+        return _Found(found, last_of(token) if token is not None else None)
+
+
+def _fitting(query: JobQuery, action: Action) -> JobQuery | None:
+    """The question narrowed to jobs that the action can touch; None when it can touch none."""
+    fits = _FITTING[action]
+    wanted = set(query.statuses) & fits if query.statuses else set(fits)
+    return replace(query, statuses=tuple(sorted(wanted))) if wanted else None

@@ -1,0 +1,163 @@
+"""Incidents: what operators must know of, until they have said that it is over.
+
+Knows their table. Promises: of one source there is one incident at a time; what happens again joins it; an acknowledged
+one stays until it is resolved, and a resolved one is never opened again; every word is audited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.operators import said
+from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound
+from DocsToKG.Orchestrator.ledger import governed_breakers
+from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+
+SEVERITIES = ("info", "warning", "error", "critical")
+STATES = ("open", "acknowledged", "resolved")
+_COLUMNS = (
+    "incident_id, tenant, source, severity, cause, state, count, first_at, last_at, actor, reason, ticket, updated_at,"
+    " version"
+)
+_TIMES = ("first_at", "last_at", "updated_at")
+_KIND = "incidents"
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentView:
+    """An incident; times are Unix seconds of ledger time."""
+
+    incident_id: str
+    tenant: str
+    source: str
+    severity: str
+    cause: str
+    state: str
+    count: int
+    first_at: float
+    last_at: float
+    actor: str | None
+    reason: str | None
+    ticket: str | None
+    updated_at: float
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentPage:
+    """Some incidents, the last one first."""
+
+    incidents: Sequence[IncidentView]
+    next_page_token: str | None
+
+
+class IncidentService:
+    """The incidents of one ledger."""
+
+    def __init__(self, ledger: ControlLedger) -> None:
+        self._ledger = ledger
+
+    def raise_(self, tenant: str, source: str, severity: str, cause: str) -> IncidentView:
+        """Tell of something; it joins what is known of the source and not resolved."""
+        if severity not in SEVERITIES:
+            raise BadJob(f"severity must be one of {', '.join(SEVERITIES)}")
+        name, origin = paging.plain_name("tenant", tenant), paging.plain_name("source", source, 500)
+        text = paging.plain_name("cause", cause, 500)
+
+        def write(tx: ControlTx) -> IncidentView:
+            return _get(tx, name, governed_breakers.raise_incident(tx, name, origin, severity, text))
+
+        return self._ledger.change(write)
+
+    def list(
+        self, tenant: str, state: str | None = None, *, page_token: str | None = None, page_size: int | None = None
+    ) -> IncidentPage:
+        if state is not None and state not in STATES:
+            raise BadJob(f"state must be one of {', '.join(STATES)}")
+        size = paging.page_size(page_size)
+        at, after = (2**62, "") if page_token is None else paging.position(_KIND, page_token, (int, str))
+        statement = (
+            f"SELECT {_COLUMNS} FROM incidents WHERE tenant = :tenant AND (:state IS NULL OR state = :state)"
+            " AND (last_at < :at OR (last_at = :at AND incident_id > :after))"
+            " ORDER BY last_at DESC, incident_id LIMIT :size"
+        )
+        values = {"tenant": tenant, "state": state, "at": at, "after": after, "size": size + 1}
+        found = self._ledger.look(lambda tx: tx.ask(statement, values))
+        last = found[size - 1] if len(found) > size else None
+        token = None if last is None else paging.token(_KIND, last[8], last[0])
+        return IncidentPage([_view(row) for row in found[:size]], token)
+
+    def get(self, tenant: str, incident_id: str) -> IncidentView:
+        return self._ledger.look(lambda tx: _get(tx, tenant, incident_id))
+
+    def acknowledge(
+        self,
+        tenant: str,
+        incident_id: str,
+        *,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+        if_version: int | None = None,
+    ) -> IncidentView:
+        """Somebody looks at it. Doing so twice is no harm; one that is resolved is refused."""
+        return self._move(tenant, incident_id, "acknowledged", actor, reason, ticket, if_version)
+
+    def resolve(
+        self,
+        tenant: str,
+        incident_id: str,
+        *,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+        if_version: int | None = None,
+    ) -> IncidentView:
+        """It is over. What happens from now on is a new one."""
+        return self._move(tenant, incident_id, "resolved", actor, reason, ticket, if_version)
+
+    def _move(
+        self,
+        tenant: str,
+        incident_id: str,
+        state: str,
+        actor: str,
+        reason: str | None,
+        ticket: str | None,
+        if_version: int | None,
+    ) -> IncidentView:
+        audit = said(actor, reason, ticket)
+
+        def write(tx: ControlTx) -> IncidentView:
+            now = _get(tx, tenant, incident_id, " /* lock */")
+            if if_version is not None and now.version != if_version:
+                raise Conflict(f"the incident has version {now.version}, not {if_version}; read it again", now.version)
+            if now.state == state:
+                return now
+            if now.state == "resolved":
+                raise Conflict(f"incident {now.incident_id} is resolved", now.version)
+            tx.ask(
+                "UPDATE incidents SET state = :state, actor = :actor, reason = :reason, ticket = :ticket,"
+                " updated_at = :now, version = version + 1 WHERE incident_id = :id",
+                {**audit, "state": state, "now": tx.now_ms, "id": now.incident_id},
+            )
+            tx.note(tenant, event=f"incident_{state}", detail={"incident": now.incident_id}, **audit)
+            return _get(tx, tenant, incident_id)
+
+        return self._ledger.change(write)
+
+
+def _get(tx: ControlTx, tenant: str, incident_id: str, mark: str = "") -> IncidentView:
+    words = f"SELECT {_COLUMNS} FROM incidents WHERE incident_id = :id AND tenant = :tenant{mark}"
+    found = tx.ask(words, {"id": incident_id, "tenant": tenant})
+    if not found:
+        raise NotFound(f"no incident {incident_id[:80]} of this tenant")
+    return _view(found[0])
+
+
+def _view(row: Sequence[Any]) -> IncidentView:
+    found = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return IncidentView(**found | {name: found[name] / 1000 for name in _TIMES})

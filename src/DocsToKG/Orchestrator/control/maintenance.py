@@ -1,0 +1,76 @@
+"""Maintenance: leasing is halted everywhere, while reading, heartbeats and completions go on.
+
+Knows the switch among the settings. Promises: it acts on every instance from the next lease on, and is audited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from DocsToKG.Orchestrator.control.operators import Said, said
+from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx, version_of
+from DocsToKG.Orchestrator.ledger.governed_rows import MAINTENANCE
+
+
+@dataclass(frozen=True, slots=True)
+class MaintenanceStatus:
+    """Whether leasing is halted, and who has last said so; the time is Unix seconds of ledger time."""
+
+    on: bool
+    actor: str | None = None
+    reason: str | None = None
+    since: float | None = None
+
+
+class MaintenanceService:
+    """The switch of one ledger."""
+
+    def __init__(self, ledger: ControlLedger) -> None:
+        self._ledger = ledger
+
+    def on(self, *, actor: str, reason: str | None = None, ticket: str | None = None) -> MaintenanceStatus:
+        audit = said(actor, reason, ticket)
+        return self._ledger.change(lambda tx: _switch(tx, True, audit))
+
+    def off(self, *, actor: str, reason: str | None = None, ticket: str | None = None) -> MaintenanceStatus:
+        audit = said(actor, reason, ticket)
+        return self._ledger.change(lambda tx: _switch(tx, False, audit))
+
+    def status(self) -> MaintenanceStatus:
+        return self._ledger.look(_status)
+
+    def start_governing(self) -> None:
+        """Have this ledger governed from now on, also where no rule was written yet: breakers of job types are fed."""
+
+        def start(tx: ControlTx) -> None:
+            if version_of(tx) == 0:
+                tx.rules_changed()
+
+        if self._ledger.look(version_of) == 0:
+            self._ledger.change(start)
+
+
+def _switch(tx: ControlTx, on: bool, audit: Said) -> MaintenanceStatus:
+    before = _status(tx)
+    tx.ask(
+        "INSERT INTO settings (name, value, actor, reason, updated_at) VALUES (:name, :value, :actor, :reason, :now)"
+        " ON CONFLICT (name) DO UPDATE SET value = excluded.value, actor = excluded.actor, reason = excluded.reason,"
+        " updated_at = excluded.updated_at",
+        {
+            "name": MAINTENANCE, "value": "1" if on else "0", "actor": audit["actor"], "reason": audit["reason"],
+            "now": tx.now_ms,
+        },
+    )  # fmt: skip
+    if before.on != on:
+        tx.note(EVERY, event=f"maintenance_{'on' if on else 'off'}", **audit)
+    tx.rules_changed()
+    return _status(tx)
+
+
+def _status(tx: ControlTx) -> MaintenanceStatus:
+    words = "SELECT value, actor, reason, updated_at FROM settings WHERE name = :name"
+    found = tx.ask(words, {"name": MAINTENANCE})
+    if not found:
+        return MaintenanceStatus(False)
+    value, actor, reason, at = found[0]
+    return MaintenanceStatus(value == "1", actor, reason, at / 1000)

@@ -1,0 +1,134 @@
+"""Tenants: who is blocked, and how much weight each has when places are shared.
+
+Knows their table; a tenant without a row is an ordinary one. Promises: a blocked tenant's jobs are not leased from the
+next lease on, on every instance; every change is audited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from DocsToKG.Orchestrator.control.operators import Said, amount, said
+from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.errors import Conflict, Refused
+from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+
+_COLUMNS = "tenant, weight, priority, fixed, blocked, blocked_reason, version, updated_at"
+_SHOWN = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class TenantView:
+    """A tenant as the sharing sees it. Version 0 means that nothing was ever written of it."""
+
+    tenant: str
+    weight: int = 1
+    priority: int = 0
+    fixed: int | None = None
+    blocked: bool = False
+    blocked_reason: str | None = None
+    version: int = 0
+    updated_at: float | None = None
+
+
+class TenantService:
+    """The tenants of one ledger."""
+
+    def __init__(self, ledger: ControlLedger) -> None:
+        self._ledger = ledger
+
+    def get(self, tenant: str) -> TenantView:
+        return self._ledger.look(lambda tx: _get(tx, tenant))
+
+    def list(self, blocked: bool | None = None) -> list[TenantView]:
+        """The tenants of which something was written, by name."""
+        words = (
+            f"SELECT {_COLUMNS} FROM tenants WHERE :blocked IS NULL OR blocked = :blocked"
+            f" ORDER BY tenant LIMIT {_SHOWN}"
+        )
+        wanted = {"blocked": None if blocked is None else int(blocked)}
+        return self._ledger.look(lambda tx: [_view(row) for row in tx.ask(words, wanted)])
+
+    def block(self, tenant: str, *, actor: str, reason: str, ticket: str | None = None) -> TenantView:
+        """Lease none of its jobs, and take no new ones."""
+        audit = said(actor, reason, ticket)
+        return self._ledger.change(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), True, audit))
+
+    def unblock(self, tenant: str, *, actor: str, reason: str | None = None, ticket: str | None = None) -> TenantView:
+        audit = said(actor, reason, ticket)
+        return self._ledger.change(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), False, audit))
+
+    def weigh(
+        self,
+        tenant: str,
+        *,
+        weight: int = 1,
+        priority: int = 0,
+        fixed: int | None = None,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+        if_version: int | None = None,
+    ) -> TenantView:
+        """How much a tenant counts for: its weight, its priority among tenants, and its fixed amount where one is."""
+        values: dict[str, Any] = {
+            "tenant": plain_name("tenant", tenant),
+            "weight": amount("weight", weight, least=1),
+            "priority": amount("priority", priority, least=-(10**9)),
+            "fixed": None if fixed is None else amount("fixed", fixed),
+        }
+        audit = said(actor, reason, ticket)
+
+        def write(tx: ControlTx) -> TenantView:
+            now = _locked(tx, tenant)
+            if if_version is not None and now.version != if_version:
+                raise Conflict(f"the tenant has version {now.version}, not {if_version}; read it again", now.version)
+            tx.ask(
+                "INSERT INTO tenants (tenant, weight, priority, fixed, updated_at)"
+                " VALUES (:tenant, :weight, :priority, :fixed, :now) ON CONFLICT (tenant) DO UPDATE SET"
+                " weight = excluded.weight, priority = excluded.priority, fixed = excluded.fixed,"
+                " updated_at = excluded.updated_at, version = tenants.version + 1",
+                {**values, "now": tx.now_ms},
+            )
+            tx.note(tenant, event="tenant_weighed", detail=values, **audit)
+            tx.rules_changed()
+            return _get(tx, tenant)
+
+        return self._ledger.change(write)
+
+
+def refuse_blocked(tx: ControlTx, tenant: str) -> None:
+    """Raise `Refused` for a tenant that is blocked, for those who would take jobs of it."""
+    found = _get(tx, tenant)
+    if found.blocked:
+        words = f": {found.blocked_reason}" if found.blocked_reason else ""
+        raise Refused(f"tenant {tenant[:80]} is blocked{words}", "tenant_blocked")
+
+
+def _set_blocked(tx: ControlTx, tenant: str, blocked: bool, audit: Said) -> TenantView:
+    tx.ask(
+        "INSERT INTO tenants (tenant, blocked, blocked_reason, updated_at) VALUES (:tenant, :blocked, :reason, :now)"
+        " ON CONFLICT (tenant) DO UPDATE SET blocked = excluded.blocked, blocked_reason = excluded.blocked_reason,"
+        " updated_at = excluded.updated_at, version = tenants.version + 1",
+        {"tenant": tenant, "blocked": blocked, "reason": audit["reason"] if blocked else None, "now": tx.now_ms},
+    )
+    tx.note(tenant, event="tenant_blocked" if blocked else "tenant_unblocked", **audit)
+    tx.rules_changed()
+    return _get(tx, tenant)
+
+
+def _locked(tx: ControlTx, tenant: str) -> TenantView:
+    tx.ask("SELECT tenant FROM tenants WHERE tenant = :tenant /* lock */", {"tenant": tenant})
+    return _get(tx, tenant)
+
+
+def _get(tx: ControlTx, tenant: str) -> TenantView:
+    found = tx.ask(f"SELECT {_COLUMNS} FROM tenants WHERE tenant = :tenant", {"tenant": tenant})
+    return _view(found[0]) if found else TenantView(tenant)
+
+
+def _view(row: Sequence[Any]) -> TenantView:
+    found = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return TenantView(**found | {"blocked": bool(found["blocked"]), "updated_at": found["updated_at"] / 1000})

@@ -1,0 +1,236 @@
+"""Throttles: operators hold back a tenant's jobs, those of a type or of a source, and let them go again.
+
+Knows the tables of throttles and sources. What a throttle holds is `jobs.throttling`. Promises: it acts on every
+instance from the next lease on and needs no restart; one that a breaker set can be lifted too, which closes it; every
+word is audited.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from secrets import token_hex
+from typing import Any
+
+from DocsToKG.Orchestrator.control.operators import Said, amount, said
+from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.errors import BadJob, NotFound
+from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE
+from DocsToKG.Orchestrator.ledger import governed_breakers
+from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
+
+_COLUMNS = (
+    "throttle_id, tenant, job_type, source, mode, max_active, origin, actor, reason, ticket, created_at, expires_at,"
+    " lifted_at, lifted_by"
+)
+_TIMES = ("created_at", "expires_at", "lifted_at")
+_SHOWN = 1000
+_LONGEST_S = 366 * 24 * 3600.0
+_MAX_STATE = 64 * 1024
+_HOLDS = "lifted_at IS NULL AND (expires_at IS NULL OR expires_at > :now)"
+
+
+@dataclass(frozen=True, slots=True)
+class ThrottleView:
+    """A throttle, in force or not; times are Unix seconds of ledger time."""
+
+    throttle_id: str
+    tenant: str
+    job_type: str | None
+    source: str | None
+    mode: str
+    max_active: int | None
+    origin: str
+    actor: str
+    reason: str | None
+    ticket: str | None
+    created_at: float
+    expires_at: float | None
+    lifted_at: float | None
+    lifted_by: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceView:
+    """A source, what is known of its hosts, and the throttles that hold it now."""
+
+    name: str
+    state: Mapping[str, Any]
+    paused: bool
+    throttles: Sequence[ThrottleView]
+    updated_at: float | None
+
+
+class ThrottleService:
+    """The throttles and sources of one ledger."""
+
+    def __init__(self, ledger: ControlLedger) -> None:
+        self._ledger = ledger
+
+    def apply(
+        self,
+        tenant: str,
+        *,
+        job_type: str | None = None,
+        source: str | None = None,
+        pause: bool = False,
+        max_active: int | None = None,
+        expires_in_s: float | None = None,
+        actor: str,
+        reason: str | None = None,
+        ticket: str | None = None,
+    ) -> ThrottleView:
+        """Hold back what fits: wholly (`pause`), or beyond `max_active` at once."""
+        if pause == (max_active is not None):
+            raise BadJob("a throttle either pauses or has max_active")
+        values = {
+            "tenant": plain_name("tenant", tenant),
+            "job_type": None if job_type is None else plain_name("job_type", job_type),
+            "source": None if source is None else plain_name("source", source),
+            "mode": "pause" if pause else "limit",
+            "max_active": None if max_active is None else amount("max_active", max_active),
+        }
+        audit, lasts_ms = said(actor, reason, ticket), _lasting_ms(expires_in_s)
+        return self._ledger.change(lambda tx: _apply(tx, values, lasts_ms, audit))
+
+    def lift(
+        self, tenant: str, throttle_id: str, *, actor: str, reason: str | None = None, ticket: str | None = None
+    ) -> ThrottleView:
+        """Let go what a throttle held. Lifting it twice is no harm."""
+        audit = said(actor, reason, ticket)
+        return self._ledger.change(lambda tx: _lift(tx, _get(tx, tenant, throttle_id, " /* lock */"), audit))
+
+    def get(self, tenant: str, throttle_id: str) -> ThrottleView:
+        return self._ledger.look(lambda tx: _get(tx, tenant, throttle_id))
+
+    def list(self, tenant: str, active: bool = True) -> list[ThrottleView]:
+        """The tenant's throttles, the last one first; `active` leaves out those that are over."""
+        words = _HOLDS if active else ":now = :now"
+        statement = (
+            f"SELECT {_COLUMNS} FROM throttles WHERE tenant = :tenant AND {words}"
+            f" ORDER BY created_at DESC, throttle_id LIMIT {_SHOWN}"
+        )
+        return self._ledger.look(
+            lambda tx: [_view(row) for row in tx.ask(statement, {"tenant": tenant, "now": tx.now_ms})]
+        )
+
+    def sources(self, tenant: str) -> Sequence[SourceView]:
+        """The sources that are known, by name."""
+
+        def read(tx: ControlTx) -> Sequence[SourceView]:
+            values = {"tenant": tenant, "now": tx.now_ms}
+            words = (
+                f"SELECT name, state_json, updated_at FROM sources WHERE tenant = :tenant ORDER BY name LIMIT {_SHOWN}"
+            )
+            kept = {name: (state, at) for name, state, at in tx.ask(words, values)}
+            holding = f"SELECT {_COLUMNS} FROM throttles WHERE tenant = :tenant AND source IS NOT NULL AND {_HOLDS}"
+            held = [_view(row) for row in tx.ask(holding, values)]
+            names = sorted(set(kept) | {str(throttle.source) for throttle in held})
+            return [_source(name, *kept.get(name, (None, None)), held) for name in names]
+
+        return self._ledger.look(read)
+
+    def pause_source(
+        self, tenant: str, name: str, *, actor: str, reason: str | None = None, ticket: str | None = None
+    ) -> ThrottleView:
+        """Stop leasing for one source. Pausing it twice is one pause."""
+        audit, source = said(actor, reason, ticket), plain_name("source", name)
+
+        def write(tx: ControlTx) -> ThrottleView:
+            _remember(tx, plain_name("tenant", tenant), source, None)
+            found = _pauses(tx, tenant, source)
+            values = {"tenant": tenant, "job_type": None, "source": source, "mode": "pause", "max_active": None}
+            return found[0] if found else _apply(tx, values, None, audit)
+
+        return self._ledger.change(write)
+
+    def resume_source(
+        self, tenant: str, name: str, *, actor: str, reason: str | None = None, ticket: str | None = None
+    ) -> Sequence[ThrottleView]:
+        """Lift every pause of the source; those that were lifted."""
+        audit = said(actor, reason, ticket)
+        return self._ledger.change(lambda tx: [_lift(tx, held, audit) for held in _pauses(tx, tenant, name)])
+
+    def source_seen(self, tenant: str, name: str, state: Mapping[str, Any]) -> None:
+        """Keep what is known of a source: its hosts, as a worker has seen them."""
+        text = json.dumps(dict(state), sort_keys=True)
+        if len(text) > _MAX_STATE:
+            raise BadJob(f"the state of a source is over {_MAX_STATE} bytes")
+        self._ledger.change(lambda tx: _remember(tx, plain_name("tenant", tenant), plain_name("source", name), text))
+
+
+def _lasting_ms(expires_in_s: float | None) -> int | None:
+    if expires_in_s is None:
+        return None
+    if math.isnan(expires_in_s) or not 0 < expires_in_s <= _LONGEST_S:
+        raise BadJob("a throttle must last longer than no time and at most a year")
+    return math.ceil(expires_in_s * 1000)
+
+
+def _apply(tx: ControlTx, values: Mapping[str, Any], lasts_ms: int | None, audit: Said) -> ThrottleView:
+    throttle_id = f"thr_{token_hex(8)}"
+    tx.ask(
+        "INSERT INTO throttles (throttle_id, tenant, job_type, source, mode, max_active, origin, actor, reason, ticket,"
+        " created_at, expires_at) VALUES (:id, :tenant, :job_type, :source, :mode, :max_active, 'operator', :actor,"
+        " :reason, :ticket, :now, :expires)",
+        {
+            **values, **audit, "id": throttle_id, "now": tx.now_ms,
+            "expires": None if lasts_ms is None else tx.now_ms + lasts_ms,
+        },
+    )  # fmt: skip
+    tx.note(values["tenant"], event="throttle_applied", detail={"throttle": throttle_id, **values}, **audit)
+    tx.rules_changed()
+    return _get(tx, values["tenant"], throttle_id)
+
+
+def _lift(tx: ControlTx, held: ThrottleView, audit: Said) -> ThrottleView:
+    if held.lifted_at is not None:
+        return held
+    values = {"id": held.throttle_id, "now": tx.now_ms, "actor": audit["actor"]}
+    tx.ask("UPDATE throttles SET lifted_at = :now, lifted_by = :actor WHERE throttle_id = :id", values)
+    tx.note(held.tenant, event="throttle_lifted", detail={"throttle": held.throttle_id}, **audit)
+    if held.origin == "breaker" and held.job_type is not None:
+        key = f"{JOB_TYPE}{held.job_type}"
+        breaking = governed_breakers.locked(tx, held.tenant, key)
+        breaking.close(f"the pause was lifted: {audit['reason'] or audit['actor']}")
+        governed_breakers.write(tx, held.tenant, key, breaking, actor=audit["actor"])
+    tx.rules_changed()
+    return _get(tx, held.tenant, held.throttle_id)
+
+
+def _get(tx: ControlTx, tenant: str, throttle_id: str, mark: str = "") -> ThrottleView:
+    words = f"SELECT {_COLUMNS} FROM throttles WHERE throttle_id = :id AND tenant = :tenant{mark}"
+    found = tx.ask(words, {"id": throttle_id, "tenant": tenant})
+    if not found:
+        raise NotFound(f"no throttle {throttle_id[:80]} of this tenant")
+    return _view(found[0])
+
+
+def _view(row: Sequence[Any]) -> ThrottleView:
+    found = dict(zip(_COLUMNS.split(", "), row, strict=True))
+    return ThrottleView(**found | {name: None if found[name] is None else found[name] / 1000 for name in _TIMES})
+
+
+def _pauses(tx: ControlTx, tenant: str, source: str) -> list[ThrottleView]:
+    words = (
+        f"SELECT {_COLUMNS} FROM throttles WHERE tenant = :tenant AND source = :source AND job_type IS NULL"
+        f" AND mode = 'pause' AND {_HOLDS} ORDER BY created_at"
+    )
+    return [_view(row) for row in tx.ask(words, {"tenant": tenant, "source": source, "now": tx.now_ms})]
+
+
+def _remember(tx: ControlTx, tenant: str, name: str, state: str | None) -> None:
+    tx.ask(
+        "INSERT INTO sources (tenant, name, state_json, created_at, updated_at)"
+        " VALUES (:tenant, :name, coalesce(:state, '{}'), :now, :now) ON CONFLICT (tenant, name) DO UPDATE SET"
+        " state_json = coalesce(:state, sources.state_json), updated_at = excluded.updated_at",
+        {"tenant": tenant, "name": name, "state": state, "now": tx.now_ms},
+    )
+
+
+def _source(name: str, state: str | None, at: int | None, held: Sequence[ThrottleView]) -> SourceView:
+    mine = [throttle for throttle in held if throttle.source == name]
+    paused = any(throttle.mode == "pause" and throttle.job_type is None for throttle in mine)
+    return SourceView(name, json.loads(state or "{}"), paused, mine, None if at is None else at / 1000)
