@@ -26,6 +26,14 @@ KNOWN = (
     ("10.1186/s13677-015-0042-8", "http://link.springer.com/content/pdf/10.1186/s13677-015-0042-8.pdf"),
     ("10.1515/znb-1952-0303", "https://www.degruyter.com/document/doi/10.1515/znb-1952-0303/pdf"),
     ("10.1515/znb-2024-0113", "https://www.degruyterbrill.com/document/doi/10.1515/znb-2024-0113/pdf?licenseType=free"),
+    ("10.1515/opth-2019-0002", "https://www.degruyter.com/document/doi/10.1515/opth-2019-0002/pdf"),
+    ("10.1515/popets-2015-0006", "https://sciendo.com/article/10.1515/popets-2015-0006"),
+    ("10.1515/jaiscr-2016-0010", "https://sciendo.com/article/10.1515/jaiscr-2016-0010"),
+    ("10.1515/quageo-2016-0030", "https://sciendo.com/article/10.1515/quageo-2016-0030"),
+    ("10.1515/fcds-2017-0007", "https://sciendo.com/article/10.1515/fcds-2017-0007"),
+    ("10.2307/1390722", "https://www.jstor.org/stable/pdf/1390722.pdf"),
+    ("10.2307/1885060", "https://www.jstor.org/stable/pdf/1885060.pdf"),
+    ("10.2307/j.ctt7zvxr2.9", "https://www.jstor.org/stable/pdf/j.ctt7zvxr2.9.pdf"),
     ("10.5194/egusphere-egu24-10298", "https://meetingorganizer.copernicus.org/EGU24/EGU24-10298.pdf"),
     ("10.31234/osf.io/3ykst", "https://osf.io/3ykst/download"),
     ("10.1590/s2179-975x2011000300002", "http://www.scielo.br/scielo.php?script=sci_pdf&pid=S2179-975X2011000300002"),
@@ -40,6 +48,10 @@ KNOWN = (
     ("10.1016/s0021-9258(20)48862-3", "https://www.jbc.org/article/S0021-9258(20)48862-3/pdf"),
     ("10.1016/s0021-9258(22)00327-1", "https://www.jbc.org/article/S0021-9258(22)00327-1/pdf"),
     ("10.1016/s0167-8140(24)00615-7", "https://www.thegreenjournal.com/article/S0167-8140(24)00615-7/pdf"),
+    (
+        "10.1016/s0213-9111(01)71599-3",
+        "https://www.gacetasanitaria.org/es-la-distribucion-binomial-negativa-frente-articulo-resumen-S0213911101715993",
+    ),
     ("10.1016/s0167-8140(24)00119-1", "https://www.thegreenjournal.com/article/S0167-8140(24)00119-1/pdf"),
 )  # fmt: skip
 # Hosts of one publisher that serve the same files, and publishers that were renamed.

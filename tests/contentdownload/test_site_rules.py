@@ -104,7 +104,7 @@ def test_every_guess_is_measured_and_those_that_are_wrong_too_often_are_off() ->
     guessing = [*RULES.prefixes, *(rule for rule in RULES.files if rule.shows == "page" and not rule.sure)]
     assert all(rule.measured is not None for rule in guessing)
     assert all(rule.measured is None for rule in RULES.files if rule.sure or rule.shows == "file")
-    wrong = {"elsevier_pii": "10.1016/s0266-8920(02)00010-3", "degruyter": "10.1515/x-1"}
+    wrong = {"elsevier_pii": "10.1016/s0266-8920(02)00010-3", "degruyter_older": "10.1515/znb-1952-0303"}
     for name, doi in wrong.items():
         assert RULES.guesses(doi) == []
         assert [rule.name for rule, _ in RULES.guesses(doi, min_share=0)] == [name]
