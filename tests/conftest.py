@@ -8,6 +8,7 @@ import gc
 import os
 import random
 import re
+import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -60,6 +61,8 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """When workers have ended, and what they started with them."""
     PostgresServer.forget()
+    if (pool := sys.modules.get("DocsToKG.ContentDownload.validation.worker_pool")) is not None:
+        pool.shared_engine().close(kill=True)  # by itself it ends with this process
     if _SURROUNDINGS not in session.config.stash:
         return
     session.config.stash[_LEFT] = left = list(session.config.stash[_SURROUNDINGS].left())
