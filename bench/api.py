@@ -33,7 +33,7 @@ from bench.postgres import server
 from DocsToKG.Orchestrator.control.dashboard import DashboardService
 from DocsToKG.Orchestrator.control.job_pages import JobQuery
 from DocsToKG.Orchestrator.control.jobs import JobService
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 SCHEMA = "orchestrator"
 HOME = "/api/v1/orchestrator"

@@ -26,7 +26,7 @@ from bench.postgres_nodes import drain
 from bench.programs import are_there, peers_option
 from bench.sides import FLOOR, LEASE_S, LEDGER, Sides, ended, in_turns
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 PARTS = ("floor", "singly", "nodes", "pages", "peers")
 _FILL = 100_000
@@ -92,7 +92,7 @@ from concurrent.futures import ThreadPoolExecutor
 from bench.sides import ended
 from bench.postgres_floor import Floor
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 side, url, schema, slots, wait_s, node = *sys.argv[1:4], int(sys.argv[4]), float(sys.argv[5]), int(sys.argv[6])
 def work(name):
     done, jobs = 0, ledger.lease(name, 1, 600, job_type=DEFAULT_JOB_TYPE)

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.Orchestrator.ledger import schema, writer
+from DocsToKG.Orchestrator.ledger import writer
+from DocsToKG.Orchestrator.ledger.drivers.sqlite import schema
 
 STEPS = 100  # of SQLite's machine, for one call of a handler
 

@@ -328,7 +328,7 @@ def open_ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Call
             shutil.copyfile(request.getfixturevalue("blank_ledger"), tmp_path / "ledger.sqlite")
             yield lambda **words: stack.enter_context(SqliteLedger(tmp_path / "ledger.sqlite", **words))
             return
-        from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+        from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
         url, name = request.getfixturevalue("postgres_url"), request.getfixturevalue("schema")
 

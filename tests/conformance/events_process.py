@@ -37,7 +37,7 @@ def opened(place: str) -> Any:
         from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
         return SqliteLedger(place)
-    from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+    from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
     url, schema = place.split(" ")
     return PostgresLedger(url, schema_name=schema, poll_s=0.05)
@@ -80,10 +80,10 @@ def _strike_before_commit(ledger: Any) -> None:
     if "postgres" not in type(ledger).__module__:
         Transaction.write_along = struck(Transaction.write_along, before=False)  # type: ignore[method-assign]
         return
-    from DocsToKG.Orchestrator.ledger.postgres import working
+    from DocsToKG.Orchestrator.ledger.drivers.postgres import work
 
     # Called when the database has done all that the transaction does, but for the commit.
-    working.answers_to_ends = struck(working.answers_to_ends, before=True)
+    work.answers_to_ends = struck(work.answers_to_ends, before=True)
 
 
 def carry(place: str, keys: str, url: str, step: str) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 
 @pytest.fixture(name="name")

@@ -22,9 +22,9 @@ from DocsToKG.Orchestrator.audit.verify import verify, verify_sequence
 from DocsToKG.Orchestrator.cli import app
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.ledger.postgres import upkeep
-from DocsToKG.Orchestrator.ledger.postgres.database import Database
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.drivers.postgres import maintenance
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keys import new_signer
 
@@ -161,12 +161,12 @@ def test_months_that_are_no_longer_kept_are_not_passed_over(
     words = {"schema_name": name, "clock": clock, "database_time": False}
     database = Database(postgres_url, schema=name, patience_s=5)
     with PostgresLedger(postgres_url, **words) as ledger, database.connect() as connection:
-        upkeep.make_months(connection, database, start)
+        maintenance.make_months(connection, database, start)
         ledger.enqueue_many([NewJob("old:1", {}, tenant="a")])
         clock.advance(40 * 86_400)
-        upkeep.make_months(connection, database, ms(clock))
+        maintenance.make_months(connection, database, ms(clock))
         ledger.enqueue_many([NewJob("new:1", {}, tenant="a")])
-        assert upkeep.remove_months(connection, database, ms(clock), ms(clock)) == 1
+        assert maintenance.remove_months(connection, database, ms(clock), ms(clock)) == 1
         clock.advance(1)
         with pytest.raises(BadRange, match="export from 2025-07-01 on"):
             bundle(ledger, start, ms(clock), tmp_path / "all", [A])
@@ -176,7 +176,7 @@ def test_months_that_are_no_longer_kept_are_not_passed_over(
         assert [row["link"] for row in rows(made.path, "history")] == [2]
 
         clock.advance(40 * 86_400)
-        upkeep.remove_months(connection, database, ms(clock), ms(clock))
+        maintenance.remove_months(connection, database, ms(clock), ms(clock))
         with pytest.raises(BadRange, match="is no longer kept here"):
             bundle(ledger, july, ms(clock), tmp_path / "none", [A])
         made = bundle(ledger, ms(clock) - 1000, ms(clock), tmp_path / "quiet", [A])

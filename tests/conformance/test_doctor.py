@@ -47,8 +47,8 @@ from DocsToKG.ContentDownload.doctor.tables import QueueTables, RecordTables, ve
 from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.ledger.base import NewJob
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-from DocsToKG.Orchestrator.ledger.postgres.schema import migrations
+from DocsToKG.Orchestrator.ledger.drivers.postgres.schema import migrations
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Orchestrator.notifications.nats import NatsSignal
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer

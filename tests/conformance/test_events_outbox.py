@@ -353,7 +353,7 @@ def test_who_works_jobs_needs_no_rights_on_the_outbox(postgres_url: str) -> None
     """A role that was given its rights before there were events goes on, and its events are told."""
     import psycopg
 
-    from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+    from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
     name, role = f"g_{uuid4().hex[:20]}", f"r_{uuid4().hex[:12]}"
     with (

@@ -14,9 +14,9 @@ from tests.traced import Traced
 from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
-from DocsToKG.Orchestrator.ledger.postgres.calling import Call
-from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database, queries
+from DocsToKG.Orchestrator.ledger.drivers.postgres.procedures import Call
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 CONTROL = ("tenants", "quotas", "quota_policies", "lanes", "throttles", "breakers", "incidents", "jobs_by_lane")

@@ -18,10 +18,10 @@ from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, LeasedJob, NewJob
-from DocsToKG.Orchestrator.ledger.postgres import writer
-from DocsToKG.Orchestrator.ledger.postgres.calling import Call
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.drivers.postgres import writer
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
+from DocsToKG.Orchestrator.ledger.drivers.postgres.procedures import Call
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 pytestmark = pytest.mark.slow
 

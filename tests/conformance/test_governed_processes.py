@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.control.breakers import BreakerService
 from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.ledger.base import NewJob
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 pytestmark = pytest.mark.slow
 WORKER = str(Path(__file__).with_name("governed_worker.py"))

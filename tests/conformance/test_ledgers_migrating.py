@@ -18,8 +18,8 @@ from tests.conformance.postgres_ledgers import given_name, given_sql  # noqa: F4
 from DocsToKG.Orchestrator.errors import LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
-from DocsToKG.Orchestrator.ledger.postgres import schema
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.drivers.postgres import schema
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 pytestmark = pytest.mark.slow
 
@@ -34,8 +34,9 @@ OLD_WORKER = """
 import sys, threading
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
-from DocsToKG.Orchestrator.ledger.postgres import schema, writer
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.drivers.postgres import schema
+from DocsToKG.Orchestrator.ledger.drivers.postgres import writer
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 url, name, worker = sys.argv[1:]
 first = schema.migrations()[:1]
 schema.migrations = lambda: first

@@ -17,9 +17,9 @@ from tests.conformance.postgres_ledgers import given_name  # noqa: F401
 
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
 from DocsToKG.Orchestrator.ledger.opening import open_ledger
-from DocsToKG.Orchestrator.ledger.postgres.database import Database
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal, is_pooled
 
 pytestmark = pytest.mark.slow

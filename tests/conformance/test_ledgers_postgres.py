@@ -37,11 +37,11 @@ from DocsToKG.ContentDownload.config.models import QueueConfig
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.ledger.base import NewJob, Release
+from DocsToKG.Orchestrator.ledger.drivers.postgres import maintenance, schema
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
+from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.opening import open_ledger
-from DocsToKG.Orchestrator.ledger.postgres import schema, upkeep
-from DocsToKG.Orchestrator.ledger.postgres.database import Database
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
-from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,7 @@ START = """
 import os, sys, time
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob, Progress
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 url, schema, worker = sys.argv[1:]
 """
 
@@ -438,16 +438,16 @@ def test_history_lies_in_months_and_old_months_go_as_a_whole(open_one, postgres_
     database = Database(postgres_url, schema=name, patience_s=5)
     now_ms = int(clock.now() * 1000)
     with database.connect() as connection:
-        months = upkeep.months(connection, database)
+        months = maintenance.months(connection, database)
         assert len(months) == 2
         [(month,)] = sql("SELECT DISTINCT tableoid::regclass::text FROM job_history")
         assert month.split(".")[-1] == months[0][0]
         for refused in (f"DELETE FROM {month}", f"TRUNCATE {month}", "TRUNCATE job_history"):
             with pytest.raises(psycopg.errors.RestrictViolation, match="append-only"):
                 sql(refused)
-        upkeep.make_months(connection, database, now_ms + 40 * 24 * 3600 * 1000)
-        assert upkeep.remove_months(connection, database, now_ms - 1, now_ms) == 0
-        assert upkeep.remove_months(connection, database, months[0][1], now_ms) == 1
+        maintenance.make_months(connection, database, now_ms + 40 * 24 * 3600 * 1000)
+        assert maintenance.remove_months(connection, database, now_ms - 1, now_ms) == 0
+        assert maintenance.remove_months(connection, database, months[0][1], now_ms) == 1
     assert sql("SELECT count(*) FROM job_history") == [(0,)]
     assert ledger.verify_history()
     clock.advance(40 * 24 * 3600)
@@ -492,7 +492,7 @@ def test_a_month_that_another_process_makes_meanwhile_refuses_nothing(postgres_u
         ledger.enqueue_many([NewJob("a:1", {})])
         clock.advance(90 * 24 * 3600)
         with psycopg.connect(postgres_url) as other, ThreadPoolExecutor(1) as pool:
-            upkeep.make_months(other, Database(postgres_url, schema=name, patience_s=5), round(clock.now() * 1000))
+            maintenance.make_months(other, Database(postgres_url, schema=name, patience_s=5), round(clock.now() * 1000))
             writing = pool.submit(ledger.enqueue_many, [NewJob("a:2", {})])
             waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s)"
             deadline = time.monotonic() + 20

@@ -14,8 +14,8 @@ from tests.conformance.postgres_ledgers import cut_all, end, given_ledger, given
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
-from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
-from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database, queries
+from DocsToKG.Orchestrator.ledger.drivers.postgres.leasing import LeaseRequest, Turns
 
 pytestmark = pytest.mark.slow
 

@@ -12,7 +12,7 @@ import pytest
 from tests.conformance.postgres_ledgers import cut_all, end, given_ledger, given_name, given_open_one, given_sql  # noqa: F401
 
 from DocsToKG.Orchestrator.ledger.base import NewJob
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal
 
 pytestmark = pytest.mark.slow

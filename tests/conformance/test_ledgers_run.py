@@ -11,7 +11,7 @@ import pytest
 from tests.contentdownload.conftest import client_settings
 
 from DocsToKG.Orchestrator.ledger.base import JobFilter, NewJob
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 

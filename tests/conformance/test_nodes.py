@@ -26,7 +26,7 @@ import pytest
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.core.ids import node_of
 from DocsToKG.Orchestrator.ledger.base import JobRecord, JobState, NewJob
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]

@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.telemetry import ManifestRecord, ResumeController,
 from DocsToKG.ContentDownload.telemetry.resume import SharedResumeLookup
 from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
 pytestmark = pytest.mark.slow  # a server is started; part of `make test`
 

@@ -99,7 +99,7 @@ def test_a_cursor_of_another_tenant_or_beyond_the_history_is_refused(open_ledger
 @pytest.mark.slow
 def test_a_reader_that_comes_too_late_is_told_what_it_missed(postgres_url: str, schema: str) -> None:
     """STREAM-03. Whole months are removed on PostgreSQL alone."""
-    from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+    from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
     clock = ManualClock()
     with PostgresLedger(postgres_url, schema_name=schema, clock=clock, database_time=False) as ledger:
@@ -107,18 +107,18 @@ def test_a_reader_that_comes_too_late_is_told_what_it_missed(postgres_url: str, 
 
 
 def late_reader(ledger: Any, clock: ManualClock, url: str, schema: str) -> None:
-    from DocsToKG.Orchestrator.ledger.postgres import upkeep
-    from DocsToKG.Orchestrator.ledger.postgres.database import Database
+    from DocsToKG.Orchestrator.ledger.drivers.postgres import maintenance
+    from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
 
     database, feed = Database(url, schema=schema, patience_s=5), HistoryFeed(ledger)
     with database.connect() as connection:
-        upkeep.make_months(connection, database, int(clock.now() * 1000))
+        maintenance.make_months(connection, database, int(clock.now() * 1000))
         early = feed.start("a")
         enqueue(ledger, "a", ["old"])
         clock.advance(40 * 86_400)
         kept = enqueue(ledger, "a", ["new"])
         assert not feed.after(early, "a").passed
-        assert upkeep.remove_months(connection, database, int(clock.now() * 1000), int(clock.now() * 1000)) == 1
+        assert maintenance.remove_months(connection, database, int(clock.now() * 1000), int(clock.now() * 1000)) == 1
     page = feed.after(early, "a")
     assert page.passed
     assert [event.row.job_id for event in page.events] == kept

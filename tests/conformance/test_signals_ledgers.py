@@ -31,7 +31,7 @@ from DocsToKG.ContentDownload.telemetry.spans import view_of
 from DocsToKG.ContentDownload.telemetry.tally import Tally
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 pytestmark = pytest.mark.slow

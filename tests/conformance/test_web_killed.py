@@ -26,7 +26,7 @@ from tests.chaos.scores import note
 from DocsToKG.Orchestrator.client import OrchestratorClient
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError
 from DocsToKG.Orchestrator.ledger.base import NewJob
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 SEED = int(os.environ.get("KILLED_SEED", "8"))
 SECRET = "a secret of the tests, and of nobody else"

@@ -44,7 +44,7 @@ from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.ContentDownload.storage.cas import cas_key
 from DocsToKG.Orchestrator.ledger.base import LeasedJob, Release
-from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 from DocsToKG.Sandbox.profile import SandboxServer
 
 SERVERS = ("postgres", "valkey", "nats", "s3")

@@ -12,7 +12,7 @@ import pytest
 
 from DocsToKG.ContentDownload.net.stores.sqlite import SqliteBackend
 from DocsToKG.ContentDownload.telemetry.schema import open_database
-from DocsToKG.Orchestrator.ledger.busy import set_journal_mode
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import set_journal_mode
 
 OPENERS: dict[str, Callable[[Path], object]] = {"cache": SqliteBackend, "record": open_database}
 

@@ -8,9 +8,9 @@ import pytest
 
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.jobs.states import JobState
-from DocsToKG.Orchestrator.ledger import schema, sql_of_type
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, NewJob, Release
-from DocsToKG.Orchestrator.ledger.many_rows import widened
+from DocsToKG.Orchestrator.ledger.drivers.sqlite import schema, type_indexes
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.many_rows import widened
 
 
 def finish(job, state=JobState.DONE, **fields):
@@ -290,7 +290,7 @@ def test_the_hot_statements_use_their_index_and_sort_nothing(query, index, ledge
     statement = schema.queries()[query]
     values = dict.fromkeys(re.findall(r":(\w+)", statement))
     with closing(sqlite3.connect(path)) as connection:
-        for made in sql_of_type.TYPE_INDEXES:
+        for made in type_indexes.TYPE_INDEXES:
             connection.execute(made)
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
     assert any(index in step for step in plan)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from DocsToKG.Orchestrator.ledger.many_rows import run_rows, widened
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.many_rows import run_rows, widened
 
 
 @given(st.integers(0, 300))

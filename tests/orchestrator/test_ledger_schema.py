@@ -12,10 +12,11 @@ import pytest
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.errors import LedgerDamaged, LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.jobs.states import JobState
-from DocsToKG.Orchestrator.ledger import control, schema, sql_of_type
+from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
-from DocsToKG.Orchestrator.ledger.disk import network_disk
+from DocsToKG.Orchestrator.ledger.drivers.sqlite import schema, type_indexes
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.disk import network_disk
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 
@@ -29,7 +30,7 @@ def test_the_migrations_end_at_the_schema(tmp_path):
         closing(sqlite3.connect(":memory:")) as by_schema,
         closing(sqlite3.connect(":memory:", isolation_level=None)) as by_steps,
     ):
-        by_schema.executescript((files(schema.__package__) / "sql" / "schema.sql").read_text())
+        by_schema.executescript((files("DocsToKG.Orchestrator.ledger") / "sql" / "sqlite" / "schema.sql").read_text())
         by_schema.executescript(control.script(control.INCLUDE, schema=""))
         schema.migrate(by_steps, tmp_path)
         assert things(by_schema) == things(by_steps)
@@ -37,7 +38,9 @@ def test_the_migrations_end_at_the_schema(tmp_path):
 
 
 def test_migrations_are_numbered_without_gaps():
-    names = sorted(entry.name for entry in (files(schema.__package__) / "sql" / "migrations").iterdir())
+    names = sorted(
+        entry.name for entry in (files("DocsToKG.Orchestrator.ledger") / "sql" / "sqlite" / "migrations").iterdir()
+    )
     assert [name[:4] for name in names] == [f"{n:04}" for n in range(1, len(names) + 1)]
 
 
@@ -193,7 +196,7 @@ def test_look_ups_and_leasing_use_their_indexes_and_none_has_updated_at(ledger, 
 
 def test_every_named_query_is_one_valid_statement(ledger):
     with closing(sqlite3.connect(ledger.path)) as connection:
-        for statement in sql_of_type.TYPE_INDEXES:
+        for statement in type_indexes.TYPE_INDEXES:
             connection.execute(statement)
         for name, statement in schema.queries().items():
             # Those with a number stand for one value each, wherever they are named.

@@ -13,18 +13,19 @@ import pytest
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.jobs.states import JobState
-from DocsToKG.Orchestrator.ledger import control, governed_sqlite
+from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.checks import checked_end
 from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.ledger.governed import Governor
-from DocsToKG.Orchestrator.ledger.postgres import writer as postgres_writer
-from DocsToKG.Orchestrator.ledger.postgres.database import Database
-from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
-from DocsToKG.Orchestrator.ledger.postgres.settling import ending
-from DocsToKG.Orchestrator.ledger.postgres.transacting import Transactor
-from DocsToKG.Orchestrator.ledger.postgres.working import Done
-from DocsToKG.Orchestrator.ledger.postgres.writer import GroupWriter
+from DocsToKG.Orchestrator.ledger.drivers.postgres import writer as postgres_writer
+from DocsToKG.Orchestrator.ledger.drivers.postgres.complete import ending
+from DocsToKG.Orchestrator.ledger.drivers.postgres.connection import Transactor
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
+from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
+from DocsToKG.Orchestrator.ledger.drivers.postgres.work import Done
+from DocsToKG.Orchestrator.ledger.drivers.postgres.writer import GroupWriter
+from DocsToKG.Orchestrator.ledger.drivers.sqlite import policy_leasing
+from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
@@ -43,7 +44,7 @@ def maintenance(on: bool) -> Any:
 
 def test_rules_that_were_never_committed_hold_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     governor = Governor()
-    monkeypatch.setattr(governed_sqlite, "Governor", lambda: governor)
+    monkeypatch.setattr(policy_leasing, "Governor", lambda: governor)
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
         ledger.change(maintenance(False))
         ledger.enqueue_many([NewJob("doi:10.1/a", {})])

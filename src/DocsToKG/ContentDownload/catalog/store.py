@@ -24,7 +24,7 @@ from DocsToKG.ContentDownload.catalog.places import is_in_its_place
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, Selection
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
 from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
-from DocsToKG.Orchestrator.ledger.busy import primary_code
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 
 GROUPS = works.GROUPS
 _KNOWN_VERSION = 4

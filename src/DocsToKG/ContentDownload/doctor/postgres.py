@@ -15,7 +15,7 @@ from DocsToKG.ContentDownload.doctor.base import Finding, failed, missing_extra,
 from DocsToKG.ContentDownload.doctor.tables import Tables
 
 if TYPE_CHECKING:
-    from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database
+    from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database
 
 _OLDEST = 140000
 _HEAR_S = 3.0
@@ -37,7 +37,7 @@ class PostgresCheck:
             import psycopg
 
             from DocsToKG.Orchestrator.errors import LedgerError
-            from DocsToKG.Orchestrator.ledger.postgres.database import Database
+            from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
         except ImportError:
             yield missing_extra("postgres")
             return
@@ -84,7 +84,7 @@ class ListenCheck:
             import psycopg
 
             from DocsToKG.Orchestrator.errors import LedgerError
-            from DocsToKG.Orchestrator.ledger.postgres.database import Database
+            from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
         except ImportError:
             yield missing_extra("postgres")
             return

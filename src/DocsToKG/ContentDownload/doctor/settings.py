@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.config.rules import contact_of, user_agent
 from DocsToKG.ContentDownload.doctor.base import Finding, ok, warning
 from DocsToKG.ContentDownload.doctor.remote import is_here
-from DocsToKG.Orchestrator.ledger.disk import network_disk
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.disk import network_disk
 
 _SHORTEST = 3  # characters; less would be found in every word
 _BEATS = 3

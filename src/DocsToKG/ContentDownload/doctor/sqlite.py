@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from DocsToKG.ContentDownload.doctor.base import Finding, failed, ok, warning
-from DocsToKG.Orchestrator.ledger.disk import network_disk
-from DocsToKG.Orchestrator.ledger.schema import APPLICATION_ID, migrations
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.disk import network_disk
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.schema import APPLICATION_ID, migrations
 
 _OLDEST = (3, 35)
 _BUSY_S = 3.0

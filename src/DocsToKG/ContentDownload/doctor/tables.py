@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 from DocsToKG.ContentDownload.doctor.base import Finding, failed, ok, warning
 
 if TYPE_CHECKING:
-    from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database
+    from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database
 
 _WAIT_MS = 3000
 MANY_EVENTS = 100_000
@@ -38,7 +38,7 @@ class QueueTables:
 
     def look(self, connection: Connection, database: Database) -> Iterator[Finding]:
         from DocsToKG.Orchestrator.errors import LedgerError, LedgerTooNew
-        from DocsToKG.Orchestrator.ledger.postgres.schema import migrations, version
+        from DocsToKG.Orchestrator.ledger.drivers.postgres.schema import migrations, version
 
         try:
             have = version(connection, database)

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from DocsToKG.Orchestrator.ledger.disk import kind_of_disk
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.disk import kind_of_disk
 
 # Of these it is known that all is written when the call returns; others may take the call and do nothing.
 _KNOWN = frozenset({"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs"})

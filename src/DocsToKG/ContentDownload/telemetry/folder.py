@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.telemetry.projections import Projection
 from DocsToKG.ContentDownload.telemetry.salvage import is_broken
 from DocsToKG.ContentDownload.telemetry.schema import rows_after
 from DocsToKG.core.locks import lock_soon
-from DocsToKG.Orchestrator.ledger.busy import primary_code
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 
 ATTEMPTS_CSV = "attempts.csv"
 ATTEMPTS_JSONL = "attempts.jsonl"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.catalog.places import is_in_its_place
-from DocsToKG.Orchestrator.ledger.busy import primary_code
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 
 _MAGIC = b"SQLite format 3\0"
 _LOG = "-wal"

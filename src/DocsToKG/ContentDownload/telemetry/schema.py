@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.errors import RecordError
-from DocsToKG.Orchestrator.ledger.busy import set_journal_mode
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import set_journal_mode
 
 SCHEMA_VERSION = 4
 _BUSY_TIMEOUT_S = 30.0

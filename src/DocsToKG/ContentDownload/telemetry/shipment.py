@@ -18,7 +18,7 @@ import orjson
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import attempts, manifest
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, run
 
 MOST_ROWS = 1_000  # of each table in one transaction
 _COLUMNS: Mapping[str, Sequence[str]] = {

@@ -25,7 +25,7 @@ from DocsToKG.ContentDownload.telemetry.schema import open_database
 from DocsToKG.ContentDownload.telemetry.shipment import Shipment, journal_of
 from DocsToKG.ContentDownload.telemetry.writer import tell
 from DocsToKG.core.clock import Clock, utc_iso
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
 _T = TypeVar("_T")
 

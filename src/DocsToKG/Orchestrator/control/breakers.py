@@ -18,7 +18,7 @@ from DocsToKG.Orchestrator.control.operators import said, words
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.breaking import Breaking, CheckResult, default_settings
-from DocsToKG.Orchestrator.ledger import governed_breakers as rows
+from DocsToKG.Orchestrator.ledger import breaker_rows as rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
 KINDS = ("service:", "host:", "resolver:", "jobtype:")

@@ -13,7 +13,7 @@ from typing import Any
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.operators import said
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound
-from DocsToKG.Orchestrator.ledger import governed_breakers
+from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
 SEVERITIES = ("info", "warning", "error", "critical")
@@ -68,7 +68,7 @@ class IncidentService:
         text = paging.plain_name("cause", cause, 500)
 
         def write(tx: ControlTx) -> IncidentView:
-            return _get(tx, name, governed_breakers.raise_incident(tx, name, origin, severity, text))
+            return _get(tx, name, breaker_rows.raise_incident(tx, name, origin, severity, text))
 
         return self._ledger.change(write)
 

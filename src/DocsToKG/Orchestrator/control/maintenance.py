@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from DocsToKG.Orchestrator.control.operators import Said, said
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx, version_of
-from DocsToKG.Orchestrator.ledger.governed_rows import MAINTENANCE
+from DocsToKG.Orchestrator.ledger.policy_rows import MAINTENANCE
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from DocsToKG.Orchestrator.jobs import allocation as shares
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, TenantClaim
 from DocsToKG.Orchestrator.jobs.fair_share import Rules
 from DocsToKG.Orchestrator.jobs.quota import Quota
-from DocsToKG.Orchestrator.ledger import governed_rows
+from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
 
 _NEW = "proposed"
@@ -80,7 +80,7 @@ class WhatIfService:
 
 
 def _policy(tx: ControlTx, proposed: AllocationPolicy, given: Mapping[str, TenantClaim]) -> PolicyPreview:
-    rules = governed_rows.read_rules(tx)
+    rules = policy_rows.read_rules(tx)
     others = [policy for policy in rules.policies if policy.policy_id != proposed.policy_id]
     after = replace(rules, policies=(*others, proposed))
     job_type = proposed.job_type or EVERY
@@ -107,7 +107,7 @@ def _shares_now(tx: ControlTx, rules: Rules, job_type: str) -> dict[str, int]:
 
 def _active(tx: ControlTx, tenants: set[str], job_type: str | None) -> dict[str, int]:
     found = dict.fromkeys(tenants, 0)
-    for lane, now in governed_rows.read_running(tx).items():
+    for lane, now in policy_rows.read_running(tx).items():
         if lane.tenant in found and job_type in (None, lane.job_type):
             found[lane.tenant] += now.n
     return found
@@ -116,7 +116,7 @@ def _active(tx: ControlTx, tenants: set[str], job_type: str | None) -> dict[str,
 def _quota(tx: ControlTx, tenant: str, job_type: str, quota: Quota) -> QuotaPreview:
     if not job_type:
         raise BadJob("name a job type, or * for all of them together")
-    rules = governed_rows.read_rules(tx)
+    rules = policy_rows.read_rules(tx)
     after = replace(rules, quotas={**rules.quotas, (tenant, job_type): quota})
     mine = quota_rows.allocation_of(tx, rules, tenant, job_type)
     limits = [quota_rows.effective_limit(each, mine, tenant, job_type) for each in (rules, after)]

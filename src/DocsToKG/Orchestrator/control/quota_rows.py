@@ -15,7 +15,7 @@ from DocsToKG.Orchestrator.jobs import quota as quota_rules
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, TenantClaim
 from DocsToKG.Orchestrator.jobs.fair_share import Rules
 from DocsToKG.Orchestrator.jobs.quota import Bucket, Quota
-from DocsToKG.Orchestrator.ledger import governed_rows
+from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
 
 COLUMNS = "tenant, job_type, max_active, max_per_hour, burst, version, actor, reason, ticket, updated_at"
@@ -179,7 +179,7 @@ def effective_limit(rules: Rules, mine: Allocation, tenant: str, job_type: str) 
 
 
 def active_now(tx: ControlTx, tenant: str, job_type: str) -> int:
-    running = governed_rows.read_running(tx)
+    running = policy_rows.read_running(tx)
     fitting = [lane for lane in running if lane.tenant == tenant and job_type in (EVERY, lane.job_type)]
     return sum(running[lane].n for lane in fitting)
 
@@ -249,7 +249,7 @@ def summary_of(tx: ControlTx, rules: Rules, policy: AllocationPolicy) -> PolicyS
     tenants = active_tenants(tx, rules, policy)
     share = shares.allocate(policy, claims(rules, tenants))
     held = grants(tx, policy.policy_id)
-    running = governed_rows.read_running(tx)
+    running = policy_rows.read_running(tx)
     active: dict[str, int] = {}
     for lane, now in running.items():
         if shares.policy_for(rules.policies, lane.job_type) == policy:

@@ -26,7 +26,7 @@ from DocsToKG.Orchestrator.errors import NotFound
 from DocsToKG.Orchestrator.jobs import allocation as shares
 from DocsToKG.Orchestrator.jobs import quota as quota_rules
 from DocsToKG.Orchestrator.jobs.fair_share import Lane
-from DocsToKG.Orchestrator.ledger import governed_rows
+from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
 
 __all__ = [
@@ -110,16 +110,14 @@ class QuotaService:
 
     def allocation(self, tenant: str, job_type: str = EVERY) -> Allocation:
         """The tenant's share as it is now."""
-        return self._ledger.look(
-            lambda tx: quota_rows.allocation_of(tx, governed_rows.read_rules(tx), tenant, job_type)
-        )
+        return self._ledger.look(lambda tx: quota_rows.allocation_of(tx, policy_rows.read_rules(tx), tenant, job_type))
 
     def request(self, tenant: str, job_type: str, amount_asked: int) -> GrantView:
         """Take from the pool of the policy that counts, as much as there is for this tenant."""
         asked = amount("requestedAmount", amount_asked)
 
         def take(tx: ControlTx) -> GrantView:
-            rules = governed_rows.read_rules(tx)
+            rules = policy_rows.read_rules(tx)
             mine = quota_rows.allocation_of(tx, rules, tenant, job_type)
             held = quota_rows.locked_grants(tx, mine.policy_id)
             limit = quota_rows.effective_limit(rules, mine, tenant, job_type)
@@ -142,7 +140,7 @@ class QuotaService:
         given = amount("releasedAmount", amount_given)
 
         def give(tx: ControlTx) -> GrantView:
-            policy = shares.policy_for(governed_rows.read_rules(tx).policies, job_type)
+            policy = shares.policy_for(policy_rows.read_rules(tx).policies, job_type)
             policy_id = None if policy is None else policy.policy_id
             quota_rows.locked_grants(tx, policy_id)
             held, burst = quota_rows.held_of(tx, policy_id, tenant, job_type)
@@ -157,7 +155,7 @@ class QuotaService:
         """Both limits and what is used of them."""
 
         def read(tx: ControlTx) -> QuotaStatus:
-            rules = governed_rows.read_rules(tx)
+            rules = policy_rows.read_rules(tx)
             mine = quota_rows.allocation_of(tx, rules, tenant, job_type)
             limits = quota_rules.limits_of(rules.quotas, tenant, job_type)
             left, at = quota_rows.starts(tx, limits)
@@ -181,7 +179,7 @@ class QuotaService:
         """Every enabled policy (or one) with the tenants that it shares among."""
 
         def read(tx: ControlTx) -> Sequence[PolicySummary]:
-            rules = governed_rows.read_rules(tx)
+            rules = policy_rows.read_rules(tx)
             wanted = [policy for policy in rules.policies if policy_id in (None, policy.policy_id)]
             if policy_id is not None and not wanted:
                 raise NotFound(f"no enabled policy {policy_id[:80]}")
@@ -191,7 +189,7 @@ class QuotaService:
 
     def can_schedule(self, tenant: str, job_type: str, source: str | None = None) -> Schedulable:
         """Whether a job would start now, by the very rules that leases go by."""
-        held = self._ledger.look(lambda tx: governed_rows.held_lane(tx, Lane(tenant, job_type, source or "")))
+        held = self._ledger.look(lambda tx: policy_rows.held_lane(tx, Lane(tenant, job_type, source or "")))
         if held is None:
             return Schedulable(True)
         return Schedulable(False, held.by, None if held.until is None else held.until / 1000, held.words)

@@ -15,7 +15,7 @@ from typing import Any
 
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.errors import BadJob
-from DocsToKG.Orchestrator.ledger import governed_breakers
+from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
 MOST_ROWS = 500
@@ -125,8 +125,8 @@ class SourceHostService:
         def write(tx: ControlTx) -> Orders:
             for row in sorted(rows, key=lambda row: (row["source"], row["host"])):
                 _add(tx, row)
-            governed_breakers.take_steps(tx, tenant, worker_id, _steps(steps, tx.now_ms))
-            governed_breakers.take_word(tx, tenant, worker_id, _breakers(words))
+            breaker_rows.take_steps(tx, tenant, worker_id, _steps(steps, tx.now_ms))
+            breaker_rows.take_word(tx, tenant, worker_id, _breakers(words))
             return _orders(tx, tenant)
 
         return self._ledger.change(write)
@@ -196,14 +196,14 @@ def _breakers(words: Sequence[HostWord]) -> dict[str, tuple[str | None, float | 
     }
 
 
-def _steps(steps: Sequence[BreakerStep], now_ms: int) -> dict[str, list[governed_breakers.Step]]:
+def _steps(steps: Sequence[BreakerStep], now_ms: int) -> dict[str, list[breaker_rows.Step]]:
     """By key, in the order they came; times of one key never step back."""
-    found: dict[str, list[governed_breakers.Step]] = {}
+    found: dict[str, list[breaker_rows.Step]] = {}
     for step in steps:
         if step.key.startswith(_WORKER_KINDS) and len(step.key) <= _MAX_KEY:
             told = found.setdefault(step.key, [])
             at = max(now_ms - (_ms(step.ago_s) or 0), told[-1].at if told else 0)
-            told.append(governed_breakers.Step(step.state, at, step.for_s, step.why[:200]))
+            told.append(breaker_rows.Step(step.state, at, step.for_s, step.why[:200]))
     return found
 
 

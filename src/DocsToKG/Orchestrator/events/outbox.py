@@ -310,7 +310,7 @@ def _switch(ledger: object) -> tuple[str, str]:
     """The statements that have the outbox filled from now on, and no more."""
     if not isinstance(ledger, SqliteLedger):
         return "SELECT switch_outbox_v1()", "SELECT switch_outbox_v1()"
-    script = (files("DocsToKG.Orchestrator.ledger") / "sql" / "events_trigger.sql").read_text("utf-8")
+    script = (files("DocsToKG.Orchestrator.ledger") / "sql" / "sqlite" / "events_trigger.sql").read_text("utf-8")
     return script.rstrip().rstrip(";"), "DROP TRIGGER IF EXISTS job_history_fills_outbox"
 
 

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.jobs.throttling import Lane
-from DocsToKG.Orchestrator.ledger import governed_rows
+from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT, WorkerEnd
 from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import result_text, short_error
@@ -66,7 +66,7 @@ def queue_suspect(tx: _Transaction, job_type: str | None) -> int | None:
         return None
     job_id, tenant, its_type, source, fence, attempts = found
     lane = Lane(tenant, its_type, source)
-    if tx.control_version and governed_rows.held_lane(OpenControl(tx.now_ms, tx.ask), lane) is not None:
+    if tx.control_version and policy_rows.held_lane(OpenControl(tx.now_ms, tx.ask), lane) is not None:
         return None
     tx.row("queue_suspect", {"job_id": job_id})
     tx.moved("isolated", (job_id, tenant, its_type, "pending", "queued", fence, attempts, "ledger", None))

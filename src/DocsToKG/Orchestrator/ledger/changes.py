@@ -27,8 +27,8 @@ from DocsToKG.Orchestrator.ledger.base import (
 )
 from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import End, host_name, result_text, short_error
-from DocsToKG.Orchestrator.ledger.choosing import condition
-from DocsToKG.Orchestrator.ledger.governed_sqlite import GovernedTurns
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.policy_leasing import GovernedTurns
+from DocsToKG.Orchestrator.ledger.filters import condition
 from DocsToKG.Orchestrator.ledger.transaction import Transaction, answered
 
 _LEDGER = "ledger"

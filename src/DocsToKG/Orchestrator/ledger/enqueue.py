@@ -16,7 +16,7 @@ from DocsToKG.Orchestrator.errors import UnknownJob
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Enqueued
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
-from DocsToKG.Orchestrator.ledger.known import Known, admit
+from DocsToKG.Orchestrator.ledger.deduplication import Known, admit
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 

@@ -13,7 +13,7 @@ from DocsToKG.Orchestrator.errors import LedgerUnusable
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 if TYPE_CHECKING:
-    from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+    from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
     from DocsToKG.Orchestrator.notifications.base import Signal
 
 AnyLedger: TypeAlias = "SqliteLedger | PostgresLedger"
@@ -40,7 +40,7 @@ def open_ledger(
     if url is None:
         return SqliteLedger(path, clock=clock, wal=wal, signal=signal, **more)
     try:
-        from DocsToKG.Orchestrator.ledger.postgres.ledger import PostgresLedger
+        from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
         from DocsToKG.Orchestrator.notifications.pg_notify import PgNotifySignal
     except ImportError:
         raise LedgerUnusable(

@@ -14,10 +14,10 @@ from DocsToKG.Orchestrator.jobs.eligibility import AHEAD_CAP, Need
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobFilter, JobRecord
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, link_hash
-from DocsToKG.Orchestrator.ledger.choosing import condition
 from DocsToKG.Orchestrator.ledger.control import ControlTx, OpenControl
-from DocsToKG.Orchestrator.ledger.schema import translated
-from DocsToKG.Orchestrator.ledger.sql_of_type import AMONG_ALL, HAS_TYPE_INDEXES, OF_TYPE
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.schema import translated
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.type_indexes import AMONG_ALL, HAS_TYPE_INDEXES, OF_TYPE
+from DocsToKG.Orchestrator.ledger.filters import condition
 
 T = TypeVar("T")
 PAGE = 1000

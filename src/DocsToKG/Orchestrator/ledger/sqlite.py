@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
 from DocsToKG.Orchestrator.jobs import eligibility
 from DocsToKG.Orchestrator.jobs.eligibility import Why
 from DocsToKG.Orchestrator.jobs.states import TERMINAL, JobState
-from DocsToKG.Orchestrator.ledger import any_engine, changes, checks, control, dependencies, schema, standing
+from DocsToKG.Orchestrator.ledger import any_engine, changes, checks, control, dependencies, explain
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -38,11 +38,12 @@ from DocsToKG.Orchestrator.ledger.base import (
     Told,
     WorkerEnd,
 )
-from DocsToKG.Orchestrator.ledger.choosing import ANY, condition
 from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.ledger.deduplication import refuse_missing_needs
+from DocsToKG.Orchestrator.ledger.drivers.sqlite import schema
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.policy_leasing import GovernedTurns
 from DocsToKG.Orchestrator.ledger.enqueue import enqueue
-from DocsToKG.Orchestrator.ledger.governed_sqlite import GovernedTurns
-from DocsToKG.Orchestrator.ledger.known import refuse_missing_needs
+from DocsToKG.Orchestrator.ledger.filters import ANY, condition
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
 from DocsToKG.Orchestrator.ledger.reads import Reader
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
@@ -344,7 +345,7 @@ class SqliteLedger:
     def why(self, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""
         found = self._reader.by_id(job_id)
-        return standing.why(found[0], self._reader, self._time, self.look) if found else eligibility.unknown(job_id)
+        return explain.why(found[0], self._reader, self._time, self.look) if found else eligibility.unknown(job_id)
 
     def change(self, make: Callable[[ControlTx], T]) -> T:
         """Change what governs the queue: `make` is run in one durable transaction, again where it was not committed."""

@@ -17,7 +17,7 @@ from DocsToKG.Orchestrator.jobs.states import TERMINAL, UNAVAILABLE
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Links, Move, Own, Shared, link_hash
 from DocsToKG.Orchestrator.ledger.checks import End
 from DocsToKG.Orchestrator.ledger.control import by_scope
-from DocsToKG.Orchestrator.ledger.many_rows import run_rows
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.many_rows import run_rows
 
 _SHARD = 0
 _ENDS = frozenset(state.value for state in TERMINAL)

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from DocsToKG.Orchestrator.ledger.governed import Governor
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
+from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 from DocsToKG.Orchestrator.ledger.reads import Reader
 from DocsToKG.Orchestrator.notifications.base import Signal
 

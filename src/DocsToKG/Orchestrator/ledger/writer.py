@@ -1,7 +1,7 @@
 """Group commit on SQLite: the thread that owns the writing connection.
 
 Knows SQLite's write lock and how to wait for it, and of jobs only that some follow others. Promises those of
-`gathering`, and: a change that is refused or breaks does not undo its neighbours; a locked file is waited for, up to
+`group_commit`, and: a change that is refused or breaks does not undo its neighbours; a locked file is waited for, up to
 the busy timeout.
 """
 
@@ -18,13 +18,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.ledger import control, governed_sqlite
+from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.base import Told
-from DocsToKG.Orchestrator.ledger.busy import is_busy
 from DocsToKG.Orchestrator.ledger.dependencies import follow
-from DocsToKG.Orchestrator.ledger.gathering import Change, Gathering, Refused, settle
+from DocsToKG.Orchestrator.ledger.drivers.sqlite import policy_leasing
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import is_busy
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.schema import open_connection, translated
+from DocsToKG.Orchestrator.ledger.group_commit import Change, Gathering, Refused, settle
 from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
-from DocsToKG.Orchestrator.ledger.schema import open_connection, translated
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 from DocsToKG.Orchestrator.notifications.base import Signal
 
@@ -150,7 +151,7 @@ class GroupWriter(Gathering[_Change]):
             tx = Transaction(connection, self._sql, self._time.now_ms(mark), int(rules or 0))
             answers = _answers(batch, tx)
             if tx.verdicts:
-                governed_sqlite.judge(tx)
+                policy_leasing.judge(tx)
             follow(tx)
             tx.write_along()
             connection.execute("UPDATE ledger_time SET high_water_ms = ?", (tx.now_ms,))

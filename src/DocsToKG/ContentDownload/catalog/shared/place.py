@@ -19,7 +19,7 @@ from psycopg_pool import PoolTimeout
 
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.Orchestrator.errors import BadJob, LedgerError
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database, Values, is_again, is_gone
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database, Values, is_again, is_gone
 
 _T = TypeVar("_T")
 SCHEMA = "docstokg_record"

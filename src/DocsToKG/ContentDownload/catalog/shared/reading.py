@@ -18,7 +18,7 @@ from psycopg.adapt import Loader
 from DocsToKG.ContentDownload.catalog.asking import Answer, Values
 from DocsToKG.ContentDownload.catalog.shared.dialect import translated
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
 _FETCH = 1_000
 # Sorting and comparing a large record would otherwise go through temporary files, row by row.

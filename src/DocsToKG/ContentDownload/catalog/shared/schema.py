@@ -12,7 +12,7 @@ from importlib.resources import files
 
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.errors import RecordError
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, run
 
 _LOCK = 0x446B5231
 _LOCK_TIMEOUT_MS = 2000

@@ -19,8 +19,8 @@ from typing import BinaryIO, TypeAlias
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.pending import PendingBody
 from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
-from DocsToKG.Orchestrator.ledger.busy import set_journal_mode
-from DocsToKG.Orchestrator.ledger.disk import network_disk
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import set_journal_mode
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.disk import network_disk
 
 Put: TypeAlias = tuple[Entry, Sequence[str]]  # an entry without a body, and those it replaces
 

@@ -13,7 +13,7 @@ from typing import Any
 from DocsToKG.Orchestrator.jobs.dependencies import EVENTS, failed_words, next_state
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.checks import short_error
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction
 
 PAGE = 500
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from DocsToKG.Orchestrator.ledger import sql_of_type
+from DocsToKG.Orchestrator.ledger.drivers.sqlite import type_indexes
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 _MOST_COUNTED = 1000
@@ -106,7 +106,7 @@ class _Asked:
     def __init__(self, tx: Transaction, job_type: str | None) -> None:
         self._tx = tx
         self._job_type = job_type
-        self._form = sql_of_type.form(tx.ask, job_type)
+        self._form = type_indexes.form(tx.ask, job_type)
         self.now_ms = tx.now_ms
 
     def rows(self, name: str, values: dict[str, Any] | None = None) -> list[tuple[Any, ...]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.chain import Move
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction
 
 Rows = Sequence[tuple[Any, ...]]
 

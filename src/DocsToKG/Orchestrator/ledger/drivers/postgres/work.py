@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.checks import End
-from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns, jobs_of
-from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
-from DocsToKG.Orchestrator.ledger.postgres.settling import Answer, answers_to_ends
-from DocsToKG.Orchestrator.ledger.postgres.transacting import Transactor
-from DocsToKG.Orchestrator.ledger.postgres.transaction import as_json
+from DocsToKG.Orchestrator.ledger.drivers.postgres.complete import Answer, answers_to_ends
+from DocsToKG.Orchestrator.ledger.drivers.postgres.connection import Transactor
+from DocsToKG.Orchestrator.ledger.drivers.postgres.leasing import LeaseRequest, Turns, jobs_of
+from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import as_json
 
 
 class Work(NamedTuple):

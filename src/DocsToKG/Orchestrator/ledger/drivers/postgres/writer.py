@@ -1,7 +1,7 @@
 """Group commit on PostgreSQL: what becomes one transaction, and what is done after it and beside it.
 
 Knows which changes can be made by one call of the database: ends and leases, which are nearly all. Promises those of
-`gathering` and `transacting`, and: a change that is refused or breaks does not undo its neighbours.
+`group_commit` and `connection`, and: a change that is refused or breaks does not undo its neighbours.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger import control
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.checks import End
-from DocsToKG.Orchestrator.ledger.gathering import Change, Gathering, Refused, settle
-from DocsToKG.Orchestrator.ledger.governed import Governor
-from DocsToKG.Orchestrator.ledger.postgres import following, settling, upkeep
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database, is_gone
-from DocsToKG.Orchestrator.ledger.postgres.governed_leasing import GovernedLeasing
-from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns
-from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
-from DocsToKG.Orchestrator.ledger.postgres.settling import Order
-from DocsToKG.Orchestrator.ledger.postgres.transacting import Apart, Governed, Transactor
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
-from DocsToKG.Orchestrator.ledger.postgres.working import Done, Work, work
+from DocsToKG.Orchestrator.ledger.drivers.postgres import complete, dependencies, maintenance
+from DocsToKG.Orchestrator.ledger.drivers.postgres.complete import Order
+from DocsToKG.Orchestrator.ledger.drivers.postgres.connection import Apart, Governed, Transactor
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database, is_gone
+from DocsToKG.Orchestrator.ledger.drivers.postgres.leasing import LeaseRequest, Turns
+from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
+from DocsToKG.Orchestrator.ledger.drivers.postgres.policy_leasing import GovernedLeasing
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.drivers.postgres.work import Done, Work, work
+from DocsToKG.Orchestrator.ledger.group_commit import Change, Gathering, Refused, settle
+from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 from DocsToKG.Orchestrator.notifications.base import Signal
 
 T = TypeVar("T")
@@ -163,7 +163,7 @@ class GroupWriter(Gathering[_Change]):
         """What workers said comes first, so that a job given back may be leased in the same transaction."""
         answers: dict[int, Any] = {}
         told = [(place, change.orders) for place, change in enumerate(batch) if change.orders is not None]
-        settled = iter(settling.settle(tx, [order for _, orders in told for order in orders]))
+        settled = iter(complete.settle(tx, [order for _, orders in told for order in orders]))
         for place, orders in told:
             answers[place] = [next(settled) for _ in orders]
         for place, change in enumerate(batch):
@@ -181,7 +181,7 @@ class GroupWriter(Gathering[_Change]):
         try:
             with self._transactor.begun() as begun:
                 self._transactor.hold(_LOCK)
-                more = following.follow(begun.tx)
+                more = dependencies.follow(begun.tx)
                 self._transactor.commit(begun)
             lanes = begun.tx.lanes
         except (psycopg.Error, LedgerError):  # what came before is committed, and must not be called refused
@@ -209,7 +209,7 @@ class GroupWriter(Gathering[_Change]):
         """Make and remove months of the history."""
         try:
             connection = self._transactor.connection
-            upkeep.keep_months(connection, self._database, self._time.now_ms(), self._retain_days)
+            maintenance.keep_months(connection, self._database, self._time.now_ms(), self._retain_days)
             self._months_of = today
         except (psycopg.Error, LedgerError):  # tried again next time
             self._transactor.drop()
@@ -222,7 +222,7 @@ class GroupWriter(Gathering[_Change]):
 
     def _kept_up(self, connection: Connection) -> None:
         """Fold the counts, write the time."""
-        upkeep.keep_up(connection, self._sql, self._time.now_ms())
+        maintenance.keep_up(connection, self._sql, self._time.now_ms())
 
 
 def as_work(batch: Sequence[_Change]) -> Work | None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import psycopg
 
 from DocsToKG.Orchestrator.ledger.control import ControlTx, OpenControl
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
 T = TypeVar("T")
 _LOCK = "/* lock */"

@@ -15,7 +15,7 @@ from DocsToKG.Orchestrator.jobs.fair_share import Held
 from DocsToKG.Orchestrator.jobs.retry import SUSPECT_AFTER
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.jobs.throttling import Lane
-from DocsToKG.Orchestrator.ledger import control, governed_rows
+from DocsToKG.Orchestrator.ledger import control, policy_rows
 from DocsToKG.Orchestrator.ledger.base import JobRecord
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 
@@ -76,7 +76,7 @@ def why(job: JobRecord, reads: Reads, moments: Moments, look: Look) -> Why:
 
 def _held(job: JobRecord, look: Look) -> Held | None:
     lane = Lane(job.tenant, job.job_type, job.source or "")
-    return look(lambda tx: governed_rows.held_lane(tx, lane) if control.version_of(tx) else None)
+    return look(lambda tx: policy_rows.held_lane(tx, lane) if control.version_of(tx) else None)
 
 
 def _shown(moments: Moments, ledger_s: float) -> float:

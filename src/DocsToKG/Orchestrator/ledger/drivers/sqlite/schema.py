@@ -16,9 +16,9 @@ from pathlib import Path
 
 from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerDamaged, LedgerError, LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.ledger import control
-from DocsToKG.Orchestrator.ledger.busy import is_busy, primary_code, set_journal_mode
-from DocsToKG.Orchestrator.ledger.disk import network_disk
-from DocsToKG.Orchestrator.ledger.sql_of_type import with_types
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import is_busy, primary_code, set_journal_mode
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.disk import network_disk
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.type_indexes import with_types
 
 APPLICATION_ID = 0x446B4C31
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
@@ -113,7 +113,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
 @cache
 def migrations() -> tuple[str, ...]:
     """The scripts in order; the file named 0001 leads to version 1."""
-    folder = files(__package__) / "sql" / "migrations"
+    folder = files("DocsToKG.Orchestrator.ledger") / "sql" / "sqlite" / "migrations"
     entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     return tuple(control.script(entry.read_text("utf-8"), schema="") for entry in entries)
 
@@ -131,7 +131,7 @@ def statements(script: str) -> Iterator[str]:
 @cache
 def queries() -> Mapping[str, str]:
     """The statements of `queries.sql` by name, and their forms for the jobs of one type."""
-    parts = _NAME.split((files(__package__) / "sql" / "queries.sql").read_text("utf-8"))
+    parts = _NAME.split((files("DocsToKG.Orchestrator.ledger") / "sql" / "sqlite" / "queries.sql").read_text("utf-8"))
     return with_types({name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)})
 
 

@@ -27,9 +27,9 @@ from DocsToKG.Orchestrator.jobs.fair_share import (
     share,
 )
 from DocsToKG.Orchestrator.jobs.quota import Bucket, Key
-from DocsToKG.Orchestrator.ledger import governed_breakers, governed_rows
+from DocsToKG.Orchestrator.ledger import breaker_rows, policy_rows
+from DocsToKG.Orchestrator.ledger.breaker_rows import Verdict
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
-from DocsToKG.Orchestrator.ledger.governed_breakers import Verdict
 
 _MOST_LANES = 500
 _FEW_LANES = 8
@@ -67,7 +67,7 @@ class Governor:
 
     def rules(self, tx: ControlTx, version: int) -> Rules:
         if version != self._version:
-            self._rules, self._version, self._told_at = governed_rows.read_rules(tx), version, 0
+            self._rules, self._version, self._told_at = policy_rows.read_rules(tx), version, 0
         return self._rules
 
     @property
@@ -103,7 +103,7 @@ class Governor:
             mine = [lane for lane in due if (lane.tenant, lane.job_type) == key]
             now = _waits_for([held[lane] for lane in mine]) if all(lane in held for lane in mine) else None
             if _differ(self._told.get(key), now):
-                governed_rows.write_held(tx, key, now)
+                policy_rows.write_held(tx, key, now)
                 if now is None:
                     del self._told[key]
                 else:
@@ -156,9 +156,9 @@ class Round:
 
     def close(self) -> None:
         """Keep what the leases have used up."""
-        governed_rows.write_buckets(self.tx, {key: self.buckets[key] for key in self.spent})
+        policy_rows.write_buckets(self.tx, {key: self.buckets[key] for key in self.spent})
         for (tenant, job_type), breaking in sorted(self.tests.items()):
-            governed_breakers.write(self.tx, tenant, f"{JOB_TYPE}{job_type}", breaking)
+            breaker_rows.write(self.tx, tenant, f"{JOB_TYPE}{job_type}", breaking)
         self.governor.tell(self.tx, [lane for lane in self.due if lane in self.asked], self.held)
 
     def _share(self, limit: int, wanted: Sequence[Lane]) -> Shares:
@@ -197,7 +197,7 @@ class Round:
             return
         self._locked = True
         now, keys = self.tx.now_ms, self._limited()
-        stored = governed_rows.lock_lanes(self.tx, keys)
+        stored = policy_rows.lock_lanes(self.tx, keys)
         for lane in self.due:
             for key, quota in quota_rules.limits_of(self.rules.quotas, lane.tenant, lane.job_type):
                 if key in keys:
@@ -206,14 +206,14 @@ class Round:
         tested = {key for key in tested if held_by(self.rules, Lane(*key), now) is None}
         if tested:
             for tenant, job_type in sorted(tested | {(verdict[0], verdict[1]) for verdict in verdicts}):
-                governed_breakers.locked(self.tx, tenant, f"{JOB_TYPE}{job_type}")
-        if governed_breakers.judge(self.tx, verdicts):
-            self.rules = governed_rows.read_rules(self.tx)
+                breaker_rows.locked(self.tx, tenant, f"{JOB_TYPE}{job_type}")
+        if breaker_rows.judge(self.tx, verdicts):
+            self.rules = policy_rows.read_rules(self.tx)
         for tenant, job_type in sorted(tested):
-            self.tests[tenant, job_type] = governed_breakers.locked(self.tx, tenant, f"{JOB_TYPE}{job_type}")
+            self.tests[tenant, job_type] = breaker_rows.locked(self.tx, tenant, f"{JOB_TYPE}{job_type}")
         # Every lease is looked at for that: not where nothing depends on it.
         if not self.rules.restrict_nothing or len({lane.tenant for lane in self.due}) > 1:
-            self.running = governed_rows.read_running(self.tx, self.lanes.leased)
+            self.running = policy_rows.read_running(self.tx, self.lanes.leased)
 
     def _limited(self) -> list[Key]:
         """The rows that stand for everything limited, in the order in which all take them."""
@@ -232,7 +232,7 @@ class Round:
         return sorted(keys)
 
     def _gates(self) -> dict[Key, Gate]:
-        return {key: governed_rows.gate_of(breaking, self.tx.now_ms) for key, breaking in self.tests.items()}
+        return {key: policy_rows.gate_of(breaking, self.tx.now_ms) for key, breaking in self.tests.items()}
 
     def _count(self, shares: Shares) -> None:
         self.taken.update(job_id for _, job_id in shares.picks)

@@ -12,13 +12,13 @@ from dataclasses import replace
 from itertools import groupby
 
 from DocsToKG.Orchestrator.jobs.fair_share import Lane
-from DocsToKG.Orchestrator.ledger import control, governed_breakers
+from DocsToKG.Orchestrator.ledger import breaker_rows, control
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.control import OpenControl
-from DocsToKG.Orchestrator.ledger.governed import Governor
-from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest, Turns, jobs_of
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.drivers.postgres.leasing import LeaseRequest, Turns, jobs_of
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 
 
 class GovernedLeasing:
@@ -44,7 +44,7 @@ class GovernedLeasing:
             return self._plain(tx, requests)
         opened = OpenControl(tx.now_ms, tx.ask)
         if not requests or tx.is_paused:
-            governed_breakers.judge(opened, tx.verdicts)
+            breaker_rows.judge(opened, tx.verdicts)
             answers: list[list[LeasedJob]] = [[] for _ in requests]
         else:
             answers = self._governed(tx, opened, requests)
@@ -68,7 +68,7 @@ class GovernedLeasing:
         turn = self._governor.begin(opened, tx.control_version, PostgresLanes(tx), tenants=named, everyone=everyone)
         if turn.is_plain and all(request.tenants is None for request in requests):
             self._governor.held_until = 0
-            governed_breakers.judge(opened, tx.verdicts)
+            breaker_rows.judge(opened, tx.verdicts)
             return self._plain(tx, requests)
         if tx.verdicts:
             turn.lock(tx.verdicts)

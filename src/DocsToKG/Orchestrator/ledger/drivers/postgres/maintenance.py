@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database, run
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database, run
 
 _FOLD = 20_000
 _LOCK = 0x446B4C33

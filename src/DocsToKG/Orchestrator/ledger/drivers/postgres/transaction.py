@@ -16,8 +16,8 @@ import orjson
 from DocsToKG.Orchestrator.jobs.states import TERMINAL
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, Move, link_hash
 from DocsToKG.Orchestrator.ledger.control import by_scope
-from DocsToKG.Orchestrator.ledger.postgres import governed_sql
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, run
+from DocsToKG.Orchestrator.ledger.drivers.postgres import control_sql
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, run
 from DocsToKG.Orchestrator.ledger.transaction import judged
 
 _ENDS = frozenset(state.value for state in TERMINAL)
@@ -117,7 +117,7 @@ class Transaction:
 
     def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
         """The rows of a portable statement of the control plane, whose tables have no schema in their names."""
-        return governed_sql.ask(self._connection, statement, values)
+        return control_sql.ask(self._connection, statement, values)
 
     def note(
         self,

@@ -10,8 +10,8 @@ from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import HistoryRow, JobFilter, JobRecord
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Entry, link_hash
 from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.ledger.postgres import governed_sql
-from DocsToKG.Orchestrator.ledger.postgres.database import Database
+from DocsToKG.Orchestrator.ledger.drivers.postgres import control_sql
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
 
 T = TypeVar("T")
 PAGE = 1000
@@ -34,7 +34,7 @@ class Reader:
 
     def look(self, make: Callable[[ControlTx], T], now_ms: int) -> T:
         """Run `make` on one snapshot."""
-        return self._database.use(lambda connection: governed_sql.look(connection, self._sql["place"], now_ms, make))
+        return self._database.use(lambda connection: control_sql.look(connection, self._sql["place"], now_ms, make))
 
     def jobs(self, condition: str, **values: Any) -> list[JobRecord]:
         """Job rows by a condition of this package's own making; the values are bound, never written in."""

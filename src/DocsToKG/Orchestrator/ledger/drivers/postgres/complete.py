@@ -14,7 +14,7 @@ from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Fail, FinishResult, Progress, Release
 from DocsToKG.Orchestrator.ledger.checks import End, delay_ms, host_name, release_delay_ms, result_text, short_error
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction, as_json
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction, as_json
 from DocsToKG.Orchestrator.ledger.transaction import answered
 
 Answer = FinishResult | JobState | LeaseLost | None

@@ -14,8 +14,8 @@ from DocsToKG.Orchestrator.errors import UnknownJob
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Enqueued
 from DocsToKG.Orchestrator.ledger.checks import CheckedJob
-from DocsToKG.Orchestrator.ledger.known import Known, admit
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction, as_json
+from DocsToKG.Orchestrator.ledger.deduplication import Known, admit
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction, as_json
 
 _COPY_FROM = 50  # for fewer, its round trips cost more than they save
 _TYPES = ["int8", *["text"] * 9, *["int4"] * 2, *["text"] * 3, "int8", "text", "bool", *["int8"] * 3]

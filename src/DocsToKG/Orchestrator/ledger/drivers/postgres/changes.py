@@ -16,8 +16,8 @@ from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger import any_engine
 from DocsToKG.Orchestrator.ledger.base import LeasedJob, WorkerEnd
 from DocsToKG.Orchestrator.ledger.chain import Move
-from DocsToKG.Orchestrator.ledger.postgres.settling import plain
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.drivers.postgres.complete import plain
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction
 
 
 def lease_suspect(tx: Transaction, worker_id: str, ttl_ms: int, job_type: str | None, begun: bool) -> list[LeasedJob]:

@@ -27,7 +27,7 @@ from DocsToKG.Orchestrator.jobs.fair_share import (
 )
 from DocsToKG.Orchestrator.jobs.quota import Bucket, Key, Quota
 from DocsToKG.Orchestrator.jobs.throttling import Throttle
-from DocsToKG.Orchestrator.ledger import governed_breakers
+from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 
 MAINTENANCE = "maintenance"
@@ -89,7 +89,7 @@ def held_lane(tx: ControlTx, lane: Lane) -> Held | None:
     keys = [key for key, _ in quota_rules.limits_of(rules.quotas, lane.tenant, lane.job_type)]
     gate = rules.gates.get((lane.tenant, lane.job_type))
     if gate is not None:
-        breaking = governed_breakers.read(tx, lane.tenant, f"{JOB_TYPE}{lane.job_type}")
+        breaking = breaker_rows.read(tx, lane.tenant, f"{JOB_TYPE}{lane.job_type}")
         gates = {(lane.tenant, lane.job_type): gate_of(breaking, tx.now_ms)} if breaking is not None else {}
         rules = replace(rules, gates=gates)
     buckets = {key: bucket for key, bucket in read_lanes(tx, keys).items() if bucket is not None}

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, TypeVar
 import psycopg
 
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.ledger.postgres.calling import BEGIN, Call
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database, is_again, is_gone, run
-from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
-from DocsToKG.Orchestrator.ledger.postgres.transaction import Transaction, heads_of
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database, is_again, is_gone, run
+from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
+from DocsToKG.Orchestrator.ledger.drivers.postgres.procedures import BEGIN, Call
+from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction, heads_of
 
 T = TypeVar("T")
 Proof = tuple[str, int, int, bytes]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from DocsToKG.Orchestrator.ledger.governed import Governor
-from DocsToKG.Orchestrator.ledger.postgres.ledger_time import DatabaseTime
-from DocsToKG.Orchestrator.ledger.postgres.reads import Reader
+from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
+from DocsToKG.Orchestrator.ledger.drivers.postgres.reads import Reader
+from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 from DocsToKG.Orchestrator.notifications.base import Signal
 
 _GLANCE_S = 0.25  # `unless` is looked at as often

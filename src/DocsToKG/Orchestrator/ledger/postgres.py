@@ -20,7 +20,7 @@ from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
 from DocsToKG.Orchestrator.jobs import eligibility
 from DocsToKG.Orchestrator.jobs.eligibility import Why
 from DocsToKG.Orchestrator.jobs.states import TERMINAL, JobState
-from DocsToKG.Orchestrator.ledger import any_engine, checks, control, dependencies, standing
+from DocsToKG.Orchestrator.ledger import any_engine, checks, control, dependencies, explain
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
@@ -39,18 +39,18 @@ from DocsToKG.Orchestrator.ledger.base import (
     WorkerEnd,
 )
 from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.ledger.governed import Governor
-from DocsToKG.Orchestrator.ledger.known import refuse_missing_needs
-from DocsToKG.Orchestrator.ledger.postgres import changes, schema
-from DocsToKG.Orchestrator.ledger.postgres.database import Database, queries
-from DocsToKG.Orchestrator.ledger.postgres.enqueue import enqueue
-from DocsToKG.Orchestrator.ledger.postgres.leasing import LeaseRequest
-from DocsToKG.Orchestrator.ledger.postgres.ledger_time import ClockTime, DatabaseTime
-from DocsToKG.Orchestrator.ledger.postgres.reads import Reader, condition
-from DocsToKG.Orchestrator.ledger.postgres.settling import ending, failing, plain, progressing, releasing
-from DocsToKG.Orchestrator.ledger.postgres.transacting import only
-from DocsToKG.Orchestrator.ledger.postgres.waiting import Waiting
-from DocsToKG.Orchestrator.ledger.postgres.writer import UPKEEP_S, GroupWriter
+from DocsToKG.Orchestrator.ledger.deduplication import refuse_missing_needs
+from DocsToKG.Orchestrator.ledger.drivers.postgres import changes, schema
+from DocsToKG.Orchestrator.ledger.drivers.postgres.complete import ending, failing, plain, progressing, releasing
+from DocsToKG.Orchestrator.ledger.drivers.postgres.connection import only
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database, queries
+from DocsToKG.Orchestrator.ledger.drivers.postgres.enqueue import enqueue
+from DocsToKG.Orchestrator.ledger.drivers.postgres.leasing import LeaseRequest
+from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import ClockTime, DatabaseTime
+from DocsToKG.Orchestrator.ledger.drivers.postgres.reads import Reader, condition
+from DocsToKG.Orchestrator.ledger.drivers.postgres.waiting import Waiting
+from DocsToKG.Orchestrator.ledger.drivers.postgres.writer import UPKEEP_S, GroupWriter
+from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 from DocsToKG.Orchestrator.notifications.base import Signal
 from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
@@ -345,7 +345,7 @@ class PostgresLedger:
     def why(self, job_id: int) -> Why:
         """What keeps a job from running, and when it may."""
         found = self._reader.by_id(job_id)
-        return standing.why(found[0], self._reader, self._time, self.look) if found else eligibility.unknown(job_id)
+        return explain.why(found[0], self._reader, self._time, self.look) if found else eligibility.unknown(job_id)
 
     def change(self, make: Callable[[ControlTx], T]) -> T:
         """Change what governs the queue: `make` is run in one transaction, again where it was not committed."""

@@ -16,7 +16,7 @@ from psycopg import pq
 from psycopg.adapt import Transformer
 from psycopg.errors import error_from_result
 
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 _PREPARED = "docstokg_work"

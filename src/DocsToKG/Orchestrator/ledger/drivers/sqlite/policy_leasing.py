@@ -10,11 +10,11 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from DocsToKG.Orchestrator.jobs.fair_share import Lane
-from DocsToKG.Orchestrator.ledger import control, governed_breakers
+from DocsToKG.Orchestrator.ledger import breaker_rows, control
 from DocsToKG.Orchestrator.ledger.control import OpenControl
-from DocsToKG.Orchestrator.ledger.governed import Governor
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.host_fairness import HostTurns
+from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
-from DocsToKG.Orchestrator.ledger.turns import HostTurns
 
 # Made with the first rule, so that a ledger without any does not write them along with every job.
 INDEXES = (
@@ -107,5 +107,5 @@ class SqliteLanes:
 def judge(tx: Transaction) -> None:
     """Tell the breakers how jobs ended in this transaction."""
     opened = OpenControl(tx.now_ms, tx.ask)
-    governed_breakers.judge(opened, tx.verdicts)
+    breaker_rows.judge(opened, tx.verdicts)
     control.settle(tx, opened)

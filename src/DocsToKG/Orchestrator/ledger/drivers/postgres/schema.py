@@ -22,8 +22,8 @@ import psycopg
 
 from DocsToKG.Orchestrator.errors import LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.ledger import control
-from DocsToKG.Orchestrator.ledger.postgres import upkeep
-from DocsToKG.Orchestrator.ledger.postgres.database import Connection, Database, is_again, is_gone, run
+from DocsToKG.Orchestrator.ledger.drivers.postgres import maintenance
+from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database, is_again, is_gone, run
 
 _OLDEST = 140000
 _LOCK = 0x446B4C31
@@ -102,7 +102,7 @@ def _migrate(connection: Connection, database: Database, scripts: list[str], now
             for statement in statements(script):
                 run(connection, database.sql(statement.replace(" CONCURRENTLY", "")))
         _note(connection, database, number, script)
-        upkeep.make_months(connection, database, now_ms)
+        maintenance.make_months(connection, database, now_ms)
     return True
 
 
@@ -132,7 +132,7 @@ def _index_by_parts(connection: Connection, database: Database, name: str, rest:
     made from now on have theirs; then that of every part, beside the work; the last one makes the whole valid."""
     whole = f"{database.schema}.{name}"
     _run_briefly(connection, f"CREATE INDEX IF NOT EXISTS {name} ON ONLY {database.schema}.job_history {rest}")
-    for part in upkeep.parts_without(connection, database, whole):
+    for part in maintenance.parts_without(connection, database, whole):
         mine = f"{part}_{name.removeprefix('job_history_')}"
         run(connection, f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {mine} ON {database.schema}.{part} {rest}")
         _run_briefly(connection, f"ALTER INDEX {whole} ATTACH PARTITION {database.schema}.{mine}")
@@ -182,7 +182,7 @@ def standing(connection: Connection, database: Database) -> Standing:
 
 def migrations() -> list[str]:
     """The scripts in order; the file named 0001 leads to version 1."""
-    folder = files(__package__) / "sql" / "migrations"
+    folder = files("DocsToKG.Orchestrator.ledger") / "sql" / "postgres" / "migrations"
     entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
     return [control.script(entry.read_text("utf-8"), schema="orchestrator.") for entry in entries]
 

@@ -161,7 +161,7 @@ def is_again(error: BaseException) -> bool:
 
 def queries(database: Database) -> dict[str, str]:
     """The statements of `queries.sql` by name."""
-    parts = _NAME.split((files(__package__) / "sql" / "queries.sql").read_text("utf-8"))
+    parts = _NAME.split((files("DocsToKG.Orchestrator.ledger") / "sql" / "postgres" / "queries.sql").read_text("utf-8"))
     return {name: database.sql(body.strip()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
