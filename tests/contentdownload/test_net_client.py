@@ -123,7 +123,7 @@ def test_a_budget_learns_what_each_try_was_for(rig: Rig) -> None:
     client, call = rig.client(), Call("w", budget=Listening(9, 9.0))
     rig.run(client.fetch(URL, Role.METADATA, call))
     rig.run(client.fetch(URL, Role.LANDING, call))
-    rig.run(client.open(URL, Role.ARTIFACT, call)).close()
+    rig.run(client.open(f"{URL}?v=2", Role.ARTIFACT, call)).close()
     assert roles == ["metadata", "landing", "artifact"]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import httpx2
 import pytest
-from tests.contentdownload.polite_rig import PDF, URL, Rig, Stream, given_rig, in_turn, pdf, redirect  # noqa: F401
+from tests.contentdownload.polite_rig import PDF, PDF_SHA, URL, Rig, Stream, given_rig, in_turn, pdf, redirect  # noqa: F401
 
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES, Whole
@@ -120,13 +120,65 @@ def test_files_are_asked_for_without_encoding_and_pages_with(rig: Rig) -> None:
     assert "mailto:me@example.org" in file.headers["user-agent"]
 
 
-def test_a_landing_page_that_is_a_pdf_is_cut_and_named(rig: Rig) -> None:
-    stream = Stream([b"\n" + PDF[:3000], PDF[3000:]])
+def test_a_pdf_in_place_of_a_page_is_received_once(rig: Rig) -> None:
+    """RES-14: the file that a DOI leads straight to is not asked for again."""
+    stream, call = Stream([b"\n" + PDF[:3000], PDF[3000:]]), Call("doi:10.1/x")
     rig.site = lambda request: httpx2.Response(200, headers={"content-type": "text/html"}, stream=stream)
-    page = rig.fetch(rig.client(), role=Role.LANDING)
+    page = rig.run(rig.client().fetch(URL, Role.LANDING, call))
     assert (page.is_pdf, page.body) == (True, b"")
     assert stream.closed
     assert rig.slots_are_free()
+    opened = rig.run(rig.client().open(page.url, Role.ARTIFACT, call.called_off_by(call.cancel), max_bytes=9_999))
+    assert b"".join(opened.chunks()) == b"\n" + PDF
+    assert len(rig.requests) == 1
+    assert rig.tokens() == [("http-get", 200, None), ("http-200", 200, None)]
+    rig.site = lambda request: pdf()
+    again = rig.run(rig.client().open(page.url, Role.ARTIFACT, call))
+    assert b"".join(again.chunks()) == PDF
+    assert len(rig.requests) == 2, "who asks a second time wants it anew"
+
+
+def test_a_file_received_as_a_page_keeps_to_the_cap_of_files(rig: Rig) -> None:
+    call = Call("doi:10.1/x")
+    rig.site = lambda request: pdf()
+    page = rig.run(rig.client().fetch(URL, Role.LANDING, call))
+    with pytest.raises(CandidateRejected) as caught:
+        rig.run(rig.client().open(page.url, Role.ARTIFACT, call, max_bytes=100))
+    assert caught.value.reason == Reason.TOO_LARGE
+
+
+@pytest.mark.parametrize("trouble", ["larger than a page may be", "broken off"])
+def test_a_file_that_is_no_good_as_a_page_is_asked_for_as_a_file(rig: Rig, trouble: str) -> None:
+    call, cut = Call("doi:10.1/x"), httpx2.ReadError("reset")
+    rig.site = lambda request: httpx2.Response(
+        200, stream=Stream([PDF[:3000], PDF[3000:]] if trouble.startswith("larger") else [PDF[:3000]], cut)
+    )
+    page = rig.run(rig.client(max_page_bytes=4_000).fetch(URL, Role.LANDING, call))
+    assert page.is_pdf
+    assert call.received == {}
+    assert rig.slots_are_free()
+    rig.site = lambda request: pdf()
+    assert b"".join(rig.run(rig.client().open(page.url, Role.ARTIFACT, call)).chunks()) == PDF
+    assert len(rig.requests) == 2
+
+
+def test_a_file_received_as_a_page_is_in_the_cache_by_its_digest(rig: Rig) -> None:
+    """CACHE-19: its bytes are stored once, and the next run is answered by the cache."""
+    rig.site = lambda request: pdf(cache_control="max-age=600")
+    call = Call("doi:10.1/x")
+    client = rig.client(cache=True)
+    page = rig.run(client.fetch(URL, Role.LANDING, call))
+    opened = rig.run(client.open(page.url, Role.ARTIFACT, call))
+    rig.cas[PDF_SHA] = b"".join(opened.chunks())
+    opened.confirm(PDF_SHA)
+    later = Call("doi:10.1/x")
+    assert rig.run(client.fetch(URL, Role.LANDING, later)).is_pdf
+    again = rig.run(client.open(page.url, Role.ARTIFACT, later))
+    assert (again.from_cache, b"".join(again.chunks())) == (True, PDF)
+    assert len(rig.requests) == 1
+    kept = [path.read_bytes() for path in rig.base_path.rglob("*") if path.is_file()]
+    assert kept
+    assert not any(PDF[100:300] in data for data in kept)
 
 
 def test_a_page_cut_half_way_is_fetched_again(rig: Rig) -> None:

@@ -101,7 +101,8 @@ class CandidateDownload:
     ) -> StoredCopy | None:
         places = ExitStack() if call.with_limits is not None else None
         try:
-            if self.rules.head_enabled and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
+            is_here = plan.url in call.received
+            if self.rules.head_enabled and not is_here and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
                 call.at(HEAD_CHECK, plan.url)
                 await _holding(probe_candidate(plan, client, call, max_bytes), places, plan, call)
                 if places is not None:

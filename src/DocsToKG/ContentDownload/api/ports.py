@@ -8,6 +8,7 @@ from dataclasses import field
 from typing import Protocol, TypedDict, Unpack
 
 from DocsToKG.ContentDownload.api.ranges import Rest
+from DocsToKG.ContentDownload.api.received import ReceivedBody
 from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
@@ -70,21 +71,23 @@ WithLimits = Callable[[str, str], AbstractContextManager[None]]
 @lean_dataclass(frozen=True, slots=True)
 class Call:
     """What every request of one work carries: whose it is, how to call it off, how long it may take, who wants to know
-    where it is, and the places that the caller wants taken while bytes flow."""
+    where it is, the places that the caller wants taken while bytes flow, and the files that came where a page was asked
+    for, by their addresses: `Client.open` gives them without a second request."""
 
     work_id: str
     cancel: CancelToken = field(default_factory=CancelToken)
     budget: Budget | None = None
     stages: WorkStages | None = None
     with_limits: WithLimits | None = None
+    received: dict[str, ReceivedBody] = field(default_factory=dict)
 
     def within(self, budget: Budget) -> Call:
         """The same, with another budget."""
-        return Call(self.work_id, self.cancel, budget, self.stages, self.with_limits)
+        return Call(self.work_id, self.cancel, budget, self.stages, self.with_limits, self.received)
 
     def called_off_by(self, cancel: CancelToken) -> Call:
         """The same for a branch that can be cut by itself."""
-        return Call(self.work_id, cancel, self.budget, self.stages, self.with_limits)
+        return Call(self.work_id, cancel, self.budget, self.stages, self.with_limits, self.received)
 
     def at(self, stage: str, url: str | None = None) -> None:
         """The download of this branch has come to a stage."""
@@ -112,7 +115,8 @@ class Budget(Protocol):
 class Page:
     """A small answer held in memory: an API's JSON or XML, or a landing page. Header names are lower case.
 
-    `is_pdf` means the bytes turned out to be a PDF; then `body` is empty and the URL is itself a candidate.
+    `is_pdf` means the bytes turned out to be a PDF; then `body` is empty and the URL is itself a candidate, whose file
+    has usually been received already (`Call.received`).
     """
 
     url: str

@@ -215,6 +215,11 @@ class StreamedBody:
         if self._pending is not None and self._whole:
             self._pending.confirm(sha256)
 
+    def becomes_file(self) -> None:
+        """The page that was asked for is a file, whose bytes the store will hold once it is proved."""
+        if self._pending is not None:
+            self._pending.without_body()
+
     def reject(self) -> None:
         """The bytes are not what was promised, so the cache must not give them again. Also after `confirm`."""
         if self._pending is not None:

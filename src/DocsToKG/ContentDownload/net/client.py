@@ -16,8 +16,9 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Page
+from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, OpenBody, Page
 from DocsToKG.ContentDownload.api.ranges import Rest
+from DocsToKG.ContentDownload.api.received import ReceivedBody
 from DocsToKG.ContentDownload.api.steps import Arrival, Gatekeeper, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
@@ -126,7 +127,26 @@ class RateRetryClient:
 
     def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
         journey = self._journey(Verb.GET, url, role, call, headers)
-        return self._travel(journey, lambda opened: self._read_page(journey, opened))
+        asking = self._travel(journey, lambda opened: self._read_page(journey, opened))
+        return asking if role is not Role.LANDING else self._page_or_file(asking, journey)
+
+    async def _page_or_file(self, asking: Steps[Page], journey: Journey) -> Page:
+        """A PDF in place of a page is read to its end and kept for whoever opens its address. What is too large or too
+        slow for a page is asked for again, as a file."""
+        page = await asking
+        if journey.file is not None:
+            opened, pieces, rest = journey.file
+            try:
+                await opened.arriving()
+                while (chunk := next(rest, None)) is not None:
+                    pieces.append(chunk)
+                    await opened.arriving()
+                journey.call.received[page.url] = ReceivedBody(opened, b"".join(pieces))
+            except (CandidateRejected, TransientFailure):
+                pass
+            finally:
+                opened.close()
+        return page
 
     async def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
         """Status and headers only; never from the cache. Who does not answer HEAD is asked for a few bytes instead."""
@@ -147,7 +167,9 @@ class RateRetryClient:
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
         rest: Rest | None = None,
-    ) -> Steps[StreamedBody]:
+    ) -> Steps[OpenBody]:
+        if rest is None and (received := call.received.pop(url, None)) is not None:
+            return _kept(received, max_bytes)
         journey = self._journey(Verb.GET, url, role, call, headers)
         journey.artifact = True
         if rest is not None:
@@ -174,7 +196,7 @@ class RateRetryClient:
     @contextlib.contextmanager
     def stream(
         self, url: str, *, role: Role = Role.ARTIFACT, call: Call | None = None, **kwargs: Any
-    ) -> Iterator[StreamedBody]:
+    ) -> Iterator[OpenBody]:
         """`open`, blocking the caller; closed at the end of the block."""
         call = call or Call(work_id="")
         steps = self.open(url, role, call, **kwargs)
@@ -471,7 +493,7 @@ class RateRetryClient:
             asked.get("deadline", math.inf),
             self._clock.monotonic() - began,
             self._policy.trickle_s,
-            self._policy.chunk_bytes if journey.artifact else None,
+            self._policy.chunk_bytes if journey.artifact or journey.role is Role.LANDING else None,
             self._pauses.is_replay(url, response),
             asked.get("cancel"),
         )
@@ -492,14 +514,19 @@ class RateRetryClient:
         opened.max_bytes = self._policy.max_page_bytes
         body = bytearray()
         is_pdf = False
-        for chunk in opened.chunks() if journey.wants_body else ():
+        chunks = opened.chunks() if journey.wants_body else iter(())
+        for chunk in chunks:
             body += chunk
             is_pdf = journey.role is Role.LANDING and b"%PDF-" in body[:_HEAD_BYTES]
             if is_pdf:
                 break
-        if not is_pdf and opened.status < 400 and journey.wants_body:
-            opened.publish()
-        opened.close()
+        if is_pdf and opened.status == 200:
+            opened.becomes_file()
+            journey.file = opened, [bytes(body)], chunks
+        else:
+            if not is_pdf and opened.status < 400 and journey.wants_body:
+                opened.publish()
+            opened.close()
         return Page(
             url=opened.url,
             status=opened.status,
@@ -509,6 +536,12 @@ class RateRetryClient:
             is_pdf=is_pdf,
             from_cache=opened.from_cache,
         )
+
+
+async def _kept(received: ReceivedBody, max_bytes: int | None) -> ReceivedBody:
+    if max_bytes is not None and received.size > max_bytes:
+        raise CandidateRejected(Reason.TOO_LARGE, f"more than {max_bytes} bytes", url=mask_url(received.url))
+    return received
 
 
 def as_head(page: Page) -> Page:

@@ -42,6 +42,12 @@ class PendingEntry:
     def holds_body(self) -> bool:
         return self._body is not None
 
+    def without_body(self) -> None:
+        """What comes is a file for the CAS."""
+        if self._body is not None:
+            self._body.discard()
+            self._body = None
+
     def copying(self, stream: Any) -> Iterator[bytes] | None:
         """The body to be read in place of `stream`, where a copy of it is kept."""
         return None if self._body is None else self._body.tee(iter(stream or ()))
