@@ -58,6 +58,15 @@ PAPER = {
     "tier": "direct_oa",
     "fallback_chain": ("unpaywall",),
     "hops": (Hop(URL, 200),),
+    "proof": "proved",
+    "validation": {
+        "form": "pdf",
+        "pages": 11,
+        "proof": "proved",
+        "whole": "whole",
+        "evidence": ["doi: own position", "title: equal, larger, page 1", "authors: 3 of 3"],
+        "read": {"engine": "pdfium 7000", "pages": [1, 2, 11], "letters": 8112},
+    },
     "title": "Übergänge, “quoted” — and Ω",
     "year": 2024,
     "license": "CC-BY-4.0",
@@ -131,7 +140,7 @@ def make(root: Path) -> None:
     clock.advance(3_600)
     later_runs(root, clock)
     rows = [
-        ResultRow(1, "10.1234/ABCD.5678", DOC, "success", "PDF/abcd5678.pdf", None, "ids.txt"),
+        ResultRow(1, "10.1234/ABCD.5678", DOC, "success", "PDF/abcd5678.pdf", None, "ids.txt", "damaged"),
         ResultRow(2, "not a paper\n", None, "invalid", None, "names no paper", "ids.txt"),
         ResultRow(3, MISSED, MISSED, "error", None, "timeout: The only copy's server was away.", "ids.txt"),
     ]

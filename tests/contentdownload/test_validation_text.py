@@ -97,7 +97,7 @@ def test_how_much_is_read_is_bounded(engine):
     document = read(engine, reportlab_pdf(many), pages=3, last_pages=2, max_letters=100, max_document_letters=300)
     assert [page.number for page in document.pages] == [1, 2, 3, 29]
     assert all(page.letters <= 100 and page.cut for page in document.pages)
-    assert document.record()["pages_read"] == [1, 2, 3, 29]
+    assert document.record()["pages"] == [1, 2, 3, 29]
 
 
 def test_metadata_outline_and_attachments_are_read(engine):

@@ -287,7 +287,9 @@ def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:
         "doi_seen": copy.facts.get("doi_seen"),
         "dedupe": "duplicate" if copy.duplicate else "new",
         "ttfp_ms": round((elapsed_s - trail.meter.waited_s) * 1000),
-        "pdf": dict(copy.facts),
+        "proof": copy.facts.get("proof"),
+        "damaged": bool(copy.facts.get("damaged")),
+        "validation": dict(copy.facts),
     }
 
 

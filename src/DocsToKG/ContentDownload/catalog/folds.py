@@ -30,7 +30,7 @@ _PART = {"manifests": 4_096}
 _USUAL_PART = 16_384
 _FAR = (1 << 63) - 1
 # The number of the rules by which is counted: raised when they change, for what was counted by others is no use.
-RULES = 1
+RULES = 2
 _KNOWN = """SELECT first_id, last_id, runs, first_at, last_at FROM folds
              WHERE name = ? AND rules = ? ORDER BY first_id"""
 _COUNTED = "SELECT counted FROM folds WHERE name = ? AND first_id = ? AND rules = ?"

@@ -29,7 +29,7 @@ from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
 _UPGRADE = "run once with this program to upgrade it"
-_NEWEST_COLUMN = "explanation"  # of `manifests`: a record without it was written by an earlier program
+_NEWEST_COLUMN = "validation"  # of `manifests`: a record without it was written by an earlier program
 ROW_CAP = 10_000
 _CACHE_KIB = 16 << 10
 _VALUE_CAP = 16 << 20
@@ -65,6 +65,14 @@ class Download:
     version: str | None
     run_id: str | None
     created_at: str | None
+    proof: str | None = None
+    damaged: int | None = None
+
+    @property
+    def mark(self) -> str | None:
+        """What is to be known of the file by whoever uses it: `unproved`, `damaged`, both or nothing."""
+        words = ("unproved" if self.proof == "unproved" else "", "damaged" if self.damaged else "")
+        return " ".join(filter(None, words)) or None
 
 
 _DOWNLOAD = ", ".join(field.name for field in fields(Download))

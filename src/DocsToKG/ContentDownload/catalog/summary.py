@@ -120,6 +120,8 @@ class Figures:
     attempted_by_year: dict[str, int] = field(default_factory=dict)
     by_evidence: dict[str, int] = field(default_factory=dict)
     guessed: int = 0  # obtained from an address that a rule built and no source named
+    unproved: int = 0  # files in which nothing shows that they are the paper
+    damaged: int = 0  # files kept on request though some of their streams do not decode
     delivered: list[dict[str, Any]] = field(default_factory=list)  # files by source, tier and evidence
     sources: dict[str, SourceFigures] = field(default_factory=dict)
     failing: dict[str, str] = field(default_factory=dict)  # sources in trouble, with what to look at
@@ -206,6 +208,7 @@ def _fill_files(result: Figures, works: Tally) -> None:
     sums, kinds = works["sums"], works["kinds"]
     result.obtained, result.bytes = sums["files"], sums["bytes"]
     result.guessed = sum(count for kind, count in kinds.items() if kind[-1] == "1")
+    result.unproved, result.damaged = sums["unproved"], sums["damaged"]
     result.duplicates, result.dedupe_saved_bytes = sums["shared"], sums["shared_bytes"]
     result.by_year = dict(sorted(_words(works["years"]).items()))
     result.by_license = _most_first(_words(works["licences"]))

@@ -42,6 +42,8 @@ _GROUPS = {"host": HOST, "license": LICENCE}
 _SUMS = {
     "files": "COUNT(*)",
     "bytes": "SUM(size_bytes)",
+    "unproved": "COUNT(*) FILTER (WHERE m.proof = 'unproved')",
+    "damaged": "COUNT(*) FILTER (WHERE m.damaged = 1)",
     "shared": f"COUNT(*) FILTER (WHERE {SHARED})",
     "shared_bytes": f"SUM(size_bytes) FILTER (WHERE {SHARED})",
 }

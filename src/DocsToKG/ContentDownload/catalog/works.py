@@ -48,6 +48,8 @@ COLUMNS = (
     "reason",
     "cause",
     "explanation",
+    "proof",
+    "damaged",
     "run_id",
     "config_hash",
     "created_at",
@@ -133,6 +135,6 @@ def _nothing(group_by: str | None) -> list[dict[str, Any]]:
 def _work(row: tuple[Any, ...]) -> dict[str, Any]:
     work = dict(zip(COLUMNS, row, strict=True))
     work["host"] = work["host"] or None
-    for flag in ("is_retracted", "is_guess"):
+    for flag in ("is_retracted", "is_guess", "damaged"):
         work[flag] = None if work[flag] is None else bool(work[flag])
     return work

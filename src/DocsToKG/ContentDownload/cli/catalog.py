@@ -248,8 +248,8 @@ def where(
     raise typer.Exit(0 if places and all(place["exists"] for place in places) else 1)
 
 
-_FLAGS = frozenset({"cache_hit", "is_guess", "is_retracted", "from_cache", "revalidated", "corrupt"})
-_LISTS = frozenset({"fallback_chain", "hops", "candidates"})
+_FLAGS = frozenset({"cache_hit", "is_guess", "is_retracted", "from_cache", "revalidated", "corrupt", "damaged"})
+_JSON = frozenset({"fallback_chain", "hops", "candidates", "validation"})
 # What is shown of each part, and the column that is too long for a table.
 _SHOWN: dict[str, tuple[tuple[str, ...], str | None]] = {
     "lines": (("created_at", "doc_id", "status", "reason", "resolver", "tier", "path"), "path"),
@@ -267,7 +267,7 @@ def _plain(row: dict[str, Any]) -> dict[str, Any]:
 def _value(name: str, value: Any) -> Any:
     if name in _FLAGS and isinstance(value, int):
         return bool(value)
-    if name not in _LISTS or not isinstance(value, str):
+    if name not in _JSON or not isinstance(value, str):
         return value
     try:
         return json.loads(value)

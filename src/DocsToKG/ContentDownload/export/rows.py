@@ -40,6 +40,8 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "reason": (str, "How it ended, in one token."),
     "cause": (str, "Of a miss: what stood in the way."),
     "explanation": (str, "Of a miss: the same in one sentence."),
+    "proof": (str, "How sure it is that the file is the work: proved, probable, unproved ..."),
+    "damaged": (bool, "Streams of the file do not decode; it was kept on request."),
     "run_id": (str, "The run that obtained it."),
     "config_hash": (str, "The settings of that run."),
     "created_at": (str, "When, in UTC."),

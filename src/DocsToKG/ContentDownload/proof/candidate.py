@@ -206,12 +206,9 @@ def _end_pdf(begun: _Begun, found: Examination | None, plan: DownloadPlan, rules
 
 def _seen(facts: PdfFacts, found: Examination) -> PdfFacts:
     text = found.text if isinstance(found.text, DocumentText) and found.text.pages else None
-    notes = [str(found.verdict.proof)] if found.verdict.proof is Proof.UNPROVED else []
-    notes += ["damaged"] if found.damage else []
     return replace(
         facts,
         validation=found.record(),
-        warnings=(*notes, *facts.warnings),
         doi_seen=named_dois(text) if text is not None else (),
         title=declared_title(text) if text is not None else None,
         producer=text.info.get("Producer", "")[:200] or None if text is not None else None,

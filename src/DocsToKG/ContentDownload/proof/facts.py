@@ -42,8 +42,8 @@ class PdfFacts:
     validation: Mapping[str, Any] = field(default_factory=dict)
 
     def record(self) -> dict[str, Any]:
-        """The facts worth a line in the record; the page's text is not."""
-        return {
+        """The facts worth a line in the record, those that say something; the page's text is not."""
+        facts = {
             "form": "pdf",
             "pages": self.pages,
             "encrypted": self.encrypted,
@@ -54,8 +54,9 @@ class PdfFacts:
             "dois_seen": list(self.doi_seen[:_DOIS]),
             "title_seen": (self.title or "")[:_TITLE_CHARS] or None,
             "warnings": list(self.warnings[:_NOTES]),
-            "validation": dict(self.validation),
+            **self.validation,
         }
+        return {name: value for name, value in facts.items() if value}
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,8 @@ def fact_groups(figures: Figures) -> Iterator[tuple[str, list[tuple[str, str]]]]
             ("files that several works share", count(figures.duplicates)),
             ("saved by shared files", size(figures.dedupe_saved_bytes)),
             ("of the files, from guessed addresses", count(figures.guessed)),
+            ("of the files, unproved", count(figures.unproved)),
+            ("of the files, kept though damaged", count(figures.damaged)),
             ("corrupt files", count(figures.corruption)),
             ("from the cache", percent(figures.cache_hit_ratio)),
             ("of these, asked whether still good", count(figures.revalidated)),

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import OutcomeClass, Reason
 from DocsToKG.ContentDownload.bootstrap import Parts
+from DocsToKG.ContentDownload.catalog.store import Download
 from DocsToKG.ContentDownload.catalog.summary import HELD_REASONS
 from DocsToKG.ContentDownload.inputs import InputLine
 from DocsToKG.ContentDownload.run_folder import AskedLine, RunFolder
@@ -49,26 +51,34 @@ class ResultRows:
             yield row
 
     def _row(self, line: AskedLine, paths: Mapping[tuple[str, int], str | None]) -> ResultRow:
+        row = ResultRow(line.line, line.text, line.work_id, source=line.source)
         if line.work_id is None:
-            ending: tuple[str, str | None, str | None] = ("invalid", None, line.problem)
-        elif line.first is not None:
-            ending = ("duplicate", paths.get(line.first), same_as(*line.first, here=line.source))
-        else:
-            ending = self._ending(self._ledger.find(line.work_id))
-        return ResultRow(line.line, line.text, line.work_id, *ending, source=line.source)
+            return replace(row, outcome="invalid", reason=line.problem)
+        if line.first is not None:
+            first = same_as(*line.first, here=line.source)
+            return replace(row, outcome="duplicate", path=paths.get(line.first), reason=first)
+        job = self._ledger.find(line.work_id)
+        held = self._held(job)
+        if held is None:
+            outcome, reason = self._miss(job)
+            return replace(row, outcome=outcome, reason=reason)
+        path = shown_path(self._parts.store.at(held.path), self._folder.root)
+        reason = self._same_file(held.doc_id, held.sha256)
+        return replace(row, outcome=OutcomeClass.SUCCESS, path=path, reason=reason, mark=held.mark)
 
-    def _ending(self, job: JobRecord | None) -> tuple[str, str | None, str | None]:
-        """Outcome, path and reason of a job as it stands."""
+    def _held(self, job: JobRecord | None) -> Download | None:
+        """The file of a job that ended with one."""
+        if job is None or job.state not in (JobState.DONE, JobState.SKIPPED):
+            return None
+        return self._parts.catalog.find_download(job.artifact_id)
+
+    def _miss(self, job: JobRecord | None) -> tuple[str, str | None]:
+        """Outcome and reason of a job without a file, as it stands."""
         if job is None or job.state not in ENDED:
-            return "pending", None, _why_pending(job, self._clock.now())
-        if job.state in (JobState.DONE, JobState.SKIPPED):
-            held = self._parts.catalog.find_download(job.artifact_id)
-            if held is not None:
-                path = shown_path(self._parts.store.at(held.path), self._folder.root)
-                return OutcomeClass.SUCCESS, path, self._same_file(job.artifact_id, held.sha256)
+            return "pending", _why_pending(job, self._clock.now())
         way_on = f" {_TRY_AGAIN}" if missed_for_now(job) else f"; {_DARE_IT}" if ended_its_process(job) else ""
         outcome = OutcomeClass.SKIP if job.state == JobState.SKIPPED else OutcomeClass.ERROR
-        return outcome, None, job.last_error and f"{job.last_error}{way_on}"
+        return outcome, job.last_error and f"{job.last_error}{way_on}"
 
     def _same_file(self, work_id: str, sha256: str) -> str | None:
         """One paper given by several of its names is one content; the later rows say whose it is."""
@@ -107,7 +117,7 @@ def single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow:
     if line.duplicate_of is not None:
         reason = same_as(line.duplicate_source or line.source, line.duplicate_of, here=line.source)
         return ResultRow(line.line_no, line.text, row.id, "duplicate", row.path, reason, line.source)
-    return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason, line.source)
+    return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason, line.source, row.mark)
 
 
 def shown_path(path: Path, folder: Path) -> str:

@@ -516,9 +516,9 @@ class DownloadRun:
         ending = OutcomeClass.SUCCESS if has_file else outcome.classification
         explanation = outcome.meta.get("explanation")
         reason = None if has_file else f"{outcome.reason}: {explanation}" if explanation else str(outcome.reason)
-        held = self._parts.find_file(work.work_id)
-        path = shown_path(held, self.folder.root) if held and has_file else None
-        return ResultRow(0, "", work.work_id, ending, path, reason)
+        held = self._parts.catalog.find_download(work.work_id) if has_file else None
+        path = shown_path(self._parts.store.at(held.path), self.folder.root) if held else None
+        return ResultRow(0, "", work.work_id, ending, path, reason, mark=held.mark if held else None)
 
 
 def run_queue(

@@ -24,6 +24,7 @@ from DocsToKG.ContentDownload.telemetry.text import (
     storable,
     storable_int,
     storable_json,
+    storable_object,
     storable_url,
 )
 
@@ -82,6 +83,9 @@ class ManifestRecord:
     is_guess: bool = False  # the address was built by a rule; no source named it
     cause: str | None = None  # of a miss, in one token
     explanation: str | None = None  # of a miss, in one sentence
+    proof: str | None = None  # how sure it is that the file is the work
+    damaged: bool = False  # kept on request
+    validation: Mapping[str, Any] | None = None  # what was read of the file, and the evidence
 
     def __post_init__(self) -> None:
         status = STATUS.get(self.outcome)
@@ -151,6 +155,10 @@ def _candidates(record: ManifestRecord) -> str:
     )
 
 
+def _validation(record: ManifestRecord) -> str | None:
+    return orjson.dumps(storable_object(record.validation)).decode() if record.validation is not None else None
+
+
 def _chain(record: ManifestRecord) -> str:
     chain = record.fallback_chain
     return storable_json(chain if are_plain(chain) else map(storable, chain))
@@ -202,12 +210,16 @@ _KINDS = {
     "is_guess": "flag",
     "cause": "text",
     "explanation": "text",
+    "proof": "text",
+    "damaged": "flag",
+    "validation": "object",
 }
 COLUMNS = tuple(_KINDS)
 JSON_COLUMNS = frozenset(name for name, kind in _KINDS.items() if kind == "json")
+VALIDATION = "validation"  # an object, or null
 WHOLE_COLUMNS = frozenset(name for name, kind in _KINDS.items() if kind in ("int", "flag"))
 AT = {name: place for place, name in enumerate(COLUMNS)}
-_FLAGS = ("cache_hit", "is_guess")
+_FLAGS = ("cache_hit", "is_guess", "damaged")
 _all_of = attrgetter(*COLUMNS)
 _PLACES = {kind: tuple(AT[name] for name in COLUMNS if _KINDS[name] == kind) for kind in set(_KINDS.values())}
 _texts_of, _ints_of = itemgetter(*_PLACES["text"]), itemgetter(*_PLACES["int"])
@@ -219,15 +231,15 @@ SELECT_MANIFESTS = f"SELECT id, {', '.join(COLUMNS)} FROM manifests WHERE id > ?
 # The files of the rows after a given one.
 INSERT_DOWNLOADS = """
 INSERT INTO downloads (doc_id, sha256, size_bytes, path, mime, url, canonical_url, license, oa_status, version, dedupe,
-                       run_id, manifest_id, created_at)
+                       proof, damaged, run_id, manifest_id, created_at)
 SELECT doc_id, sha256, size_bytes, path, mime, url, canonical_url, license, oa_status, version, dedupe,
-       run_id, id, created_at
+       proof, damaged, run_id, id, created_at
   FROM manifests WHERE id > ? AND status = 'ok' ORDER BY id
 ON CONFLICT (doc_id, sha256) DO UPDATE
    SET size_bytes = excluded.size_bytes, path = excluded.path, mime = excluded.mime, url = excluded.url,
        canonical_url = excluded.canonical_url, license = excluded.license, oa_status = excluded.oa_status,
-       version = excluded.version, dedupe = excluded.dedupe, run_id = excluded.run_id,
-       manifest_id = excluded.manifest_id, created_at = excluded.created_at, corrupt = 0
+       version = excluded.version, dedupe = excluded.dedupe, proof = excluded.proof, damaged = excluded.damaged,
+       run_id = excluded.run_id, manifest_id = excluded.manifest_id, created_at = excluded.created_at, corrupt = 0
 """
 
 
@@ -248,6 +260,7 @@ def manifest_values(record: ManifestRecord) -> list[Any]:
         values[place] = None if values[place] is None else float(values[place])
     for place, text_of in _JSON:
         values[place] = text_of(record) if values[place] else "[]"
+    values[AT[VALIDATION]] = _validation(record)
     if record.bytes is None:
         values[AT["bytes"]] = values[AT["size_bytes"]]
     return values
@@ -262,6 +275,7 @@ def _line(values: Sequence[Any]) -> dict[str, Any]:
     line = dict(zip(COLUMNS, values, strict=True))
     for name in JSON_COLUMNS:
         line[name] = orjson.Fragment(line[name] or "[]")
+    line[VALIDATION] = orjson.Fragment(line[VALIDATION] or "null")
     for name in _FLAGS:
         line[name] = bool(line[name])
     if line["is_retracted"] is not None:

@@ -28,6 +28,7 @@ from DocsToKG.ContentDownload.telemetry.manifest import (
     AT,
     INSERT_DOWNLOADS,
     JSON_COLUMNS,
+    VALIDATION,
     ManifestRecord,
     insert_manifests,
     manifest_values,
@@ -136,7 +137,8 @@ def _from_database(row: Mapping[str, Any]) -> dict[str, Any]:
     is not known."""
     known = known_part(row)
     try:
-        return {**known, **{name: orjson.loads(known.get(name) or "[]") for name in JSON_COLUMNS}}
+        lists = {name: orjson.loads(known.get(name) or "[]") for name in JSON_COLUMNS}
+        return {**known, **lists, VALIDATION: orjson.loads(known.get(VALIDATION) or "null")}
     except orjson.JSONDecodeError:
         return {}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 from DocsToKG.ContentDownload.telemetry.text import csv_line
 
-RESULT_COLUMNS = ("line", "input", "id", "outcome", "path", "reason", "source")
+RESULT_COLUMNS = ("line", "input", "id", "outcome", "path", "reason", "source", "mark")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,7 @@ class ResultRow:
     path: str | None = None
     reason: str | None = None
     source: str | None = None  # the file that holds the line
+    mark: str | None = None  # of the file: `unproved`, `damaged`
 
 
 def write_results(path: Path, rows: Iterable[ResultRow]) -> None:

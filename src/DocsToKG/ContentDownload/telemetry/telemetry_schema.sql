@@ -48,7 +48,10 @@ CREATE TABLE manifests (
   is_retracted   INTEGER,
   is_guess       INTEGER,
   cause          TEXT,     -- of a miss: one token
-  explanation    TEXT      -- of a miss: one sentence
+  explanation    TEXT,     -- of a miss: one sentence
+  proof          TEXT,     -- how sure it is that the file is the work
+  damaged        INTEGER,  -- kept on request
+  validation     TEXT      -- JSON object: what was read of the file, and the evidence
 );
 -- A lease ends once: saying so again after a crash adds nothing.
 CREATE UNIQUE INDEX manifests_one_per_lease ON manifests (lease_id, doc_id) WHERE lease_id IS NOT NULL;
@@ -74,10 +77,13 @@ CREATE TABLE downloads (
   manifest_id   INTEGER,
   created_at    TEXT,
   verified_at   TEXT,
-  corrupt       INTEGER NOT NULL DEFAULT 0,
+  corrupt       INTEGER NOT NULL DEFAULT 0,  -- found damaged or missing since it was stored
+  proof         TEXT,
+  damaged       INTEGER,  -- it came so, and was kept on request
   PRIMARY KEY (doc_id, sha256)
 );
 CREATE INDEX downloads_by_digest ON downloads (sha256);
+CREATE INDEX downloads_unproved ON downloads (doc_id) WHERE proof = 'unproved';
 CREATE INDEX downloads_damaged ON downloads (sha256) WHERE corrupt <> 0;
 
 -- Every network or cache decision; the first twelve columns after id are those of attempts.csv.

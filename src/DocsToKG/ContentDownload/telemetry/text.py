@@ -72,6 +72,19 @@ def storable_json(items: Iterable[Any]) -> str:
     return orjson.dumps(list(islice(items, _ITEMS_CAP))).decode()
 
 
+def storable_object(value: Any) -> Any:
+    """Lists, mappings and what they hold, as a record can hold them."""
+    if isinstance(value, str):
+        return storable(value)
+    if isinstance(value, bool) or not isinstance(value, int | Mapping | list | tuple):
+        return value
+    if isinstance(value, int):
+        return storable_int(value)
+    if isinstance(value, Mapping):
+        return {str(key): storable_object(item) for key, item in value.items()}
+    return [storable_object(item) for item in value[:_ITEMS_CAP]]
+
+
 def json_lines(items: Iterable[Mapping[str, Any]]) -> bytes:
     """The items as JSON, each in one line. They are written with one call, since a call costs more than a line."""
     parts = [part for item in items for part in (item, _NEWLINE)]

@@ -95,13 +95,23 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class StreamReport:
-    """What decoding the streams showed. `damaged` names the object and the error of the first damaged streams."""
+    """What decoding the streams showed. `damaged` names the object and the error of the first damaged streams;
+    `complete`: neither the bound in bytes nor that in time has ended it."""
 
     checked: int = 0
     skipped: int = 0
     decoded_bytes: int = 0
     damaged: tuple[str, ...] = ()
     complete: bool = True
+
+    def record(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "checked": self.checked,
+            "skipped": self.skipped,
+            "decoded_bytes": self.decoded_bytes,
+            "complete": self.complete,
+        }
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> StreamReport:
@@ -147,14 +157,18 @@ class DocumentText:
 
     def record(self) -> dict[str, Any]:
         """What was read, for the manifest."""
-        return {
+        read = {
             "engine": self.engine,
-            "pages_read": [page.number for page in self.pages],
+            "pages": [page.number for page in self.pages],
             "letters": self.letters,
             "scan": self.is_scan,
-            "streams_checked": self.streams.checked if self.streams else 0,
-            "elapsed_ms": round(self.elapsed_ms, 1),
+            "cut": any(page.cut for page in self.pages),
+            "info": sorted(self.info),
+            "xmp": bool(self.xmp),
+            "outline": len(self.outline),
+            "attachments": len(self.attachments),
         }
+        return {name: value for name, value in read.items() if value or name == "letters"}
 
     @classmethod
     def from_json(cls, data: Any) -> DocumentText:

@@ -40,7 +40,8 @@ class Examination:
             "kind": str(self.verdict.kind) if self.verdict.kind else None,
             "whole": str(self.verdict.wholeness),
             "evidence": [note[:200] for note in self.verdict.evidence[:20]],
-            "text": self.text.record() if self.text is not None else None,
+            "read": self.text.record() if self.text is not None else None,
+            "streams": self.streams.record() if self.streams is not None else None,
             "damaged": [*self.damage[:3]],
         }
 
