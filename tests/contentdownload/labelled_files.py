@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 
 from tests.needs import recorded
 
-from DocsToKG.ContentDownload.resolvers.anchors import site_of
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.landing.link_ranking import site_of
 
 KNOWN = (
     ("10.7717/peerj.384", "https://peerj.com/articles/384.pdf"),

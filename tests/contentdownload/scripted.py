@@ -13,7 +13,7 @@ from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids import parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier, to_work
 
 CONTACT = "who@uni.example.edu"
 SETTINGS = ResolverSettings(email=CONTACT, api_key="sesame")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.needs import recorded
 
-from DocsToKG.ContentDownload.resolvers.ids import (
+from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     BadIdentifier,
     Identifier,
     identifier_in_url,
@@ -24,7 +24,7 @@ from DocsToKG.ContentDownload.resolvers.ids import (
     to_work,
     work_of,
 )
-from DocsToKG.ContentDownload.resolvers.library_proxies import address_meant
+from DocsToKG.ContentDownload.resolvers.ids.library_proxies import address_meant
 
 SICI = "10.1002/(SICI)1097-0258(19980815/30)17:15/16<1661::AID-SIM968>3.0.CO;2-2"
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from DocsToKG.ContentDownload.resolvers.landing_page import LandingFacts, PageKind, extract
+from DocsToKG.ContentDownload.resolvers.landing.page import LandingFacts, PageKind, extract
 
 GIVEN = yaml.safe_load((Path(__file__).parent / "generator_pages.yaml").read_text(encoding="utf-8"))
 PAGES: list[dict[str, Any]] = GIVEN["pages"]

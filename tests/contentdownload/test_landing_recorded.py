@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.needs import recorded
 
-from DocsToKG.ContentDownload.resolvers.landing_page import LandingFacts, PageKind, extract
+from DocsToKG.ContentDownload.resolvers.landing.page import LandingFacts, PageKind, extract
 from DocsToKG.core.urls import index_url
 
 PAGES = (

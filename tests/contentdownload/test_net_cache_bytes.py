@@ -21,7 +21,7 @@ import json, sys
 from pathlib import Path
 from DocsToKG.ContentDownload import bootstrap
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.resolvers.ids import parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier, to_work
 
 def written():
     lines = Path("/proc/self/io").read_text().splitlines()

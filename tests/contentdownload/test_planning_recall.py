@@ -23,8 +23,8 @@ from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.doi_redirect import DoiRedirectResolver
-from DocsToKG.ContentDownload.resolvers.landing import LandingResolver
-from DocsToKG.ContentDownload.resolvers.openalex_record import work_of_record
+from DocsToKG.ContentDownload.resolvers.landing_scrape import LandingResolver
+from DocsToKG.ContentDownload.resolvers.records.openalex import work_of_record
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 
 OPEN = ("bronze", "diamond", "gold", "green", "hybrid")

@@ -9,7 +9,7 @@ import pytest
 from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.api.walls import SIGNS, Sight, Wall, first_wall
 from DocsToKG.ContentDownload.proof.html import classify_body
-from DocsToKG.ContentDownload.resolvers.landing_page import extract
+from DocsToKG.ContentDownload.resolvers.landing.page import extract
 
 
 def page(body: str, title: str = "x") -> bytes:

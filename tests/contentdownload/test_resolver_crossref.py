@@ -15,8 +15,13 @@ from tests.needs import recorded
 from DocsToKG.ContentDownload.api.types import ResolverResult
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.crossref import CrossrefResolver
-from DocsToKG.ContentDownload.resolvers.crossref_record import is_retracted, licence_for, licences_in_force, year_issued
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.records.crossref import (
+    is_retracted,
+    licence_for,
+    licences_in_force,
+    year_issued,
+)
 
 WORK = named("10.1234/a(1)<b>")
 CC_BY = "https://creativecommons.org/licenses/by/4.0/"

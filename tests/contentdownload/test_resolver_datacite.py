@@ -14,7 +14,7 @@ from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.datacite import DataciteResolver
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
 
 WORK = named("10.3929/ethz-b-000123")
 

@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
 from DocsToKG.Sandbox.profile import SandboxServer
 
 REST = "https://www.ebi.ac.uk/europepmc/webservices/rest"

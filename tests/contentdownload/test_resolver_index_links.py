@@ -19,9 +19,8 @@ from tests.needs import recorded
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import TransientFailure
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, other_paper
 from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, pages_of, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
 from DocsToKG.Sandbox.profile import SandboxServer
 
 WORK = named("10.1234/abc")

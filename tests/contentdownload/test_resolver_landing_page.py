@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page, page_file
-from DocsToKG.ContentDownload.resolvers.landing_page import LandingFacts, PageKind, doi_of_paper, extract
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page, page_file
+from DocsToKG.ContentDownload.resolvers.landing.page import LandingFacts, PageKind, doi_of_paper, extract
 
 SITE = "https://journal.example.org"
 PAGE = f"{SITE}/articles/view/4711"

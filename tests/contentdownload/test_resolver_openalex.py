@@ -15,7 +15,7 @@ from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
 from DocsToKG.ContentDownload.resolvers.openalex import OpenAlexResolver
-from DocsToKG.ContentDownload.resolvers.openalex_record import work_of_record
+from DocsToKG.ContentDownload.resolvers.records.openalex import work_of_record
 
 WORK = named("10.1234/abc")
 KEYLESS = ResolverSettings()

@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.api.types import Reason, ResolverResult, WorkArtif
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids import parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier, to_work
 
 DOI = "https://doi.org/10.1234/abc"
 ARTICLE = "https://journal.example.org/abc"

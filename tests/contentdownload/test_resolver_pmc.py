@@ -20,8 +20,8 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids import parse_identifier, to_work
-from DocsToKG.ContentDownload.resolvers.pmc_bucket import record_of, versions_in
+from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.records.pmc_bucket import record_of, versions_in
 from DocsToKG.Sandbox.profile import SandboxServer
 
 BUCKET = "https://pmc-oa-opendata.s3.amazonaws.com"

@@ -11,14 +11,14 @@ from tests.contentdownload.scripted import answer, ask
 from tests.examples import examples
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import known_file
-from DocsToKG.ContentDownload.resolvers.openalex_record import work_of_record
-from DocsToKG.ContentDownload.resolvers.repository_ids import (
+from DocsToKG.ContentDownload.resolvers.ids.repositories import (
     dspace_item_in,
     hal_id_in,
     page_of_copy,
     pages_of_location,
 )
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import known_file
+from DocsToKG.ContentDownload.resolvers.records.openalex import work_of_record
 from DocsToKG.core.urls import request_url
 
 

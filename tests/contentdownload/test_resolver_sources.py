@@ -17,8 +17,8 @@ from DocsToKG.ContentDownload.errors import ConfigError, TransientFailure
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, parse_identifier, to_work
-from DocsToKG.ContentDownload.resolvers.openalex_record import work_of_record
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.records.openalex import work_of_record
 
 WORK = to_work(parse_identifier("10.1234/a(1)<b>"))
 CALL = Call(work_id="doi:10.1234/a(1)<b>")

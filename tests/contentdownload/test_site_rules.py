@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from tests.examples import examples
 
 from DocsToKG.ContentDownload.errors import ConfigError
-from DocsToKG.ContentDownload.resolvers.addresses import file_address, known_file
-from DocsToKG.ContentDownload.resolvers.anchors import own_names
-from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage, parse_html
-from DocsToKG.ContentDownload.resolvers.landing_page import extract
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, known_file
+from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, parse_html
+from DocsToKG.ContentDownload.resolvers.landing.link_ranking import own_names
+from DocsToKG.ContentDownload.resolvers.landing.page import extract
 from DocsToKG.ContentDownload.resolvers.site_rules.css_selectors import parse_selector
 from DocsToKG.ContentDownload.resolvers.site_rules.load import parse_rules, rules_with, shipped_rules
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import FileRule, PageRule, PrefixRule

@@ -37,12 +37,12 @@ from DocsToKG.ContentDownload.proof.forms import FORMS
 from DocsToKG.ContentDownload.proof.html import classify_body
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.captures import best_captures, captures_in
-from DocsToKG.ContentDownload.resolvers.html_page import link_headers
-from DocsToKG.ContentDownload.resolvers.ids import parse_identifier
-from DocsToKG.ContentDownload.resolvers.landing_page import extract
+from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier
+from DocsToKG.ContentDownload.resolvers.ids.repositories import page_of_copy, pages_of_location
+from DocsToKG.ContentDownload.resolvers.landing.html_page import link_headers
+from DocsToKG.ContentDownload.resolvers.landing.page import extract
 from DocsToKG.ContentDownload.resolvers.openalex_query import page_of_works, read_query
-from DocsToKG.ContentDownload.resolvers.repository_ids import page_of_copy, pages_of_location
+from DocsToKG.ContentDownload.resolvers.records.wayback_index import best_captures, captures_in
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import ManualClock

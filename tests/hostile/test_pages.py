@@ -11,8 +11,8 @@ from DocsToKG.ContentDownload.api.types import Reason, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.landing import LandingResolver
-from DocsToKG.ContentDownload.resolvers.landing_page import extract
+from DocsToKG.ContentDownload.resolvers.landing.page import extract
+from DocsToKG.ContentDownload.resolvers.landing_scrape import LandingResolver
 from DocsToKG.ContentDownload.resolvers.unpaywall import UnpaywallResolver
 
 pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of `make test`

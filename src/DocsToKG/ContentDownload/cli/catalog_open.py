@@ -241,7 +241,7 @@ def place_of_files(cfg: ContentDownloadConfig) -> str:
 def names_for(key: str) -> tuple[str, ...]:
     """What the record may know a work by: its id, whatever the spelling, the preprint whose version it is, and the text
     as given."""
-    from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
+    from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work
 
     try:
         work = to_work(parse_identifier(key))

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError
-from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work, work_of
+from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work, work_of
 
 MAX_LINE_BYTES = 1024 * 1024
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*:\S.*", re.DOTALL)

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ids import (
+from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     BadIdentifier,
     Identifier,
     identifiers_of,
@@ -21,6 +20,7 @@ from DocsToKG.ContentDownload.resolvers.ids import (
     parse_identifier,
     work_of,
 )
+from DocsToKG.ContentDownload.resolvers.records.fields import title_of, year_of
 
 _NAMES = {
     "doi": ("doi", "articledoi", "doiurl", "doinumber", "digitalobjectidentifier"),

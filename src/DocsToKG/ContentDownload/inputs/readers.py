@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.inputs.jsonl import entry_of_line, is_json, opens_
 from DocsToKG.ContentDownload.inputs.lines import Line, TextSource, looks_binary, mend, open_text
 from DocsToKG.ContentDownload.inputs.ris import read_ris
 from DocsToKG.ContentDownload.inputs.tables import is_header, read_table
-from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier
+from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier
 from DocsToKG.core.urls import mask_text
 
 _MAX_DOCUMENT_CHARS = 32 * 1024 * 1024

@@ -1,7 +1,7 @@
 """Is this web page the full text of an article?
 
 Knows how running text differs from abstracts, reference lists and the furniture of a site. The page is parsed by
-`resolvers.html_page`, which bounds it. Promises: a wall keeps its own reason; an abstract page never passes for the
+`resolvers.landing`, within bounds. Promises: a wall keeps its own reason; an abstract page never passes for the
 paper; a page whose end is missing never passes.
 """
 
@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.facts import TextFacts
 from DocsToKG.ContentDownload.proof.html import HEAD_BYTES, classify_body
 from DocsToKG.ContentDownload.proof.source import Source, open_source
-from DocsToKG.ContentDownload.resolvers.html_page import MAX_PAGE_BYTES, HtmlPage, parse_html, words_of
+from DocsToKG.ContentDownload.resolvers.landing.html_page import MAX_PAGE_BYTES, HtmlPage, parse_html, words_of
 from DocsToKG.ContentDownload.validation.dois import find_dois
 
 # Beside the abstract, which is not counted, an abstract page shows a few hundred characters of prose (a plain-language

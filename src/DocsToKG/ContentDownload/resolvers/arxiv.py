@@ -10,16 +10,16 @@ from lxml import etree
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import ARXIV_PROGRAMS_HOST, arxiv_pdf
-from DocsToKG.ContentDownload.resolvers.answers import MAX_ANSWER_BYTES, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.id_forms import (
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     arxiv_base,
     arxiv_of_doi,
     arxiv_version,
     normalize_arxiv,
     normalize_doi,
 )
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import ARXIV_PROGRAMS_HOST, arxiv_pdf
+from DocsToKG.ContentDownload.resolvers.records.fields import MAX_ANSWER_BYTES, title_of, year_of
 
 _MAIN_HOST = "https://arxiv.org"
 _ATOM = {"atom": "http://www.w3.org/2005/Atom", "arxiv": "http://arxiv.org/schemas/atom"}

@@ -14,11 +14,10 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import objects_of, read_object, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans, why_nothing
 from DocsToKG.ContentDownload.resolvers.deposits import about_another, named_page, number_of
-from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
-from DocsToKG.ContentDownload.resolvers.index_reply import why_nothing
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, read_object, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://api.biorxiv.org"
 FILES = {"biorxiv": "https://www.biorxiv.org/content", "medrxiv": "https://www.medrxiv.org/content"}

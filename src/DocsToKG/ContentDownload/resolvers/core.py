@@ -11,13 +11,17 @@ from typing import Any
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
-from DocsToKG.ContentDownload.resolvers.id_forms import arxiv_base, normalize_arxiv, normalize_doi, normalize_pmid
-from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.base import AskByDoi, ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
+    arxiv_base,
+    normalize_arxiv,
+    normalize_doi,
+    normalize_pmid,
+)
+from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
 from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, text_of, title_of, year_of
 from DocsToKG.core.urls import BadUrl, host_key
 
 DEFAULT_BASE_URL = "https://api.core.ac.uk/v3"

@@ -13,18 +13,19 @@ from typing import Any
 from urllib.parse import quote, urlsplit
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import (
-    authors_of,
-    object_of,
-    objects_of,
-    pages_of_text,
-    text_of,
-    title_of,
+from DocsToKG.ContentDownload.resolvers.base import (
+    AskByDoi,
+    ResolverSettings,
+    embargo_note,
+    encode_segment,
+    in_order,
+    other_paper,
+    unique_plans,
 )
-from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
-from DocsToKG.ContentDownload.resolvers.crossref_record import (
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.index_links import pages_of, preprint_plan, sort_link
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
+from DocsToKG.ContentDownload.resolvers.records.crossref import (
     Licence,
     doi_of_pii,
     is_retracted,
@@ -35,9 +36,14 @@ from DocsToKG.ContentDownload.resolvers.crossref_record import (
     preprints,
     year_issued,
 )
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
-from DocsToKG.ContentDownload.resolvers.index_links import pages_of, preprint_plan, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note, other_paper
+from DocsToKG.ContentDownload.resolvers.records.fields import (
+    authors_of,
+    object_of,
+    objects_of,
+    pages_of_text,
+    text_of,
+    title_of,
+)
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 from DocsToKG.core.clock import SystemClock
 

@@ -14,8 +14,18 @@ from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import file_address, page_file
-from DocsToKG.ContentDownload.resolvers.answers import (
+from DocsToKG.ContentDownload.resolvers.base import (
+    ResolverSettings,
+    encode_segment,
+    in_order,
+    unique_plans,
+    why_nothing,
+)
+from DocsToKG.ContentDownload.resolvers.deposits import named_page, texts_of
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, page_file
+from DocsToKG.ContentDownload.resolvers.records.fields import (
     authors_of,
     object_of,
     objects_of,
@@ -24,16 +34,6 @@ from DocsToKG.ContentDownload.resolvers.answers import (
     title_of,
     year_of,
 )
-from DocsToKG.ContentDownload.resolvers.base import (
-    ResolverSettings,
-    encode_segment,
-    in_order,
-    unique_plans,
-)
-from DocsToKG.ContentDownload.resolvers.deposits import named_page, texts_of
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_url
-from DocsToKG.ContentDownload.resolvers.index_reply import why_nothing
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
 
 DEFAULT_BASE_URL = "https://api.datacite.org"
 # Archives and libraries that deposit papers and theses. Data archives (Dryad, PANGAEA, ...) are left out on purpose.

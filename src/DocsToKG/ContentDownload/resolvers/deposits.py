@@ -12,9 +12,9 @@ from urllib.parse import unquote, urlsplit
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import read_json
 from DocsToKG.ContentDownload.resolvers.file_choice import title_words
-from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.records.fields import read_json
 
 _LARGEST_FILE = 1 << 50
 _HEX_DIGITS = {"md5": 32, "sha1": 40, "sha256": 64}

@@ -10,13 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
+from DocsToKG.ContentDownload.resolvers.base import AskByDoi, ResolverSettings, encode_segment, unique_plans
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
 from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, sort_link
 from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://doaj.org/api/v4"
 _PLAIN_DOI = re.compile(r"[\w./-]+")

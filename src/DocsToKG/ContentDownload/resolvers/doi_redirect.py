@@ -14,7 +14,7 @@ from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverRes
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.known_copies import as_known, known_of
-from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final
+from DocsToKG.ContentDownload.resolvers.landing.walk import Walk, is_final
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import MIN_SHARE, host_of
 

@@ -16,12 +16,11 @@ from urllib.parse import quote, unquote, urlsplit
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of, title_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans, why_nothing
 from DocsToKG.ContentDownload.resolvers.deposits import about_another, digest_of, size_of
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
-from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
-from DocsToKG.ContentDownload.resolvers.index_reply import why_nothing
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, read_object, text_of, title_of
 from DocsToKG.core.urls import BadUrl, host_key
 
 HANDLES = "https://hdl.handle.net"

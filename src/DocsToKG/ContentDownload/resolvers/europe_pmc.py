@@ -12,11 +12,11 @@ from urllib.parse import urlencode
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
-from DocsToKG.ContentDownload.resolvers.europe_pmc_record import EuropePmcRecord, Link, record_of
-from DocsToKG.ContentDownload.resolvers.ids import normalize_pmcid, normalize_pmid
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_pmcid, normalize_pmid
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
+from DocsToKG.ContentDownload.resolvers.records.europe_pmc import EuropePmcRecord, Link, record_of
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, read_object
 
 DEFAULT_BASE_URL = "https://www.ebi.ac.uk/europepmc/webservices/rest"
 RENDER_URL = "https://europepmc.org"

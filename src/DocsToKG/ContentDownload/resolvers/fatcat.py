@@ -13,12 +13,9 @@ from typing import Any
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import AskOnce, ResolverSettings, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import digest_of, size_of
-from DocsToKG.ContentDownload.resolvers.ids import (
+from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     arxiv_base,
     normalize_arxiv,
     normalize_doi,
@@ -26,6 +23,8 @@ from DocsToKG.ContentDownload.resolvers.ids import (
     normalize_pmid,
     normalize_url,
 )
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://api.fatcat.wiki/v0"
 _CAPTURE = re.compile(r"https?://web\.archive\.org/web/(?P<when>\d{4,14})(?:[a-z]{2}_)?/(?P<url>\S+)", re.IGNORECASE)

@@ -11,9 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import AskOnce, ResolverSettings, embargo_note, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import (
     about_another,
     digest_of,
@@ -22,8 +20,8 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
     size_of,
 )
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
-from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
-from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://api.figshare.com/v2"
 FILES_URL = "https://ndownloader.figshare.com/files"

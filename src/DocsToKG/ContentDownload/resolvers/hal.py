@@ -12,12 +12,10 @@ from typing import Any
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import AskOnce, ResolverSettings, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import about_another, named_page, texts_of
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
-from DocsToKG.ContentDownload.resolvers.ids import (
+from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     arxiv_base,
     normalize_arxiv,
     normalize_doi,
@@ -25,6 +23,7 @@ from DocsToKG.ContentDownload.resolvers.ids import (
     normalize_pmid,
     normalize_url,
 )
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://api.archives-ouvertes.fr"
 _HAL_ID, _DOI = "halId_s", "doiId_s"

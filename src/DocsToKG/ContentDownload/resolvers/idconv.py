@@ -9,10 +9,9 @@ from urllib.parse import urlencode
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import objects_of, read_object, text_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_pmcid, normalize_pmid
-from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, other_paper
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, normalize_pmcid, normalize_pmid
+from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, read_object, text_of
 
 DEFAULT_BASE_URL = "https://pmc.ncbi.nlm.nih.gov/tools/idconv/api/v1/articles/"
 

@@ -14,8 +14,8 @@ from enum import StrEnum
 from urllib.parse import unquote, urlsplit
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
-from DocsToKG.ContentDownload.resolvers.addresses import arxiv_pdf, file_address, is_pmc_page, known_file
-from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url, normalize_url
+from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url, normalize_url
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import arxiv_pdf, file_address, is_pmc_page, known_file
 
 _FILE_PATH = re.compile(
     r"\.pdf/?$|/(?:e?pdf|pdfdirect|pdfft|full-text-pdf|exportpdf)(?:/|$)|/article-pdf/|/bitstreams?/|/download(?:/|$)"

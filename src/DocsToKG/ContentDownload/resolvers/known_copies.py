@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
 from DocsToKG.core.urls import BadUrl, has_secret, index_url
 from DocsToKG.core.values import lean_dataclass
 

@@ -11,20 +11,19 @@ from typing import Any
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
-from DocsToKG.ContentDownload.resolvers.id_forms import (
+from DocsToKG.ContentDownload.resolvers.base import AskByDoi, ResolverSettings, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     arxiv_base,
     normalize_arxiv,
     normalize_doi,
     normalize_pmcid,
     normalize_pmid,
 )
-from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
 from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
 from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, as_known, said_of_copies
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://api.openaire.eu/graph/v3"
 _CLOSED = ("closed", "restricted", "embargo")

@@ -13,14 +13,19 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.answers import object_of, text_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import (
+    AskOnce,
+    ResolverSettings,
+    encode_segment,
+    in_order,
+    other_paper,
+    unique_plans,
+)
 from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
 from DocsToKG.ContentDownload.resolvers.known_copies import as_known
-from DocsToKG.ContentDownload.resolvers.openalex_record import (
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, text_of
+from DocsToKG.ContentDownload.resolvers.records.openalex import (
     DEFAULT_BASE_URL,
     FIELDS,
     MOST_COPIES,

@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import Reason, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError, TransientFailure
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, read_object, text_of
-from DocsToKG.ContentDownload.resolvers.openalex_record import DEFAULT_BASE_URL, FIELDS, work_of_record
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, read_object, text_of
+from DocsToKG.ContentDownload.resolvers.records.openalex import DEFAULT_BASE_URL, FIELDS, work_of_record
 from DocsToKG.core.digest import canonical_json, sha256_hex
 
 MAX_PER_PAGE = 100

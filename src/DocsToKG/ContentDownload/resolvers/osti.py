@@ -13,16 +13,15 @@ from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans, why_nothing
 from DocsToKG.ContentDownload.resolvers.deposits import (
     about_another,
     named_page,
     number_of,
     read_records,
 )
-from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
-from DocsToKG.ContentDownload.resolvers.index_reply import why_nothing
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://www.osti.gov/api/v1"
 _OWN = "10.2172/"

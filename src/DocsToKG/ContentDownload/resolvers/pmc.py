@@ -13,13 +13,13 @@ from typing import NamedTuple
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.resolvers.addresses import is_pmc_page
-from DocsToKG.ContentDownload.resolvers.answers import read_object
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
-from DocsToKG.ContentDownload.resolvers.ids import normalize_pmcid
-from DocsToKG.ContentDownload.resolvers.pmc_bucket import BucketFile, BucketRecord, record_of, versions_in
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_pmcid
+from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import is_pmc_page
+from DocsToKG.ContentDownload.resolvers.records.fields import read_object
+from DocsToKG.ContentDownload.resolvers.records.pmc_bucket import BucketFile, BucketRecord, record_of, versions_in
 
 DEFAULT_BASE_URL = "https://pmc-oa-opendata.s3.amazonaws.com"
 # Nearly every article has one version; a few journals with open review have several.

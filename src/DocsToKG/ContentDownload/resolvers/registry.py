@@ -23,7 +23,7 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "unpaywall": ("unpaywall", "UnpaywallResolver"),
     "arxiv": ("arxiv", "ArxivResolver"),
     "doi_redirect": ("doi_redirect", "DoiRedirectResolver"),
-    "landing": ("landing", "LandingResolver"),
+    "landing": ("landing_scrape", "LandingResolver"),
     "openalex": ("openalex", "OpenAlexResolver"),
     "idconv": ("idconv", "IdConverter"),
     "pmc": ("pmc", "PmcResolver"),

@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import authors_of, object_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
-from DocsToKG.ContentDownload.resolvers.id_forms import (
+from DocsToKG.ContentDownload.resolvers.base import AskOnce, ResolverSettings, encode_segment, other_paper, unique_plans
+from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     arxiv_base,
     arxiv_of_doi,
     normalize_arxiv,
@@ -21,10 +20,9 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
     normalize_pmcid,
     normalize_pmid,
 )
-from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
 from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
-from DocsToKG.ContentDownload.resolvers.index_reply import other_paper
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by
+from DocsToKG.ContentDownload.resolvers.records.fields import authors_of, object_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://api.semanticscholar.org/graph/v1"
 _FIELDS = "externalIds,openAccessPdf,isOpenAccess,title,year,authors"

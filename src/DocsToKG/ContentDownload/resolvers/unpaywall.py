@@ -13,14 +13,25 @@ from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.api.versions import version_rank
-from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
-from DocsToKG.ContentDownload.resolvers.answers import authors_of, object_of, objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskByDoi
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi
-from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note
+from DocsToKG.ContentDownload.resolvers.base import (
+    AskByDoi,
+    ResolverSettings,
+    embargo_note,
+    encode_segment,
+    unique_plans,
+)
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by, dspace_item_in, pages_of_location
 from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
-from DocsToKG.ContentDownload.resolvers.repository_ids import copies_named_by, dspace_item_in, pages_of_location
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page
+from DocsToKG.ContentDownload.resolvers.records.fields import (
+    authors_of,
+    object_of,
+    objects_of,
+    text_of,
+    title_of,
+    year_of,
+)
 
 DEFAULT_BASE_URL = "https://api.unpaywall.org/v2"
 _ADDRESSES = ("url_for_pdf", "url_for_landing_page", "url")

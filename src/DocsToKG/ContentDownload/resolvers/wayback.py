@@ -15,9 +15,9 @@ from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
-from DocsToKG.ContentDownload.resolvers.captures import Capture, best_captures, captures_in
-from DocsToKG.ContentDownload.resolvers.ids import normalize_url
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_url
 from DocsToKG.ContentDownload.resolvers.known_copies import as_known, is_refused, known_of
+from DocsToKG.ContentDownload.resolvers.records.wayback_index import Capture, best_captures, captures_in
 from DocsToKG.core.urls import mask_url
 
 DEFAULT_BASE_URL = "https://web.archive.org"

@@ -14,9 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ask_once import AskOnce
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import AskOnce, ResolverSettings, embargo_note, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import (
     about_another,
     digest_of,
@@ -25,8 +23,8 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
     size_of,
 )
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
-from DocsToKG.ContentDownload.resolvers.id_forms import normalize_doi, normalize_url
-from DocsToKG.ContentDownload.resolvers.index_reply import embargo_note
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://zenodo.org"
 _MOST_FILES = 100

@@ -16,7 +16,7 @@ from pathlib import Path
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.inputs import InputLine
-from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work
 from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
 from DocsToKG.ContentDownload.run_folder import RunFolder, line_json, read_lines
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing

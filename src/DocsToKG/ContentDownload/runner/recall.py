@@ -11,7 +11,7 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.types import OutcomeClass, WorkArtifact
 from DocsToKG.ContentDownload.catalog.store import Catalog
-from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work
 from DocsToKG.ContentDownload.run_folder import AskedLine
 from DocsToKG.ContentDownload.runner.listing import named
 from DocsToKG.Orchestrator.jobs.states import JobState

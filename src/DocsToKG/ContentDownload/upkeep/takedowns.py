@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import RecordError
-from DocsToKG.ContentDownload.resolvers.ids import BadIdentifier, parse_identifier, to_work
+from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 from DocsToKG.core.turns import giving_way
 

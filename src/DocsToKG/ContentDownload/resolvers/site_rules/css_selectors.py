@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lxml import etree
 
-from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage
+from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage
 
 _COMPOUND = re.compile(
     r"(?P<tag>[a-z][a-z0-9]*)(?P<rest>(?:[.#][\w-]+|\[[\w:-]+(?:[~^$*]?=(?:\"[^\"]*\"|[^\]\"]*))?\])*)"

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote, unquote
 
-from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage, scripts_of, words_of
+from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, scripts_of, words_of
 from DocsToKG.ContentDownload.resolvers.site_rules.css_selectors import Selector
 from DocsToKG.core.urls import BadUrl, host_key
 

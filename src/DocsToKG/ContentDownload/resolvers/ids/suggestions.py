@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from DocsToKG.ContentDownload.resolvers.id_forms import trim_end
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import trim_end
 
 _ANY = "give a DOI, an arXiv id, PMC..., pmid:..., W... or a URL that starts with https://"
 _OPENALEX_OTHER = re.compile(r"[ASIPFTC][0-9]{4,13}")
@@ -18,7 +18,7 @@ _PREFIX_ALONE = re.compile(r"10\.[0-9]{4,9}/?")
 _SOME_DOI = re.compile(r"10\.[0-9]{4,9}/[!-~]+")
 
 
-def near_miss(text: str, clean: str) -> tuple[str, str]:
+def suggestion(text: str, clean: str) -> tuple[str, str]:
     """What `text` is instead, and what to write; `clean` is it without its wrapping."""
     return _of_dois(text, clean) or _of_others(clean) or ("not an identifier", _ANY)
 

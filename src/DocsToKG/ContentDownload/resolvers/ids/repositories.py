@@ -9,8 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from DocsToKG.ContentDownload.resolvers.id_forms import MAX_IDENTIFIER_CHARS, normalize_doi, normalize_url
-from DocsToKG.ContentDownload.resolvers.ids import arxiv_base, identifier_in_url, normalize_arxiv, normalize_pmcid
+from DocsToKG.ContentDownload.resolvers.ids.identifier import (
+    arxiv_base,
+    identifier_in_url,
+    normalize_arxiv,
+    normalize_pmcid,
+)
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import MAX_IDENTIFIER_CHARS, normalize_doi, normalize_url
 
 _HOST = r"(?P<host>(?:[a-z0-9-]+\.)+[a-z]{2,10})"
 # An OAI id is `oai:<namespace>:<local id>`. The namespace is often, not always, the host of the pages.

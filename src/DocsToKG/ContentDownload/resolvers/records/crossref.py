@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from DocsToKG.ContentDownload.resolvers.answers import object_of, objects_of, text_of, year_of
-from DocsToKG.ContentDownload.resolvers.id_forms import arxiv_base, arxiv_of_doi, normalize_arxiv, normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import arxiv_base, arxiv_of_doi, normalize_arxiv, normalize_doi
+from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, year_of
 
 _READING = frozenset({"vor", "am", "unspecified"})
 _PII = re.compile(r"S\d{7}[\dX]\d{7}[\dX]", re.IGNORECASE)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.resolvers.answers import text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_pmcid, normalize_pmid
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, normalize_pmcid, normalize_pmid
+from DocsToKG.ContentDownload.resolvers.records.fields import text_of, title_of, year_of
 
 _BUCKET = "s3://pmc-oa-opendata/"
 _FILE = re.compile(r"(?P<key>[^?#\s]{1,500})(?:\?md5=(?P<md5>[0-9a-fA-F]{32}))?")

@@ -12,8 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import is_pmc_page
-from DocsToKG.ContentDownload.resolvers.answers import (
+from DocsToKG.ContentDownload.resolvers.ids.identifier import (
+    normalize_doi,
+    normalize_pmcid,
+    normalize_pmid,
+    normalize_url,
+)
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import is_pmc_page
+from DocsToKG.ContentDownload.resolvers.records.fields import (
     authors_of,
     object_of,
     objects_of,
@@ -22,7 +28,6 @@ from DocsToKG.ContentDownload.resolvers.answers import (
     title_of,
     year_of,
 )
-from DocsToKG.ContentDownload.resolvers.ids import normalize_doi, normalize_pmcid, normalize_pmid, normalize_url
 
 _OPEN_CODES = frozenset({"OA", "F"})
 _MANUSCRIPT_FLAGS = ("authMan", "epmcAuthMan", "nihAuthMan")

@@ -13,7 +13,7 @@ from itertools import islice
 from urllib.parse import unquote, urlsplit
 
 from DocsToKG.ContentDownload.api.walls import Sight, Wall, first_wall, is_short, says_challenge
-from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage
+from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage
 
 
 class PageKind(StrEnum):

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from lxml import etree
 
-from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage, words_of
+from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, words_of
 
 # Words around "PDF" on a link that is still about the paper itself.
 _PDF_COMPANY = frozenset(

@@ -10,9 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_pmc_page
-from DocsToKG.ContentDownload.resolvers.answers import authors_of, object_of, objects_of, text_of, title_of, year_of
-from DocsToKG.ContentDownload.resolvers.ids import (
+from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     Identifier,
     normalize_doi,
     normalize_openalex,
@@ -20,12 +18,21 @@ from DocsToKG.ContentDownload.resolvers.ids import (
     normalize_pmid,
     work_of,
 )
-from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
-from DocsToKG.ContentDownload.resolvers.repository_ids import (
+from DocsToKG.ContentDownload.resolvers.ids.repositories import (
     copies_named_by,
     dspace_item_in,
     hal_id_in,
     pages_of_location,
+)
+from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page
+from DocsToKG.ContentDownload.resolvers.records.fields import (
+    authors_of,
+    object_of,
+    objects_of,
+    text_of,
+    title_of,
+    year_of,
 )
 
 DEFAULT_BASE_URL = "https://api.openalex.org"

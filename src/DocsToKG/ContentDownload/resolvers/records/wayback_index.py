@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import orjson
 
-from DocsToKG.ContentDownload.resolvers.answers import MAX_ANSWER_BYTES
-from DocsToKG.ContentDownload.resolvers.ids import normalize_url
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_url
+from DocsToKG.ContentDownload.resolvers.records.fields import MAX_ANSWER_BYTES
 
 _FIELDS = ("timestamp", "original", "mimetype", "statuscode", "digest")
 _MOST_ROWS = 1000

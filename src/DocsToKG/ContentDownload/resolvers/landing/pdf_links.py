@@ -13,8 +13,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Literal
 
-from DocsToKG.ContentDownload.resolvers.addresses import file_address
-from DocsToKG.ContentDownload.resolvers.anchors import (
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
+from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage
+from DocsToKG.ContentDownload.resolvers.landing.json_ld import media_of
+from DocsToKG.ContentDownload.resolvers.landing.link_ranking import (
     NOT_THE_PAPER,
     PDF_PATH,
     last_part,
@@ -22,8 +24,6 @@ from DocsToKG.ContentDownload.resolvers.anchors import (
     pdf_anchors,
     site_of,
 )
-from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage
-from DocsToKG.ContentDownload.resolvers.json_ld import media_of
 from DocsToKG.ContentDownload.resolvers.same_links import link_key, newest_first
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import PDF, SiteRules

@@ -14,19 +14,24 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError
-from DocsToKG.ContentDownload.resolvers.id_forms import (
-    ARXIV_PATH,
+from DocsToKG.ContentDownload.resolvers.ids.addresses import ADDRESS, doi_of_address, identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.library_proxies import address_meant
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     DOI_SPELLING,
     MAX_IDENTIFIER_CHARS,
+    Identifier,
     arxiv_base,
     arxiv_of_doi,
     arxiv_version,
+    as_arxiv,
+    as_doi,
+    as_openalex,
+    as_pmcid,
+    as_pmid,
     normalize_arxiv,
     normalize_doi,
     normalize_openalex,
@@ -36,9 +41,7 @@ from DocsToKG.ContentDownload.resolvers.id_forms import (
     trim_end,
     unwrap,
 )
-from DocsToKG.ContentDownload.resolvers.library_proxies import address_meant
-from DocsToKG.ContentDownload.resolvers.near_misses import near_miss
-from DocsToKG.ContentDownload.resolvers.repository_pages import doi_of_page
+from DocsToKG.ContentDownload.resolvers.ids.suggestions import suggestion
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.core.urls import index_url, mask_text, mask_url
 
@@ -66,24 +69,12 @@ _SPELLED = re.compile(
 )
 # Marks of order, width and direction, soft hyphens: letters of no identifier.
 _UNSEEN = dict.fromkeys((0xAD, 0x2060, 0xFEFF, *range(0x200B, 0x2010), *range(0x202A, 0x202F)))
-_URL = re.compile(r"(?:https?://)?(?P<host>[^/?#\s@]+)(?P<path>[^?#]*)", re.IGNORECASE)
 _KNOWN_HOST = re.compile(
     r"(?:[a-z]+\.)*(?:doi|arxiv|europepmc|openalex|zenodo|biorxiv|medrxiv)\.org/|(?:[a-z]+\.)*ncbi\.nlm\.nih\.gov/"
     r"|(?:[a-z]+\.)*(?:figshare\.com|hal\.science|osf\.io)/",
     re.IGNORECASE,
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-
-
-@dataclass(frozen=True, slots=True)
-class Identifier:
-    """A name of a paper in its normal form. `scheme` is doi, arxiv, pmcid, pmid, openalex or url."""
-
-    scheme: str
-    value: str
-
-    def __str__(self) -> str:
-        return f"{self.scheme}:{self.value}"
 
 
 class BadIdentifier(InputError):
@@ -105,7 +96,7 @@ def parse_identifier(text: str) -> Identifier:
         return _parse_spelled(text, spelled["scheme"].lower(), spelled["rest"].strip())
     if clean.lower().startswith(("http://", "https://")) or _KNOWN_HOST.match(clean):
         return _parse_url(text, clean)
-    for parse in (_as_doi, _as_arxiv, _as_openalex):
+    for parse in (as_doi, as_arxiv, as_openalex):
         found = parse(clean)
         if found is not None:
             return found
@@ -114,21 +105,11 @@ def parse_identifier(text: str) -> Identifier:
     raise _refusal(text, clean)
 
 
-def identifier_in_url(url: str) -> Identifier | None:
-    """The paper an address of doi.org, arXiv, PMC, PubMed, Europe PMC or OpenAlex stands for, or None."""
-    match = _URL.match(url.strip())
-    if match is None or len(url) > MAX_IDENTIFIER_CHARS:
-        return None
-    host = match["host"].lower().rpartition(":")[0] or match["host"].lower()
-    reader = _reader_for(host.removeprefix("www."))
-    return reader(match["path"]) if reader is not None else None
-
-
 def identifiers_of(text: str) -> tuple[Identifier, ...]:
     """What `text` names: one identifier, and the page itself when the DOI was read off the address of a repository."""
     found = parse_identifier(text)
     address = _address_of(address_meant(_clean(text))) if found.scheme == "doi" else None
-    is_page = address is not None and _doi_of_page(address) == found.value
+    is_page = address is not None and doi_of_address(address) == found.value
     return (found, Identifier("url", address)) if address is not None and is_page else (found,)
 
 
@@ -198,47 +179,19 @@ def _clean(text: str) -> str:
     return trim_end(unwrap(clean))
 
 
-def _as_doi(text: str) -> Identifier | None:
-    doi = normalize_doi(text)
-    if doi is None:
-        return None
-    preprint = arxiv_of_doi(doi)
-    return Identifier("arxiv", preprint) if preprint is not None else Identifier("doi", doi)
-
-
-def _as_arxiv(text: str) -> Identifier | None:
-    arxiv_id = normalize_arxiv(text)
-    return Identifier("arxiv", arxiv_id) if arxiv_id is not None else None
-
-
-def _as_pmcid(text: str) -> Identifier | None:
-    pmcid = normalize_pmcid(text)
-    return Identifier("pmcid", pmcid) if pmcid is not None else None
-
-
-def _as_pmid(text: str) -> Identifier | None:
-    pmid = normalize_pmid(text)
-    return Identifier("pmid", pmid) if pmid is not None else None
-
-
-def _as_openalex(text: str) -> Identifier | None:
-    work = normalize_openalex(text)
-    return Identifier("openalex", work) if work is not None else None
-
-
 def _as_url(text: str) -> Identifier | None:
     url = normalize_url(text) if text.lower().startswith(("http://", "https://")) else None
     return Identifier("url", url) if url is not None else None
 
 
 _BY_SCHEME: dict[str, tuple[str, Callable[[str], Identifier | None]]] = {
-    "doi": ("a DOI, which looks like 10.1234/abc", _as_doi),
-    "arxiv": ("an arXiv id, which looks like 2104.12255 or hep-th/9901001", _as_arxiv),
-    "pmcid": ("a PMCID, which looks like PMC1234567", _as_pmcid),
-    "pmc": ("a PMCID, which looks like PMC1234567", _as_pmcid),
-    "pmid": ("a PMID, which is a number", _as_pmid),
-    "pubmed": ("a PMID, which is a number", _as_pmid),
-    "openalex": ("an OpenAlex work, which looks like W2741809807", _as_openalex),
+    "doi": ("a DOI, which looks like 10.1234/abc", as_doi),
+    "arxiv": ("an arXiv id, which looks like 2104.12255 or hep-th/9901001", as_arxiv),
+    "pmcid": ("a PMCID, which looks like PMC1234567", as_pmcid),
+    "pmc": ("a PMCID, which looks like PMC1234567", as_pmcid),
+    "pmid": ("a PMID, which is a number", as_pmid),
+    "pubmed": ("a PMID, which is a number", as_pmid),
+    "openalex": ("an OpenAlex work, which looks like W2741809807", as_openalex),
     "url": ("an http or https URL", _as_url),
 }
 
@@ -258,7 +211,7 @@ def _parse_url(text: str, url: str) -> Identifier:
     found = identifier_in_url(url)
     if found is not None:
         return found
-    host = _URL.match(url)
+    host = ADDRESS.match(url)
     if host is not None and host["host"].lower().removeprefix("www.") in ("doi.org", "dx.doi.org"):
         raise _refusal(text, DOI_SPELLING.sub("", url, count=1))
     if re.fullmatch(r"https?://(?:api\.)?openalex\.org/(?:\w+/)?[ASIPFTC]\d+", url, re.IGNORECASE):
@@ -266,7 +219,7 @@ def _parse_url(text: str, url: str) -> Identifier:
     address = _address_of(url)
     if address is None:
         raise BadIdentifier(text, "not a usable http or https URL", "copy the whole address, with its host")
-    doi = _doi_of_page(address)
+    doi = doi_of_address(address)
     return Identifier("doi", doi) if doi is not None else Identifier("url", address)
 
 
@@ -274,37 +227,5 @@ def _address_of(url: str) -> str | None:
     return normalize_url(url if "://" in url else f"https://{url}")
 
 
-def _doi_of_page(address: str) -> str | None:
-    match = _URL.match(address)
-    return doi_of_page(match["host"].lower().removeprefix("www."), match["path"]) if match is not None else None
-
-
-def _reader_for(host: str) -> Callable[[str], Identifier | None] | None:
-    if host in ("doi.org", "dx.doi.org"):
-        return lambda path: _as_doi(unquote(path).lstrip("/"))
-    if host == "arxiv.org" or host.endswith(".arxiv.org"):
-        return _read_arxiv_path
-    if host == "ncbi.nlm.nih.gov" or host.endswith(".ncbi.nlm.nih.gov") or host == "europepmc.org":
-        return lambda path: _read_pubmed_path(host, path)
-    if host in ("openalex.org", "api.openalex.org"):
-        return lambda path: _as_openalex(path.rstrip("/").rpartition("/")[2])
-    return None
-
-
-def _read_arxiv_path(path: str) -> Identifier | None:
-    match = ARXIV_PATH.fullmatch(trim_end(unquote(path)))
-    return _as_arxiv(match["id"]) if match is not None else None
-
-
-def _read_pubmed_path(host: str, path: str) -> Identifier | None:
-    pmid = re.match(r"/(?:m/)?(?:pubmed|pmc/articles/pmid|article/med|abstract/med)/(\d+)(?:/|$)", path, re.IGNORECASE)
-    if pmid is None and host == "pubmed.ncbi.nlm.nih.gov":
-        pmid = re.match(r"/(\d+)(?:/|$)", path)
-    if pmid is not None:
-        return _as_pmid(pmid[1])
-    pmcid = re.match(r"(?:/pmc)?/(?:articles?|abstract)/(?:pmc/)?((?:PMC)?\d+)(?:[./]|$)", path, re.IGNORECASE)
-    return _as_pmcid(pmcid[1]) if pmcid is not None else None
-
-
 def _refusal(text: str, clean: str) -> BadIdentifier:
-    return BadIdentifier(text, *near_miss(text, clean))
+    return BadIdentifier(text, *suggestion(text, clean))

@@ -1,4 +1,5 @@
-"""The normal form of each kind of identifier: `normalize_*` gives it, or None when the text is not of that kind.
+"""The normal form of each kind of identifier: `normalize_*` gives it as text, `as_*` as an `Identifier`, or None when
+the text is not of that kind.
 
 Pure and idempotent: a normal form is its own normal form. Says nothing about why a text was refused;
 `ids` does that.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import dataclass
 from urllib.parse import unquote
 
 from DocsToKG.core.urls import BadUrl, request_url
@@ -36,6 +38,17 @@ _PMID = re.compile(r"0*([1-9][0-9]{0,8})")
 _OPENALEX = re.compile(r"(W)0*([1-9][0-9]{0,12})", re.IGNORECASE)
 _BRACKETS = {")": "(", "]": "[", "}": "{", ">": "<"}
 _WRAPPED = {"<": ">", '"': '"', "'": "'", "`": "`", "(": ")", "[": "]", "{": "}", "“": "”", "‘": "’", "«": "»"}
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier:
+    """A name of a paper in its normal form. `scheme` is doi, arxiv, pmcid, pmid, openalex or url."""
+
+    scheme: str
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.scheme}:{self.value}"
 
 
 def normalize_doi(text: str) -> str | None:
@@ -99,6 +112,34 @@ def normalize_url(text: str) -> str | None:
         return request_url(text) if len(text) <= MAX_IDENTIFIER_CHARS else None
     except BadUrl:
         return None
+
+
+def as_doi(text: str) -> Identifier | None:
+    doi = normalize_doi(text)
+    if doi is None:
+        return None
+    preprint = arxiv_of_doi(doi)
+    return Identifier("arxiv", preprint) if preprint is not None else Identifier("doi", doi)
+
+
+def as_arxiv(text: str) -> Identifier | None:
+    arxiv_id = normalize_arxiv(text)
+    return Identifier("arxiv", arxiv_id) if arxiv_id is not None else None
+
+
+def as_pmcid(text: str) -> Identifier | None:
+    pmcid = normalize_pmcid(text)
+    return Identifier("pmcid", pmcid) if pmcid is not None else None
+
+
+def as_pmid(text: str) -> Identifier | None:
+    pmid = normalize_pmid(text)
+    return Identifier("pmid", pmid) if pmid is not None else None
+
+
+def as_openalex(text: str) -> Identifier | None:
+    work = normalize_openalex(text)
+    return Identifier("openalex", work) if work is not None else None
 
 
 def arxiv_of_doi(doi: str) -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.resolvers.ids import Identifier, arxiv_base, identifier_in_url, to_work
+from DocsToKG.ContentDownload.resolvers.ids.identifier import Identifier, arxiv_base, identifier_in_url, to_work
 from DocsToKG.ContentDownload.resolvers.known_copies import (
     CopyFacts,
     as_known,
@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.resolvers.known_copies import (
     refused_by_owner,
     said_of_plans,
 )
-from DocsToKG.ContentDownload.resolvers.landing_page import Found, LandingFacts, PageKind, doi_of_paper, extract
+from DocsToKG.ContentDownload.resolvers.landing.page import Found, LandingFacts, PageKind, doi_of_paper, extract
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import PDF, SiteRules
 from DocsToKG.core.urls import BadUrl, index_url
 

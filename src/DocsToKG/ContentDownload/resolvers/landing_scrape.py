@@ -9,11 +9,16 @@ from __future__ import annotations
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.resolvers.addresses import file_address, is_file_address, is_pmc_page, known_file
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
-from DocsToKG.ContentDownload.resolvers.ids import identifier_in_url, normalize_url
+from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url, normalize_url
 from DocsToKG.ContentDownload.resolvers.known_copies import as_known, known_of
-from DocsToKG.ContentDownload.resolvers.landing_walk import Walk, is_final, names_a_pdf
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import (
+    file_address,
+    is_file_address,
+    is_pmc_page,
+    known_file,
+)
+from DocsToKG.ContentDownload.resolvers.landing.walk import Walk, is_final, names_a_pdf
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.core.urls import mask_url
 

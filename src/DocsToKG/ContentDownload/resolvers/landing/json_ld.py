@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from DocsToKG.ContentDownload.resolvers.html_page import HtmlPage, scripts_of
+from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, scripts_of
 
 _MAX_NODES = 500
 _MAX_MEMBERS = 100

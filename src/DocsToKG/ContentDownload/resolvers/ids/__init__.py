@@ -1,0 +1,1 @@
+"""The names papers go by: which paper a text or an address stands for."""

@@ -1,0 +1,1 @@
+"""Pages of publishers and repositories: what they are, and the links to full text on them."""

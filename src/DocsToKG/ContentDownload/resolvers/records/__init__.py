@@ -1,0 +1,1 @@
+"""What the indexes answer, read into values."""
