@@ -15,11 +15,11 @@ import pytest
 from tests.transport.curl_support import OK, PUBLIC, URL, open_engine, run
 
 from DocsToKG.core.cancel import Cancelled, CancelToken
-from DocsToKG.transport.adapters import AsyncEngineTransport, EngineTransport
+from DocsToKG.transport.adapters import AsyncEngineTransport, EngineTransport, guarded_transport
 from DocsToKG.transport.client import build_client
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.curl import CurlEngine
-from DocsToKG.transport.errors import ConnectionWentStale, DeadlineExceeded
+from DocsToKG.transport.errors import AddressRefused, BodyTooShort, ConnectionWentStale, DeadlineExceeded
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.names import StaticNames
 
@@ -290,3 +290,42 @@ def test_an_asynchronous_client_works_over_the_engine(serve):
 
     run(main())
     assert sent == [1]
+
+
+def test_a_small_body_that_is_cut_is_an_error_where_it_is_read_after_what_came(answering, reach_by_engine):
+    client = reach_by_engine(answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nonly this"))
+    with client.stream("GET", URL) as response:
+        assert response.status_code == 200
+        blocks = response.iter_raw()
+        assert next(blocks) == b"only this"
+        with pytest.raises(BodyTooShort):
+            next(blocks)
+
+
+def test_a_body_that_nobody_asks_for_is_not_silent(serve, reach_by_engine):
+    """Nobody runs the loop meanwhile: only who waits for bytes may find them late."""
+
+    def script(talk):
+        talk.read_request()
+        talk.send(SLOW_BODY)
+        time.sleep(0.5)
+        talk.send(b"x" * (100_000 - len(b"start")))
+
+    client = reach_by_engine(serve(script))
+    with client.stream("GET", URL, extensions={"timeout": {"connect": 5, "read": 0.3}}) as response:
+        time.sleep(0.6)
+        assert len(response.read()) == 100_000
+
+
+def test_a_guarded_transport_reaches_public_addresses_and_the_hosts_that_are_named(serve):
+    server = serve(answer_all)
+    url = f"http://127.0.0.1:{server.port}/"
+    for allowed, outcome in (((), AddressRefused), (("127.0.0.1",), None)):
+        transport = guarded_transport(allow_hosts=allowed)
+        with build_client(transport, user_agent="test/1", timeout_connect_s=5, timeout_read_s=5) as client:
+            if outcome is None:
+                assert client.get(url).content == b"hello"
+            else:
+                with pytest.raises(outcome):
+                    client.get(url)
+    assert server.connections == 1

@@ -290,12 +290,10 @@ def _key_ring(auth: AuthSettings, clock: Clock, stack: ExitStack) -> Any:
 
 def _fetcher(url: str, private_hosts: tuple[str, ...], clock: Clock, stack: ExitStack) -> Callable[[], bytes]:
     """Gets the published key set through the transport, with its address guard, a size cap and a deadline."""
+    from DocsToKG.transport.adapters import guarded_transport
     from DocsToKG.transport.client import build_client
-    from DocsToKG.transport.guard import AddressGuard
-    from DocsToKG.transport.http1 import LeanTransport
-    from DocsToKG.transport.names import SystemNames
 
-    wire = LeanTransport(guard=AddressGuard(allow_hosts=private_hosts), names=SystemNames(), clock=clock)
+    wire = guarded_transport(allow_hosts=private_hosts, clock=clock)
     client = stack.enter_context(
         build_client(wire, user_agent="docstokg-orchestrator", timeout_connect_s=_JWKS_SECONDS,
                      timeout_read_s=_JWKS_SECONDS)

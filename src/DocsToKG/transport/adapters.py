@@ -1,7 +1,8 @@
 """httpx2's interfaces over an engine, for code that speaks httpx2.
 
-`AsyncEngineTransport` is used on the engine's own loop. `EngineTransport` is for threads: one loop in a thread of its
-own serves them all, so that they share connections, limits and promises with no second implementation. Both read from
+`AsyncEngineTransport` is used on the engine's own loop. `EngineTransport` is for threads: one loop, which those that
+wait run by turns, serves them all, so that they share connections, limits and promises with no second implementation.
+Both read from
 `request.extensions`: `timeout` (httpx2's, and `silence` in it), `deadline` (monotonic seconds for the whole exchange),
 `sent` (called when the request goes out); the synchronous one also `cancel` (a `CancelToken`). They put `peer` into
 `response.extensions`.
@@ -10,19 +11,22 @@ own serves them all, so that they share connections, limits and promises with no
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 import contextlib
-import threading
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import Any, TypeVar
 
 import httpx2
 
 from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.clock import Clock
 from DocsToKG.transport.engine import Engine, Limits, Request, Response
+from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.names import AsyncNameResolver, SystemNames
+from DocsToKG.transport.shared_loop import LoopClosed, SharedLoop
 
 _T = TypeVar("_T")
 _FRAMING = frozenset({"content-length", "transfer-encoding"})
+_SMALL_BYTES = 64 * 1024
 
 
 class AsyncEngineTransport(httpx2.AsyncBaseTransport):
@@ -35,22 +39,23 @@ class AsyncEngineTransport(httpx2.AsyncBaseTransport):
         if not isinstance(request.stream, httpx2.AsyncByteStream):
             raise httpx2.LocalProtocolError("the request's body is not asynchronous; this transport is")
         body = b"".join([block async for block in request.stream])
-        return _answer(await self._engine.fetch(_asked(request, body)), _AsyncBody)
+        response = await self._engine.fetch(_asked(request, body))
+        return _answer(response, _AsyncBody(response))
 
     async def aclose(self) -> None:
         await self._engine.aclose()
 
 
 class EngineTransport(httpx2.BaseTransport):
-    """`open_engine` is called once, on the loop that the engine will live on. Safe to share between threads."""
+    """`open_engine` is called once, on the loop that the engine will live on. Safe to share between threads.
+
+    A body that is announced with at most 64 KiB is read in the same call; what goes wrong in it is raised where it is
+    read. A longer one comes as far as it is asked for."""
 
     def __init__(self, open_engine: Callable[[], Engine]) -> None:
         self._open_engine = open_engine
-        self._lock = threading.Lock()
         self._engine: Engine | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
-        self._closed = False
+        self._loop = SharedLoop()
 
     def handle_request(self, request: httpx2.Request) -> httpx2.Response:
         """The response with its body unread. Read it to the end, or close it."""
@@ -60,69 +65,49 @@ class EngineTransport(httpx2.BaseTransport):
         if cancel is not None:
             cancel.raise_if_cancelled()
         asked = _asked(request, b"".join(request.stream))
-        engine = self._running_engine()
-        response = self._call(engine.fetch(asked), cancel)
-        return _answer(response, lambda answer: _SyncBody(self, answer, cancel))
+        body = self._run(self._exchange(asked, cancel), cancel)
+        return _answer(body.response, body)
 
     def close(self) -> None:
         """End every exchange and close every connection."""
-        with self._lock:
-            self._closed = True
-            loop, thread, engine = self._loop, self._thread, self._engine
-            self._loop = self._thread = self._engine = None
-        if loop is None or thread is None:
-            return
-        if engine is not None:
-            with contextlib.suppress(httpx2.HTTPError):
-                asyncio.run_coroutine_threadsafe(engine.aclose(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        self._loop.close(self._end())
 
-    def _running_engine(self) -> Engine:
-        with self._lock:
-            if self._closed:
-                raise httpx2.TransportError("the transport is closed")
-            if self._engine is None:
-                self._loop = loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=_run, args=(loop,), name="http-engine", daemon=True)
-                self._thread.start()
-                self._engine = self._open_engine()
-            return self._engine
+    async def _exchange(self, asked: Request, cancel: CancelToken | None) -> _SyncBody:
+        if self._engine is None:
+            self._engine = self._open_engine()
+        body = _SyncBody(self, await self._engine.fetch(asked), cancel)
+        if body.is_small:
+            await body.take_all()
+        return body
 
-    def _call(self, work: Coroutine[Any, Any, _T], cancel: CancelToken | None) -> _T:
-        """Run on the engine's loop, and wait. Cancelling the token cancels the task."""
-        loop = self._loop
-        if loop is None:
-            work.close()
-            raise httpx2.TransportError("the transport is closed")
-        future = asyncio.run_coroutine_threadsafe(work, loop)
-        forget = cancel.on_cancel(lambda: _cancel(future)) if cancel is not None else None
+    async def _end(self) -> None:
+        if self._engine is not None:
+            await self._engine.aclose()
+
+    def _run(self, work: Coroutine[Any, Any, _T], cancel: CancelToken | None) -> _T:
         try:
-            return future.result()
-        except concurrent.futures.CancelledError:
+            return self._loop.run(work, cancel)
+        except LoopClosed:
+            raise httpx2.TransportError("the transport is closed") from None
+        except asyncio.CancelledError:
             if cancel is not None:
                 cancel.raise_if_cancelled()
             raise httpx2.TransportError("the transport is closed") from None
-        except BaseException:
-            future.cancel()
-            raise
-        finally:
-            if forget is not None:
-                forget()
 
 
-def _cancel(future: concurrent.futures.Future[Any]) -> None:
-    future.cancel()
+def guarded_transport(
+    *, allow_hosts: Iterable[str] = (), names: AsyncNameResolver | None = None, clock: Clock | None = None
+) -> EngineTransport:
+    """For threads, over libcurl: to public addresses and to these hosts, without a proxy. libcurl is loaded with the
+    first request."""
+    guard = AddressGuard(allow_hosts=allow_hosts)
 
+    def open_engine() -> Engine:
+        from DocsToKG.transport.curl import CurlEngine
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        loop.run_forever()
-    finally:
-        for task in asyncio.all_tasks(loop):
-            task.cancel()
-        loop.run_until_complete(asyncio.sleep(0))
-        loop.close()
+        return CurlEngine(guard=guard, names=names or SystemNames(), clock=clock)
+
+    return EngineTransport(open_engine)
 
 
 class _AsyncBody(httpx2.AsyncByteStream):
@@ -138,17 +123,40 @@ class _AsyncBody(httpx2.AsyncByteStream):
 
 
 class _SyncBody(httpx2.SyncByteStream):
+    """What came with the head, then what is asked for."""
+
     def __init__(self, transport: EngineTransport, response: Response, cancel: CancelToken | None) -> None:
+        self.response = response
         self._transport = transport
-        self._response = response
         self._cancel = cancel
         self._blocks = response.__aiter__()
+        self._taken: list[bytes] = []
+        self._error: Exception | None = None
         self._over = False
 
-    def __iter__(self) -> Iterator[bytes]:
-        while (block := self._transport._call(self._next(), self._cancel)) is not None:
-            yield block
+    @property
+    def is_small(self) -> bool:
+        length = self.response.headers.get("content-length", "")
+        return len(length) < 6 and length.isdecimal() and int(length) <= _SMALL_BYTES
+
+    async def take_all(self) -> None:
+        try:
+            async for block in self._blocks:
+                self._taken.append(block)
+        except httpx2.RequestError as error:
+            self._error = error
         self._over = True
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from self._taken
+        if self._error is not None:
+            raise self._error
+        while not self._over:
+            block = self._transport._run(self._next(), self._cancel)
+            if block is None:
+                self._over = True
+            else:
+                yield block
 
     async def _next(self) -> bytes | None:
         return await anext(self._blocks, None)
@@ -157,7 +165,7 @@ class _SyncBody(httpx2.SyncByteStream):
         if not self._over:
             self._over = True
             with contextlib.suppress(httpx2.TransportError):  # closed meanwhile
-                self._transport._call(self._response.aclose(), None)
+                self._transport._run(self.response.aclose(), None)
 
 
 def _asked(request: httpx2.Request, body: bytes) -> Request:
@@ -190,11 +198,11 @@ def _limits(asked: dict[str, Any]) -> Limits:
     )
 
 
-def _answer(response: Response, body: Callable[[Response], Any]) -> httpx2.Response:
+def _answer(response: Response, body: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> httpx2.Response:
     raw = [(name.encode("utf-8"), value.encode("utf-8")) for name, value in response.headers.raw]
     extensions = {
         "http_version": response.http_version.encode("ascii"),
         "reason_phrase": response.reason.encode("latin-1", "replace"),
         "peer": response.peer,
     }
-    return httpx2.Response(response.status, headers=raw, stream=body(response), extensions=extensions)
+    return httpx2.Response(response.status, headers=raw, stream=body, extensions=extensions)

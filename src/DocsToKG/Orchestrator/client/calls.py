@@ -24,10 +24,8 @@ from DocsToKG.Orchestrator.errors import (
     NotFound,
     Refused,
 )
+from DocsToKG.transport.adapters import guarded_transport
 from DocsToKG.transport.client import BaseTransport, TransportFailed, build_client
-from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import SystemNames
 
 PREFIX = "/api/v1/orchestrator"
 _MAX_BYTES = 64 * 1024 * 1024
@@ -67,10 +65,9 @@ class Calls:
         headers = {"Authorization": f"Bearer {token.strip()}", "Accept": "application/json"}
         if tenant is not None:
             headers["X-Tenant"] = tenant
-        # Whoever runs a worker has named this host, so that it may be a private one.
-        guard = AddressGuard(allow_hosts=[host])
         self._client = build_client(
-            transport or LeanTransport(guard=guard, names=SystemNames()),
+            # Whoever runs a worker has named this host, so that it may be a private one.
+            transport or guarded_transport(allow_hosts=[host]),
             user_agent="docstokg-client",
             timeout_connect_s=_CONNECT_S,
             timeout_read_s=timeout_s + 35,

@@ -18,11 +18,10 @@ from urllib.parse import urlsplit
 from DocsToKG.core.backoff import parse_retry_after
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
+from DocsToKG.transport.adapters import guarded_transport
 from DocsToKG.transport.client import BaseTransport, TransportFailed, build_client
-from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.hosts import patterns_for, plain_host
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import NameResolver, SystemNames
+from DocsToKG.transport.names import AsyncNameResolver
 
 _PREFIX = "whsec_"
 _MIN_SECRET = 16
@@ -77,7 +76,7 @@ class Webhook:
         max_tries: int = 20,
         timeout_s: float = 10.0,
         clock: Clock | None = None,
-        names: NameResolver | None = None,
+        names: AsyncNameResolver | None = None,
         transport: BaseTransport | None = None,
     ) -> None:
         self.name, self.at_once, self.max_tries = name, at_once, max_tries
@@ -86,9 +85,7 @@ class Webhook:
         self._secret = secret
         self._timeout_s = timeout_s
         self._clock = clock or SystemClock()
-        wire = transport or LeanTransport(
-            guard=AddressGuard(allow_hosts=private_hosts), names=names or SystemNames(), clock=self._clock
-        )
+        wire = transport or guarded_transport(allow_hosts=private_hosts, names=names, clock=self._clock)
         self._client = build_client(
             wire, user_agent="docstokg-orchestrator", timeout_connect_s=timeout_s, timeout_read_s=timeout_s
         )

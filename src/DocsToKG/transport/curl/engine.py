@@ -374,11 +374,14 @@ class CurlEngine:
         if transfer.buffered > LOW_WATER_BYTES or transfer not in self._active:
             return
         transfer.paused = False
-        transfer.last = self._clock.monotonic()
-        self._watch_until(transfer.due(_NEVER))
         self._settings.turn += 1
         with contextlib.suppress(pycurl.error):
             self._active[transfer].curl.pause(pycurl.PAUSE_CONT)
+
+    def await_body(self, transfer: Transfer) -> None:
+        """A reader has come: only from now on is silence counted."""
+        transfer.last = self._clock.monotonic()
+        self._watch_until(transfer.due(_NEVER))
 
     def timings(self, transfer: Transfer) -> Timings:
         handle = self._active.get(transfer)

@@ -32,6 +32,8 @@ class Driver(Protocol):
 
     def drop(self, transfer: Transfer) -> None: ...
 
+    def await_body(self, transfer: Transfer) -> None: ...
+
     def timings(self, transfer: Transfer) -> Timings: ...
 
 
@@ -155,7 +157,7 @@ class Transfer:
         """The moment at which the next limit is over. A body that nobody reads is not late."""
         limits, due = self.limits, connect_by
         if self.head is not None:
-            due = float("inf") if limits.silence_s is None or self.paused else self.last + limits.silence_s
+            due = float("inf") if limits.silence_s is None or self._waiter is None else self.last + limits.silence_s
         elif self.sent_at:
             due = float("inf") if limits.first_byte_s is None else self.sent_at + limits.first_byte_s
         return due if limits.deadline is None else min(due, limits.deadline)
@@ -177,6 +179,8 @@ class Transfer:
 
     async def _wait(self) -> None:
         self._waiter = asyncio.get_running_loop().create_future()
+        if self.head is not None:
+            self.driver.await_body(self)
         try:
             await self._waiter
         finally:
