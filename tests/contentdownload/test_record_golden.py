@@ -67,6 +67,25 @@ PAPER = {
         "evidence": ["doi: own position", "title: equal, larger, page 1", "authors: 3 of 3"],
         "read": {"engine": "pdfium 7000", "pages": [1, 2, 11], "letters": 8112},
     },
+    "doi": "10.1234/abcd.5678",
+    "version_doi": "10.1234/abcd.5678",
+    "supplements": (
+        {
+            "name": "data.csv",
+            "url": "https://cdn.publisher.org/article/data.csv",
+            "path": "SUPPLEMENTS/abcd5678/data.csv",
+            "sha256": "7a" * 32,
+            "size_bytes": 912,
+            "mime": "text/csv",
+            "source": "landing",
+        },
+        {
+            "name": "movie.mp4",
+            "url": "https://cdn.publisher.org/m.mp4?token=x",
+            "source": "landing",
+            "reason": "too-large",
+        },
+    ),
     "title": "Übergänge, “quoted” — and Ω",
     "year": 2024,
     "license": "CC-BY-4.0",
@@ -140,7 +159,9 @@ def make(root: Path) -> None:
     clock.advance(3_600)
     later_runs(root, clock)
     rows = [
-        ResultRow(1, "10.1234/ABCD.5678", DOC, "success", "PDF/abcd5678.pdf", None, "ids.txt", "damaged"),
+        ResultRow(
+            1, "10.1234/ABCD.5678", DOC, "success", "PDF/abcd5678.pdf", None, "ids.txt", "damaged", "publishedVersion"
+        ),
         ResultRow(2, "not a paper\n", None, "invalid", None, "names no paper", "ids.txt"),
         ResultRow(3, MISSED, MISSED, "error", None, "timeout: The only copy's server was away.", "ids.txt"),
     ]

@@ -135,7 +135,7 @@ def test_a_view_of_an_earlier_program_is_renewed_and_nothing_else(tmp_path: Path
 
 NEWEST = (
     *("license_raw", "doi_seen", "is_retracted", "is_guess", "cause", "explanation"),
-    *("proof", "damaged", "validation", "stage"),
+    *("proof", "damaged", "validation", "doi", "version_doi", "supplements", "stage"),
 )
 
 
@@ -370,9 +370,9 @@ def test_results_have_one_row_per_input_line_in_its_order(tmp_path: Path) -> Non
     ]
     write_results(tmp_path / "results.csv", iter(rows))
     assert (tmp_path / "results.csv").read_bytes() == (
-        b"line,input,id,outcome,path,reason,source,mark\n"
-        b"1,10.1/A,doi:10.1/a,success,PDF/a.pdf,,,\n"
-        b'2,"rub,""bish"" ",,invalid,,not an identifier,,\n'
+        b"line,input,id,outcome,path,reason,source,mark,version,version_doi\n"
+        b"1,10.1/A,doi:10.1/a,success,PDF/a.pdf,,,,,\n"
+        b'2,"rub,""bish"" ",,invalid,,not an identifier,,,,\n'
     )
 
 

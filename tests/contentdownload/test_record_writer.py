@@ -82,7 +82,7 @@ def test_a_manifest_line_is_exactly_these_bytes(tmp_path: Path) -> None:
         b'"lease_id":"lease_1","candidates":[{"url":"https://b.org","source":"arxiv","reason":"challenge",'
         b'"http_status":403,"evidence":null,"is_guess":false}],"license_raw":null,"doi_seen":null,"is_retracted":null,'
         b'"is_guess":false,"cause":null,"explanation":null,'
-        b'"proof":null,"damaged":false,"validation":null}\n'
+        b'"proof":null,"damaged":false,"validation":null,"doi":null,"version_doi":null,"supplements":[]}\n'
     )
 
 

@@ -30,6 +30,7 @@ from DocsToKG.ContentDownload.fallback.memory import WorkMemory
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Found
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
+from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.core.cancel import Cancelled, CancelToken
@@ -268,6 +269,7 @@ def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
 
 def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:
     plan, copy = found.plan, found.copy
+    version, version_doi = stored_version(trail.work, plan, copy)
     return _search_meta(trail, elapsed_s) | {
         "url": mask_url(plan.url),
         "canonical_url": mask_url(index_url(copy.stream.final_url)),
@@ -278,7 +280,8 @@ def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:
         "cache_hit": copy.stream.from_cache,
         "resolver": found.source,
         "tier": found.tier,
-        "version": plan.version,
+        "version": version,
+        "version_doi": version_doi,
         **_licence(plan.license),  # its own: another copy of the work may be under another
         "host_type": plan.host_type,
         "evidence": plan.evidence,
@@ -333,7 +336,7 @@ def _work_meta(work: WorkArtifact) -> dict[str, Any]:
         **_licence(work.license),
         "oa_status": work.oa_status,
         "is_retracted": work.is_retracted,
-        "doi": work.doi,
+        "doi": asked_doi(work),
     }
 
 

@@ -29,7 +29,7 @@ from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 GROUPS = works.GROUPS
 _KNOWN_VERSION = 4
 _UPGRADE = "run once with this program to upgrade it"
-_NEWEST_COLUMN = "validation"  # of `manifests`: a record without it was written by an earlier program
+_NEWEST_COLUMN = "supplements"  # of `manifests`: a record without it was written by an earlier program
 ROW_CAP = 10_000
 _CACHE_KIB = 16 << 10
 _VALUE_CAP = 16 << 20
@@ -67,6 +67,7 @@ class Download:
     created_at: str | None
     proof: str | None = None
     damaged: int | None = None
+    version_doi: str | None = None
 
     @property
     def mark(self) -> str | None:

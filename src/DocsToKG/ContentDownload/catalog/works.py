@@ -50,6 +50,8 @@ COLUMNS = (
     "explanation",
     "proof",
     "damaged",
+    "doi",
+    "version_doi",
     "run_id",
     "config_hash",
     "created_at",

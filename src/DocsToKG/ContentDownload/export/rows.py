@@ -21,6 +21,8 @@ COLUMNS: dict[str, tuple[type, str]] = {
     "license_raw": (str, "The licence in the words of the source."),
     "oa_status": (str, "gold, hybrid, bronze, green ..."),
     "version": (str, "publishedVersion, acceptedVersion or submittedVersion."),
+    "doi": (str, "The DOI of the work that was asked for."),
+    "version_doi": (str, "The DOI of the version that is stored: a preprint has its own."),
     "is_retracted": (bool, "Whether an index calls the work retracted."),
     "path": (str, "The file, below the root of the store."),
     "sha256": (str, "Its digest."),

@@ -64,7 +64,8 @@ class ResultRows:
             return replace(row, outcome=outcome, reason=reason)
         path = shown_path(self._parts.store.at(held.path), self._folder.root)
         reason = self._same_file(held.doc_id, held.sha256)
-        return replace(row, outcome=OutcomeClass.SUCCESS, path=path, reason=reason, mark=held.mark)
+        found = replace(row, outcome=OutcomeClass.SUCCESS, path=path, reason=reason, mark=held.mark)
+        return replace(found, version=held.version, version_doi=held.version_doi)
 
     def _held(self, job: JobRecord | None) -> Download | None:
         """The file of a job that ended with one."""
@@ -117,7 +118,7 @@ def single_row(line: InputLine, outcomes: Mapping[str, ResultRow]) -> ResultRow:
     if line.duplicate_of is not None:
         reason = same_as(line.duplicate_source or line.source, line.duplicate_of, here=line.source)
         return ResultRow(line.line_no, line.text, row.id, "duplicate", row.path, reason, line.source)
-    return ResultRow(line.line_no, line.text, row.id, row.outcome, row.path, row.reason, line.source, row.mark)
+    return replace(row, line=line.line_no, input=line.text, source=line.source)
 
 
 def shown_path(path: Path, folder: Path) -> str:

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -518,7 +519,8 @@ class DownloadRun:
         reason = None if has_file else f"{outcome.reason}: {explanation}" if explanation else str(outcome.reason)
         held = self._parts.catalog.find_download(work.work_id) if has_file else None
         path = shown_path(self._parts.store.at(held.path), self.folder.root) if held else None
-        return ResultRow(0, "", work.work_id, ending, path, reason, mark=held.mark if held else None)
+        row = ResultRow(0, "", work.work_id, ending, path, reason)
+        return replace(row, mark=held.mark, version=held.version, version_doi=held.version_doi) if held else row
 
 
 def run_queue(

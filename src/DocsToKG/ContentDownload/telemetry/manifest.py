@@ -86,6 +86,9 @@ class ManifestRecord:
     proof: str | None = None  # how sure it is that the file is the work
     damaged: bool = False  # kept on request
     validation: Mapping[str, Any] | None = None  # what was read of the file, and the evidence
+    doi: str | None = None  # of the work that was asked for
+    version_doi: str | None = None  # of the version that is stored: a preprint has its own
+    supplements: Sequence[Mapping[str, Any]] = ()  # files beside the paper, and why some are missing
 
     def __post_init__(self) -> None:
         status = STATUS.get(self.outcome)
@@ -159,6 +162,22 @@ def _validation(record: ManifestRecord) -> str | None:
     return orjson.dumps(storable_object(record.validation)).decode() if record.validation is not None else None
 
 
+def _supplements(record: ManifestRecord) -> str:
+    return storable_json(
+        {
+            "name": storable(file.get("name")),
+            "url": storable_url(file.get("url")),
+            "path": storable(file.get("path")),
+            "sha256": storable(file.get("sha256")),
+            "size_bytes": storable_int(file.get("size_bytes")),
+            "mime": storable(file.get("mime")),
+            "source": storable(file.get("source")),
+            "reason": storable(file.get("reason")),
+        }
+        for file in record.supplements
+    )
+
+
 def _chain(record: ManifestRecord) -> str:
     chain = record.fallback_chain
     return storable_json(chain if are_plain(chain) else map(storable, chain))
@@ -213,6 +232,9 @@ _KINDS = {
     "proof": "text",
     "damaged": "flag",
     "validation": "object",
+    "doi": "text",
+    "version_doi": "text",
+    "supplements": "json",
 }
 COLUMNS = tuple(_KINDS)
 JSON_COLUMNS = frozenset(name for name, kind in _KINDS.items() if kind == "json")
@@ -223,7 +245,12 @@ _FLAGS = ("cache_hit", "is_guess", "damaged")
 _all_of = attrgetter(*COLUMNS)
 _PLACES = {kind: tuple(AT[name] for name in COLUMNS if _KINDS[name] == kind) for kind in set(_KINDS.values())}
 _texts_of, _ints_of = itemgetter(*_PLACES["text"]), itemgetter(*_PLACES["int"])
-_JSON = ((AT["fallback_chain"], _chain), (AT["hops"], _hops), (AT["candidates"], _candidates))
+_JSON = (
+    (AT["fallback_chain"], _chain),
+    (AT["hops"], _hops),
+    (AT["candidates"], _candidates),
+    (AT["supplements"], _supplements),
+)
 
 _ONCE = "ON CONFLICT (doc_id, lease_id) WHERE lease_id IS NOT NULL DO NOTHING"
 insert_manifests = Insert("manifests", COLUMNS, _ONCE)
@@ -231,15 +258,16 @@ SELECT_MANIFESTS = f"SELECT id, {', '.join(COLUMNS)} FROM manifests WHERE id > ?
 # The files of the rows after a given one.
 INSERT_DOWNLOADS = """
 INSERT INTO downloads (doc_id, sha256, size_bytes, path, mime, url, canonical_url, license, oa_status, version, dedupe,
-                       proof, damaged, run_id, manifest_id, created_at)
+                       proof, damaged, version_doi, run_id, manifest_id, created_at)
 SELECT doc_id, sha256, size_bytes, path, mime, url, canonical_url, license, oa_status, version, dedupe,
-       proof, damaged, run_id, id, created_at
+       proof, damaged, version_doi, run_id, id, created_at
   FROM manifests WHERE id > ? AND status = 'ok' ORDER BY id
 ON CONFLICT (doc_id, sha256) DO UPDATE
    SET size_bytes = excluded.size_bytes, path = excluded.path, mime = excluded.mime, url = excluded.url,
        canonical_url = excluded.canonical_url, license = excluded.license, oa_status = excluded.oa_status,
        version = excluded.version, dedupe = excluded.dedupe, proof = excluded.proof, damaged = excluded.damaged,
-       run_id = excluded.run_id, manifest_id = excluded.manifest_id, created_at = excluded.created_at, corrupt = 0
+       version_doi = excluded.version_doi, run_id = excluded.run_id, manifest_id = excluded.manifest_id,
+       created_at = excluded.created_at, corrupt = 0
 """
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 from DocsToKG.ContentDownload.telemetry.text import csv_line
 
-RESULT_COLUMNS = ("line", "input", "id", "outcome", "path", "reason", "source", "mark")
+RESULT_COLUMNS = ("line", "input", "id", "outcome", "path", "reason", "source", "mark", "version", "version_doi")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +24,8 @@ class ResultRow:
     reason: str | None = None
     source: str | None = None  # the file that holds the line
     mark: str | None = None  # of the file: `unproved`, `damaged`
+    version: str | None = None  # of the file: publishedVersion, acceptedVersion or submittedVersion
+    version_doi: str | None = None  # of that version
 
 
 def write_results(path: Path, rows: Iterable[ResultRow]) -> None:

@@ -41,7 +41,7 @@ _LATER_TAKEDOWN = f"""(EXISTS (SELECT 1 FROM {{s}}.manifests t
    OR EXISTS (SELECT 1 FROM {{s}}.takedowns k WHERE k.doc_id = a.doc_id AND k.stands))"""
 _FILE = (
     *("doc_id", "sha256", "size_bytes", "path", "mime", "url", "canonical_url", "license", "oa_status", "version"),
-    *("dedupe", "proof", "damaged", "run_id"),
+    *("dedupe", "proof", "damaged", "version_doi", "run_id"),
 )
 _RENEWED = ", ".join(f"{name} = excluded.{name}" for name in (*_FILE[2:], "manifest_id", "created_at"))
 

@@ -51,7 +51,10 @@ CREATE TABLE manifests (
   explanation    TEXT,     -- of a miss: one sentence
   proof          TEXT,     -- how sure it is that the file is the work
   damaged        INTEGER,  -- kept on request
-  validation     TEXT      -- JSON object: what was read of the file, and the evidence
+  validation     TEXT,     -- JSON object: what was read of the file, and the evidence
+  doi            TEXT,     -- of the work that was asked for
+  version_doi    TEXT,     -- of the version that is stored
+  supplements    TEXT      -- JSON list: files beside the paper
 );
 -- A lease ends once: saying so again after a crash adds nothing.
 CREATE UNIQUE INDEX manifests_one_per_lease ON manifests (lease_id, doc_id) WHERE lease_id IS NOT NULL;
@@ -80,6 +83,7 @@ CREATE TABLE downloads (
   corrupt       INTEGER NOT NULL DEFAULT 0,  -- found damaged or missing since it was stored
   proof         TEXT,
   damaged       INTEGER,  -- it came so, and was kept on request
+  version_doi   TEXT,
   PRIMARY KEY (doc_id, sha256)
 );
 CREATE INDEX downloads_by_digest ON downloads (sha256);
