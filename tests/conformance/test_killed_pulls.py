@@ -16,13 +16,14 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.contentdownload.conftest import client_settings
-from tests.contentdownload.test_run_deadly import DIES
+from tests.contentdownload.test_run_deadly import DIES, check_put_aside, works
 
 from DocsToKG.Orchestrator.ledger.base import JobFilter
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
@@ -40,10 +41,13 @@ PATIENCE_S = 60.0
 class Pull:
     """One corpus, and the command that gathers it."""
 
-    def __init__(self, folder: Path, sandbox: SandboxServer, database: str | None) -> None:
+    def __init__(
+        self, folder: Path, sandbox: SandboxServer, database: str | None, ids: Sequence[str] | None = None
+    ) -> None:
+        """Of all works, or of those with these `ids`."""
         self.run = folder / "run"
         self.state = self.run / "state"
-        (folder / "ids.txt").write_text("\n".join(sandbox.identifiers(sandbox.world.count, mix=False)))
+        (folder / "ids.txt").write_text("\n".join(ids or sandbox.identifiers(sandbox.world.count, mix=False)))
         queue: dict[str, Any] = {"path": str(self.state / "ledger.sqlite")}
         if database is not None:
             queue |= {"backend": "postgres", "connection_string": database}
@@ -101,8 +105,8 @@ def wait_until_it_works(process: subprocess.Popen[bytes], pull: Pull) -> None:
         time.sleep(0.01)
 
 
-def kill_again_and_again(pull: Pull, kills: int, chance: random.Random) -> Counter[str]:
-    """So many kills, each of a pull that works; who was killed."""
+def kill_again_and_again(pull: Pull, kills: int, chance: random.Random, *, longest_s: float) -> Counter[str]:
+    """So many kills, each within `longest_s` of a worker's beginning; who was killed."""
     made: Counter[str] = Counter()
     process: subprocess.Popen[bytes] | None = None
     while sum(made.values()) < kills:
@@ -110,7 +114,7 @@ def kill_again_and_again(pull: Pull, kills: int, chance: random.Random) -> Count
             processes = chance.randint(1, 4)
             process = pull.start(processes)
         wait_until_it_works(process, pull)
-        time.sleep(chance.uniform(0.0, 1.0))
+        time.sleep(chance.uniform(0.0, longest_s))
         if process.poll() is not None:
             made["had ended"] += 1
             continue
@@ -147,19 +151,24 @@ def check_complete(pull: Pull, sandbox: SandboxServer) -> Counter[str]:
     return events
 
 
-def pull_that_is_killed(folder: Path, database: str | None, *, works: int, kills: int, within_s: float) -> None:
+def pull_that_is_killed(
+    folder: Path, database: str | None, *, works: int, kills: int, longest_s: float, within_s: float
+) -> None:
     chance = random.Random(f"{SEED} {kills} {database is None}")
     with SandboxServer(works=works, seed=SEED, faults=Faults.none()) as sandbox:
         pull = Pull(folder, sandbox, database)
         began = time.monotonic()
-        made = kill_again_and_again(pull, kills, chance)
+        made = kill_again_and_again(pull, kills, chance, longest_s=longest_s)
         killed_s = time.monotonic() - began
+        with pull.ledger() as ledger:
+            ended = ledger.stats()
         last = pull.start(chance.randint(1, 4))
         assert last.wait(within_s) in (0, 3), pull.said()
         events = check_complete(pull, sandbox)
         print(
-            f"seed {SEED}: {dict(made)} in {killed_s:.0f} s, done after {time.monotonic() - began:.0f} s:", dict(events)
+            f"seed {SEED}: {dict(made)} in {killed_s:.0f} s, when {ended['done'] + ended['skipped']} works were done;"
         )
+        print(f"all after {time.monotonic() - began:.0f} s: {dict(events)}")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -170,7 +179,16 @@ def ledger_database(request: pytest.FixtureRequest) -> str | None:
 @pytest.mark.timeout(400)
 def test_a_pull_that_is_killed_again_and_again_gets_every_paper(tmp_path: Path, ledger_database: str | None) -> None:
     """QUE-20, QUE-21, FAIL-01."""
-    pull_that_is_killed(tmp_path, ledger_database, works=24, kills=6, within_s=200)
+    pull_that_is_killed(tmp_path, ledger_database, works=24, kills=6, longest_s=1.0, within_s=200)
+
+
+def make_deadly(folder: Path, doi: str, by: str, patch: pytest.MonkeyPatch) -> None:
+    """From here on each process of the program that proves this work's file dies."""
+    (folder / "site").mkdir()
+    (folder / "site" / "sitecustomize.py").write_text(DIES)
+    patch.setenv("PYTHONPATH", f"{folder / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
+    patch.setenv("DEADLY_BY", by)
+    patch.setenv("DEADLY", f"doi:{doi}")
 
 
 @pytest.mark.timeout(300)
@@ -178,13 +196,9 @@ def test_a_work_that_ends_its_process_is_put_aside_on_either_ledger(
     tmp_path: Path, ledger_database: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """QUE-21."""
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "sitecustomize.py").write_text(DIES)
-    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'site'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
-    monkeypatch.setenv("DEADLY_BY", "segv")
     with SandboxServer(works=12, seed=SEED, faults=Faults.none()) as sandbox:
-        deadly = next(work["doi"] for work in sandbox.truth()["works"] if "unpaywall" in work["reachable_by"])
-        monkeypatch.setenv("DEADLY", f"doi:{deadly}")
+        [deadly] = works(sandbox, 1)
+        make_deadly(tmp_path, deadly, "segv", monkeypatch)
         pull = Pull(tmp_path, sandbox, ledger_database)
         assert pull.start(2).wait(200) == 3, pull.said()
         with pull.ledger() as ledger:
@@ -194,7 +208,6 @@ def test_a_work_that_ends_its_process_is_put_aside_on_either_ledger(
             result = json.loads(job.result_json or "{}")
             assert (result["signal"], result["stage"], len(result["sha256"])) == ("SIGSEGV", "verify", 64)
             assert Path(result["kept"]).stat().st_size == result["size_bytes"]
-            monkeypatch.delenv("DEADLY_BY")
             events = [row.event for row in ledger.history(job.job_id)]
             assert Counter(events)["isolated"] == 2
             ledger.retry_failed()
@@ -208,4 +221,27 @@ def test_a_work_that_ends_its_process_is_put_aside_on_either_ledger(
 @pytest.mark.timeout(1800)
 def test_thirty_kills_of_a_pull_of_three_hundred_works(tmp_path: Path, ledger_database: str | None) -> None:
     """QUE-20, QUE-21, FAIL-01."""
-    pull_that_is_killed(tmp_path, ledger_database, works=300, kills=30, within_s=900)
+    pull_that_is_killed(tmp_path, ledger_database, works=300, kills=30, longest_s=5.0, within_s=900)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("processes", [1, 4])
+def test_one_of_three_hundred_works_is_put_aside_and_all_others_arrive(
+    tmp_path: Path, ledger_database: str | None, monkeypatch: pytest.MonkeyPatch, processes: int
+) -> None:
+    """QUE-21: one process dies of it twice, and is started again; several get past it by themselves."""
+    with SandboxServer(works=360, seed=SEED, faults=Faults.none()) as sandbox:
+        wanted = works(sandbox, 300)
+        assert len(wanted) == 300
+        deadly = wanted[150]
+        make_deadly(tmp_path, deadly, "kill", monkeypatch)
+        pull = Pull(tmp_path, sandbox, ledger_database, wanted)
+        began = time.monotonic()
+        codes = [pull.start(processes).wait(400) for _ in range(3 if processes == 1 else 1)]
+        print(f"{processes} processes, done after {time.monotonic() - began:.0f} s")
+        assert codes == ([-9, -9, 3] if processes == 1 else [3]), pull.said()
+        check_put_aside(pull.run, deadly, 299)
+        with pull.ledger() as ledger:
+            found = ledger.stats()
+        assert found["done"] + found["skipped"] == 299, "skipped: its file was there when its process died"

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import pytest
 
-from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = pytest.mark.slow  # starts processes
@@ -123,24 +122,6 @@ def test_what_is_killed_along_with_everything_is_never_put_aside(
     assert program(*pull, deadly="nobody").returncode == 0
     assert reasons(tmp_path / "papers") == {}
     assert not (tmp_path / "papers" / "state" / "ended_worker").exists()
-
-
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("processes", ["1", "4"])
-def test_one_of_three_hundred_works_is_put_aside_and_all_others_arrive(
-    program: Program, config_file: ConfigFile, tmp_path: Path, processes: str
-) -> None:
-    """QUE-21."""
-    with SandboxServer(works=300, seed=22, faults=Faults.none()) as server:
-        open_works = works(server, 300)
-        deadly = open_works[len(open_works) // 2]
-        (tmp_path / "ids.txt").write_text("\n".join(open_works))
-        pull = ["pull", "ids.txt", "--out", "papers", "-c", str(config_file(server)), "--processes", processes]
-        codes = [program(*pull, deadly=deadly).returncode for _ in range(3 if processes == "1" else 1)]
-    assert codes == ([-9, -9, 3] if processes == "1" else [3])
-    print(f"{len(open_works) - 1} others, {processes} processes")
-    check_put_aside(tmp_path / "papers", deadly, len(open_works) - 1)
 
 
 def check_report(program: Program, deadly: str, reason: str) -> None:
