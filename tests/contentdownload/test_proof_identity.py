@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from urllib.parse import quote
 
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.proof.facts import TextFacts
-from DocsToKG.ContentDownload.proof.identity import doi_in, judge_identity
-from DocsToKG.ContentDownload.validation.dois import find_dois
+from DocsToKG.ContentDownload.proof.identity import doi_in, judge_identity, proof_of
+from DocsToKG.ContentDownload.validation.dois import find_dois, same_doi
 
 WANTED = "10.1016/j.nets.2020.01.005"
 OTHER = "10.1093/bio/btz123"
 TITLE = "On the shape of very deep networks"
+SICI = "10.1002/(sici)1097-4571(199806)49:8<693::aid-asi4>3.0.co;2-o"
 
 
 def file(declared: str = "", title: str | None = None) -> TextFacts:
@@ -119,13 +121,49 @@ def test_the_wanted_doi_may_stand_in_the_work_id_alone():
     ("text", "found"),
     [
         ("(see doi:10.1000/182).", ("10.1000/182",)),
-        ("https://doi.org/10.1002/(SICI)1097-4679(199911)55:11<1", ("10.1002/(sici)1097-4679(199911)55:11",)),
+        (f"doi: {SICI.upper()}.", (SICI,)),
+        (SICI.replace("<", "&lt;").replace(">", "&gt;"), (SICI,)),
+        (f"https://doi.org/{quote(SICI, safe='/')}", (SICI,)),
+        ("10.1175/1520-0469(1971)028<0181:TROPBT>2.0.CO;2", ("10.1175/1520-0469(1971)028<0181:tropbt>2.0.co;2",)),
+        ("10.1061/(ASCE)0733-9429(2006)132:10(1061)", ("10.1061/(asce)0733-9429(2006)132:10(1061)",)),
+        # Cut off at the end of a line, it names an issue and no paper.
+        ("https://doi.org/10.1002/(SICI)1097-4679(199911)55:11<1", ()),
+        ("10.1002/(SICI)1097-0258(19980815/30)17:15/16", ()),
+        ("<doi>10.1234/abc</doi>", ("10.1234/abc",)),
         ("10.1234/a, 10.1234/a; 10.1234/b", ("10.1234/a", "10.1234/b")),
         ("10.12/short 110.1234/x 10.1234 /y", ()),
     ],
 )
 def test_dois_are_found_without_the_punctuation_around_them(text, found):
     assert find_dois(text) == found
+
+
+def test_two_papers_of_one_old_issue_are_two():
+    """Their DOIs differ between the angle brackets alone."""
+    other = SICI.replace("693", "721").replace("asi4", "asi7")
+    assert not same_doi(SICI, other)
+    wanted = WorkArtifact(f"doi:{SICI}", doi=SICI)
+    with pytest.raises(CandidateRejected) as caught:
+        judge_identity(file(other), wanted)
+    assert caught.value.reason == Reason.WRONG_ARTICLE
+    assert proof_of(file(SICI), wanted) == "proved"
+
+
+@pytest.mark.parametrize(
+    ("declared", "title", "known", "proof"),
+    [
+        ("10.1234/A", None, {"doi": "10.1234/a"}, "proved"),
+        ("", "The wanted title of this paper", {"title": "The wanted title of this paper"}, "probable"),
+        ("", "Another", {"title": "The wanted title of this paper"}, "unproved"),
+        ("", None, {"doi": "10.1234/a"}, "unproved"),
+        ("10.1234/a", "Any", {}, "not-judged"),
+    ],
+)
+def test_full_text_says_how_sure_it_is(declared, title, known, proof):
+    wanted = WorkArtifact(f"doi:{known['doi']}" if "doi" in known else "url:https://a.org/1", **known)
+    assert proof_of(file(declared, title), wanted) == proof
+    numbered = TextFacts(form="xml", chars=9_000, pmcid="PMC7")
+    assert proof_of(numbered, WorkArtifact("pmcid:PMC7", pmcid="PMC7")) == "proved"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from DocsToKG.ContentDownload.proof.article_page import prove_html
 from DocsToKG.ContentDownload.proof.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.proof.facts import PdfFacts, TextFacts
 from DocsToKG.ContentDownload.proof.forms import HEADER_BYTES, PDF, XML, Form, has_pdf_header
-from DocsToKG.ContentDownload.proof.identity import judge_identity, judge_numbers, require_identity
+from DocsToKG.ContentDownload.proof.identity import judge_identity, judge_numbers, proof_of, require_identity
 from DocsToKG.ContentDownload.proof.jats import prove_xml
 from DocsToKG.ContentDownload.proof.notices import judge_own_title
 from DocsToKG.ContentDownload.proof.pdf import prove_pdf
@@ -118,8 +118,11 @@ def _has_loop() -> bool:
 
 
 def _prove_text(form: Form, plan: DownloadPlan, work: WorkArtifact, came: Came) -> TextFacts:
-    if form is XML:
-        return _prove_xml(plan, work, came)
+    found = _prove_xml(plan, work, came) if form is XML else _prove_page(work, came)
+    return replace(found, proof=proof_of(found, work))
+
+
+def _prove_page(work: WorkArtifact, came: Came) -> TextFacts:
     page = prove_html(came.file, url=came.url, headers=came.headers)
     judge_own_title(page, work)
     require_identity(page, work)

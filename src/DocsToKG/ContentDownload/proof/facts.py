@@ -69,6 +69,7 @@ class TextFacts:
     doi_declared: tuple[str, ...] = ()
     pmid: str | None = None
     pmcid: str | None = None
+    proof: str | None = None  # how sure it is that the text is the work
 
     @property
     def doi_seen(self) -> tuple[str, ...]:
@@ -80,4 +81,5 @@ class TextFacts:
             "chars": self.chars,
             "dois_seen": list(self.doi_declared[:_DOIS]),
             "title_seen": (self.title or "")[:_TITLE_CHARS] or None,
+            "proof": self.proof,
         }

@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.validation.dois import (
     normal_doi,
     same_doi,
 )
+from DocsToKG.ContentDownload.validation.identity import Proof
 
 _TITLE_WORDS = 4
 _TITLE_CHARS = 20
@@ -81,6 +82,18 @@ def owns_doi(facts: TextFacts, work: WorkArtifact) -> bool:
     """A field of the file says that the wanted DOI is the file's own."""
     wanted = _wanted(work)
     return wanted is not None and any(same_doi(doi, wanted) for doi in facts.doi_declared)
+
+
+def proof_of(facts: TextFacts, work: WorkArtifact) -> Proof:
+    """How sure it is that text is the work which nothing speaks against: its own DOI or number prove it, its title
+    alone makes it probable."""
+    numbers = ((facts.pmcid, work.pmcid), (facts.pmid, work.pmid))
+    if owns_doi(facts, work) or any(seen is not None and seen == wanted for seen, wanted in numbers):
+        return Proof.PROVED
+    if _bears_title(facts, work.title):
+        return Proof.PROBABLE
+    is_known = _wanted(work) is not None or work.title is not None or any(wanted for _, wanted in numbers)
+    return Proof.UNPROVED if is_known else Proof.NOT_JUDGED
 
 
 def _wanted(work: WorkArtifact) -> str | None:

@@ -10,7 +10,14 @@ import re
 from itertools import islice
 
 _DOIS = 50
-_DOI = re.compile(r"10\.(?<!\w10\.)\d{4,9}(?:\.\d{1,9}){0,3}/[^\s\"<>{}|\\^`]{1,200}")
+# A SICI, as journals before 2005 have it, names the paper between angle brackets: what ends before them is an issue.
+_DOI = re.compile(
+    r"10\.(?<!\w10\.)\d{4,9}(?:\.\d{1,9}){0,3}/[^\s\"<>{}|\\^`]{1,200}"
+    r"(?:<[^\s<>\"]{1,80}>\d\.\d\.[a-z]{2};\d(?:-[\w#@*+])?)?",
+    re.IGNORECASE,
+)
+_ISSUE = re.compile(r"/(?:\(sici\))?\d{4}-\d{3}[\dx]\(\d{4,8}(?:/\d{1,4})?\)\d{1,4}(?::[\da-z.]{1,9}(?:/\d{1,4})?)?$")
+_ESCAPES = re.compile(r"%(?:25)?(3[abce]|2[89f])")
 # Preprint servers: the published paper and its preprint are one work with two DOIs.
 PREPRINTS = (
     "10.48550/", "10.1101/", "10.64898/", "10.2139/", "10.21203/", "10.20944/", "10.26434/", "10.31234/", "10.31219/",
@@ -33,7 +40,8 @@ def find_dois(text: str) -> tuple[str, ...]:
     """The DOIs in running text, lower case, without the punctuation around them, each once."""
     if "10." not in text:
         return ()
-    return tuple(dict.fromkeys(_trim(match[0].lower()) for match in islice(_DOI.finditer(text), _DOIS)))
+    found = (_plain(match[0].lower()) for match in islice(_DOI.finditer(_unescaped(text)), _DOIS))
+    return tuple(dict.fromkeys(doi for doi in found if _ISSUE.search(doi) is None))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -77,6 +85,17 @@ def may_be_twin(doi: str, wanted: str) -> bool:
     if any(doi.startswith(server) and wanted.startswith(server) for server in ONE_DOI_A_PAPER):
         return False
     return any(name.startswith(PREPRINTS) for name in (doi, wanted))
+
+
+def _unescaped(text: str) -> str:
+    return text.replace("&lt;", "<").replace("&gt;", ">") if "&lt;" in text else text
+
+
+def _plain(doi: str) -> str:
+    """As it was registered: without the escapes of addresses and the punctuation of sentences."""
+    if "%" in doi:
+        doi = _ESCAPES.sub(lambda escape: chr(int(escape[1], 16)), doi)
+    return _trim(doi)
 
 
 def _trim(doi: str) -> str:
