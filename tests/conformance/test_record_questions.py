@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.catalog.store import GROUPS, Catalog
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, ResumeController, RunTelemetry
 from DocsToKG.ContentDownload.telemetry.resume import SharedResumeLookup
-from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line
+from DocsToKG.ContentDownload.upkeep.tombstones import add_line, tombstone
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
@@ -95,7 +95,9 @@ def _fill(record: RunTelemetry) -> None:
 
 
 def _take_down(folder: Path) -> None:
-    line = Tombstone("doi:gone", "r-takedown", "taken-down", "Taken down.", A, "taken-down-1", gone=True)
+    line = tombstone(
+        "doi:gone", run_id="r-t", cause="taken-down", explanation="Gone.", sha256=A, lease_id="taken-down-1"
+    )
     add_line(folder, line, database=folder / "manifest.sqlite", sinks=("jsonl", "sqlite"), clock=ManualClock(1.9e9))
 
 

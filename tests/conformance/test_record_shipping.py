@@ -25,7 +25,7 @@ from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
 from DocsToKG.ContentDownload.upkeep.shared_takedowns import SharedTakedowns
 from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, undone
-from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line
+from DocsToKG.ContentDownload.upkeep.tombstones import add_line, tombstone
 from DocsToKG.core.clock import ManualClock
 
 pytestmark = pytest.mark.slow  # a server is started; part of `make test`
@@ -244,7 +244,7 @@ def test_a_file_that_is_older_than_its_takedown_does_not_come_back(shared: Share
     _ask(shared, "DROP SCHEMA {s} CASCADE")
     with record_in(tmp_path / "here", shared, at=1_800_000_100.0):
         pass
-    line = Tombstone("doi:a", "r-t", "taken-down", "Taken down.", A, "taken-down-1", gone=True)
+    line = tombstone("doi:a", run_id="r-t", cause="taken-down", explanation="Gone.", sha256=A, lease_id="taken-down-1")
     database = tmp_path / "here" / "manifest.sqlite"
     add_line(tmp_path / "here", line, database=database, sinks=("sqlite",), clock=ManualClock(1_800_000_200.0))
     with record_in(tmp_path / "here", shared, at=1_800_000_300.0):

@@ -638,8 +638,9 @@ def test_another_article_in_parts_is_not_judged_for_good_and_in_one_piece_is(des
 def test_what_was_taken_down_stays_down_in_parts_too(desk: Desk) -> None:
     desk.origin.script[:] = file(thesis(), cut=CUT), file(thesis())
     gone = hashlib.sha256(thesis()).hexdigest()
+    why = (Reason.TAKEN_DOWN, "gone")
     bar = CandidateDownload(
-        desk.store, DownloadRules(), SystemClock(), barred=lambda sha256, work: "gone" if sha256 == gone else None
+        desk.store, DownloadRules(), SystemClock(), barred=lambda sha256, work: why if sha256 == gone else None
     )
     steps = bar(DownloadPlan(URL, "unpaywall"), WORK, desk.client(), Call("w"), lambda: True)
     with pytest.raises(CandidateRejected) as caught:

@@ -146,7 +146,7 @@ def aged(root: Path) -> str:
     plain = [{key: value for key, value in line.items() if key not in NEWEST or key == "stage"} for line in lines]
     manifest.write_text("".join(json.dumps(line) + "\n" for line in plain))
     script = re.sub(rf"^  (?:{'|'.join(NEWEST[:-1])}) .*\n", "", schema_sql(), flags=re.MULTILINE)
-    script = re.sub(r"^CREATE INDEX downloads_unproved .*\n", "", script, flags=re.MULTILINE)
+    script = re.sub(r"^CREATE INDEX (?:downloads_unproved|manifests_quarantined) .*\n", "", script, flags=re.MULTILINE)
     script = re.sub(r"(?<=elapsed_ms  INTEGER),\n  stage .*", "", script)
     script = re.sub(r"(candidates +TEXT),.*", r"\1", script)
     rows = path.rename(root / "rows.sqlite")

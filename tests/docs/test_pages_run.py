@@ -60,6 +60,10 @@ WITH_SERVERS = {
 # By page: lines that end otherwise here, and why.
 OTHERWISE: Mapping[str, Mapping[str, set[int]]] = {
     "docs/howto/serve-the-ledger.md": {"docstokg-orchestrator token revoke": {1}},  # the id is an example
+    "docs/howto/settle-unproved-files.md": {
+        "content catalog unproved doi:": {1},  # no file is unproved there
+        "content catalog unproved 3f9c0a71": {1},
+    },
 }
 # Lines that no test types; more of them than this need a reason that stands.
 MOST_ELSEWHERE = 6

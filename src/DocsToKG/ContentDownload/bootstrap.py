@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, NullSink
-from DocsToKG.ContentDownload.api.types import DownloadPlan, SourceAttempt, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, SourceAttempt, WorkArtifact
 from DocsToKG.ContentDownload.catalog.gates import judge_by
 from DocsToKG.ContentDownload.catalog.places import MANIFEST
 from DocsToKG.ContentDownload.catalog.store import Catalog
@@ -181,6 +181,7 @@ def open_parts(
             on_source=telemetry.source_attempt,
             already=lambda work: None if work.work_id in refetch else _already(catalog, store, work),
             takedowns=shared_takedowns(shared, cfg, clock),
+            rejected=catalog.rejected(),
             # What is shared, others may have filled a moment later.
             starts_empty=shared is None and not catalog.query("SELECT 1 FROM downloads LIMIT 1").rows,
         )
@@ -320,6 +321,7 @@ def _pipeline(
     on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
     already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
     takedowns: SharedTakedowns | None = None,
+    rejected: Collection[tuple[str, str]] = frozenset(),
     starts_empty: bool = False,
 ) -> ResolverPipeline:
     rules = all_source_rules(cfg)
@@ -328,6 +330,13 @@ def _pipeline(
     identify = [name for name in cfg.resolvers.identify if name in usable]
     wanted = dict.fromkeys([*identify, *(name for tier in tiers for name in tier.sources)])
     refused = Takedowns.read(Path(cfg.telemetry.manifest_path).parent, share=takedowns)
+
+    def barred(sha256: str, work_id: str) -> tuple[Reason, str] | None:
+        if (why := refused.refuses_bytes(sha256, work_id)) is not None:
+            return Reason.TAKEN_DOWN, why
+        is_rejected = (work_id, sha256) in rejected
+        return (Reason.WRONG_ARTICLE, "a person has looked at the file and rejected it") if is_rejected else None
+
     download = CandidateDownload(
         store,
         DownloadRules(
@@ -346,7 +355,7 @@ def _pipeline(
         ),
         clock,
         attempts,
-        barred=refused.refuses_bytes,
+        barred=barred,
     )
     filters = Filters.of(cfg.filters)
 
@@ -365,6 +374,7 @@ def _pipeline(
         clock=clock,
         identify=identify,
         formats=cfg.download.formats,
+        release=store.release,
         source_s=source_shares(cfg),
         allow=allow,
         lacks=filters.lacks,

@@ -37,15 +37,15 @@ from DocsToKG.ContentDownload.proof.identity import doi_in
 from DocsToKG.ContentDownload.proof.pdf import MIN_PDF_BYTES, is_gzip, unwrap_gzip
 from DocsToKG.ContentDownload.proof.source import Source
 from DocsToKG.ContentDownload.storage.local import LocalStore, TempFile
-from DocsToKG.ContentDownload.storage.paths import human_path
-from DocsToKG.ContentDownload.validation.policy import ValidationRules
+from DocsToKG.ContentDownload.storage.paths import human_path, quarantine_path
+from DocsToKG.ContentDownload.validation.policy import Decision, ValidationRules
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
 
 T = TypeVar("T")
 
 MAX_BYTES = 128 * 1024 * 1024
-Barred = Callable[[str, str], str | None]  # digest and work: why these bytes may not be kept for it
+Barred = Callable[[str, str], tuple[Reason, str] | None]  # digest and work: why these bytes may not be kept for it
 
 _SNIFF_BYTES = 64 * 1024
 _HEADER_BYTES = 1024
@@ -326,7 +326,7 @@ async def finalize_candidate_download(
     validation: ValidationRules = _VALIDATION,
 ) -> StoredCopy | None:
     """Prove the bytes, claim the work, store the file, confirm the cache entry; in this order. Once the work is claimed
-    nothing calls it off."""
+    nothing calls it off. A file for the quarantine is stored there, and claims nothing."""
     came = _came(temp, body)
     inner = _unwrapped(temp, max_bytes) if is_gzip(came.file) else None
     try:
@@ -334,13 +334,15 @@ async def finalize_candidate_download(
         _check_digests(plan, came, None if inner is None else proved)
         form = actual_form(form_of(plan), proved.file, formats=formats)
         if (why := barred(proved.sha256, work.work_id)) is not None:
-            raise CandidateRejected(Reason.TAKEN_DOWN, why, url=plan.url)
+            raise CandidateRejected(*why, url=plan.url)
         facts = await proving(form, plan, work, proved, min_pdf_bytes=min_bytes, rules=validation)
         call.cancel.raise_if_cancelled()
-        if not claim():
+        is_kept = facts.decision is Decision.KEEP
+        if is_kept and not claim():
             return None
         call.at(STORE)
-        stored = await store.storing(inner or temp, human=human_path(work, kind=form.name))
+        human = (human_path if is_kept else quarantine_path)(work, kind=form.name)
+        stored = await store.storing(inner or temp, human=human)
     finally:
         if inner is not None:
             inner.discard()
@@ -356,6 +358,7 @@ async def finalize_candidate_download(
         duplicate=stored.duplicate,
         link=stored.link,
         facts=facts.record() | {"doi_seen": doi_in(facts, work), "unwrapped": None if inner is None else "gzip"},
+        quarantined=None if is_kept else store.relative(stored.place),
     )
 
 

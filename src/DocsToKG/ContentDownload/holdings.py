@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.net.held import CachedAnswers
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue, configured_queue
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.upkeep.removal import Removal
+from DocsToKG.ContentDownload.upkeep.settling import Settling
 from DocsToKG.ContentDownload.way_out import cache_settings, is_cache_there
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.ids import new_run_id
@@ -142,6 +143,23 @@ def open_removal(cfg: ContentDownloadConfig, *, clock: Clock, shared: SharedReco
         known_work=known_work,
         open_cache=lambda: _cache_entries(cfg),
         open_catalog=None if shared is None else lambda: open_catalog(cfg, shared),
+        share=shared_takedowns(shared, cfg, clock),
+    )
+
+
+def open_settling(
+    cfg: ContentDownloadConfig, catalog: Catalog, *, clock: Clock, shared: SharedRecord | None = None
+) -> Settling:
+    """What settles unproved files of this folder; nothing else may be writing there."""
+    return Settling(
+        Path(cfg.telemetry.manifest_path).parent,
+        catalog=catalog,
+        database=database_path(cfg),
+        files=open_files(cfg),
+        store=open_store(cfg),
+        sinks=(*cfg.telemetry.sinks, "sqlite"),
+        clock=clock,
+        run_id=new_run_id(),
         share=shared_takedowns(shared, cfg, clock),
     )
 

@@ -33,6 +33,7 @@ from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
 from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.storage.outage import Hold
+from DocsToKG.ContentDownload.validation.identity import Proof
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.turns import giving_way
@@ -304,6 +305,7 @@ def _failure(trail: Trail, elapsed_s: float, *, now: float) -> DownloadOutcome:
         "retry_after_s": trail.retry_after_s,
         "cause": why.cause,
         "explanation": why.sentence,
+        "proof": Proof.UNPROVED if trail.quarantined else None,
     }
     if _is_skip(trail, why):
         return DownloadOutcome(False, OutcomeClass.SKIP, reason=why.cause, meta=meta)

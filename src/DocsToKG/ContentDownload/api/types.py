@@ -254,6 +254,7 @@ class StoredCopy:
     duplicate: bool = False  # the store held these bytes already
     link: str = "none"  # how the readable name holds the bytes: hardlink, reflink, copy
     facts: Mapping[str, Any] = field(default_factory=dict)  # pages, encrypted, doi_seen, ...
+    quarantined: str | None = None  # below the root: nothing in it shows that it is the paper, so others are tried
 
 
 @lean_dataclass(frozen=True, slots=True)

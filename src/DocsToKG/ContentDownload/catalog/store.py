@@ -23,6 +23,7 @@ from DocsToKG.ContentDownload.catalog.asking import Db, stream
 from DocsToKG.ContentDownload.catalog.places import is_in_its_place
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, Selection
 from DocsToKG.ContentDownload.catalog.summary import Figures, figures
+from DocsToKG.ContentDownload.catalog.unproved import UnprovedFile, rejected_files, unproved_files
 from DocsToKG.ContentDownload.errors import RecordDamaged, RecordError
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 
@@ -204,6 +205,16 @@ class Catalog:
         wanted = f"sha256 = ? AND {sharing.STANDS} ORDER BY doc_id"
         found = self._ask(f"SELECT {_DOWNLOAD} FROM downloads WHERE {wanted}", (sha256,))
         return [Download(**row) for row in found]
+
+    def unproved(self) -> list[UnprovedFile]:
+        """The files in which nothing shows that they are the paper, until a person has settled them."""
+        with self._reading() as db:
+            return list(unproved_files(db))
+
+    def rejected(self) -> frozenset[tuple[str, str]]:
+        """Works, each with the digest of a file that a person has rejected for it."""
+        with self._reading() as db:
+            return rejected_files(db)
 
     def duplicates(self, *, limit: int = 50) -> tuple[dict[str, int], list[dict[str, Any]]]:
         """What several works have in common: the totals, and the files that save most."""

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli import catalog_attest, catalog_export, catalog_files
+from DocsToKG.ContentDownload.cli import catalog_attest, catalog_export, catalog_files, catalog_unproved
 from DocsToKG.ContentDownload.cli.catalog_open import (
     DbOption,
     FormatOption,
@@ -283,5 +283,6 @@ def _cell(column: str, value: Any) -> Any:
 catalog_app.command("verify")(catalog_files.verify)
 catalog_app.command("gc")(catalog_files.gc)
 catalog_app.command("dedup-report")(catalog_files.dedup_report)
+catalog_app.command("unproved")(catalog_unproved.unproved)
 catalog_app.command("export")(catalog_export.export)
 catalog_app.command("attest")(catalog_attest.attest)

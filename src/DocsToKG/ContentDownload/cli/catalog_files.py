@@ -97,7 +97,8 @@ def gc(
 ) -> None:
     """Show the objects of the store that no record names, and remove them with --delete.
 
-    A file whose work was obtained again with other bytes is one of them. In a bucket only those are that are older
+    A file whose work was obtained again with other bytes is one of them, and so is one in quarantine whose work was
+    obtained elsewhere. In a bucket only those are that are older
     than an hour, and machines may work on meanwhile.
 
     Examples:
@@ -110,7 +111,7 @@ def gc(
     """
     from DocsToKG.ContentDownload.bootstrap import open_files
     from DocsToKG.ContentDownload.storage.bucket import SETTLED_S
-    from DocsToKG.ContentDownload.upkeep.sweeping import superseded_names, unnamed
+    from DocsToKG.ContentDownload.upkeep.sweeping import left_in_quarantine, superseded_names, unnamed
 
     cfg, catalogs = folder_settings(run, config=config), [open_catalog(run, None, config)]
     run = looked_at(run, config)
@@ -129,6 +130,7 @@ def gc(
         for catalog in catalogs:
             opened.enter_context(catalog)
         found = [*unnamed(files, _named_by(catalogs)), *superseded_names(files, catalogs)]
+        found += left_in_quarantine(files, catalogs)
         removed = sum(files.delete(file.key) for file in found) if delete else 0
     total = sum(file.size for file in found)
     if as_json:
@@ -190,6 +192,7 @@ def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool,
         verifier = Verifier(
             open_files(cfg),
             on_record=catalog.files,
+            waiting={file.sha256 for file in catalog.unproved()},
             checkpoint=run / "state" / "verify.json",
             threads=threads,
             has_cas=cfg.storage.cas_enabled,
@@ -270,6 +273,7 @@ def _show(findings: Findings, lost: list[str] | None, as_json: bool) -> None:
 def _named_by(catalogs: list[Catalog]) -> Callable[[str], bool]:
     """Whether any of the records names a digest."""
     named = {bytes.fromhex(file.sha256) for catalog in catalogs for file in catalog.files()}
+    named |= {bytes.fromhex(file.sha256) for catalog in catalogs for file in catalog.unproved()}
     return lambda digest: _raw(digest) in named
 
 

@@ -111,7 +111,7 @@ def list_takedowns(
     from DocsToKG.ContentDownload.upkeep.takedowns import Takedowns
 
     cfg = folder_settings(run, config=config)
-    with _shared(cfg) as shared:
+    with shared_record(cfg) as shared:
         known = Takedowns.read(Path(cfg.telemetry.manifest_path).parent, share=_share(shared))
         known.learn()
     entries = known.entries
@@ -141,7 +141,7 @@ def undo(key: Key, run: RunOption = Path("."), config: ConfigOption = None, as_j
 
 
 @contextmanager
-def _shared(cfg: ContentDownloadConfig) -> Iterator[SharedRecord | None]:
+def shared_record(cfg: ContentDownloadConfig) -> Iterator[SharedRecord | None]:
     """The record that other machines share, if any do."""
     from DocsToKG.ContentDownload.bootstrap import open_shared
 
@@ -168,12 +168,12 @@ def _open(run: Path, config: str | None) -> Iterator[Removal]:
     from DocsToKG.core.clock import SystemClock
 
     cfg = folder_settings(run, config=config)
-    with _held(cfg) as held, _shared(held) as shared:
-        yield open_removal(held, clock=SystemClock(), shared=shared)
+    with held(cfg) as own, shared_record(own) as shared:
+        yield open_removal(own, clock=SystemClock(), shared=shared)
 
 
 @contextmanager
-def _held(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
+def held(cfg: ContentDownloadConfig) -> Iterator[ContentDownloadConfig]:
     """The folder, held so that no run writes to it meanwhile. Where a worker has it and neither record nor files are
     in it, another folder does: the worker hears of the takedown by the record, within seconds."""
     from DocsToKG.ContentDownload.catalog.places import MANIFEST

@@ -119,9 +119,10 @@ class ProofConfig(Section):
 
     unproved: Literal["by-evidence", "keep", "quarantine", "refuse"] = Field(
         default="by-evidence",
-        description="What becomes of a PDF that gives too little to compare, as a scan without text. "
-        "refuse: the next copy is tried. The others keep the file and mark it `unproved`; a place where "
-        "by-evidence and quarantine put aside files from guessed addresses is not built yet.",
+        description="What becomes of a PDF that gives too little to compare, as a scan without text. keep: it is kept "
+        "and marked `unproved`. quarantine: it waits while other copies are tried, and then until `content catalog "
+        "unproved` settles it; its work counts as not obtained. refuse: the next copy is tried. by-evidence: kept "
+        "where its address stands in the work's own record, else quarantine.",
     )
     streams: Literal["all", "sample", "none"] = Field(
         default="all",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
 from DocsToKG.core.clock import Clock
@@ -30,6 +31,7 @@ class Tried:
     is_guess: bool = False
     transient: bool = False  # it may work later
     is_copy: bool = True  # False: the source itself could not be asked
+    quarantine: Mapping[str, Any] | None = None  # the file that waits there, and what is known of it
 
 
 @lean_dataclass(frozen=True, slots=True)

@@ -45,6 +45,7 @@ _ARCHIVES = frozenset({"wayback"})  # sources that look up addresses which faile
 _OWN_FAULTS = ("refused", "malformed_answer")
 _LACKS = "missing_"  # how a source begins to say that it could be asked, had it a key or an address
 _ANSWERED_BEFORE = "answered_before"  # in an earlier try of the same work
+_IN_QUARANTINE = "nothing in the file shows that it is the paper; it waits in quarantine"
 
 Tell = Callable[..., None]  # how a source ended: the last words of `FallbackOrchestrator._tell`
 Proposed = tuple[ResolverResult, list[DownloadPlan]]  # what a source says, and which of its copies are tried now
@@ -85,11 +86,12 @@ class FallbackOrchestrator:
         allow: Callable[[DownloadPlan, WorkArtifact], str | None] = lambda plan, work: None,
         lacks: Callable[[WorkArtifact], bool] = lambda work: False,
         refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
+        release: Callable[[str], None] = lambda name: None,
         on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
     ) -> None:
         """`formats` are the forms that are taken, best first. `source_s` bounds the seconds a source may use to say
         where a paper is. `allow` says why a candidate is not wanted, `refuse` why a work is not; `lacks` whether they
-        need to know more of a work than is known."""
+        need to know more of a work than is known. `release` removes a file from quarantine."""
         self._tiers = tuple(tiers)
         self._at_home = tuple([(tier.name, name) for name in tier.sources] for tier in tiers)
         self._resolvers = resolvers
@@ -102,12 +104,20 @@ class FallbackOrchestrator:
         self._allow = allow
         self._lacks = lacks
         self._refuse = refuse
+        self._release = release
         self._on_source = on_source
 
     async def search(
         self, trail: Trail, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
     ) -> Found | None:
-        """The first proved copy, or None when every tier is exhausted; the trail says what was tried."""
+        """The first proved copy, or None when every tier is exhausted; the trail says what was tried. What waits in
+        quarantine waits for that."""
+        found = await self._search(trail, call, on_tier)
+        for name in trail.quarantined if found is not None else ():
+            self._release(name)
+        return found
+
+    async def _search(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Found | None:
         if self._identify:
             await metered(self._find_out(trail, call), trail.meter)
         trail.refused = self._refuse(trail.work)
@@ -357,6 +367,10 @@ class FallbackOrchestrator:
                 continue
             if copy is None:
                 return None
+            if copy.quarantined is not None:
+                last = CandidateRejected(Reason.UNPROVED, _IN_QUARANTINE, url=plan.url)
+                trail.missed(name, last, plan, copy=copy)
+                continue
             tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
             return Found(plan, copy, tier, name)
         _tell_miss(result, last, tell)

@@ -14,14 +14,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, StoredCopy, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.copies import address_key, copy_key
 from DocsToKG.ContentDownload.fallback.memory import Answer, Past, Tried, known_of
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter
 from DocsToKG.ContentDownload.resolvers.known_copies import is_refusal, refused_by_owner
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.urls import has_secret, mask_url
+from DocsToKG.core.urls import has_secret, index_url, mask_url
 
 # The owner's wish, our own safety, or a file that is not the paper: an archived copy would be no better.
 _NOT_TO_LOOK_UP = frozenset(
@@ -33,6 +33,7 @@ _NOT_TO_LOOK_UP = frozenset(
         Reason.TAKEN_DOWN,
         Reason.WRONG_ARTICLE,
         Reason.SUPPLEMENT,
+        Reason.UNPROVED,
         Reason.BUDGET_EXHAUSTED,
     }
 )
@@ -174,9 +175,14 @@ class Trail:
             return first
 
     def missed(
-        self, source: str, problem: CandidateRejected | TransientFailure, plan: DownloadPlan | None = None
+        self,
+        source: str,
+        problem: CandidateRejected | TransientFailure,
+        plan: DownloadPlan | None = None,
+        *,
+        copy: StoredCopy | None = None,
     ) -> Tried:
-        """A candidate was no good, or the source could not be asked."""
+        """A candidate was no good, or the source could not be asked. `copy`: its file, which waits in quarantine."""
         url = plan.url if plan is not None else problem.url or ""
         tried = Tried(
             url=mask_url(url),
@@ -188,6 +194,7 @@ class Trail:
             is_guess=plan is not None and plan.is_guess,
             transient=isinstance(problem, TransientFailure),
             is_copy=plan is not None,
+            quarantine=_quarantined(plan, copy) if plan is not None and copy is not None else None,
         )
         with self._lock:
             self.tried.append(tried)
@@ -200,6 +207,11 @@ class Trail:
             elif problem.reason == Reason.BUDGET_EXHAUSTED:
                 self.out_of_budget = True
         return tried
+
+    @property
+    def quarantined(self) -> list[str]:
+        """The names of the files that wait in quarantine."""
+        return [str(tried.quarantine["path"]) for tried in self.tried if tried.quarantine]
 
     def _remember_addresses(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan | None) -> None:
         """What archives may be asked about, and what not. An address with a key in it is nobody else's business."""
@@ -279,3 +291,19 @@ class Trail:
         if retry_after_s is not None:
             soonest = self._retry_after_s if self._retry_after_s is not None else retry_after_s
             self._retry_after_s = min(soonest, retry_after_s)
+
+
+def _quarantined(plan: DownloadPlan, copy: StoredCopy) -> dict[str, Any]:
+    """What the record must know to make the file the work's own."""
+    return {
+        "path": copy.quarantined,
+        "sha256": copy.sha256,
+        "size_bytes": copy.size_bytes,
+        "mime": copy.mime,
+        "canonical_url": mask_url(index_url(copy.stream.final_url)),
+        "http_status": copy.stream.http_status,
+        "version": plan.version,
+        "license": plan.license,
+        "host_type": plan.host_type,
+        "validation": dict(copy.facts),
+    }

@@ -19,6 +19,7 @@ from DocsToKG.core.urls import BadUrl, host_key
 _MOST_GROUPS = 3
 _MOST_HOSTS = 2
 _FAR_OFF_S = 10 * 365 * 86_400.0  # a server may name any time
+_SETTLE = "`content catalog unproved` lists and settles such files"
 _UNKNOWN = ("not_in_index", Reason.UNKNOWN_IDENTIFIER)
 _NO_BRACES = str.maketrans("{}", "()")
 # How a copy was, with the place of its host. Reasons that mean the same to a reader share their words.
@@ -54,6 +55,7 @@ _WORDS: dict[str, str] = {
     Reason.FILTERED: "left out by your filters",
     Reason.TAKEN_DOWN: "taken down here",
     Reason.BUDGET_EXHAUSTED: "not reached within the budget of one work",
+    Reason.UNPROVED: "without a sign that it is the paper at {host}",
 }
 _REFUSED, _REMOVED = (401, 403, 451), (404, 410)
 _STATUS_WORDS = {
@@ -88,6 +90,8 @@ def verdict(trail: Trail, *, now: float) -> Verdict:
     troubles = [one for one in tried if one.transient]
     if trail.out_of_budget:
         return Verdict(Reason.BUDGET_EXHAUSTED, _out_of_budget(tried, copies))
+    if not troubles and (waiting := [one for one in copies if one.quarantine]):
+        return _in_quarantine(waiting, [one for one in copies if not one.quarantine])
     if not troubles:
         return _no_good(copies) if copies else _nothing_known(trail, tried)
     when = "later" if trail.retry_after_s is None else f"from {_minute(now + min(trail.retry_after_s, _FAR_OFF_S))} on"
@@ -96,6 +100,14 @@ def verdict(trail: Trail, *, now: float) -> Verdict:
         known, silent = _no_good(copies), _named(_unique(one.source for one in troubles))
         return Verdict(known.cause, f"{known.sentence} {silent} could not be asked: more may be known {when}.")
     return Verdict(troubles[0].reason.partition(":")[0], _temporary(troubles, copies, when))
+
+
+def _in_quarantine(waiting: Sequence[Tried], others: Sequence[Tried]) -> Verdict:
+    """Files that a person can settle weigh more than copies that nobody can have."""
+    what = "A file from" if len(waiting) == 1 else f"{len(waiting)} files from"
+    verb, it = ("waits", "it shows that it is") if len(waiting) == 1 else ("wait", "them shows that they are")
+    sentence = f"{what} {_hosts(waiting)} {verb} in quarantine, as nothing in {it} the paper; {_SETTLE}."
+    return Verdict(Reason.UNPROVED, sentence + (f" Other copies: {_listed(others)}." if others else ""))
 
 
 def _no_good(copies: Sequence[Tried]) -> Verdict:

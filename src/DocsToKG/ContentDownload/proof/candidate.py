@@ -198,9 +198,8 @@ def _end_pdf(begun: _Begun, found: Examination | None, plan: DownloadPlan, rules
         raise CandidateRejected(Reason.CORRUPT_PDF, f"damaged: {'; '.join(found.damage[:3])}")
     verdict = found.verdict
     decision = decide(verdict, plan, begun.known, rules.unproved)
-    # Where nothing is kept aside yet, a file is not lost for want of proof.
     if decision is not Decision.REFUSE:
-        return _seen(begun.facts, found)
+        return replace(_seen(begun.facts, found), decision=decision)
     why = "; ".join(verdict.evidence[:4])
     if verdict.proof is Proof.REFUSED and verdict.kind is not None:
         raise CandidateRejected(reason_of(verdict.kind), f"{verdict.kind}: {why}")

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from DocsToKG.ContentDownload.validation.policy import Decision
 from DocsToKG.core.values import lean_dataclass
 
 _TITLE_CHARS = 500
@@ -27,7 +28,8 @@ class Named(Protocol):
 class PdfFacts:
     """What the proof saw. `pages` is None when a password hides them; `repaired`: pikepdf rebuilt the index.
 
-    `doi_seen`: the DOIs that the file declares or shows on its first pages. `validation`: the verdict and its evidence.
+    `doi_seen`: the DOIs that the file declares or shows on its first pages. `validation`: the verdict and its evidence;
+    `decision`: what becomes of the file.
     """
 
     pages: int | None
@@ -40,10 +42,11 @@ class PdfFacts:
     title: str | None = None
     producer: str | None = None
     validation: Mapping[str, Any] = field(default_factory=dict)
+    decision: Decision = Decision.KEEP
 
     def record(self) -> dict[str, Any]:
-        """The facts worth a line in the record, those that say something; the page's text is not."""
-        facts = {
+        """The facts worth a line in the record; the page's text is not."""
+        return {
             "form": "pdf",
             "pages": self.pages,
             "encrypted": self.encrypted,
@@ -56,7 +59,6 @@ class PdfFacts:
             "warnings": list(self.warnings[:_NOTES]),
             **self.validation,
         }
-        return {name: value for name, value in facts.items() if value}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class TextFacts:
     pmid: str | None = None
     pmcid: str | None = None
     proof: str | None = None  # how sure it is that the text is the work
+    decision: Decision = Decision.KEEP
 
     @property
     def doi_seen(self) -> tuple[str, ...]:

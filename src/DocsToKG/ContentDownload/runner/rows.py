@@ -68,8 +68,8 @@ class ResultRows:
         return replace(found, version=held.version, version_doi=held.version_doi)
 
     def _held(self, job: JobRecord | None) -> Download | None:
-        """The file of a job that ended with one."""
-        if job is None or job.state not in (JobState.DONE, JobState.SKIPPED):
+        """The file of a job that has ended; of one that failed, a file from before or one that a person accepted."""
+        if job is None or job.state not in ENDED:
             return None
         return self._parts.catalog.find_download(job.artifact_id)
 

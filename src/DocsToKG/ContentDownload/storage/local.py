@@ -29,7 +29,7 @@ from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
 from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, in_words, open_unnamed, sync_folder
 from DocsToKG.ContentDownload.storage.flushing import Flushing
 from DocsToKG.ContentDownload.storage.outage import Hold
-from DocsToKG.ContentDownload.storage.paths import inside, is_plain, numbered
+from DocsToKG.ContentDownload.storage.paths import QUARANTINE, inside, is_plain, numbered
 from DocsToKG.ContentDownload.storage.rounds import Rounds
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, Link, TempFile
 from DocsToKG.core.turns import giving_way
@@ -248,6 +248,12 @@ class LocalStore:
                 return False
             path.unlink(missing_ok=True)
             return True
+
+    def release(self, relative: str) -> None:
+        """Remove a file from quarantine; its object stays, as other works may have it."""
+        if relative.startswith(f"{QUARANTINE}/"):
+            with DiskErrors(self.root):
+                self.at(relative).unlink(missing_ok=True)
 
     # a round of files
 

@@ -17,6 +17,7 @@ from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 
 FOLDERS = {"pdf": "PDF", "html": "HTML", "xml": "XML"}
+QUARANTINE = "QUARANTINE"  # files of which nobody knows whether they are the paper
 NO_DATE = "n.d."  # as bibliographies write a missing year
 NO_TITLE = "untitled"
 
@@ -35,8 +36,16 @@ _RESERVED = re.compile(r"(con|prn|aux|nul|clock\$|com[0-9¹²³]|lpt[0-9¹²³])
 
 def human_path(work: WorkArtifact, *, kind: str = "pdf") -> str:
     """The relative path under which people find the work: `PDF/2021__deep-nets__doi-10.1-x_1f2e3d4c5b6a.pdf`."""
-    name = f"{year_part(work.publication_year)}__{title_slug(work.title)}__{safe_id(work.work_id)}"
-    return f"{FOLDERS[kind]}/{name}.{kind}"
+    return f"{FOLDERS[kind]}/{_name(work)}.{kind}"
+
+
+def quarantine_path(work: WorkArtifact, *, kind: str = "pdf") -> str:
+    """The same for a file that waits for somebody to look at it."""
+    return f"{QUARANTINE}/{_name(work)}.{kind}"
+
+
+def _name(work: WorkArtifact) -> str:
+    return f"{year_part(work.publication_year)}__{title_slug(work.title)}__{safe_id(work.work_id)}"
 
 
 def year_part(year: int | None) -> str:

@@ -153,6 +153,9 @@ class BucketStore(LocalStore):
         if self._asked(lambda: self.bucket.digest(key)) not in (None, sha256):
             self._asked(lambda: self.bucket.delete(key))
 
+    def release(self, relative: str) -> None:
+        """Nothing: a bucket has no readable names."""
+
     def size_of(self, relative: str) -> int | None:
         found = self._asked(lambda: self.bucket.find(relative))
         return None if found is None else found.size

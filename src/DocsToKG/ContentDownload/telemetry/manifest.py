@@ -145,21 +145,28 @@ def _hops(record: ManifestRecord) -> str:
 
 
 def _candidates(record: ManifestRecord) -> str:
-    return storable_json(
-        {
-            "url": storable_url(candidate.get("url")),
-            "source": storable(candidate.get("source")),
-            "reason": storable(candidate.get("reason")),
-            "http_status": storable_int(candidate.get("http_status")),
-            "evidence": storable(candidate.get("evidence")),
-            "is_guess": bool(candidate.get("is_guess")),
-        }
-        for candidate in record.candidates
-    )
+    return storable_json(map(_candidate, record.candidates))
+
+
+def _candidate(candidate: Mapping[str, Any]) -> dict[str, Any]:
+    told = {
+        "url": storable_url(candidate.get("url")),
+        "source": storable(candidate.get("source")),
+        "reason": storable(candidate.get("reason")),
+        "http_status": storable_int(candidate.get("http_status")),
+        "evidence": storable(candidate.get("evidence")),
+        "is_guess": bool(candidate.get("is_guess")),
+    }
+    waiting = candidate.get("quarantine")
+    return told | {"quarantine": storable_object(waiting)} if waiting else told
 
 
 def _validation(record: ManifestRecord) -> str | None:
-    return orjson.dumps(storable_object(record.validation)).decode() if record.validation is not None else None
+    """What says something."""
+    if record.validation is None:
+        return None
+    told = {name: value for name, value in record.validation.items() if value}
+    return orjson.dumps(storable_object(told)).decode()
 
 
 def _supplements(record: ManifestRecord) -> str:

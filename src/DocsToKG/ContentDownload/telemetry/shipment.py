@@ -36,8 +36,8 @@ _REAL = frozenset({"retry_after_s", "reset_timeout_s"})
 _STAGE = manifest.AT["stage"]
 # Of a file's line: its work was taken down after it, or is refused, whatever the clocks say.
 _LATER_TAKEDOWN = f"""(EXISTS (SELECT 1 FROM {{s}}.manifests t
-   WHERE t.stage = '{TAKEDOWN_STAGE}' AND t.cause = 'taken-down' AND t.doc_id = a.doc_id
-     AND t.created_at > a.created_at)
+   WHERE t.stage = '{TAKEDOWN_STAGE}' AND t.doc_id = a.doc_id AND t.created_at > a.created_at
+     AND (t.cause = 'taken-down' OR (t.cause = 'file-rejected' AND t.sha256 = a.sha256)))
    OR EXISTS (SELECT 1 FROM {{s}}.takedowns k WHERE k.doc_id = a.doc_id AND k.stands))"""
 _FILE = (
     *("doc_id", "sha256", "size_bytes", "path", "mime", "url", "canonical_url", "license", "oa_status", "version"),
@@ -82,7 +82,7 @@ SELECT a.id FROM added a WHERE a.status = 'ok' AND {_LATER_TAKEDOWN}
 _TAKEDOWNS = f"""
 WITH added AS ({_LINES}),
 gone AS (DELETE FROM {{s}}.downloads d USING added a
-          WHERE a.cause = 'taken-down' AND d.doc_id = a.doc_id AND d.created_at <= a.created_at)
+          WHERE a.cause IN ('taken-down', 'file-rejected') AND d.doc_id = a.doc_id AND d.created_at <= a.created_at)
 SELECT 1 WHERE false
 """
 _REPEATED = ", ".join("t.lease_id || '/' || a.id" if name == "lease_id" else f"t.{name}" for name in manifest.COLUMNS)

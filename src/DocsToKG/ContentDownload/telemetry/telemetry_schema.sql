@@ -42,7 +42,7 @@ CREATE TABLE manifests (
   ttfp_ms        INTEGER,  -- first request to proved file, less waited_ms
   waited_ms      INTEGER,  -- spent waiting for our own limits
   lease_id       TEXT,
-  candidates     TEXT,     -- JSON array of {url, source, reason, http_status, evidence, is_guess}
+  candidates     TEXT,     -- JSON array of {url, source, reason, http_status, evidence, is_guess, quarantine}
   license_raw    TEXT,     -- in the words of the source
   doi_seen       TEXT,
   is_retracted   INTEGER,
@@ -62,6 +62,8 @@ CREATE INDEX manifests_by_doc ON manifests (doc_id, id, status, stage);
 CREATE INDEX manifests_by_run ON manifests (run_id, id);
 -- What was taken down: no success before such a line counts any more.
 CREATE INDEX manifests_takedowns ON manifests (doc_id, id) WHERE stage = 'takedown';
+-- Works whose files wait in quarantine.
+CREATE INDEX manifests_quarantined ON manifests (id) WHERE proof = 'unproved' AND status = 'error';
 
 -- Finished artifacts: which bytes stand for which work, and where.
 CREATE TABLE downloads (

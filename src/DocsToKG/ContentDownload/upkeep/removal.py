@@ -19,13 +19,15 @@ from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.catalog.files import READABLE, StoredFiles
 from DocsToKG.ContentDownload.catalog.selection import GIVEN_BACK, TAKEN_DOWN
 from DocsToKG.ContentDownload.catalog.store import Catalog
+from DocsToKG.ContentDownload.catalog.unproved import QUARANTINED
 from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.storage.cas import cas_key
+from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.upkeep.hashing import digest_of
 from DocsToKG.ContentDownload.upkeep.retelling import retell
 from DocsToKG.ContentDownload.upkeep.takedowns import Takedown, Takedowns, is_identifier, named_work, names_of, undone
-from DocsToKG.ContentDownload.upkeep.tombstones import Tombstone, add_line, forget_files, last_lines, refill
+from DocsToKG.ContentDownload.upkeep.tombstones import add_line, forget_files, last_lines, refill, tombstone
 from DocsToKG.core.clock import Clock, utc_iso
 from DocsToKG.core.urls import BadUrl, index_url
 
@@ -193,6 +195,10 @@ class Removal:
                 others |= (
                     {other.doc_id for other in catalog.holders(held.sha256)} - {work.work_id} if catalog else set()
                 )
+            for waiting in catalog.unproved() if catalog is not None else ():
+                if waiting.doc_id == work.work_id and waiting.state == QUARANTINED:
+                    digests.append(waiting.sha256)
+                    paths.append(waiting.path)
             urls = sorted(catalog.urls_of(work.work_id)) if catalog is not None else []
         return Takedown(
             doc_id=work.work_id,
@@ -256,17 +262,16 @@ class Removal:
         finally:
             entries.close()
 
-    def _tombstone(self, entry: Takedown) -> Tombstone:
+    def _tombstone(self, entry: Takedown) -> ManifestRecord:
         word = TAKEN_DOWN if entry.stands else GIVEN_BACK
         said = entry.sentence if entry.stands else f"{entry.sentence}; this was undone on {str(entry.undone_at)[:10]}"
-        return Tombstone(
-            doc_id=entry.doc_id,
+        return tombstone(
+            entry.doc_id,
             run_id=self._run_id,
             cause=word,
             explanation=f"{said[:1].upper()}{said[1:]}{_KNOWN_AS}{', '.join(entry.identifiers)}."[:_TEXT_CHARS],
             sha256=entry.sha256[0] if entry.sha256 else None,
             lease_id=f"{word}-{entry.taken_at}",
-            gone=entry.stands,
         )
 
 

@@ -1,4 +1,5 @@
-"""Which stored files may go? Objects that no record names, and readable names that stand for their work no more.
+"""Which stored files may go? Objects that no record names, readable names that stand for their work no more, and what
+is left in quarantine.
 
 Knows the layout of the store and the records that name its files. Looks only; removing is the caller's. Promises: what
 stands in any of the records it is given stays.
@@ -10,7 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from DocsToKG.ContentDownload.catalog.files import CAS, READABLE, StoredFile, StoredFiles
 from DocsToKG.ContentDownload.catalog.store import Catalog
+from DocsToKG.ContentDownload.catalog.unproved import QUARANTINED
 from DocsToKG.ContentDownload.errors import FileUnreadable
+from DocsToKG.ContentDownload.storage.paths import QUARANTINE
 from DocsToKG.ContentDownload.upkeep.hashing import digest_of
 
 _READABLE = tuple(f"{folder}/" for folder in READABLE)
@@ -31,6 +34,12 @@ def superseded_names(files: StoredFiles, records: Sequence[Catalog]) -> Iterator
             continue
         if found is not None and found[0] == earlier[path]:
             yield StoredFile(path, files.size(path) or 0)
+
+
+def left_in_quarantine(files: StoredFiles, records: Sequence[Catalog]) -> Iterator[StoredFile]:
+    """Files in quarantine that wait for nobody: their work has another file by now, or a run was cut off."""
+    waiting = {file.path for record in records for file in record.unproved() if file.state == QUARANTINED}
+    yield from (file for file in files.list(QUARANTINE) if file.key not in waiting)
 
 
 def unnamed(files: StoredFiles, named: Callable[[str], bool]) -> Iterator[StoredFile]:

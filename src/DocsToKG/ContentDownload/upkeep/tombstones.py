@@ -1,4 +1,5 @@
-"""One more line in a record that no run is writing: a work was taken down, or may be had again.
+"""One more line in a record that no run is writing: a work was taken down, may be had again, or a person has settled
+whether a file is the paper.
 
 Knows the order of a record: database first, in one transaction; then the text files. Promises: the same line is never
 added twice, and the files catch up at the next opening should this be cut off.
@@ -9,14 +10,22 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from DocsToKG.ContentDownload.api.types import OutcomeClass
 from DocsToKG.ContentDownload.catalog.places import LAST, MANIFEST
-from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
+from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE, TAKEN_DOWN
+from DocsToKG.ContentDownload.catalog.unproved import FILE_REJECTED
 from DocsToKG.ContentDownload.telemetry.closing import refresh_snapshots
 from DocsToKG.ContentDownload.telemetry.folder import followers, locked, translating
+from DocsToKG.ContentDownload.telemetry.manifest import (
+    INSERT_DOWNLOADS,
+    ManifestRecord,
+    insert_manifests,
+    manifest_values,
+)
 from DocsToKG.ContentDownload.telemetry.projections import Position
 from DocsToKG.ContentDownload.telemetry.restore import restore, restore_attempts
 from DocsToKG.ContentDownload.telemetry.salvage import last_aside
@@ -24,32 +33,30 @@ from DocsToKG.ContentDownload.telemetry.schema import newest_id, open_database, 
 from DocsToKG.ContentDownload.telemetry.writer import RecordWriter
 from DocsToKG.core.clock import Clock, utc_iso
 
-_COLUMNS = ("doc_id", "run_id", "stage", "cause", "explanation", "sha256", "lease_id", "created_at")
-_INSERT = f"""
-INSERT INTO manifests ({", ".join(_COLUMNS)}, status, outcome, reason, role, attempt, config_hash, worker_id, cache_hit,
-                       is_guess, fallback_chain, hops, candidates)
-VALUES ({", ".join(f":{name}" for name in _COLUMNS)}, 'skipped', 'skip', :cause, 'artifact', 1, '', '', 0, 0,
-        '[]', '[]', '[]')
-ON CONFLICT (doc_id, lease_id) WHERE lease_id IS NOT NULL DO NOTHING
-"""
+_GONE = (TAKEN_DOWN, FILE_REJECTED)
 _POSITION = "SELECT first_id, base_bytes, last_id, end_bytes FROM projections WHERE name = ?"
 
 
-@dataclass(frozen=True, slots=True)
-class Tombstone:
-    """A line about a takedown; `lease_id` makes it one of a kind. `gone`: no file stands for the work any more."""
+def tombstone(
+    doc_id: str, *, run_id: str, cause: str, explanation: str, sha256: str | None, lease_id: str
+) -> ManifestRecord:
+    """A line after which no earlier file of the work counts; `lease_id` makes it one of a kind."""
+    return ManifestRecord(
+        doc_id=doc_id,
+        outcome=OutcomeClass.SKIP,
+        reason=cause,
+        run_id=run_id,
+        stage=TAKEDOWN_STAGE,
+        cause=cause,
+        explanation=explanation,
+        sha256=sha256,
+        lease_id=lease_id,
+    )
 
-    doc_id: str
-    run_id: str
-    cause: str
-    explanation: str
-    sha256: str | None
-    lease_id: str
-    gone: bool
 
-
-def add_line(root: Path, line: Tombstone, *, database: Path, sinks: Sequence[str], clock: Clock) -> None:
-    """Append the line. Needs the folder to be free."""
+def add_line(root: Path, line: ManifestRecord, *, database: Path, sinks: Sequence[str], clock: Clock) -> None:
+    """Append the line. Needs the folder to be free. No file stands any more for a work that was taken down or whose
+    file was rejected; the file of a line that has one does."""
     root.mkdir(parents=True, exist_ok=True)
     database.parent.mkdir(parents=True, exist_ok=True)
     with translating(root), contextlib.ExitStack() as held:
@@ -59,9 +66,11 @@ def add_line(root: Path, line: Tombstone, *, database: Path, sinks: Sequence[str
         with transaction(db):
             last = db.execute("SELECT MAX(created_at) FROM manifests WHERE id > (SELECT MAX(id) - 1 FROM manifests)")
             stamp = max(str(last.fetchone()[0] or ""), utc_iso(clock.now()))
-            db.execute(_INSERT, {**asdict(line), "stage": TAKEDOWN_STAGE, "created_at": stamp})
-            if line.gone:
+            before = newest_id(db, "manifests")
+            insert_manifests(db, [manifest_values(replace(line, created_at=stamp))])
+            if line.cause in _GONE:
                 db.execute("DELETE FROM downloads WHERE doc_id = ?", (line.doc_id,))
+            db.execute(INSERT_DOWNLOADS, (before,))
         _follow(db, root, sinks, clock, held)
 
 

@@ -11,7 +11,7 @@ import json
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -74,13 +74,15 @@ Check = Callable[[Findings], None]
 
 
 class Verifier:
-    """Checks one store against one record. `progress` is told the findings after each part."""
+    """Checks one store against one record. `waiting`: digests of files in quarantine, which stand for no work yet.
+    `progress` is told the findings after each part."""
 
     def __init__(
         self,
         files: StoredFiles,
         *,
         on_record: Callable[[str], Iterable[Download]],
+        waiting: Container[str] = frozenset(),
         checkpoint: Path | None = None,
         threads: int = 2,
         save_every_s: float = 1.0,
@@ -89,6 +91,7 @@ class Verifier:
     ) -> None:
         self._files = files
         self._on_record = on_record
+        self._waiting = waiting
         self._checkpoint = checkpoint
         self._threads = threads
         self._save_every_s = save_every_s
@@ -151,7 +154,7 @@ class Verifier:
                 continue
             there.add(wanted)
             self._judge(findings, file, wanted, digest, works.get(wanted))
-            if wanted not in works:
+            if wanted not in works and wanted not in self._waiting:
                 findings.foreign.append(file.key)
         for digest in sorted(works.keys() - there):
             findings.missing.append({"key": cas_key(digest), "sha256": digest, "doc_ids": works[digest]})
