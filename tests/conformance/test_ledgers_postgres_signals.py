@@ -56,8 +56,9 @@ def test_a_listener_that_was_cut_off_comes_back_and_misses_nothing(open_one, pos
     listening(signal_)
 
     def deed() -> None:
+        # This one says nothing on the channel: as if the listener had been away, whose return is what wakes.
+        there.enqueue_many([NewJob("a:1", {})])
         sql("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'docstokg-listen'")
-        there.enqueue_many([NewJob("a:1", {})])  # this one says nothing on the channel
 
     assert woken(here, deed)
     assert signal_.troubles >= 1
