@@ -7,7 +7,6 @@ from typing import NamedTuple
 from tests.adversary.case import Case
 from tests.adversary.works import IndexedWork
 
-from DocsToKG.ContentDownload.validation.examination import examine
 from DocsToKG.ContentDownload.validation.identity import Proof
 from DocsToKG.ContentDownload.validation.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.worker_pool import TextEngine
@@ -39,7 +38,7 @@ def known_work(work: IndexedWork) -> KnownWork:
 
 def judged(engine: TextEngine, case: Case, data: bytes) -> Outcome:
     """What the product would say of these bytes, when it had asked for the work of the case."""
-    verdict = examine(engine, data, known_work(case.work)).result(timeout=_TIMEOUT_S).verdict
+    verdict = engine.examine(data, known_work(case.work)).result(timeout=_TIMEOUT_S).verdict
     word = f"{verdict.proof} ({verdict.kind})" if verdict.kind else str(verdict.proof)
     return Outcome(word, verdict.is_paper, verdict.proof is Proof.REFUSED, "; ".join(verdict.evidence[:6]))
 

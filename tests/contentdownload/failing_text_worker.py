@@ -7,11 +7,10 @@ import signal
 import time
 from typing import Any
 
-from DocsToKG.ContentDownload.validation.document import ReadOptions
-from DocsToKG.ContentDownload.validation.worker import main, read_document
+from DocsToKG.ContentDownload.validation.worker import Request, answer_request, main
 
 
-def answer(options: ReadOptions, descriptor: int) -> dict[str, Any]:
+def answer(request: Request, descriptor: int) -> dict[str, Any]:
     said = os.pread(descriptor, 100, 0)
     if b"abort" in said:
         os.abort()
@@ -31,7 +30,7 @@ def answer(options: ReadOptions, descriptor: int) -> dict[str, Any]:
         return {"failure": "pid", "detail": str(os.getpid())}
     if b"environment" in said:
         return {"failure": "environment", "detail": " ".join(sorted(os.environ))}
-    return read_document(options, descriptor)
+    return answer_request(request, descriptor)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ import pytest
 from tests.contentdownload.pdf_writers import WRITERS, Made, reportlab_pdf
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
-from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.errors import CandidateRejected, PutOff
 from DocsToKG.ContentDownload.proof.candidate import Came, prove
 from DocsToKG.ContentDownload.proof.forms import PDF
 from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions, StreamReport
@@ -35,7 +35,7 @@ def engine() -> Iterator[TextEngine]:
 
 
 def streams(engine: TextEngine, data: bytes, mode: str = "all") -> StreamReport:
-    read = engine.submit(data, ReadOptions(streams=mode)).result(60)
+    read = engine.read(data, ReadOptions(streams=mode)).result(60)
     assert isinstance(read, DocumentText), read
     assert read.streams is not None
     return read.streams
@@ -48,6 +48,16 @@ def refused(engine: TextEngine, data: bytes, rules: ValidationRules | None = Non
     except CandidateRejected as error:
         return error.reason
     return None
+
+
+def test_nothing_is_read_where_there_is_nothing_to_compare():
+    """An engine that is closed answers what it is asked by putting the work off."""
+    closed = TextEngine(PoolLimits(workers=1))
+    closed.close()
+    paper = make_pdf(Paper("On barley", ("A. Author",), 2020, "10.1234/b.1"), size_bytes=30_000, key="k")
+    assert refused(closed, paper, ValidationRules(streams="none")) is None
+    with pytest.raises(PutOff):
+        refused(closed, paper)
 
 
 def zeroed(data: bytes, chance: random.Random) -> bytes:
@@ -148,7 +158,7 @@ def test_a_damaged_file_is_kept_on_request_and_says_so(engine):
     assert refused(engine, data) == Reason.CORRUPT_PDF
     came = Came(file=data, md5="", sha256="", url=PLAN.url, headers={})
     facts = prove(PDF, PLAN, WORK, came, min_pdf_bytes=0, rules=ValidationRules(keep_damaged=True), engine=engine)
-    assert "damaged" in facts.record()["warnings"]
+    assert facts.record()["damaged"]
     assert refused(engine, data, ValidationRules(streams="none")) is None
 
 
@@ -158,7 +168,7 @@ def test_what_is_decoded_is_bounded(engine):
         page.obj.Contents = pdf.make_stream(b" " * (64 << 20))
         out = io.BytesIO()
         pdf.save(out)
-    read = engine.submit(out.getvalue(), ReadOptions(max_stream_bytes=1 << 20)).result(60)
+    read = engine.read(out.getvalue(), ReadOptions(max_stream_bytes=1 << 20)).result(60)
     assert isinstance(read, DocumentText)
     assert read.streams is not None
     assert read.streams.decoded_bytes <= 3 << 20

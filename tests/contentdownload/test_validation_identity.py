@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 from tests.contentdownload.pdf_writers import WRITERS, Made, Text, reportlab_pdf, scan_pdf
 
-from DocsToKG.ContentDownload.validation.document import ReadOptions, TextFailure
-from DocsToKG.ContentDownload.validation.examination import Examination, examine
-from DocsToKG.ContentDownload.validation.identity import Proof, Verdict
+from DocsToKG.ContentDownload.validation.examination import Examination
+from DocsToKG.ContentDownload.validation.identity import Proof
 from DocsToKG.ContentDownload.validation.kinds import Kind
 from DocsToKG.ContentDownload.validation.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.wholeness import Whole
@@ -74,7 +73,7 @@ def engine() -> Iterator[TextEngine]:
 
 
 def look(engine: TextEngine, data: bytes, known: KnownWork = KNOWN) -> Examination:
-    return examine(engine, data, known).result(60)
+    return engine.examine(data, known).result(60)
 
 
 RENDERINGS = ("reader's fonts", "composite", "forms")
@@ -188,16 +187,6 @@ def test_a_title_in_another_script_is_proved_by_doi_and_authors(engine):
     known = KnownWork.of(dois=[DOI], title="高山草地における大麦の季節成長", authors=AUTHORS)
     assert look(engine, reportlab_pdf(Paper().made()), known).verdict.proof == Proof.PROVED_VARIANT
     assert look(engine, reportlab_pdf(Paper(doi=None).made()), known).verdict.proof == Proof.UNPROVED
-
-
-def test_nothing_is_read_where_nothing_is_asked_for():
-    """An engine that is closed answers what it is asked with a failure, which would stand as the text."""
-    engine = TextEngine(PoolLimits(workers=1))
-    engine.close()
-    read = examine(engine, b"", KnownWork.of(authors=AUTHORS)).result(10)
-    assert isinstance(read.text, TextFailure)
-    found = examine(engine, b"", KnownWork.of(authors=AUTHORS), ReadOptions(text=False, streams="none")).result(10)
-    assert found == Examination(Verdict(Proof.NOT_JUDGED))
 
 
 def test_a_work_without_a_doi_is_not_contradicted_by_one(engine):

@@ -28,7 +28,7 @@ def engine() -> Iterator[TextEngine]:
 
 
 def read(engine: TextEngine, data: bytes | Path, options: ReadOptions | None = None) -> DocumentText | TextFailure:
-    return engine.submit(data, options).result(WAIT_S)
+    return engine.read(data, options).result(WAIT_S)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_a_file_that_harms_its_worker_is_a_reason(engine, said, reason):
 def test_a_file_that_hangs_is_given_up_and_others_are_read_meanwhile():
     with TextEngine(PoolLimits(workers=2, timeout_s=3), command=COMMAND) as engine:
         read(engine, PAPER)
-        hanging = engine.submit(b"hang")
+        hanging = engine.read(b"hang")
         assert isinstance(read(engine, PAPER), DocumentText)
         assert not hanging.done()
         failure = hanging.result(WAIT_S)
@@ -97,9 +97,9 @@ def test_nothing_starts_before_the_first_file_and_nothing_outlives_the_engine(tm
 def test_files_that_wait_when_the_engine_closes_are_answered():
     engine = TextEngine(PoolLimits(workers=1, timeout_s=30), command=COMMAND)
     read(engine, PAPER)
-    waiting = [engine.submit(b"hang"), engine.submit(PAPER), engine.submit(PAPER)]
+    waiting = [engine.read(b"hang"), engine.read(PAPER), engine.read(PAPER)]
     engine.close(kill=True)
-    waiting.append(engine.submit(PAPER))
+    waiting.append(engine.read(PAPER))
     answers = [future.result(WAIT_S) for future in waiting]
     assert {answer.reason for answer in answers if isinstance(answer, TextFailure)} == {"text-engine-closed"}
     assert len(answers) == 4
@@ -107,7 +107,7 @@ def test_files_that_wait_when_the_engine_closes_are_answered():
 
 def test_a_coroutine_waits_for_a_file_while_the_loop_goes_on(engine):
     async def reading() -> list[DocumentText | TextFailure]:
-        return await asyncio.gather(*(asyncio.wrap_future(engine.submit(PAPER)) for _ in range(5)))
+        return await asyncio.gather(*(asyncio.wrap_future(engine.read(PAPER)) for _ in range(5)))
 
     assert all(isinstance(read, DocumentText) for read in asyncio.run(reading()))
 
@@ -143,7 +143,7 @@ def test_a_thousand_spoiled_files_do_not_end_the_run():
                 spoiled[chance.randrange(len(spoiled))] = chance.randrange(256)
             if number % 5 == 0:
                 del spoiled[chance.randrange(len(spoiled)) :]
-            futures.append(engine.submit(bytes(spoiled)))
+            futures.append(engine.read(bytes(spoiled)))
         answers = [future.result(WAIT_S) for future in futures]
         assert isinstance(read(engine, PAPER), DocumentText)
     reasons = {answer.reason for answer in answers if isinstance(answer, TextFailure)}

@@ -33,7 +33,7 @@ def engine() -> Iterator[TextEngine]:
 
 
 def read(engine: TextEngine, data: bytes, **options: object) -> DocumentText:
-    document = engine.submit(data, ReadOptions(**options)).result(60)  # type: ignore[arg-type]
+    document = engine.read(data, ReadOptions(**options)).result(60)  # type: ignore[arg-type]
     assert isinstance(document, DocumentText), document
     return document
 
@@ -121,7 +121,7 @@ def test_a_file_behind_a_password_is_a_reason(engine):
     out = io.BytesIO()
     with pikepdf.open(io.BytesIO(reportlab_pdf(MADE))) as pdf:
         pdf.save(out, encryption=pikepdf.Encryption(user="open", owner="own"))
-    failure = engine.submit(out.getvalue()).result(60)
+    failure = engine.read(out.getvalue()).result(60)
     assert isinstance(failure, TextFailure)
     assert failure.reason == "text-encrypted"
 

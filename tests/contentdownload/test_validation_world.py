@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from DocsToKG.ContentDownload.validation.examination import examine
 from DocsToKG.ContentDownload.validation.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
 from DocsToKG.Sandbox.works import Work
@@ -46,7 +45,7 @@ def test_no_paper_is_refused_and_no_wrong_file_proved(engine, know):
         files = [("wrong", world.wrong_file_for(work))]
         files += [("right", file) for file in {world.file_of(work, copy) for copy in work.copies}]
         for kind, file in files:
-            seen[kind, str(examine(engine, file, know(work)).result(60).verdict.proof)] += 1
+            seen[kind, str(engine.examine(file, know(work)).result(60).verdict.proof)] += 1
     assert seen["right", "refused"] == 0
     assert sum(seen["wrong", proof] for proof in ("proved", "proved-variant", "probable")) == 0
     right = {proof: count for (kind, proof), count in seen.items() if kind == "right"}

@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, replace
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
-from DocsToKG.ContentDownload.errors import CandidateRejected
+from DocsToKG.ContentDownload.errors import CandidateRejected, PutOff
 from DocsToKG.ContentDownload.proof.article_page import prove_html
 from DocsToKG.ContentDownload.proof.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.proof.facts import PdfFacts, TextFacts
@@ -22,13 +22,12 @@ from DocsToKG.ContentDownload.proof.jats import prove_xml
 from DocsToKG.ContentDownload.proof.notices import judge_own_title
 from DocsToKG.ContentDownload.proof.pdf import prove_pdf
 from DocsToKG.ContentDownload.proof.source import Source, head_of
-from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions
-from DocsToKG.ContentDownload.validation.examination import Examination, examine
+from DocsToKG.ContentDownload.validation.document import ReadOptions
+from DocsToKG.ContentDownload.validation.examination import Examination
 from DocsToKG.ContentDownload.validation.identity import Origin, Proof
 from DocsToKG.ContentDownload.validation.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.metadata import declared_title, named_dois
 from DocsToKG.ContentDownload.validation.policy import Decision, ValidationRules, decide, reason_of
-from DocsToKG.ContentDownload.validation.worker_pool import TextEngine, shared_engine
+from DocsToKG.ContentDownload.validation.worker_pool import CLOSED, TextEngine, shared_engine
 from DocsToKG.core.values import lean_dataclass
 
 _DEFAULT_RULES = ValidationRules()
@@ -188,12 +187,14 @@ def _begin_pdf(
     if not options.text and options.streams == "none":
         return _Begun(facts, known, None)
     origin = Origin(urls=(plan.url, came.url), page_doi=plan.page_doi)
-    return _Begun(facts, known, examine(engine or shared_engine(), came.file, known, options, origin=origin))
+    return _Begun(facts, known, (engine or shared_engine()).examine(came.file, known, options, origin=origin))
 
 
 def _end_pdf(begun: _Begun, found: Examination | None, plan: DownloadPlan, rules: ValidationRules) -> PdfFacts:
     if found is None:
         return begun.facts
+    if found.failure == CLOSED:
+        raise PutOff(Reason.BACKOFF, "the run ends before the file was judged", url=plan.url)
     if found.damage and not rules.keep_damaged:
         raise CandidateRejected(Reason.CORRUPT_PDF, f"damaged: {'; '.join(found.damage[:3])}")
     verdict = found.verdict
@@ -207,14 +208,7 @@ def _end_pdf(begun: _Begun, found: Examination | None, plan: DownloadPlan, rules
 
 
 def _seen(facts: PdfFacts, found: Examination) -> PdfFacts:
-    text = found.text if isinstance(found.text, DocumentText) and found.text.pages else None
-    return replace(
-        facts,
-        validation=found.record(),
-        doi_seen=named_dois(text) if text is not None else (),
-        title=declared_title(text) if text is not None else None,
-        producer=text.info.get("Producer", "")[:200] or None if text is not None else None,
-    )
+    return replace(facts, validation=found.record(), doi_seen=found.dois, title=found.title, producer=found.producer)
 
 
 def _prove_xml(plan: DownloadPlan, work: WorkArtifact, came: Came) -> TextFacts:

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
+from DocsToKG.ContentDownload.validation.normalization import fold
+
 HEADER = struct.Struct("!I")  # the length of each message between a run and its workers
 
 # Lines of one block have about the same size and stand directly below one another.
@@ -89,6 +91,11 @@ class Page:
         return "\n".join(line.text for line in self.lines)
 
     @cached_property
+    def folded(self) -> str:
+        """The text in comparable form, line by line."""
+        return fold(self.text)
+
+    @cached_property
     def blocks(self) -> tuple[Block, ...]:
         return tuple(_blocks(self.lines))
 
@@ -103,6 +110,9 @@ class StreamReport:
     decoded_bytes: int = 0
     damaged: tuple[str, ...] = ()
     complete: bool = True
+
+    def to_json(self) -> dict[str, Any]:
+        return {**self.record(), "damaged": self.damaged}
 
     def record(self) -> dict[str, Any]:
         """For the manifest."""
@@ -136,7 +146,6 @@ class DocumentText:
     attachments: tuple[str, ...] = ()
     streams: StreamReport | None = None
     engine: str = ""
-    elapsed_ms: float = 0.0
 
     @cached_property
     def letters(self) -> int:
@@ -183,7 +192,6 @@ class DocumentText:
                 attachments=tuple(map(str, data["attachments"])),
                 streams=StreamReport.from_json(data["streams"]) if data.get("streams") else None,
                 engine=str(data["engine"])[:100],
-                elapsed_ms=float(data["elapsed_ms"]),
             )
         except (KeyError, TypeError, AttributeError, IndexError) as error:
             raise ValueError(f"not a document: {error}") from error
@@ -200,6 +208,11 @@ class TextFailure:
 
     def record(self) -> dict[str, Any]:
         return {"failure": self.reason, "detail": self.detail[:200]}
+
+    @classmethod
+    def from_json(cls, data: Any) -> TextFailure:
+        streams = StreamReport.from_json(data["streams"]) if data.get("streams") else None
+        return cls(str(data["failure"])[:60], str(data.get("detail", ""))[:300], streams)
 
 
 def number_blocks(lines: Iterable[tuple[str, float, float, float, float, float]]) -> Iterator[list[Any]]:

@@ -1,37 +1,51 @@
 """Read a file, judge it, and read more of it before it is refused.
 
-Knows the order: the first pages and the last one, the verdict, then, where that would refuse the file or leave it
-unproved, up to forty pages. Promises: the future always ends, and with a verdict; what the engine could not read is
-unproved with the engine's reason.
+Runs in a worker process, as reading and judging hostile text may take any time. Knows the order: the first pages and
+the last one, the verdict, then, where that would refuse the file or leave it unproved, up to forty pages. Promises:
+there is always a verdict; what the engine could not read is unproved with the engine's reason.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import Future
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from DocsToKG.ContentDownload.validation import thresholds
 from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions, StreamReport, TextFailure
-from DocsToKG.ContentDownload.validation.identity import NOWHERE, Origin, Proof, Verdict, judge
+from DocsToKG.ContentDownload.validation.identity import Origin, Proof, Verdict, judge
+from DocsToKG.ContentDownload.validation.kinds import Kind
 from DocsToKG.ContentDownload.validation.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.worker_pool import Source, TextEngine
+from DocsToKG.ContentDownload.validation.metadata import declared_title, named_dois
+from DocsToKG.ContentDownload.validation.wholeness import Whole
+
+Read = Callable[[ReadOptions], DocumentText | TextFailure]
 
 _LAST_PAGES = 3  # references end before appendices and biographies
+_NOTES = 20
+_NOTE_CHARS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The verdict on a file, and what it rests on."""
+    """The verdict on a file, and what it rests on. `read` tells what was read, or why nothing was."""
 
     verdict: Verdict
-    text: DocumentText | TextFailure | None = None
+    read: Mapping[str, Any] = field(default_factory=dict)
     streams: StreamReport | None = None
+    dois: tuple[str, ...] = ()  # that the file declares or shows on its first pages
+    title: str | None = None  # that the file declares
+    producer: str | None = None
 
     @property
     def damage(self) -> tuple[str, ...]:
         """The streams that do not decode, each with its object and error."""
         return self.streams.damaged if self.streams is not None else ()
+
+    @property
+    def failure(self) -> str | None:
+        """Why the text could not be read."""
+        return self.read.get("failure")
 
     def record(self) -> dict[str, Any]:
         """The verdict, its evidence and what was read, for the manifest."""
@@ -39,71 +53,79 @@ class Examination:
             "proof": str(self.verdict.proof),
             "kind": str(self.verdict.kind) if self.verdict.kind else None,
             "whole": str(self.verdict.wholeness),
-            "evidence": [note[:200] for note in self.verdict.evidence[:20]],
-            "read": self.text.record() if self.text is not None else None,
+            "evidence": list(self.verdict.evidence),
+            "read": dict(self.read),
             "streams": self.streams.record() if self.streams is not None else None,
             "damaged": [*self.damage[:3]],
         }
 
+    def to_json(self) -> dict[str, Any]:
+        """For the way from the worker to the run."""
+        return {
+            "proof": self.verdict.proof,
+            "kind": self.verdict.kind,
+            "whole": self.verdict.wholeness,
+            "evidence": [note[:_NOTE_CHARS] for note in self.verdict.evidence[:_NOTES]],
+            "read": dict(self.read),
+            "streams": self.streams.to_json() if self.streams is not None else None,
+            "dois": self.dois,
+            "title": self.title,
+            "producer": self.producer,
+        }
 
-def examine(
-    engine: TextEngine,
-    source: Source,
-    known: KnownWork,
-    options: ReadOptions | None = None,
-    *,
-    origin: Origin = NOWHERE,
-) -> Future[Examination]:
-    """Judge the file in the background. A path must stay until the future ends. Under `text=False` no text is read,
-    and with `streams="none"` beside it nothing at all."""
-    options = options or ReadOptions()
-    done: Future[Examination] = Future()
-    if not options.text and options.streams == "none":
-        done.set_result(Examination(Verdict(Proof.NOT_JUDGED)))
-        return done
-
-    def first(read: Future[DocumentText | TextFailure]) -> None:
-        _settle(done, lambda: look(read.result()))
-
-    def look(text: DocumentText | TextFailure) -> Examination | None:
-        found = conclude(known, text, origin)
-        if not found.verdict.look_through or found.damage:
-            return found
-        deeper = replace(
-            options,
-            pages=max(options.pages, thresholds.LOOK_THROUGH_PAGES),
-            last_pages=max(options.last_pages, _LAST_PAGES),
-            streams="none",
-        )
-        engine.submit(source, deeper).add_done_callback(
-            lambda read: _settle(done, lambda: _deepened(known, found, read.result(), origin))
-        )
-        return None
-
-    engine.submit(source, options).add_done_callback(first)
-    return done
+    @classmethod
+    def from_json(cls, data: Any) -> Examination:
+        """Raises `ValueError` when the reply has another shape."""
+        try:
+            verdict = Verdict(
+                Proof(data["proof"]),
+                Kind(data["kind"]) if data["kind"] else None,
+                tuple(str(note)[:_NOTE_CHARS] for note in data["evidence"][:_NOTES]),
+                Whole(data["whole"]),
+            )
+            return cls(
+                verdict,
+                read=dict(data["read"]),
+                streams=StreamReport.from_json(data["streams"]) if data["streams"] else None,
+                dois=tuple(str(doi)[:300] for doi in data["dois"]),
+                title=str(data["title"])[:1_000] if data["title"] else None,
+                producer=str(data["producer"])[:_NOTE_CHARS] if data["producer"] else None,
+            )
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise ValueError(f"not an examination: {error}") from error
 
 
-def conclude(known: KnownWork, text: DocumentText | TextFailure, origin: Origin = NOWHERE) -> Examination:
+def examine(known: KnownWork, read: Read, options: ReadOptions, origin: Origin) -> Examination:
+    """Judge the file that `read` reads. Under `text=False` of the options only its streams are looked at."""
+    text = read(options)
+    found = conclude(known, text, origin)
+    if not found.verdict.look_through or found.damage:
+        return found
+    deeper = replace(
+        options,
+        pages=max(options.pages, thresholds.LOOK_THROUGH_PAGES),
+        last_pages=max(options.last_pages, _LAST_PAGES),
+        streams="none",
+    )
+    more = read(deeper)
+    if isinstance(more, TextFailure):
+        # No refusal rests on the first pages alone.
+        return replace(found, verdict=Verdict(Proof.UNPROVED, evidence=(more.reason, *found.verdict.evidence)))
+    return replace(conclude(known, more, origin), streams=found.streams)
+
+
+def conclude(known: KnownWork, text: DocumentText | TextFailure, origin: Origin) -> Examination:
     """The verdict on what was read."""
     if isinstance(text, TextFailure):
         proof = Proof.UNPROVED if known.is_comparable else Proof.NOT_JUDGED
-        return Examination(Verdict(proof, evidence=(text.reason,)), text, text.streams)
-    verdict = judge(known, text, origin) if text.pages else Verdict(Proof.NOT_JUDGED)
-    return Examination(verdict, text, text.streams)
-
-
-def _deepened(known: KnownWork, found: Examination, text: DocumentText | TextFailure, origin: Origin) -> Examination:
-    """The verdict on more pages. When those cannot be read, no refusal rests on the first ones."""
-    if isinstance(text, TextFailure):
-        return replace(found, verdict=Verdict(Proof.UNPROVED, evidence=(text.reason, *found.verdict.evidence)))
-    return Examination(judge(known, text, origin), text, found.streams)
-
-
-def _settle(done: Future[Examination], conclude: Any) -> None:
-    try:
-        result = conclude()
-        if result is not None:
-            done.set_result(result)
-    except BaseException as error:  # a caller waits for it
-        done.set_exception(error)
+        return Examination(Verdict(proof, evidence=(text.reason,)), text.record(), text.streams)
+    if not text.pages:
+        return Examination(Verdict(Proof.NOT_JUDGED), streams=text.streams)
+    return Examination(
+        judge(known, text, origin),
+        text.record(),
+        text.streams,
+        named_dois(text),
+        declared_title(text),
+        text.info.get("Producer", "")[:_NOTE_CHARS] or None,
+    )

@@ -286,7 +286,7 @@ _GOES_ON = re.compile(
 
 
 def looks_like_paper(page: Page) -> bool:
-    return _PAPER.search(fold(page.text)) is not None
+    return _PAPER.search(page.folded) is not None
 
 
 _ABOUT_PAPERS = frozenset({Kind.CORRECTION, Kind.NOTICE, Kind.REPLY})
@@ -321,7 +321,7 @@ def _heading_kind(page: Page, own: str, title_line: int | None) -> Kind | None:
 
 
 def _kind_anywhere(page: Page, document: DocumentText, own: str) -> Kind | None:
-    text = fold(page.text)
+    text = page.folded
     for kind, pattern, most_letters in _ANYWHERE:
         if page.letters <= most_letters and (found := pattern.search(text)) and not (own and found[0] in own):
             return kind
@@ -353,7 +353,7 @@ _COVER_SHEET = re.compile(
 
 def is_cover(page: Page) -> bool:
     """A repository's or a publisher's sheet before a paper."""
-    text = fold(page.text)
+    text = page.folded
     return not _PAPER.search(text) and _COVER_SHEET.search(text) is not None
 
 

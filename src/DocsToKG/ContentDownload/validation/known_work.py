@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any
 
 from DocsToKG.ContentDownload.validation import thresholds
 from DocsToKG.ContentDownload.validation.dois import normal_doi
@@ -60,6 +61,14 @@ class KnownWork:
             tuple(dict.fromkeys(named)), arxiv, plain_title(title) if title else None, tuple(authors), year,
             first_page, last_page, journal,
         )  # fmt: skip
+
+    def to_json(self) -> dict[str, Any]:
+        """For the way to a worker."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> KnownWork:
+        return cls(**{**data, "dois": tuple(data["dois"]), "authors": tuple(data["authors"])})
 
     @property
     def is_comparable(self) -> bool:

@@ -43,11 +43,18 @@ _FOLDED = str.maketrans(_MARKS)
 _GREEK_FOLDED = str.maketrans(_GREEK)
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9", "xi": "11", "xii": "12"}
 # Words without which a title is the same. Negations and prepositions that turn a meaning stay.
-_SMALL = re.compile(r"the|a|an|of|and|in|on|for|to|by|at|as|its|is|der|die|das|und|le|la|les|et|de|des|du|el|los|y")
+_SMALL = frozenset(
+    {
+        "the", "a", "an", "of", "and", "in", "on", "for", "to", "by", "at", "as", "its", "is", "der", "die", "das",
+        "und", "le", "la", "les", "et", "de", "des", "du", "el", "los", "y",
+    }
+)  # fmt: skip
 
 
 def fold(text: str) -> str:
     """Lower-case text without accents, ligatures and styles of letters."""
+    if text.isascii():  # most lines: what follows would change nothing else
+        return text[:TEXT_CHARS].lower().replace("&", " and ")
     plain = unicodedata.normalize("NFKC", text[:TEXT_CHARS]).casefold().translate(_FOLDED)
     if plain.isascii():
         return plain
@@ -57,8 +64,10 @@ def fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text, folded; a word that a line end divided is one."""
-    plain = _APOSTROPHES.sub("", fold(text)).translate(_GREEK_FOLDED)
-    return _WORD.findall(_LINE_HYPHEN.sub("", plain))
+    plain = _APOSTROPHES.sub("", fold(text))
+    if not plain.isascii():
+        plain = plain.translate(_GREEK_FOLDED)
+    return _WORD.findall(_LINE_HYPHEN.sub("", plain) if "\n" in plain else plain)
 
 
 def content(text: str) -> str:
@@ -67,7 +76,7 @@ def content(text: str) -> str:
 
 
 def content_words(text: str) -> list[str]:
-    return [_ROMAN.get(word, word) for word in words(text) if not _SMALL.fullmatch(word)]
+    return [_ROMAN.get(word, word) for word in words(text) if word not in _SMALL]
 
 
 def line_content(text: str) -> str:

@@ -28,6 +28,7 @@ _NAME_CHARS = 300
 _OBJECTS = 200
 _IMAGE = 3
 _LONGEST_ROW = 2_000
+_CharBox = tuple[float, float, float, float]  # left, bottom, right, top
 _BREAK = re.compile(r"\r\n|\r|\n|\f|\x0b|\u2028|\u2029")
 # PDFium marks a hyphen at the end of a line by one of these.
 _SOFT_HYPHENS = dict.fromkeys((0x02, 0xFFFE, 0xAD), "-")
@@ -49,7 +50,7 @@ def start() -> None:
 
 
 def read(data: Any, size: int, options: ReadOptions) -> dict[str, Any]:
-    """The document in the form of `DocumentText.from_json`, without `xmp`, `streams` and `elapsed_ms`. `data` is a
+    """The document in the form of `DocumentText.from_json`, without `xmp` and `streams`. `data` is a
     ctypes buffer that stays alive during the call."""
     document = pdfium.FPDF_LoadMemDocument64(data, size, None)
     if not document:
@@ -128,20 +129,30 @@ def _text(text_page: Any, count: int) -> str:
 def _lines(text_page: Any, text: str) -> Iterator[tuple[str, float, float, float, float, float]]:
     at = 0
     for part in _BREAK.split(text):
-        for start, row in _rows(text_page, at, part):
-            shown = " ".join(row.translate(_CLEAN).split())
-            if shown:
-                yield (shown, *_box(text_page, start, row))
+        if part and not part.isspace():
+            yield from _rows_of(text_page, at, part)
         at += len(part) + 2
 
 
-def _rows(text_page: Any, at: int, part: str) -> Iterator[tuple[int, str]]:
+def _rows_of(text_page: Any, at: int, part: str) -> Iterator[tuple[str, float, float, float, float, float]]:
     """The rows of a line. PDFium runs rows together at a hyphen, and where letters have no known width."""
     first, last = _ends(at, part)
-    box, end = _char(text_page, first), _char(text_page, last)
-    if len(part) > _LONGEST_ROW or box is None or end is None or _is_one_row(box, end):
-        yield at, part
+    ends = _char(text_page, first), _char(text_page, last)
+    if len(part) > _LONGEST_ROW or ends[0] is None or ends[1] is None or _is_one_row(ends[0], ends[1]):
+        if shown := _shown(part):
+            yield (shown, *_box(text_page, first, last, ends))
         return
+    for start, row in _divided(text_page, at, part, ends[0]):
+        if shown := _shown(row):
+            first, last = _ends(start, row)
+            yield (shown, *_box(text_page, first, last, (_char(text_page, first), _char(text_page, last))))
+
+
+def _shown(row: str) -> str:
+    return " ".join((row if row.isprintable() else row.translate(_CLEAN)).split())
+
+
+def _divided(text_page: Any, at: int, part: str, box: _CharBox) -> Iterator[tuple[int, str]]:
     begun = 0
     for offset, letter in enumerate(part):
         if letter.isspace() or (now := _char(text_page, at + offset)) is None:
@@ -157,16 +168,18 @@ def _ends(at: int, part: str) -> tuple[int, int]:
     return at + len(part) - len(part.lstrip()), at + len(part.rstrip()) - 1
 
 
-def _is_one_row(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
+def _is_one_row(one: _CharBox, other: _CharBox) -> bool:
     """Their heights overlap, or they follow one another upwards, as turned text does."""
     overlap = min(one[3], other[3]) - max(one[1], other[1])
     return overlap > 0.2 * min(one[3] - one[1], other[3] - other[1]) or abs(one[0] - other[0]) < 1.0
 
 
-def _box(text_page: Any, at: int, part: str) -> tuple[float, float, float, float, float]:
+def _box(
+    text_page: Any, first: int, last: int, ends: tuple[_CharBox | None, _CharBox | None]
+) -> tuple[float, float, float, float, float]:
     """The line's box and height, from three of its letters: asking for each letter would cost more than the text."""
-    first, last = _ends(at, part)
-    boxes = [box for index in dict.fromkeys((first, (first + last) // 2, last)) if (box := _char(text_page, index))]
+    middle = _char(text_page, (first + last) // 2) if last - first > 1 else None
+    boxes = [box for box in dict.fromkeys((ends[0], middle, ends[1])) if box is not None]
     if not boxes:
         return (0.0, 0.0, 0.0, 0.0, 0.0)
     left, right = min(box[0] for box in boxes), max(box[2] for box in boxes)
@@ -177,7 +190,7 @@ def _box(text_page: Any, at: int, part: str) -> tuple[float, float, float, float
     return (round(left, 1), round(bottom, 1), round(right, 1), round(top, 1), round(size, 2))
 
 
-def _char(text_page: Any, text_index: int) -> tuple[float, float, float, float] | None:
+def _char(text_page: Any, text_index: int) -> _CharBox | None:
     index = pdfium.FPDFText_GetCharIndexFromTextIndex(text_page, text_index)
     if index < 0:
         return None

@@ -97,7 +97,7 @@ def shown_dois(page: Page) -> Iterator[ShownDoi]:
     lines = page.lines
     for index, line in enumerate(lines):
         text = line.text
-        if _REFERENCE_HEAD.search(fold(text)) and index > len(lines) // 4:
+        if index > len(lines) // 4 and _REFERENCE_HEAD.search(fold(text)):
             return
         if "10." not in text:
             continue
@@ -117,7 +117,7 @@ def shows_doi(page: Page, wanted: str) -> bool:
     """The DOI is somewhere on the page, also where a line end divides it."""
     if wanted.partition("/")[0] not in page.text:
         return False
-    return any(same_doi(doi, wanted) for doi in find_dois(fold(page.text))) or wanted in _joined(page)
+    return any(same_doi(doi, wanted) for doi in find_dois(page.folded)) or wanted in _joined(page)
 
 
 def own_divided(page: Page, wanted: str) -> bool:

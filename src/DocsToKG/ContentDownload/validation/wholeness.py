@@ -12,7 +12,6 @@ from enum import StrEnum
 from DocsToKG.ContentDownload.validation import thresholds
 from DocsToKG.ContentDownload.validation.document import DocumentText, Page
 from DocsToKG.ContentDownload.validation.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.normalization import fold
 
 
 class Whole(StrEnum):
@@ -66,7 +65,7 @@ def judge_wholeness(known: KnownWork, document: DocumentText, *, title_page: int
             evidence.append(f"pages: {pages}, printed range {count}")
     if (page := references_page(document, title_page)) is not None:
         evidence.append(f"references: page {page}")
-    headings = {found[0].strip() for shown in document.pages for found in _SECTIONS.finditer(fold(shown.text))}
+    headings = {found[0].strip() for shown in document.pages for found in _SECTIONS.finditer(shown.folded)}
     if headings:
         evidence.append(f"sections: {len(headings)}")
     return Wholeness(Whole.WHOLE if page is not None else Whole.UNKNOWN, tuple(evidence))
@@ -85,7 +84,7 @@ def references_page(document: DocumentText, title_page: int = 1) -> int | None:
 
 
 def has_references(page: Page) -> bool:
-    if _REFERENCES.search(fold(page.text)):
+    if _REFERENCES.search(page.folded):
         return True
     entries = [found[0] for found in _ENTRY.finditer(page.text)]
     return (
@@ -97,7 +96,7 @@ def has_references(page: Page) -> bool:
 
 def _ends_with_references(page: Page) -> bool:
     """On the title page itself they come after the text; a list of contents names them too."""
-    text = fold(page.text)
+    text = page.folded
     found = _REFERENCES.search(text)
     if found is None or found.start() < len(text) // 3:
         return False

@@ -1,4 +1,4 @@
-"""The process that reads PDFs for a run, and may die of one without harm.
+"""The process that reads and judges PDFs for a run, and may die of one without harm.
 
     python -m DocsToKG.ContentDownload.validation.worker
 
@@ -18,15 +18,17 @@ import resource
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pikepdf
 
 from DocsToKG.ContentDownload.validation import pdfium
-from DocsToKG.ContentDownload.validation.document import HEADER, ReadOptions
+from DocsToKG.ContentDownload.validation.document import HEADER, DocumentText, ReadOptions, TextFailure
+from DocsToKG.ContentDownload.validation.examination import examine
+from DocsToKG.ContentDownload.validation.identity import Origin
+from DocsToKG.ContentDownload.validation.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.streams import check_streams
 
 MAX_REQUEST_BYTES = 64 * 1024
@@ -34,7 +36,16 @@ XMP_CHARS = 64 * 1024
 _OPEN_FILES = 64
 
 
-Answer = Callable[[ReadOptions, int], dict[str, Any]]
+class Request(NamedTuple):
+    """What is asked about a file: with a `known` work the verdict on it, else its text."""
+
+    options: ReadOptions
+    known: KnownWork | None
+    origin: Origin
+    max_reply: int
+
+
+Answer = Callable[[Request, int], dict[str, Any]]
 
 
 def main(answer: Answer | None = None) -> int:
@@ -45,12 +56,12 @@ def main(answer: Answer | None = None) -> int:
     _limit(limits)
     pdfium.start()
     _bound_parser()
-    answer = answer or read_document
-    while (request := _receive(server)) is not None:
-        options, descriptor, max_reply = request
+    answer = answer or answer_request
+    while (received := _receive(server)) is not None:
+        request, descriptor = received
         _limit_processor(float(limits.get("timeout_s", 30.0)))
         try:
-            reply = orjson.dumps(answer(options, descriptor))
+            reply = orjson.dumps(answer(request, descriptor))
         except MemoryError:
             reply = orjson.dumps({"failure": "text-engine-memory", "detail": "the file needs too much memory"})
         except Exception as error:  # no file may end the process by an error of this program
@@ -58,14 +69,14 @@ def main(answer: Answer | None = None) -> int:
             reply = orjson.dumps({"failure": "text-engine-failed", "detail": detail})
         finally:
             os.close(descriptor)
-        if len(reply) > max_reply:
+        if len(reply) > request.max_reply:
             detail = f"a reply of {len(reply)} bytes"
             reply = orjson.dumps({"failure": "text-engine-output", "detail": detail})
         server.sendall(HEADER.pack(len(reply)) + reply)
     return 0
 
 
-def _receive(server: socket.socket) -> tuple[ReadOptions, int, int] | None:
+def _receive(server: socket.socket) -> tuple[Request, int] | None:
     """The next request; None when the run has gone."""
     head, descriptors, _, _ = socket.recv_fds(server, HEADER.size, 1)
     while head and len(head) < HEADER.size:
@@ -79,13 +90,27 @@ def _receive(server: socket.socket) -> tuple[ReadOptions, int, int] | None:
         if not piece:
             return None
         body += piece
-    request = orjson.loads(body)
-    return ReadOptions.from_json(request["options"]), descriptors[0], int(request["max_reply"])
+    asked = orjson.loads(body)
+    known = KnownWork.from_json(asked["known"]) if asked["known"] is not None else None
+    origin = Origin(tuple(asked["urls"]), asked["page_doi"])
+    return Request(ReadOptions.from_json(asked["options"]), known, origin, int(asked["max_reply"])), descriptors[0]
+
+
+def answer_request(request: Request, descriptor: int) -> dict[str, Any]:
+    """The reply to one request."""
+    if request.known is None:
+        return read_document(request.options, descriptor)
+    found = examine(request.known, lambda options: _read(options, descriptor), request.options, request.origin)
+    return found.to_json()
+
+
+def _read(options: ReadOptions, descriptor: int) -> DocumentText | TextFailure:
+    reply = read_document(options, descriptor)
+    return TextFailure.from_json(reply) if "failure" in reply else DocumentText.from_json(reply)
 
 
 def read_document(options: ReadOptions, descriptor: int) -> dict[str, Any]:
-    """The reply to one request."""
-    began = time.perf_counter()
+    """The document in the form of `DocumentText.from_json`, or why it cannot be read."""
     size = os.fstat(descriptor).st_size
     if size == 0:
         return {"failure": "text-unreadable", "detail": "no bytes"}
@@ -106,8 +131,7 @@ def read_document(options: ReadOptions, descriptor: int) -> dict[str, Any]:
     finally:
         with contextlib.suppress(BufferError):  # an error still refers to it; it goes with the error
             data.close()
-    elapsed_ms = (time.perf_counter() - began) * 1000
-    return {"engine": pdfium.ENGINE, **reply, "xmp": xmp, "streams": streams, "elapsed_ms": elapsed_ms}
+    return {"engine": pdfium.ENGINE, **reply, "xmp": xmp, "streams": streams}
 
 
 def _structure(descriptor: int, options: ReadOptions) -> tuple[str, dict[str, Any] | None]:

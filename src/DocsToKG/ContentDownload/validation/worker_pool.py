@@ -1,4 +1,4 @@
-"""Worker processes that read PDFs. A file that crashes, hangs or bloats one is a `TextFailure`, and the run goes on.
+"""Worker processes that read and judge PDFs. What crashes, hangs or bloats one has a reason, and the run goes on.
 
 Processes start when the first file must be read, as children that run `python -m`: nothing is forked from a process
 with threads. Each worker has a thread of its own here that hands it one file after another, waits at most
@@ -30,18 +30,22 @@ from DocsToKG.ContentDownload.validation.document import (
     HEADER,
     DocumentText,
     ReadOptions,
-    StreamReport,
     TextFailure,
 )
+from DocsToKG.ContentDownload.validation.examination import Examination, conclude
+from DocsToKG.ContentDownload.validation.identity import NOWHERE, Origin
+from DocsToKG.ContentDownload.validation.known_work import KnownWork
 
 Source = Path | bytes
-Result = DocumentText | TextFailure
+Result = DocumentText | TextFailure | Examination
 
 MAX_WORKERS = 4
 # The current folder is not searched for modules.
 _COMMAND = (sys.executable, "-P", "-m", "DocsToKG.ContentDownload.validation.worker")
 _START_S = 30.0  # a loaded machine starts processes slowly
 _END_S = 2.0
+CLOSED = "text-engine-closed"
+_CLOSED = TextFailure(CLOSED, "the run is ending")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +64,35 @@ class PoolLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
+    """A file, and what is asked about it: with a `known` work the verdict on it, else its text."""
+
     source: Source
     options: ReadOptions
-    future: Future[Result]
+    known: KnownWork | None
+    origin: Origin
+    future: Future[Any]
+
+    def request(self, max_reply: int) -> bytes:
+        return orjson.dumps(
+            {
+                "options": self.options.to_json(),
+                "known": self.known.to_json() if self.known is not None else None,
+                "urls": self.origin.urls,
+                "page_doi": self.origin.page_doi,
+                "max_reply": max_reply,
+            }
+        )
+
+    def result(self, reply: Any) -> Result:
+        """The answer in a worker's reply. Raises `ValueError` when the reply is none."""
+        if not isinstance(reply, dict):
+            raise ValueError("the reply is no object")
+        if "failure" in reply:
+            return self.failed(TextFailure.from_json(reply))
+        return DocumentText.from_json(reply) if self.known is None else Examination.from_json(reply)
+
+    def failed(self, failure: TextFailure) -> Result:
+        return failure if self.known is None else conclude(self.known, failure, self.origin)
 
 
 class _Died(Exception):
@@ -86,17 +116,28 @@ class TextEngine:
         self._lock = threading.Lock()
         self._closed = False
 
-    def submit(self, source: Source, options: ReadOptions | None = None) -> Future[Result]:
+    def read(self, source: Source, options: ReadOptions | None = None) -> Future[DocumentText | TextFailure]:
         """Read the file in a worker. The future never raises because of what the file holds."""
-        task = _Task(source, options or ReadOptions(), Future())
+        task = _Task(source, options or ReadOptions(), None, NOWHERE, Future())
+        self._submit(task)
+        return task.future
+
+    def examine(
+        self, source: Source, known: KnownWork, options: ReadOptions | None = None, *, origin: Origin = NOWHERE
+    ) -> Future[Examination]:
+        """Read and judge the file in a worker. A path must stay until the future ends."""
+        task = _Task(source, options or ReadOptions(), known, origin, Future())
+        self._submit(task)
+        return task.future
+
+    def _submit(self, task: _Task) -> None:
         with self._lock:
             if self._closed:
-                task.future.set_result(TextFailure("text-engine-closed", "the run is ending"))
-                return task.future
+                task.future.set_result(task.failed(_CLOSED))
+                return
             self._tasks.put(task)
             if self._idle < self._tasks.qsize():
                 self._add_worker()
-        return task.future
 
     def warm(self) -> None:
         """Start every worker now, so that the first files do not wait for processes."""
@@ -144,13 +185,14 @@ class TextEngine:
                 if not task.future.set_running_or_notify_cancel():
                     continue
                 if self._closed:
-                    task.future.set_result(TextFailure("text-engine-closed", "the run is ending"))
+                    task.future.set_result(task.failed(_CLOSED))
                     continue
                 try:
-                    task.future.set_result(worker.read(task.source, task.options))
+                    task.future.set_result(worker.answer(task))
                 except BaseException as error:  # whatever it is, no one may wait for ever
                     worker.end()
-                    task.future.set_result(TextFailure("text-engine-failed", f"{type(error).__name__}: {error}"))
+                    failure = TextFailure("text-engine-failed", f"{type(error).__name__}: {error}")
+                    task.future.set_result(task.failed(failure))
         finally:
             worker.end()
 
@@ -174,22 +216,22 @@ class _Worker:
         self._files = 0
         self._is_over = False
 
-    def read(self, source: Source, options: ReadOptions) -> Result:
-        with _opened(source) as descriptor:
+    def answer(self, task: _Task) -> Result:
+        with _opened(task.source) as descriptor:
             if isinstance(descriptor, TextFailure):
-                return descriptor
+                return task.failed(descriptor)
             while True:
                 was_fresh = self._files == 0
                 try:
-                    reply = self._exchange(descriptor, options)
+                    reply = self._exchange(descriptor, task)
                     break
                 except _Died as death:
                     self.end()
                     if self._is_over:
-                        return TextFailure("text-engine-closed", "the run is ending")
+                        return task.failed(_CLOSED)
                     # A worker that has read other files may have died of one of them.
                     if was_fresh or death.reason != "text-engine-crashed":
-                        return TextFailure(death.reason, str(death))
+                        return task.failed(TextFailure(death.reason, str(death)))
         if self._files >= self._limits.files_per_worker:
             self.end()
         return reply
@@ -212,11 +254,11 @@ class _Worker:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(_END_S)
 
-    def _exchange(self, descriptor: int, options: ReadOptions) -> Result:
+    def _exchange(self, descriptor: int, task: _Task) -> Result:
         if self._process is None:
             self.start()
         assert self._socket is not None
-        request = orjson.dumps({"options": options.to_json(), "max_reply": self._limits.max_reply_bytes})
+        request = task.request(self._limits.max_reply_bytes)
         try:
             # A new process first loads its libraries.
             self._socket.settimeout(self._limits.timeout_s + (0 if self._files else _START_S))
@@ -231,7 +273,7 @@ class _Worker:
             raise _Died("text-engine-crashed", self._how_it_ended() or str(error)) from error
         self._files += 1
         try:
-            return _result(orjson.loads(body))
+            return task.result(orjson.loads(body))
         except ValueError as error:
             raise _Died("text-engine-output", f"not a reply: {error}"[:200]) from error
 
@@ -318,15 +360,6 @@ def _environment() -> dict[str, str]:
     """What a Python needs to find its modules, and no secrets."""
     kept = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LANG", "LC_ALL", "HOME", "TMPDIR", "LD_LIBRARY_PATH")
     return {name: os.environ[name] for name in kept if name in os.environ}
-
-
-def _result(reply: Any) -> Result:
-    if not isinstance(reply, dict):
-        raise ValueError("the reply is no object")
-    if "failure" in reply:
-        streams = StreamReport.from_json(reply["streams"]) if reply.get("streams") else None
-        return TextFailure(str(reply["failure"])[:60], str(reply.get("detail", ""))[:300], streams)
-    return DocumentText.from_json(reply)
 
 
 _shared_lock = threading.Lock()
