@@ -45,6 +45,7 @@ from DocsToKG.ContentDownload.holdings import (
 from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.storage.local import LocalStore
+from DocsToKG.ContentDownload.supplement_download import SupplementDownload
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.ContentDownload.telemetry.traces import Download
@@ -357,6 +358,7 @@ def _pipeline(
         attempts,
         barred=barred,
     )
+    beside = SupplementDownload(store, cfg.download.max_bytes, cfg.download.max_supplements, barred)
     filters = Filters.of(cfg.filters)
 
     def refuse(work: WorkArtifact) -> str | None:
@@ -391,6 +393,7 @@ def _pipeline(
         refuse=refuse,
         held_up=store.held_up,
         threads=cfg.budgets.max_concurrent,
+        supplements=beside if cfg.download.supplements else None,
     )
 
 

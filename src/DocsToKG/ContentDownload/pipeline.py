@@ -8,7 +8,7 @@ Does not know jobs, queues or HTTP.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
 from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.storage.outage import Hold
+from DocsToKG.ContentDownload.supplement_download import SupplementDownload
 from DocsToKG.ContentDownload.validation.identity import Proof
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
@@ -95,7 +96,9 @@ class ResolverPipeline:
         threads: int = 3,
         resolver_limiter: Limiter | None = None,
         host_limiter: Limiter | None = None,
+        supplements: SupplementDownload | None = None,
     ) -> None:
+        self._supplements = supplements
         self._resolver_limiter = resolver_limiter
         self._host_limiter = host_limiter
         self._fallback = fallback
@@ -146,7 +149,9 @@ class ResolverPipeline:
             stages = WorkStages(ctx.on_stage)
             found = await self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
             ctx.cancel.raise_if_cancelled()
-            return self._outcome(trail, found, self._clock.monotonic() - began)
+            elapsed_s = self._clock.monotonic() - began
+            beside = await self._beside(trail, artifact, ctx) if found is not None else []
+            return self._outcome(trail, found, elapsed_s, beside)
         except PutOff as away:
             return _put_off(artifact, away)
 
@@ -158,10 +163,20 @@ class ResolverPipeline:
         why_not = self._refuse(artifact)
         return _left_out(artifact, why_not) if why_not is not None else None
 
-    def _outcome(self, trail: Trail, found: Found | None, elapsed_s: float) -> DownloadOutcome:
+    async def _beside(self, trail: Trail, artifact: WorkArtifact, ctx: JobContext) -> list[dict[str, Any]]:
+        """What became of the files beside the paper, within a budget of their own."""
+        if self._supplements is None:
+            return []
+        call = self._call(artifact, ctx)
+        files = await self._fallback.supplements(trail, call)
+        return await self._supplements(files, trail.work, self._fallback.client_of, call)
+
+    def _outcome(
+        self, trail: Trail, found: Found | None, elapsed_s: float, beside: Sequence[Mapping[str, Any]] = ()
+    ) -> DownloadOutcome:
         self._remember(trail, is_over=found is not None or trail.refused is not None or not trail.transient)
         if found is not None:
-            return self._unchanged(trail, found, elapsed_s) or _success(trail, found, elapsed_s)
+            return self._unchanged(trail, found, elapsed_s) or _success(trail, found, elapsed_s, beside)
         if trail.refused is not None:
             return _left_out(trail.work, trail.refused)
         return _failure(trail, elapsed_s, now=self._clock.now())
@@ -263,8 +278,8 @@ def _put_off(work: WorkArtifact, away: PutOff) -> DownloadOutcome:
     return DownloadOutcome(False, OutcomeClass.ERROR, reason=Reason.BACKOFF, meta=meta)
 
 
-def _success(trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome:
-    meta = _found_meta(trail, found, elapsed_s)
+def _success(trail: Trail, found: Found, elapsed_s: float, beside: Sequence[Mapping[str, Any]] = ()) -> DownloadOutcome:
+    meta = _found_meta(trail, found, elapsed_s) | {"supplements": beside}
     return DownloadOutcome(True, OutcomeClass.SUCCESS, found.copy.path, Reason.OK, meta)
 
 

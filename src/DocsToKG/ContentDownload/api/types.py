@@ -206,12 +206,25 @@ class DownloadPlan:
 
 
 @lean_dataclass(frozen=True, slots=True)
+class Supplement:
+    """A file beside the paper, as a source names it."""
+
+    url: str
+    name: str
+    source: str
+    referer: str | None = None
+    checksum: str | None = None  # published digest, as in a plan
+    size_bytes: int | None = None
+
+
+@lean_dataclass(frozen=True, slots=True)
 class ResolverResult:
     """What a source proposes. `work` is the work as the source knows it; `notes` say why there is nothing."""
 
     plans: tuple[DownloadPlan, ...] = ()
     notes: tuple[str, ...] = ()
     work: WorkArtifact | None = None
+    supplements: tuple[Supplement, ...] = ()
 
 
 @lean_dataclass(frozen=True, slots=True)

@@ -77,6 +77,15 @@ class Download:
         return " ".join(filter(None, words)) or None
 
 
+_SUPPLEMENTS = "SELECT supplements FROM manifests WHERE supplements <> '[]'"
+
+
+def stored_supplements(text: str | None) -> list[dict[str, Any]]:
+    """Those of a record's line that were stored."""
+    listed = json.loads(text or "[]")
+    return [file for file in listed if isinstance(file, dict) and file.get("sha256") and file.get("path")]
+
+
 _DOWNLOAD = ", ".join(field.name for field in fields(Download))
 
 
@@ -177,6 +186,15 @@ class Catalog:
         """Every file of a work, the latest first."""
         found = self._ask(f"SELECT {_DOWNLOAD} FROM downloads WHERE doc_id = ? ORDER BY manifest_id DESC", (doc_id,))
         return [Download(**row) for row in found]
+
+    def supplements_of(self, doc_id: str) -> list[dict[str, Any]]:
+        """The files stored beside a work's paper: name, path, digest and size of each."""
+        rows = self._ask(f"{_SUPPLEMENTS} AND doc_id = ?", (doc_id,))
+        return [file for row in rows for file in stored_supplements(row["supplements"])]
+
+    def supplement_digests(self) -> set[str]:
+        """The digests of all files that are stored beside papers."""
+        return {file["sha256"] for row in self._ask(_SUPPLEMENTS) for file in stored_supplements(row["supplements"])}
 
     def find_files(self, key: str) -> list[Download]:
         """The file of each work that `key` means: an id, or the first digits (6 or more) of a digest."""

@@ -274,6 +274,7 @@ def _named_by(catalogs: list[Catalog]) -> Callable[[str], bool]:
     """Whether any of the records names a digest."""
     named = {bytes.fromhex(file.sha256) for catalog in catalogs for file in catalog.files()}
     named |= {bytes.fromhex(file.sha256) for catalog in catalogs for file in catalog.unproved()}
+    named |= {bytes.fromhex(digest) for catalog in catalogs for digest in catalog.supplement_digests()}
     return lambda digest: _raw(digest) in named
 
 

@@ -42,6 +42,7 @@ def option_settings(
     resolver_order: str | None = None,
     filters: Mapping[str, str] | None = None,
     formats: str | None = None,
+    supplements: bool = False,
 ) -> dict[str, Any]:
     """The options of a command as settings, the strongest layer."""
     from DocsToKG.ContentDownload.catalog.places import MANIFEST
@@ -66,6 +67,8 @@ def option_settings(
         settings["filters"] = dict(filters)
     if formats:
         settings["download"] = {"formats": formats}
+    if supplements:
+        settings["download"] = {**settings.get("download", {}), "supplements": True}
     if no_robots:
         typer.echo("Warning: robots.txt is not read in this run; the record says so.", err=True)
         settings["robots"] = {"enabled": False}

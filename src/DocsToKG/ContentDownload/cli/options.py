@@ -185,6 +185,11 @@ Formats = Annotated[
 ]
 
 
+Supplements = Annotated[
+    bool, typer.Option("--supplements", help="Store the files beside each paper too: supporting information, data.")
+]
+
+
 class RetractedChoice(StrEnum):
     INCLUDE = "include"
     EXCLUDE = "exclude"

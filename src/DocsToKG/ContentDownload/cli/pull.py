@@ -39,6 +39,7 @@ from DocsToKG.ContentDownload.cli.options import (
     ResumeJson,
     Retracted,
     Sources,
+    Supplements,
     Version,
     Year,
 )
@@ -120,6 +121,7 @@ def pull(
     year: Year = None,
     retracted: Retracted = None,
     formats: Formats = None,
+    supplements: Supplements = False,
     max_bytes: MaxBytes = None,
     workers: Workers = None,
     processes: Processes = None,
@@ -174,6 +176,7 @@ def pull(
         resolver_order=resolver_order,
         filters=filters,
         formats=formats,
+        supplements=supplements,
     )
     run_bytes = _parse_size(max_bytes) if max_bytes else None
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
@@ -280,6 +283,7 @@ def run(
     year: Year = None,
     retracted: Retracted = None,
     formats: Formats = None,
+    supplements: Supplements = False,
     no_robots: NoRobots = False,
     dry_run: DryRun = False,
     single_shot: Annotated[
@@ -311,6 +315,7 @@ def run(
         resolver_order=resolver_order,
         filters=filters,
         formats=formats,
+        supplements=supplements,
     )
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_settings(config, shown)

@@ -96,6 +96,13 @@ class DownloadConfig(Section):
         description="Forms of a paper that are taken, of pdf, xml (JATS full text) and html (full text), best first.",
     )
 
+    supplements: bool = Field(
+        default=False,
+        description="Store the files beside a paper too, that its page, PubMed Central or its deposit names; "
+        "nothing proves them but their length and published digest.",
+    )
+    max_supplements: int = Field(default=20, ge=1, le=1000, description="Most such files of one paper.")
+
     @field_validator("formats")
     @classmethod
     def _known_forms(cls, value: tuple[str, ...]) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from DocsToKG.ContentDownload.api.types import (
     SourceAttempt,
     SourceOutcome,
     StoredCopy,
+    Supplement,
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.config.rules import Tier
@@ -40,6 +41,8 @@ from DocsToKG.core.values import lean_dataclass
 
 IDENTIFY = "identify"  # stands for a tier where services are asked which paper is meant
 ALTERNATIVES = "alternatives"  # stands for a tier when other forms of the paper are tried
+SUPPLEMENTS = "supplements"  # and when files beside the paper are looked for
+_SUPPLEMENT_SOURCES = ("pmc", "doi_redirect", "landing", "europe_pmc")
 _ARCHIVES = frozenset({"wayback"})  # sources that look up addresses which failed
 # Words of a source about itself, rather than about the paper: it refuses us, or its answer has another shape.
 _OWN_FAULTS = ("refused", "malformed_answer")
@@ -172,6 +175,19 @@ class FallbackOrchestrator:
         except Exception:  # told when it was asked the first time
             return False
 
+    async def supplements(self, trail: Trail, call: Call) -> tuple[Supplement, ...]:
+        """The files beside a paper that was found: those named on the way, else what the pages and archives say that
+        have not been asked yet."""
+        for name in _SUPPLEMENT_SOURCES:
+            if trail.supplements:
+                break
+            if name in self._resolvers and name not in trail.sources and self._could_be_asked(name, trail.work):
+                await self._resolve_or_note(SUPPLEMENTS, name, trail, call)
+        return trail.supplements
+
+    def client_of(self, source: str) -> Client:
+        return self._clients[source]
+
     async def plan(self, trail: Trail, call: Call) -> list[tuple[str, DownloadPlan]]:
         """Every candidate of every tier, in the order they would be tried, without downloading any."""
         plans: list[tuple[str, DownloadPlan]] = []
@@ -233,6 +249,8 @@ class FallbackOrchestrator:
             result = await self._resolvers[name].resolve(trail.work, self._clients[name], self._shared(name, call))
             if result.work is not None:
                 trail.learn(result.work)
+            if result.supplements:
+                trail.add_supplements(result.supplements)
             return result
         except (CandidateRejected, TransientFailure) as problem:
             tried = _note_miss(trail, call, name, problem)

@@ -10,11 +10,11 @@ from __future__ import annotations
 import itertools
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, StoredCopy, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, StoredCopy, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.copies import address_key, copy_key
 from DocsToKG.ContentDownload.fallback.memory import Answer, Past, Tried, known_of
@@ -72,6 +72,7 @@ class Trail:
         self._tried_before = len(self.tried)
         self.unasked: dict[str, int] = {}  # copies in forms that nobody asked for
         self.notes: list[tuple[str, str]] = []  # what a source said when it had nothing to propose
+        self._supplements: dict[str, Supplement] = {}
 
     @property
     def transient(self) -> bool:
@@ -99,6 +100,16 @@ class Trail:
         with self._lock:
             self._work = self._work.learn(work)
             self._show_work()
+
+    @property
+    def supplements(self) -> tuple[Supplement, ...]:
+        """The files beside the paper that sources named."""
+        return tuple(self._supplements.values())
+
+    def add_supplements(self, supplements: Iterable[Supplement]) -> None:
+        with self._lock:
+            for supplement in supplements:
+                self._supplements.setdefault(address_key(supplement.url), supplement)
 
     @property
     def sources(self) -> list[str]:

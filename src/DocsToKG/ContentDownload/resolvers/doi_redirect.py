@@ -58,7 +58,8 @@ class DoiRedirectResolver:
             return walk.tell(ResolverResult(guesses, (f"{rejection.reason}: {rejection.detail}"[:200],)))
         notes = tuple(self._plainer(note) for note in result.notes)
         guesses = tuple(guess for guess in self.guesses(work) if _is_worth_it(guess, notes))
-        return walk.tell(ResolverResult(unique_plans(in_order([*result.plans, *guesses])), notes, result.work))
+        plans = unique_plans(in_order([*result.plans, *guesses]))
+        return walk.tell(ResolverResult(plans, notes, result.work, result.supplements))
 
     def guesses(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
         """Where rules put the file of this DOI; nobody said that it is there."""

@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_pmcid, normalize_pmid
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
@@ -69,7 +69,14 @@ class EuropePmcResolver:
         learned = WorkArtifact(work.work_id)
         for record in records:
             learned = learned.learn(record.as_work(work.work_id))
-        return ResolverResult(plans=plans, notes=notes, work=learned)
+        return ResolverResult(plans, notes, learned, tuple(self._supplements(records)))
+
+    def _supplements(self, records: list[EuropePmcRecord]) -> Iterator[Supplement]:
+        """All of them in one archive."""
+        for record in records:
+            if record.has_supplements and record.is_open and record.pmcid is not None:
+                address = f"{self._base}/{record.pmcid}/supplementaryFiles"
+                yield Supplement(address, f"{record.pmcid}-supplements.zip", self.name)
 
     def _plans(self, record: EuropePmcRecord) -> Iterator[DownloadPlan]:
         for link in record.pdf_links:

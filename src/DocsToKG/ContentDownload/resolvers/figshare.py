@@ -7,7 +7,7 @@ is asked for as such. Collections hold no files of their own and are left alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
     number_of,
     size_of,
 )
-from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
+from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, beside, papers_among
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
 from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
@@ -61,17 +61,17 @@ class FigshareResolver(AskOnce[re.Match[str]]):
             return ResolverResult(notes=(embargo_note(text_of(record, "embargo_date")),), work=learned)
         if record.get("is_confidential") is True and not record.get("files"):
             return ResolverResult(notes=("no_open_copy: the article is confidential",), work=learned)
-        plans = self._plans(record, learned.title or work.title)
-        return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=learned)
+        files = list(_files(record))
+        papers = papers_among(files, title=learned.title or work.title, is_text=_kind(record) not in _NOT_TEXTS)
+        plans, others = self._plans(record, papers), beside(papers, files, self.name)
+        return ResolverResult(plans, () if plans else ("no_oa_pdf",), learned, others)
 
-    def _plans(self, record: Mapping[str, Any], title: str | None) -> tuple[DownloadPlan, ...]:
-        kind = (text_of(record, "defined_type_name") or "").lower()
-        files = papers_among(_files(record), title=title, is_text=kind not in _NOT_TEXTS)
+    def _plans(self, record: Mapping[str, Any], files: Iterable[DepositedFile]) -> tuple[DownloadPlan, ...]:
         return unique_plans(
             DownloadPlan(
                 url=file.url,
                 resolver_name=self.name,
-                version=_VERSIONS.get(kind),
+                version=_VERSIONS.get(_kind(record)),
                 license=_license(record),
                 host_type="repository",
                 evidence="record_file",
@@ -81,6 +81,10 @@ class FigshareResolver(AskOnce[re.Match[str]]):
             )
             for file in files
         )
+
+
+def _kind(record: Mapping[str, Any]) -> str:
+    return (text_of(record, "defined_type_name") or "").lower()
 
 
 def _another(work: WorkArtifact, named: re.Match[str], record: Mapping[str, Any]) -> str | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+
+from DocsToKG.ContentDownload.api.types import Supplement
 
 # More than this many files that look alike are a collection, of which any single one would be a wrong paper.
 _MOST = 3
@@ -53,6 +55,16 @@ def papers_among(
     if not is_text or len(pdfs) > _MOST:
         return ()
     return tuple(sorted(pdfs, key=lambda file: _stands_beside(file.name)))
+
+
+def beside(papers: Collection[DepositedFile], files: Iterable[DepositedFile], source: str) -> tuple[Supplement, ...]:
+    """The other files of a deposit whose paper was found."""
+    if not papers:
+        return ()
+    others = (file for file in files if file not in papers)
+    return tuple(
+        Supplement(file.url, file.name, source, checksum=file.checksum, size_bytes=file.size_bytes) for file in others
+    )
 
 
 def title_words(title: str | None) -> frozenset[str]:

@@ -7,7 +7,7 @@ of their own are left to it. One page's failure does not spoil the others.
 from __future__ import annotations
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url, normalize_url
@@ -42,6 +42,7 @@ class LandingResolver:
         plans = self.known_files(work)
         notes: list[str] = []
         learned: WorkArtifact | None = None
+        supplements: list[Supplement] = []
         away: TransientFailure | None = None
         for url in _pages(work):
             if walk.pages_left <= 0:
@@ -58,11 +59,12 @@ class LandingResolver:
                 continue
             plans.extend(result.plans)
             notes.extend(result.notes)
+            supplements.extend(result.supplements)
             learned = learned.learn(result.work) if learned and result.work else learned or result.work
         if away is not None and not names_a_pdf(ResolverResult(plans=tuple(plans))):
             raise away
         notes = list(dict.fromkeys(notes))
-        return walk.tell(ResolverResult(unique_plans(in_order(plans)), tuple(notes), learned))
+        return walk.tell(ResolverResult(unique_plans(in_order(plans)), tuple(notes), learned, tuple(supplements)))
 
     def known_files(self, work: WorkArtifact) -> list[DownloadPlan]:
         """The files that the addresses of the work tell without a visit."""

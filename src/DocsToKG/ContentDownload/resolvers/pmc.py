@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
 from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
@@ -92,7 +92,12 @@ class PmcResolver:
         standing = sorted(records, key=lambda record: record.is_retracted is True)
         plans = unique_plans(in_order(plan for record in standing for plan in self._plans(record)))
         notes = () if plans else ("no_oa_pdf",)
-        return ResolverResult(plans=plans, notes=notes, work=_learned(records, pmcid, work))
+        media = standing[0].media if plans else ()
+        others = tuple(
+            Supplement(f"{self._base}/{file.path}", file.path.rpartition("/")[2], self.name, checksum=file.checksum)
+            for file in media
+        )
+        return ResolverResult(plans, notes, _learned(records, pmcid, work), others)
 
     def _plans(self, record: BucketRecord) -> Iterator[DownloadPlan]:
         if record.pdf is not None:

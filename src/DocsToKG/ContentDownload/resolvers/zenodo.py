@@ -8,7 +8,7 @@ Closed and embargoed records have no open copy; a token that may read them is th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 from urllib.parse import quote
@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
     number_of,
     size_of,
 )
-from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
+from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, beside, papers_among
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
 from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
@@ -72,19 +72,14 @@ class ZenodoResolver(AskOnce[tuple[str, str]]):
         access = text_of(object_of(record, "metadata"), "access_right") or _access_to_files(record)
         if access not in (None, "open"):
             return ResolverResult(notes=(_why_closed(access, record),), work=learned)
-        plans = self._plans(work, base, number, record)
-        return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=learned)
+        files = list(_files(base, number, record))
+        papers = _papers(work, number, record, files)
+        plans, others = self._plans(papers, record), beside(papers, files, self.name)
+        return ResolverResult(plans, () if plans else ("no_oa_pdf",), learned, others)
 
-    def _plans(
-        self, work: WorkArtifact, base: str, record_id: str, record: Mapping[str, Any]
-    ) -> tuple[DownloadPlan, ...]:
+    def _plans(self, papers: Iterable[DepositedFile], record: Mapping[str, Any]) -> tuple[DownloadPlan, ...]:
         metadata = object_of(record, "metadata")
         kind = object_of(metadata, "resource_type")
-        files = list(_files(base, record_id, record))
-        title = title_of(metadata.get("title")) or work.title
-        papers = _asked_for(work, record_id, files) or papers_among(
-            files, title=title, is_text=text_of(kind, "type") in _TEXTS
-        )
         return unique_plans(
             DownloadPlan(
                 url=file.url,
@@ -99,6 +94,15 @@ class ZenodoResolver(AskOnce[tuple[str, str]]):
             )
             for file in papers
         )
+
+
+def _papers(
+    work: WorkArtifact, record_id: str, record: Mapping[str, Any], files: list[DepositedFile]
+) -> tuple[DepositedFile, ...]:
+    metadata = object_of(record, "metadata")
+    is_text = text_of(object_of(metadata, "resource_type"), "type") in _TEXTS
+    title = title_of(metadata.get("title")) or work.title
+    return _asked_for(work, record_id, files) or papers_among(files, title=title, is_text=is_text)
 
 
 # Where a repository answers under `www.` alone.

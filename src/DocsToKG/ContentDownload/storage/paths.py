@@ -17,6 +17,7 @@ from DocsToKG.ContentDownload.api.types import Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 
 FOLDERS = {"pdf": "PDF", "html": "HTML", "xml": "XML"}
+SUPPLEMENTS = "SUPPLEMENTS"
 QUARANTINE = "QUARANTINE"  # files of which nobody knows whether they are the paper
 NO_DATE = "n.d."  # as bibliographies write a missing year
 NO_TITLE = "untitled"
@@ -24,6 +25,7 @@ NO_TITLE = "untitled"
 _SLUG_CHARS = 80
 _ID_CHARS = 96
 _HASH_CHARS = 12
+_EXTENSION_CHARS = 12
 _COMPONENT_BYTES = 255
 _PATH_CHARS = 1024
 _OWN_FOLDERS = frozenset({"cas", ".tmp"})  # the store's own: no readable name may lie in them
@@ -42,6 +44,16 @@ def human_path(work: WorkArtifact, *, kind: str = "pdf") -> str:
 def quarantine_path(work: WorkArtifact, *, kind: str = "pdf") -> str:
     """The same for a file that waits for somebody to look at it."""
     return f"{QUARANTINE}/{_name(work)}.{kind}"
+
+
+def supplement_path(work: WorkArtifact, name: str) -> str:
+    """A file beside the paper, in a folder of the work's own: `SUPPLEMENTS/2021__deep-nets__doi-10.1-x/table-1.csv`."""
+    stem, dot, extension = name.rpartition(".")
+    plain = _NOT_ID.sub("-", (stem if dot else name).lower())[:_ID_CHARS].strip(".-") or "file"
+    end = _NOT_SLUG.sub("", extension.lower())[:_EXTENSION_CHARS] if dot else ""
+    # What means a device on some systems is no name for a file.
+    plain = f"{plain}-file" if _RESERVED.fullmatch(plain) else plain
+    return f"{SUPPLEMENTS}/{_name(work)}/{f'{plain}.{end}' if end else plain}"
 
 
 def _name(work: WorkArtifact) -> str:

@@ -31,9 +31,13 @@ def landing_page(work: Work, copy: Copy) -> Reply:
     page = (
         f"<!DOCTYPE html>\n<html lang='en'><head><meta charset='utf-8'><title>{escape(work.title)}</title>\n"
         f"{_citation_tags(work)}{head}</head>\n<body><h1>{escape(work.title)}</h1>\n{body}\n{_FILLER}"
-        f'<a href="/suppl/{work.serial}-supp.pdf">Supplementary material (PDF)</a></body></html>\n'
+        f'<a href="{supplement_of(work)}">Supplementary material (PDF)</a></body></html>\n'
     )
     return Reply(200, page.encode(), headers=headers)
+
+
+def supplement_of(work: Work) -> str:
+    return f"/suppl/{work.serial}-supp.pdf"
 
 
 def doi_url(doi: str) -> str:

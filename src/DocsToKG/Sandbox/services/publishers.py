@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 from DocsToKG.Sandbox.artifacts import bare_target, file_reply, wall
 from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, redirect
 from DocsToKG.Sandbox.houses import ALL_HOUSES, PUBLISHERS, House
-from DocsToKG.Sandbox.services.pages import find_copy, landing_page
+from DocsToKG.Sandbox.services.pages import find_copy, landing_page, supplement_of
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Copy, Work
 
@@ -35,6 +35,8 @@ class Publishers:
         if house.state == "gone":
             return html_reply("Not found", "<h1>This journal has moved on</h1>", 404)
         target = bare_target(request)
+        if target == supplement_of(work):
+            return Reply(200, self._web.world.part_for(work, "supplement"), "application/pdf")
         if target == house.pdf.format(n=work.serial):
             return _closed(request, work) if house.state == "closed" else file_reply(self._web, request, work, copy)
         if target == house.landing.format(n=work.serial):

@@ -87,7 +87,7 @@ def _anchor(
         NOT_THE_PAPER.search(words)
         or NOT_THE_PAPER.search(last_part(path))
         or _SUPPLEMENT_PATH.search(path)
-        or _among_others(node, boxes)
+        or among_others(node, boxes)
     ):
         return None
     return _Anchor(address, named, own_site, any(key in unquote(address).lower() for key in keys))
@@ -98,7 +98,7 @@ def _says_pdf(words: str) -> bool:
     return ("pdf" in tokens or "epdf" in tokens) and _PDF_COMPANY.issuperset(tokens)
 
 
-def _among_others(node: etree._Element, boxes: dict[etree._Element, bool]) -> bool:
+def among_others(node: etree._Element, boxes: dict[etree._Element, bool]) -> bool:
     """Inside a reference list or a box of other papers. `boxes` are those looked at before: thousands of links may lie
     in one, and its class may be as long as the page."""
     place: etree._Element | None = node

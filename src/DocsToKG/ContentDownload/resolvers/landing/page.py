@@ -15,6 +15,7 @@ from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, parse
 from DocsToKG.ContentDownload.resolvers.landing.json_ld import is_free
 from DocsToKG.ContentDownload.resolvers.landing.page_kind import PageKind, kind_of, next_pages
 from DocsToKG.ContentDownload.resolvers.landing.pdf_links import Found, guessed_link, other_forms, pdf_links
+from DocsToKG.ContentDownload.resolvers.landing.supplements import SupplementLink, supplement_links
 from DocsToKG.ContentDownload.resolvers.records.fields import title_of, year_of
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import SiteRules
 
@@ -61,6 +62,7 @@ class LandingFacts:
     year: int | None = None
     kind: PageKind = PageKind.OTHER
     next_urls: tuple[str, ...] = ()
+    supplements: tuple[SupplementLink, ...] = ()
 
 
 def extract(
@@ -86,6 +88,7 @@ def extract(
         year=next((year for value in page.meta(*_YEAR_TAGS) if (year := year_of(value))), None),
         kind=kind,
         next_urls=points_to if kind == PageKind.ROUTER else (),
+        supplements=supplement_links(page) if is_article else (),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.ids.identifier import Identifier, arxiv_base, identifier_in_url, to_work
 from DocsToKG.ContentDownload.resolvers.known_copies import (
@@ -105,7 +105,9 @@ class Walk:
         if facts.dois and not self._is_about_it(facts):
             return ResolverResult(notes=(f"wrong-article: the page is about {facts.doi}",)), ()
         plans = tuple(as_known(plan, known) for plan in self._plans(facts, page))
-        return ResolverResult(plans, tuple(_notes(facts, page)), self._learned(facts, page)), facts.next_urls
+        supplements = tuple(Supplement(each.url, each.name, self.source, page.url) for each in facts.supplements)
+        notes, learned = tuple(_notes(facts, page)), self._learned(facts, page)
+        return ResolverResult(plans, notes, learned, supplements), facts.next_urls
 
     def _is_about_it(self, facts: LandingFacts) -> bool:
         return self.work.doi is None or doi_of_paper(self.work.doi, facts.dois) is not None

@@ -61,6 +61,7 @@ class EuropePmcRecord:
     authors: tuple[str, ...] = ()
     pages: tuple[str | None, str | None] = (None, None)
     journal: str | None = None
+    has_supplements: bool = False
 
     @property
     def version(self) -> str:
@@ -116,6 +117,7 @@ def record_of(found: Mapping[str, Any]) -> EuropePmcRecord:
         authors=authors_of(object_of(found, "authorList"), "author"),
         pages=pages_of_text(found.get("pageInfo")),
         journal=title_of(object_of(object_of(found, "journalInfo"), "journal").get("title")),
+        has_supplements=_flag(found, "hasSuppl"),
     )
 
 

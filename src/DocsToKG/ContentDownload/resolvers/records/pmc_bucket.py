@@ -7,7 +7,7 @@ Pure: bytes and JSON in, values out. Knows the form of the listing and of the me
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +16,8 @@ from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, nor
 from DocsToKG.ContentDownload.resolvers.records.fields import text_of, title_of, year_of
 
 _BUCKET = "s3://pmc-oa-opendata/"
+_MOST_MEDIA = 100
+_FIGURES = (".jpg", ".jpeg", ".gif", ".png", ".tif", ".tiff")
 _FILE = re.compile(r"(?P<key>[^?#\s]{1,500})(?:\?md5=(?P<md5>[0-9a-fA-F]{32}))?")
 # "Journal. 2019 Apr 22; 14(4)": the year follows the journal, whose name may hold a number of its own.
 _CITED = re.compile(r"\.\s+((?:1[5-9]|20)\d\d)\b")
@@ -43,6 +45,7 @@ class BucketRecord:
     is_retracted: bool | None
     pdf: BucketFile | None
     xml: BucketFile | None
+    media: tuple[BucketFile, ...] = ()  # figures and films of the text are left out
 
 
 def versions_in(listing: bytes, pmcid: str) -> list[int] | None:
@@ -68,7 +71,16 @@ def record_of(answer: Mapping[str, Any], folder: str) -> BucketRecord:
         is_retracted=retracted if isinstance(retracted, bool) else None,
         pdf=_file(text_of(answer, "pdf_url"), folder),
         xml=_file(text_of(answer, "xml_url"), folder),
+        media=tuple(_media(answer, folder)),
     )
+
+
+def _media(answer: Mapping[str, Any], folder: str) -> Iterator[BucketFile]:
+    listed = answer.get("media_urls")
+    for address in listed[:_MOST_MEDIA] if isinstance(listed, list) else ():
+        file = _file(address, folder) if isinstance(address, str) else None
+        if file is not None and not file.path.lower().endswith(_FIGURES):
+            yield file
 
 
 def _shown(answer: Mapping[str, Any], name: str) -> str:
