@@ -57,6 +57,10 @@ from DocsToKG.core.urls import request_url
         ("doi:10.31234/osf.io/ab3cd_v2", "https://osf.io/ab3cd_v2"),
         ("doi:10.21203/rs.3.rs-131847/v1", "https://www.researchsquare.com/article/rs-131847/v1"),
         ("doi:10.20944/preprints202001.0001.v1", "https://www.preprints.org/manuscript/202001.0001/v1"),
+        ("https://doi.org/10.1101/2020.01.02.123456", "https://www.biorxiv.org/content/10.1101/2020.01.02.123456"),
+        ("doi:10.64898/2026.01.02.123456v2", "https://www.biorxiv.org/content/10.64898/2026.01.02.123456"),
+        ("doi:10.1101/2020.10.21.20216705", "https://www.medrxiv.org/content/10.1101/2020.10.21.20216705"),
+        ("doi:10.6084/m9.figshare.123456.v2", "https://figshare.com/articles/_/123456"),
         ("doi:10.2172/1236676", "https://www.osti.gov/biblio/1236676"),
         ("doi:10.18653/v1/2020.acl-main.1", "https://aclanthology.org/2020.acl-main.1"),
         # Not the page of a deposit, or not known where.

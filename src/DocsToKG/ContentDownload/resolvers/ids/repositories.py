@@ -75,6 +75,15 @@ _DOI_PAGES = tuple(
             r"10\.20944/preprints(?P<id>\d{6}\.\d{4})\.(?P<version>v\d{1,3})",
             "https://www.preprints.org/manuscript/{id}/{version}",
         ),
+        (
+            r"(?P<id>10\.(?:1101|64898)/(?:\d{4}\.\d\d\.\d\d\.)?\d{6})(?:v\d{1,2})?",
+            "https://www.biorxiv.org/content/{id}",
+        ),
+        (
+            r"(?P<id>10\.(?:1101|64898)/(?:\d{4}\.\d\d\.\d\d\.)?\d{8})(?:v\d{1,2})?",
+            "https://www.medrxiv.org/content/{id}",
+        ),
+        (r"10\.6084/m9\.figshare\.(?P<id>\d{1,12})(?:\.v\d{1,3})?", "https://figshare.com/articles/_/{id}"),
         (r"10\.5281/zenodo\.(?P<id>\d{1,12})", "https://zenodo.org/records/{id}"),
         (r"10\.18653/v1/(?P<id>[\w.-]{4,60})", "https://aclanthology.org/{id}"),
         (r"10\.2172/(?P<id>\d{4,9})", "https://www.osti.gov/biblio/{id}"),
