@@ -13,8 +13,9 @@ ContentDownloadError
     ├── StorageError       the disk or store does not take or give the bytes
     │   ├── DiskFull
     │   └── FileUnreadable one stored file cannot be read; the others may be well
-    └── RecordError        the run's record cannot be read or written
-        └── RecordDamaged  its database is not whole: the next run fills a new one
+    ├── RecordError        the run's record cannot be read or written
+    │   └── RecordDamaged  its database is not whole: the next run fills a new one
+    └── IndexDamaged       the offline index is not whole: build it anew
 
 `SkipDownload` and `DownloadError` are the names under which callers of the three download stages
 know the first two.
@@ -114,3 +115,7 @@ class RecordError(RunError):
 
 class RecordDamaged(RecordError):
     """The record's database is not whole. The next run fills a new one from the text files."""
+
+
+class IndexDamaged(RunError):
+    """The offline index of open copies is not whole. Build it anew from its sources."""

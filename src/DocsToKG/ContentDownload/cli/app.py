@@ -1,7 +1,7 @@
 """The two command lines, put together.
 
-`content_app` is for people: pull, resume, plan, report, catalog, audit, takedown, queue, cache, config, doctor, demo,
-sandbox.
+`content_app` is for people: pull, resume, plan, report, index, catalog, audit, takedown, queue, cache, config, doctor,
+demo, sandbox.
 `app` is for operators of the engine: the same, and run, print-config, validate-config, explain, schema. Both hold the
 same functions. Every command lives in the module of its task and imports what it needs when it runs.
 """
@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.cli import (
     config,
     demo,
     doctor,
+    index,
     plan,
     pull,
     queue,
@@ -71,6 +72,7 @@ def _new_app(name: str, help_text: str) -> typer.Typer:
     new.add_typer(catalog.catalog_app, name="catalog")
     new.add_typer(audit.audit_app, name="audit")
     new.add_typer(takedown.takedown_app, name="takedown")
+    new.add_typer(index.index_app, name="index")
     new.add_typer(queue_app, name="queue")
     new.add_typer(cache.cache_app, name="cache")
     new.add_typer(config.config_app, name="config")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -200,3 +201,15 @@ Retracted = Annotated[
     RetractedChoice | None,
     typer.Option("--retracted", help="Works that are known to be retracted.", show_default=False),
 ]
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
+
+
+def parse_size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise typer.BadParameter(f"{text!r} is not a size; write it like 500MB or 2GB")
+    if float(match[1]) == 0:
+        raise typer.BadParameter("a limit of nothing leaves nothing to do")
+    return int(float(match[1]) * 1000 ** ["", "k", "m", "g", "t"].index(match[2].lower()))

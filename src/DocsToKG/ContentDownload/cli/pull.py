@@ -5,7 +5,6 @@ A command parses, calls, prints. Every one of them drives the same `DownloadRun`
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -42,6 +41,7 @@ from DocsToKG.ContentDownload.cli.options import (
     Supplements,
     Version,
     Year,
+    parse_size,
 )
 from DocsToKG.ContentDownload.cli.plan import filter_words, print_plans
 from DocsToKG.ContentDownload.cli.sandbox import refuse_gone_sandbox
@@ -178,7 +178,7 @@ def pull(
         formats=formats,
         supplements=supplements,
     )
-    run_bytes = _parse_size(max_bytes) if max_bytes else None
+    run_bytes = parse_size(max_bytes) if max_bytes else None
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_settings(config, shown)
     # A missing file is found before a folder is made.
@@ -363,18 +363,6 @@ def _first_works(
             return
         works += fresh
         yield line
-
-
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)i?b?", re.IGNORECASE)
-
-
-def _parse_size(text: str) -> int:
-    match = _SIZE.fullmatch(text.strip())
-    if match is None:
-        raise typer.BadParameter(f"{text!r} is not a size; write it like 500MB or 2GB")
-    if float(match[1]) == 0:
-        raise typer.BadParameter("a limit of nothing leaves nothing to do")
-    return int(float(match[1]) * 1000 ** ["", "k", "m", "g", "t"].index(match[2].lower()))
 
 
 def _absolute(config: str | None) -> str | None:

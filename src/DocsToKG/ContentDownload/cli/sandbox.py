@@ -7,6 +7,7 @@ import json
 import math
 import os
 import socket
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -17,6 +18,7 @@ from DocsToKG.core.streams import nobody_has_to_read
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
+    from DocsToKG.Sandbox.world import World
 
 Fault = Annotated[list[str] | None, typer.Option("--fault", metavar="NAME=SHARE", help="Set one share; repeatable.")]
 Rendering = Annotated[
@@ -34,7 +36,17 @@ ProfileFile = Annotated[
 _LOOK_S = 2.0
 
 
+class Doing(StrEnum):
+    """What is done with the small web."""
+
+    SERVE = "serve"
+    SNAPSHOT = "snapshot"
+
+
 def sandbox(
+    doing: Annotated[
+        Doing, typer.Argument(metavar="[serve|snapshot]", help="Serve it, or write its works as bulk files to --out.")
+    ] = Doing.SERVE,
     works: Annotated[int, typer.Option("--works", min=1, help="How many works there are.")] = 500,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds make equal worlds.")] = 7,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes a free one.")] = 0,
@@ -45,10 +57,18 @@ def sandbox(
     rate_factor: RateFactor = 20.0,
     size: Size = 60_000,
     profile: ProfileFile = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="With snapshot: where the files go.", show_default=False)
+    ] = None,
 ) -> None:
-    """Serve a small scholarly web on this machine: index services, publishers and archives, with faults.
+    """Serve a small scholarly web on this machine: index services, publishers and archives, with faults. Or write its
+    works as the files that OpenAlex, Crossref, PMC and arXiv publish in bulk, with the truth about them.
 
-    Example: content sandbox --works 200 --fault slow=0.1 --profile sandbox.yaml
+    Examples:
+
+      content sandbox --works 200 --fault slow=0.1 --profile sandbox.yaml
+
+      content sandbox snapshot --works 200 --out snapshot
     """
     import asyncio
 
@@ -59,6 +79,8 @@ def sandbox(
     from DocsToKG.Sandbox.switchboard import Switchboard
     from DocsToKG.Sandbox.world import World
 
+    if (doing is Doing.SNAPSHOT) != (out is not None):
+        raise typer.BadParameter("snapshot and --out go together: content sandbox snapshot --works 200 --out snapshot")
     if not (math.isfinite(rate_factor) and rate_factor > 0):
         raise typer.BadParameter(f"--rate-factor {rate_factor} is not a number above 0")
     if profile is not None and (profile.is_dir() or not os.access(profile.absolute().parent, os.W_OK)):
@@ -70,6 +92,9 @@ def sandbox(
         board = Switchboard(world=world, limits=Limits(rate_factor=rate_factor))
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
+    if out is not None:
+        _write_snapshot(world, out)
+        return
 
     nobody_has_to_read()  # it serves also where nobody is told
 
@@ -96,6 +121,15 @@ def refuse_gone_sandbox(cfg: ContentDownloadConfig) -> None:
             f"this run asks a small web on this machine, and nothing answers at {at.netloc}: a demo goes on with the "
             f"same `content demo` command, another run once `content sandbox --port {at.port}` serves its web again"
         ) from None
+
+
+def _write_snapshot(world: World, out: Path) -> None:
+    from DocsToKG.Sandbox.snapshot import write_snapshot
+
+    counts = write_snapshot(world, out, watch=lambda count: typer.echo(f"{count} works written ...", err=True))
+    typer.echo(f"In {out}: " + ", ".join(f"{count} records of {name}" for name, count in counts.items()))
+    files = " ".join(f"--{name} {out / name}" for name in counts)
+    typer.echo(f"Make an index of them with: content index build oa {files}")
 
 
 def _announce(world: Any, port: int, rate_factor: float, profile: Path | None) -> None:

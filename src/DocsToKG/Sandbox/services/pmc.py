@@ -13,6 +13,7 @@ from DocsToKG.Sandbox.services.jats import jats
 from DocsToKG.Sandbox.services.pages import meta
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Work
+from DocsToKG.Sandbox.world import World
 
 _BUCKET = "pmc-oa-opendata.s3.amazonaws.com"
 _PMCID = re.compile(r"PMC(\d{1,12})")
@@ -64,31 +65,10 @@ class Pmc:
         if match[2] == "pdf":
             return file_reply(self._web, request, work, copy)
         if match[2] == "json":
-            return Reply(200, json.dumps(self._metadata(work)).encode(), "application/json")
+            return Reply(200, json.dumps(metadata_of(self._web.world, work)).encode(), "application/json")
         if match[2] == "xml":
             return Reply(200, jats(work), "application/xml")
         return text_reply(f"{work.title}\n")
-
-    def _metadata(self, work: Work) -> dict[str, object]:
-        digest = _digest(self._web.world.file(work.origin, "publishedVersion"))
-        place = f"s3://pmc-oa-opendata/{work.pmcid}.1/{work.pmcid}.1"
-        return {
-            "pmcid": work.pmcid,
-            "version": 1,
-            "pmid": int(work.pmid or 0) or None,
-            "doi": work.doi,
-            "title": work.title,
-            "citation": f"{work.journal}. {work.year}",
-            "license_code": (work.licence or "").upper().replace("CC-", "CC ", 1) or None,
-            "is_pmc_openaccess": True,
-            "is_manuscript": False,
-            "is_historical_ocr": False,
-            "is_retracted": False,
-            "pdf_url": f"{place}.pdf?md5={digest}",
-            "xml_url": f"{place}.xml?md5={_digest(jats(work))}",
-            "text_url": f"{place}.txt",
-            "media_urls": [],
-        }
 
     def _convert(self, request: Request) -> Reply:
         names = [name for name in request.query.get("ids", "").split(",") if name]
@@ -115,6 +95,28 @@ class Pmc:
             "citation_pdf_url", f"https://{request.host}{request.path}pdf/main.pdf"
         )
         return Reply(200, f"<!DOCTYPE html><html><head>{tags}</head><body>{work.pmcid}</body></html>".encode())
+
+
+def metadata_of(world: World, work: Work) -> dict[str, object]:
+    digest = _digest(world.file(work.origin, "publishedVersion"))
+    place = f"s3://pmc-oa-opendata/{work.pmcid}.1/{work.pmcid}.1"
+    return {
+        "pmcid": work.pmcid,
+        "version": 1,
+        "pmid": int(work.pmid or 0) or None,
+        "doi": work.doi,
+        "title": work.title,
+        "citation": f"{work.journal}. {work.year}",
+        "license_code": (work.licence or "").upper().replace("CC-", "CC ", 1) or None,
+        "is_pmc_openaccess": True,
+        "is_manuscript": False,
+        "is_historical_ocr": False,
+        "is_retracted": False,
+        "pdf_url": f"{place}.pdf?md5={digest}",
+        "xml_url": f"{place}.xml?md5={_digest(jats(work))}",
+        "text_url": f"{place}.txt",
+        "media_urls": [],
+    }
 
 
 def _digest(body: bytes) -> str:

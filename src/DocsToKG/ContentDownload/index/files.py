@@ -1,0 +1,43 @@
+"""Files that are there whole or not at all, also after kill -9 and power loss."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import file_digest
+from pathlib import Path
+
+
+@contextmanager
+def whole_folder(target: Path) -> Iterator[Path]:
+    """A folder that gets its name when the block ends well; what an earlier try left beside goes."""
+    beside = target.with_name(f"{target.name}.tmp")
+    shutil.rmtree(beside, ignore_errors=True)
+    beside.mkdir(parents=True)
+    yield beside
+    beside.rename(target)
+
+
+@contextmanager
+def whole_file(target: Path) -> Iterator[Path]:
+    """A file that is on the disk, and then gets its name, when the block ends well."""
+    beside = target.with_name(f"{target.name}.tmp")
+    yield beside
+    sync(beside)
+    beside.replace(target)
+
+
+def sync(path: Path) -> None:
+    """What was written of a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def digest_of(path: Path) -> str:
+    with path.open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()
