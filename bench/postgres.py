@@ -166,7 +166,7 @@ def pages(url: str, *, rows: int, batch: int) -> list[dict[str, Any]]:
         for _ in range(15_000 // batch):
             jobs = ledger.lease("bench", batch, LEASE_S, job_type=DEFAULT_JOB_TYPE)
             ledger.submit_finishes([ended(job) for job in jobs]).result()
-        begin = ledger._writer._turns._places[DEFAULT_JOB_TYPE].begin
+        begin = ledger._driver._hosts._places[DEFAULT_JOB_TYPE].begin
         found.append({"beside": "a held snapshot, 15000 jobs later", "pages": _pages(bench, batch, begin)})
         found.append({"beside": "the same, from the first entry", "pages": _pages(bench, batch)})
     bench.drop()

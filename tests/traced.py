@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from DocsToKG.Orchestrator.ledger import writer
-from DocsToKG.Orchestrator.ledger.drivers.sqlite import schema
+from DocsToKG.Orchestrator.ledger.drivers.sqlite import driver, schema
 
 STEPS = 100  # of SQLite's machine, for one call of a handler
 
@@ -21,7 +20,7 @@ class Traced:
         self.statements: list[str] = []
         self.steps = 0
         self._open = schema.open_connection
-        for module in (writer, schema) if reading else (writer,):
+        for module in (driver, schema) if reading else (driver,):
             patch.setattr(module, "open_connection", self._opened)
 
     def _opened(self, path: Path, **words: Any) -> sqlite3.Connection:

@@ -25,7 +25,6 @@ from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
 from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.events.webhook import Webhook
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState, NewJob
-from DocsToKG.Orchestrator.ledger.transaction import Transaction
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 
 SECRET = b"a secret of enough bytes"
@@ -78,7 +77,9 @@ def work(place: str, step: str) -> None:
 def _strike_before_commit(ledger: Any) -> None:
     """History and outbox are written, and then the process is gone."""
     if "postgres" not in type(ledger).__module__:
-        Transaction.write_along = struck(Transaction.write_along, before=False)  # type: ignore[method-assign]
+        from DocsToKG.Orchestrator.ledger.drivers.sqlite.session import SqliteSession
+
+        SqliteSession.write_along = struck(SqliteSession.write_along, before=False)  # type: ignore[method-assign]
         return
     from DocsToKG.Orchestrator.ledger.drivers.postgres import work
 

@@ -18,7 +18,7 @@ from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
 from DocsToKG.Orchestrator.control.quotas import QuotaService
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, LeasedJob, NewJob
-from DocsToKG.Orchestrator.ledger.drivers.postgres import writer
+from DocsToKG.Orchestrator.ledger.drivers.postgres import maintenance, work
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 from DocsToKG.Orchestrator.ledger.drivers.postgres.procedures import Call
 from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
@@ -95,7 +95,7 @@ def test_the_choice_is_that_of_the_rules(ledger: PostgresLedger, monkeypatch: py
         short = ledger.lease("w", limit, 60, **asked)
         ledger.release_worker("w")
         with monkeypatch.context() as patched:
-            patched.setattr(writer, "as_work", lambda batch: None)
+            patched.setattr(work, "as_work", lambda batch: None)
             long = ledger.lease("w", limit, 60, **asked)
             ledger.release_worker("w")
         assert [job.job_id for job in short] == [job.job_id for job in long]
@@ -175,17 +175,17 @@ def test_a_job_that_becomes_due_and_a_lease_that_ran_out_are_found(
     assert [row.event for row in ledger.history(job.job_id)] == ["enqueued", "leased", "lease_expired", "leased"]
 
 
-def test_upkeep_holds_up_nobody(postgres_url: str, schema: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_maintenance_holds_up_nobody(postgres_url: str, schema: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The counts are folded beside the work: a lease does not wait for it, and the end of the ledger does."""
     leased, kept = threading.Event(), list[bool]()
-    keep_up = writer.upkeep.keep_up
+    keep_up = maintenance.keep_up
 
     def slow(*given: Any) -> None:
         kept.append(leased.wait(60))
         keep_up(*given)
 
-    monkeypatch.setattr(writer.upkeep, "keep_up", slow)
-    with PostgresLedger(postgres_url, schema_name=schema, upkeep_s=3600.0) as ledger:
+    monkeypatch.setattr(maintenance, "keep_up", slow)
+    with PostgresLedger(postgres_url, schema_name=schema, maintenance_s=3600.0) as ledger:
         MaintenanceService(ledger).start_governing()
         add(ledger, "a", 2)
         assert ledger.lease("w", 1, 60, tenants=("a",))

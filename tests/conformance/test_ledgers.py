@@ -22,7 +22,6 @@ from tests.examples import examples
 from tests.orchestrator.jobs import enqueue, lease_one  # noqa: F401 (fixtures)
 
 from DocsToKG.core.clock import ManualClock, SystemClock
-from DocsToKG.Orchestrator.ledger.drivers.postgres import dependencies, reads
 from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 pytestmark = pytest.mark.slow
@@ -184,8 +183,6 @@ def _load(stem: str) -> ModuleType:
     words: dict[str, Any] = {
         "SqliteLedger": SCHEMAS.open,
         "sqlite3": SimpleNamespace(IntegrityError=psycopg.Error, OperationalError=psycopg.Error),
-        "dependencies": dependencies,
-        "reads": reads,
     }
     for word, value in words.items():
         if hasattr(module, word):

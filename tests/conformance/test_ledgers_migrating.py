@@ -34,13 +34,12 @@ OLD_WORKER = """
 import sys, threading
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
-from DocsToKG.Orchestrator.ledger.drivers.postgres import schema
-from DocsToKG.Orchestrator.ledger.drivers.postgres import writer
+from DocsToKG.Orchestrator.ledger.drivers.postgres import schema, work
 from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 url, name, worker = sys.argv[1:]
 first = schema.migrations()[:1]
 schema.migrations = lambda: first
-writer.as_work = lambda batch: None
+work.as_work = lambda batch: None
 stop = threading.Event()
 with PostgresLedger(url, schema_name=name) as ledger:
     print("ready", flush=True)

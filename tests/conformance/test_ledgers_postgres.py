@@ -39,7 +39,7 @@ from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerTooNew, LedgerUnusabl
 from DocsToKG.Orchestrator.ledger.base import NewJob, Release
 from DocsToKG.Orchestrator.ledger.drivers.postgres import maintenance, schema
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
-from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
+from DocsToKG.Orchestrator.ledger.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.opening import open_ledger
 from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
@@ -420,7 +420,7 @@ def test_a_machine_whose_clock_is_wrong_leases_by_the_databases(open_one):
 
 
 def test_counts_are_folded_and_stay_right(open_one, sql):
-    ledger = open_one(upkeep_s=0.0)
+    ledger = open_one(maintenance_s=0.0)
     for n in range(5):
         ledger.enqueue_many([NewJob(f"a:{n}", {})])
     assert ledger.stats()["queued"] == 5

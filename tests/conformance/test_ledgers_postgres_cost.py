@@ -15,7 +15,8 @@ from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database, queries
-from DocsToKG.Orchestrator.ledger.drivers.postgres.leasing import LeaseRequest, Turns
+from DocsToKG.Orchestrator.ledger.drivers.postgres.leasing import HostChooser
+from DocsToKG.Orchestrator.ledger.leasing import LeaseRequest
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +75,7 @@ def test_a_lease_costs_the_same_beside_many_finished_jobs_and_a_held_snapshot(le
 
 def test_a_process_asks_from_the_place_of_the_last_job_it_leased_until_it_is_told_otherwise():
     """By what the database is asked: whether the place is known after a lease, and when it is forgotten."""
-    turns, request, first = Turns(), LeaseRequest("w", 2, 1000, None, False), (-(2**31), 0)
+    turns, request, first = HostChooser(), LeaseRequest("w", 2, 1000, None, False), (-(2**31), 0)
 
     def place(now_ms: int, request: LeaseRequest = request) -> tuple[int, int]:
         asked = turns.asking([request], now_ms)
@@ -106,9 +107,10 @@ def test_known_jobs_are_looked_up_one_by_one_in_a_table_that_nobody_has_analysed
     """As a join, each new job would be compared with every old one, until the database has counted them."""
     ledger.enqueue_many([NewJob(f"a:{n}", {}) for n in range(300)])
     words = queries(Database("postgresql://nobody@127.0.0.1/x", schema=name, patience_s=1))["known_artifacts"]
-    wanted = json.dumps([{"t": "default", "k": "content.download", "a": f"b:{n}"} for n in range(300)])
+    artifacts = json.dumps([f"b:{n}" for n in range(300)])
     switches = "SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off"
-    asked = words.replace("%(wanted)s", f"'{wanted}'")
+    given = {"artifacts": artifacts, "tenant": "default", "job_type": "content.download"}
+    asked = words % {value: f"'{text}'" for value, text in given.items()}
     plan = sql(f"{switches}; EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {asked}")[0][0][0]["Plan"]
     assert plan["Shared Hit Blocks"] + plan["Shared Read Blocks"] <= 300 * 4
 

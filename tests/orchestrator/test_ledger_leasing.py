@@ -298,7 +298,7 @@ def test_the_hot_statements_use_their_index_and_sort_nothing(query, index, ledge
 
 
 @pytest.mark.parametrize("rows", [1, 8, 64])
-@pytest.mark.parametrize("query", ["finish_all", "progress_all", "progress_hosts"])
+@pytest.mark.parametrize("query", ["finish", "fail", "release", "progress", "progress_hosts", "leases_of"])
 def test_many_rows_are_looked_up_by_number_each(query, rows, ledger, enqueue, path):
     """Not by reading all that are in progress, however many those are."""
     enqueue(200)
@@ -306,6 +306,7 @@ def test_many_rows_are_looked_up_by_number_each(query, rows, ledger, enqueue, pa
     statement = widened(schema.queries()[query], rows)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("ANALYZE")
-        values = [None] * (1 + len(re.findall(r"\?(?!\d)", statement)))  # ?1 is the moment, wherever it stands
+        marks = len(re.findall(r"\?(?!\d)", statement)) + ("?1" in statement)  # ?1 is the moment, wherever it is
+        values = [None] * marks
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
     assert any("SEARCH jobs USING INTEGER PRIMARY KEY" in step for step in plan), plan

@@ -14,19 +14,19 @@ from DocsToKG.core.clock import SystemClock
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger import control
+from DocsToKG.Orchestrator.ledger import ledger as ledgers
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.checks import checked_end
 from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.ledger.drivers.postgres import writer as postgres_writer
-from DocsToKG.Orchestrator.ledger.drivers.postgres.complete import ending
+from DocsToKG.Orchestrator.ledger.driver import Done
+from DocsToKG.Orchestrator.ledger.drivers.postgres import work
 from DocsToKG.Orchestrator.ledger.drivers.postgres.connection import Transactor
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Database
-from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
-from DocsToKG.Orchestrator.ledger.drivers.postgres.work import Done
-from DocsToKG.Orchestrator.ledger.drivers.postgres.writer import GroupWriter
-from DocsToKG.Orchestrator.ledger.drivers.sqlite import policy_leasing
+from DocsToKG.Orchestrator.ledger.drivers.postgres.driver import PostgresDriver
+from DocsToKG.Orchestrator.ledger.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.ledger.writer import GroupWriter
 from DocsToKG.Orchestrator.notifications.local import LocalSignal
 
 
@@ -44,7 +44,7 @@ def maintenance(on: bool) -> Any:
 
 def test_rules_that_were_never_committed_hold_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     governor = Governor()
-    monkeypatch.setattr(policy_leasing, "Governor", lambda: governor)
+    monkeypatch.setattr(ledgers, "Governor", lambda: governor)
     with SqliteLedger(tmp_path / "ledger.sqlite") as ledger:
         ledger.change(maintenance(False))
         ledger.enqueue_many([NewJob("doi:10.1/a", {})])
@@ -89,12 +89,12 @@ def test_changes_that_are_committed_are_not_refused_because_of_what_follows_them
         raise LedgerError("whether it was committed cannot be asked")
         yield
 
-    others_wait = Done(["applied"], [], set(), turned=True)
-    monkeypatch.setattr(postgres_writer, "work", lambda *words: others_wait)
+    others_wait = Done(["applied"], [], set(), unsettled=True)
+    monkeypatch.setattr(work, "work", lambda *words: others_wait)
     monkeypatch.setattr(Transactor, "begun", away)
     with contextlib.closing(writer_of_nowhere()) as writer:
-        end = ending(checked_end(Finish(1, 1, "lease", JobState.DONE)))
-        assert writer.settle([end]).result(timeout=60) == ["applied"]
+        end = checked_end(Finish(1, 1, "lease", JobState.DONE))
+        assert writer.submit([end]).result(timeout=60) == ["applied"]
         assert tried.is_set()
 
 
@@ -108,12 +108,6 @@ class NoRules:
 
 
 def writer_of_nowhere(governor: Governor | None = None) -> GroupWriter:
-    return GroupWriter(
-        Database("postgresql://nobody@127.0.0.1:1/none", schema="orchestrator", patience_s=0.05),
-        sql={},
-        ledger_time=DatabaseTime(SystemClock()),
-        signal=LocalSignal(),
-        linger_s=0.001,
-        retain_history_days=None,
-        governor=governor,
-    )
+    database = Database("postgresql://nobody@127.0.0.1:1/none", schema="orchestrator", patience_s=0.05)
+    driver = PostgresDriver(database, ledger_time=DatabaseTime(SystemClock()))
+    return GroupWriter(driver, signal=LocalSignal(), governor=governor or Governor(), linger_s=0.001)

@@ -158,7 +158,9 @@ def cancel_note(reason: str) -> str:
 
 
 def storable(text: str) -> str:
-    """The text as a database can hold it: UTF-8 has no place for half of a surrogate pair."""
+    """The text as every database can hold it: no half of a surrogate pair (UTF-8), and no NUL (PostgreSQL)."""
+    if "\0" in text:
+        text = text.replace("\0", "\ufffd")
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
@@ -185,7 +187,7 @@ def checked_end(finish: Finish) -> End:
         raise BadJob(f"{state!r} does not end a job; use one of {', '.join(sorted(TERMINAL))}")
     error = None if last_error is None or word == "done" else short_error(last_error)
     noted = word if outcome is None else _outcome(outcome) or word
-    return _new_end(End, (job_id, fence, lease_id, word, noted, error, result_text(result)))
+    return _new_end(End, (job_id, fence, storable(lease_id), word, noted, error, result_text(result)))
 
 
 @lru_cache(maxsize=256)

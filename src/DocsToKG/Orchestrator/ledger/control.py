@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from decimal import Decimal
-from importlib.resources import files
 from typing import Any, Protocol, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerError
@@ -21,7 +20,6 @@ T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
 VERSION = "control_version"
 EVERY = "*"
-INCLUDE = "-- include: control.sql"
 # The scope by whose right whatever is asked for in this context is done; its rows of the history say so.
 SCOPE: ContextVar[str | None] = ContextVar("docstokg_scope", default=None)
 
@@ -176,14 +174,6 @@ def settle(tx: _Engine, control: OpenControl) -> None:
         tx.note(tenant, **said)
     if control.moved:
         tx.lanes.add("")
-
-
-def script(text: str, schema: str) -> str:
-    """A migration with the tables of the control plane written in where it asks for them."""
-    if INCLUDE not in text:
-        return text
-    ours = (files(__package__) / "sql" / "control.sql").read_text("utf-8")
-    return text.replace(INCLUDE, ours.replace("orchestrator.", schema))
 
 
 def _plain(value: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Which of the jobs that are put are new, and how they begin. For every engine the same.
+"""Which of the jobs that are put are new, and how they begin.
 
 Knows the jobs that new ones may be, repeat or need, by artifact, by idempotency key and by id, and what counts as the
-same job. Reading and writing is done by the engine.
+same job. Reading and writing is done by `enqueue`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Found = tuple[int, str, JobState]
 
 
 class Known:
-    """Filled by an engine with what is on the ledger, and then by each job that is added."""
+    """Filled with what is on the ledger, and then by each job that is added."""
 
     def __init__(self) -> None:
         self.by_artifact: dict[tuple[str, str, str], Found] = {}
@@ -33,6 +33,10 @@ class Known:
         if found is None and job.idempotency_key is not None:
             found = self.by_key.get((job.key[0], job.idempotency_key))
         return found
+
+    def count_new(self, jobs: Sequence[CheckedJob]) -> int:
+        """How many may be new at the most: of jobs that are one and the same, only the first is."""
+        return sum(self.same(job) is None for job in jobs) if self.by_artifact or self.by_key else len(jobs)
 
     def add(self, job: CheckedJob, job_id: int, state: JobState) -> None:
         found = (job_id, job.key[2], state)
@@ -91,7 +95,7 @@ def admit(known: Known, jobs: Sequence[CheckedJob], ids: Iterator[int], actor: s
 
 
 def refuse_missing_needs(
-    jobs: Sequence[CheckedJob], *, has: Callable[[int], bool], named: Callable[[str, str, str], object]
+    jobs: Sequence[CheckedJob], *, has: Callable[[int], object], named: Callable[[str, str, str], object]
 ) -> None:
     """Raise for a job that waits for one which is neither among the jobs nor on the ledger."""
     here = {job.key for job in jobs}

@@ -1,4 +1,4 @@
-"""Why is a job not running? What a ledger knows of it at this moment, for every engine the same.
+"""Why is a job not running? What a ledger knows of it at this moment.
 
 Knows which reads answer that; the judging is done by `jobs.eligibility`. Moments are shown as this process's clock
 will show them.
@@ -6,11 +6,10 @@ will show them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Callable
 
 from DocsToKG.Orchestrator.jobs import eligibility
-from DocsToKG.Orchestrator.jobs.eligibility import Need, Standing, Why
+from DocsToKG.Orchestrator.jobs.eligibility import Standing, Why
 from DocsToKG.Orchestrator.jobs.fair_share import Held
 from DocsToKG.Orchestrator.jobs.retry import SUSPECT_AFTER
 from DocsToKG.Orchestrator.jobs.states import JobState
@@ -18,33 +17,13 @@ from DocsToKG.Orchestrator.jobs.throttling import Lane
 from DocsToKG.Orchestrator.ledger import control, policy_rows
 from DocsToKG.Orchestrator.ledger.base import JobRecord
 from DocsToKG.Orchestrator.ledger.control import ControlTx
+from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
+from DocsToKG.Orchestrator.ledger.reads import Reader
 
 Look = Callable[[Callable[[ControlTx], Held | None]], Held | None]
 
 
-class Reads(Protocol):
-    """The part of an engine's reader that is asked here."""
-
-    def is_paused(self) -> bool: ...
-
-    def pause_reason(self) -> str | None: ...
-
-    def needs(self, job_id: int) -> Sequence[Need]: ...
-
-    def ahead(self, job: JobRecord) -> int: ...
-
-    def said_at_release(self, job_id: int) -> str | None: ...
-
-
-class Moments(Protocol):
-    """The part of an engine's time that is asked here."""
-
-    def now_ms(self) -> int: ...
-
-    def local_s(self, moment_ms: int) -> float: ...
-
-
-def why(job: JobRecord, reads: Reads, moments: Moments, look: Look) -> Why:
+def why(job: JobRecord, reads: Reader, moments: LedgerTime, look: Look) -> Why:
     """What keeps a job from running, and when it may."""
     held = _held(job, look) if job.state is JobState.QUEUED else None
     queued = job.state is JobState.QUEUED
@@ -79,5 +58,5 @@ def _held(job: JobRecord, look: Look) -> Held | None:
     return look(lambda tx: policy_rows.held_lane(tx, lane) if control.version_of(tx) else None)
 
 
-def _shown(moments: Moments, ledger_s: float) -> float:
+def _shown(moments: LedgerTime, ledger_s: float) -> float:
     return moments.local_s(round(ledger_s * 1000))

@@ -42,7 +42,7 @@ class Refused(NamedTuple):
 C = TypeVar("C", bound=Change)
 
 
-class Gathering(ABC, Generic[C]):
+class GroupCommit(ABC, Generic[C]):
     """Gathers for one database. The thread that commits starts with the first change that needs it.
 
     With `direct`, a caller who waits commits by itself while nobody else is there: that saves two changes of threads,
@@ -61,7 +61,7 @@ class Gathering(ABC, Generic[C]):
         self._lock = threading.Lock()
         self._turn = threading.Lock()  # held by whoever commits
         self._turn_of: int | None = None
-        self._gathered = 0  # changes that were put into the queue and are not committed yet
+        self._pending = 0  # changes that were put into the queue and are not committed yet
         self._thread: threading.Thread | None = None
         self._closed = False
         self._stopping = False
@@ -69,7 +69,7 @@ class Gathering(ABC, Generic[C]):
     @property
     def pending(self) -> int:
         """Changes that were submitted and are not committed yet, but for one that its caller commits by itself."""
-        return self._gathered
+        return self._pending
 
     @abstractmethod
     def _begin(self) -> None:
@@ -97,7 +97,7 @@ class Gathering(ABC, Generic[C]):
             return False
         with self._lock:
             self._refuse_when_closed()
-            if self._gathered or not self._turn.acquire(blocking=False):
+            if self._pending or not self._turn.acquire(blocking=False):
                 return False
         self._turn_of = threading.get_ident()
         try:
@@ -123,7 +123,7 @@ class Gathering(ABC, Generic[C]):
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
                 self._thread.start()
-            self._gathered += 1
+            self._pending += 1
             self._queue.put(change)
             if not change.patient:
                 self._hurry.set()
@@ -165,7 +165,7 @@ class Gathering(ABC, Generic[C]):
                     batch += self._there(len(batch))
                     self._commit(batch)
                 with self._lock:
-                    self._gathered -= len(batch)
+                    self._pending -= len(batch)
         finally:
             with self._turn:
                 self._end()
@@ -200,7 +200,7 @@ class Gathering(ABC, Generic[C]):
             batch.append(change)
         else:
             with self._lock:
-                self._gathered -= 1
+                self._pending -= 1
 
 
 def settle(batch: Sequence[Change], answers: Sequence[Any]) -> None:

@@ -1,48 +1,74 @@
-"""One write transaction as the changes see it: the connection, the time, and what must be written along.
+"""One write transaction as the changes see it: statements, the time, and what must be written along.
 
-Collects history rows and count deltas while the changes run, and writes them before the commit,
-so that a state change, its history row and its count are one transaction.
+Collects history rows and count deltas while the changes run. The driver writes them before the commit, so that a state
+change, its history row and its count are one transaction.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 from DocsToKG.Orchestrator.jobs.states import TERMINAL, UNAVAILABLE
-from DocsToKG.Orchestrator.ledger.chain import NO_HASH, Links, Move, Own, Shared, link_hash
+from DocsToKG.Orchestrator.ledger.chain import Entry, Links, Move, Own, Shared, link_hash
 from DocsToKG.Orchestrator.ledger.checks import End
 from DocsToKG.Orchestrator.ledger.control import by_scope
-from DocsToKG.Orchestrator.ledger.drivers.sqlite.many_rows import run_rows
 
-_SHARD = 0
+Rows = list[tuple[Any, ...]]
+Values = Mapping[str, Any]
+Verdict = tuple[str, str, int, bool | None]  # tenant, job type, job id, whether it went well (None says nothing)
 _ENDS = frozenset(state.value for state in TERMINAL)
-_VERDICTS = {"done": True, "skipped": True, "error": False, "timed_out": False}
-
+_GOOD = {"done": True, "skipped": True, "error": False, "timed_out": False}
+_JUDGED = frozenset({"finished", "failed", "released"})
 _KIND = itemgetter(1, 2, 3, 4)  # of a move: tenant, job type, state before, state after
 
 
-def judged(
-    event: str, moves: Iterable[Move], answered: Collection[int] = ()
-) -> list[tuple[str, str, int, bool | None]]:
-    """What an end says of its job type: tenant, job type, job, and whether it went well (None says nothing).
+class Head:
+    """The end of a chain of the history that nobody else writes to during this transaction."""
 
-    `answered` are the jobs that failed with an answer: what they asked for is not to be had.
-    """
-    if event not in ("finished", "failed", "released"):
-        return []
-    return [
-        (move[1], move[2], move[0], move[0] in answered or (event != "failed" and _VERDICTS.get(move[4])))
-        for move in moves
-    ]
+    __slots__ = ("at", "hash", "link", "moved", "shard")
+
+    def __init__(self, shard: int, link: int, digest: bytes, at: int) -> None:
+        self.shard = shard
+        self.link = link
+        self.hash = digest
+        self.at = at  # time within a chain never steps back, whatever the order of its writers
+        self.moved = False
 
 
-def answered(ends: Iterable[End]) -> set[int]:
-    return {end.job_id for end in ends if end.outcome == UNAVAILABLE}
+class Session(Protocol):
+    """A database within an open transaction. Lists among the values are bound as lists of the dialect."""
+
+    def rows(self, query: str, values: Values | None = None) -> Rows:
+        """Run a named query and give all its rows."""
+        ...
+
+    def select(self, query: str, wanted: str, values: Values) -> Rows:
+        """Run a named query with a condition that `filters` has made."""
+        ...
+
+    def write_rows(self, query: str, rows: Sequence[Sequence[Any]], now_ms: int) -> Rows:
+        """Run a named query for many rows at once; what it returns."""
+        ...
+
+    def write_jobs(self, rows: Sequence[Sequence[Any]]) -> None:
+        """Add new jobs, by their columns in the order of `enqueue`."""
+        ...
+
+    def new_ids(self, most: int) -> Iterable[int]:
+        """Ids for up to so many new jobs."""
+        ...
+
+    def ask(self, statement: str, values: Values | None = None) -> Rows:
+        """The rows of a portable statement of the control plane."""
+        ...
+
+    def head(self, tenant: str, now_ms: int) -> Head:
+        """The end of a chain of this tenant."""
+        ...
 
 
 class Transaction:
@@ -50,51 +76,46 @@ class Transaction:
 
     `lanes` gathers the job types that may have work afterwards, and `turned` the jobs that ended or came back.
     `unsettled` says that jobs which depend on others are left for a transaction of their own. `control_version` is the
-    number of the rules, 0 where there are none; only with rules are ends gathered as `verdicts`.
+    number of the rules, 0 where there are none; only with rules are ends gathered as `verdicts`. `is_paused` says
+    whether leasing is halted.
     """
 
     def __init__(
-        self, connection: sqlite3.Connection, sql: Mapping[str, str], now_ms: int, control_version: int = 0
+        self,
+        session: Session,
+        now_ms: int,
+        *,
+        heads: dict[str, Head] | None = None,
+        control_version: int = 0,
+        is_paused: bool = False,
+        unsettled: bool = False,
     ) -> None:
+        self.session = session
         self.now_ms = now_ms
         self.control_version = control_version
-        self.verdicts: list[tuple[str, str, int, bool | None]] = []
+        self.is_paused = is_paused
+        self.unsettled = unsettled
+        self.verdicts: list[Verdict] = []
         self.lanes: set[str] = set()
         self.turned: list[int] = []
-        self.unsettled = False
         self.scope: str | None = None  # by whose right this part of it is done
-        self._connection = connection
-        self._sql = sql
-        self._links: list[tuple[Shared, list[Own]]] = []
-        self._heads: dict[str, tuple[int, bytes]] = {}
+        self.heads = {} if heads is None else heads
+        self.links: list[tuple[Shared, list[Own]]] = []
         self._counts: Counter[tuple[str, str, str]] = Counter()
 
-    def rows(self, query: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Run a named query and give all its rows."""
-        return self._connection.execute(self._sql[query], values).fetchall()
+    def rows(self, query: str, values: Values | None = None) -> Rows:
+        return self.session.rows(query, values)
 
-    def select(self, statement: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        """The rows of a statement whose condition was put together here; its values are bound."""
-        return self._connection.execute(statement, values).fetchall()
-
-    def row(self, query: str, values: Mapping[str, Any] | Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        found = self.rows(query, values)
+    def row(self, query: str, values: Values | None = None) -> tuple[Any, ...] | None:
+        found = self.session.rows(query, values)
         return found[0] if found else None
 
-    def run_many(self, query: str, values: Sequence[Sequence[Any]]) -> None:
-        """Run a named query that answers nothing for each of the values."""
-        self._connection.executemany(self._sql[query], values)
+    def write_rows(self, query: str, rows: Sequence[Sequence[Any]]) -> Rows:
+        """Run a named query for many rows at once; what it returns."""
+        return self.session.write_rows(query, rows, self.now_ms) if rows else []
 
-    def write_rows(
-        self, query: str, rows: Sequence[Sequence[Any]], shared: Sequence[Any] = ()
-    ) -> list[tuple[Any, ...]]:
-        """Run a named query that has one list of values for many rows at once; what it returns."""
-        return run_rows(self._connection, self._sql[query], rows, shared)
-
-    def value(self, statement: str) -> Any:
-        """The single value of a short statement."""
-        found = self._connection.execute(statement).fetchone()
-        return found[0] if found else None
+    def ask(self, statement: str, values: Values | None = None) -> Rows:
+        return self.session.ask(statement, values)
 
     def moved(self, event: str, move: Move, *, ticket: str | None = None) -> None:
         """A job changed its state: count it and write it down."""
@@ -107,11 +128,21 @@ class Transaction:
         for kind, group in groupby(moves, _KIND):
             alike = list(group)
             tenant, _, before, after = kind
-            links = Links(tenant, _SHARD, self.now_ms, event, before, after, ticket, by_scope(None, self.scope))
-            self._append(links.shared, links.make(*self._head(tenant), alike))
+            head = self._head(tenant)
+            links = Links(tenant, head.shard, head.at, event, before, after, ticket, by_scope(None, self.scope))
+            self._append(head, links.shared, links.make(head.link, head.hash, alike))
             self._count(kind, alike)
         if self.control_version:
             self.verdicts += judged(event, moves, answered)
+
+    def taken_back(self, event: str, rows: Iterable[Sequence[Any]]) -> int:
+        """Jobs that lost their lease: id, tenant, job type, state, fence, attempts, last error. How many there were."""
+        moves: list[Move] = [
+            (job_id, tenant, job_type, "in_progress", state, fence, attempts, "ledger", last_error)
+            for job_id, tenant, job_type, state, fence, attempts, last_error in rows
+        ]
+        self.moved_all(event, moves)
+        return len(moves)
 
     def _count(self, kind: tuple[str, str, str | None, str], moves: Sequence[Move]) -> None:
         """These jobs went from one state to another."""
@@ -123,10 +154,6 @@ class Transaction:
             self.lanes.add(job_type)
         if after in _ENDS or before in _ENDS:
             self.turned += [move[0] for move in moves]
-
-    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> list[tuple[Any, ...]]:
-        """The rows of a statement of the control plane."""
-        return self._connection.execute(statement, values or {}).fetchall()
 
     def note(
         self,
@@ -140,38 +167,48 @@ class Transaction:
         job_id: int | None = None,
     ) -> None:
         """Add a link that tells of no change of state."""
-        text = by_scope(detail, self.scope)
-        last, prev_hash = self._head(tenant)
-        link, at = last + 1, self.now_ms
-        digest = link_hash(
-            (tenant, _SHARD, link, job_id, at, event, None, None, None, None, actor, reason, ticket, text), prev_hash
-        )
-        shared = (tenant, _SHARD, at, event, None, None, ticket, text)
-        self._append(shared, [(link, job_id, None, None, actor, reason, prev_hash, digest)])
+        text, head = by_scope(detail, self.scope), self._head(tenant)
+        shared = (tenant, head.shard, head.at, event, None, None, ticket, text)
+        entry: Entry = (
+            tenant, head.shard, head.link + 1, job_id, head.at, event, None, None, None, None, actor, reason, ticket,
+            text,
+        )  # fmt: skip
+        digest = link_hash(entry, head.hash)
+        self._append(head, shared, [(head.link + 1, job_id, None, None, actor, reason, head.hash, digest)])
 
-    def write_along(self) -> None:
-        """Write what was collected. Called once, before the commit."""
-        for shared, rows in self._links:
-            self.write_rows("append_history", rows, shared)
-        heads = [(tenant, _SHARD, link, digest) for tenant, (link, digest) in self._heads.items()]
-        self._connection.executemany(self._sql["move_head"], heads)
-        counts = [(*key, change) for key, change in self._counts.items() if change]
-        self._connection.executemany(self._sql["count"], counts)
+    @property
+    def counts(self) -> list[tuple[str, str, str, int]]:
+        """By how much the number of jobs has changed, by tenant, job type and state."""
+        return [(*key, change) for key, change in sorted(self._counts.items()) if change]
 
-    def _append(self, shared: Shared, rows: list[Own]) -> None:
+    @property
+    def moved_heads(self) -> list[tuple[str, Head]]:
+        return [(tenant, head) for tenant, head in self.heads.items() if head.moved]
+
+    def _append(self, head: Head, shared: Shared, rows: list[Own]) -> None:
         """Add links to the end of their chain, to be written with those before them where they share as much."""
-        self._heads[shared[0]] = (rows[-1][0], rows[-1][-1])
-        if self._links and self._links[-1][0] == shared:
-            self._links[-1][1].extend(rows)
+        head.link, head.hash, head.moved = rows[-1][0], rows[-1][-1], True
+        if self.links and self.links[-1][0] == shared:
+            self.links[-1][1].extend(rows)
         else:
-            self._links.append((shared, rows))
+            self.links.append((shared, rows))
 
-    def _head(self, tenant: str) -> tuple[int, bytes]:
-        """The last link of a tenant's chain and its hash."""
-        known = self._heads.get(tenant)
-        if known is not None:
-            return known
-        found = self._connection.execute(
-            "SELECT link, hash FROM history_heads WHERE tenant = ? AND shard = ?", (tenant, _SHARD)
-        ).fetchone()
-        return (found[0], found[1]) if found else (0, NO_HASH)
+    def _head(self, tenant: str) -> Head:
+        """The last link of a chain of the tenant and its hash."""
+        if tenant not in self.heads:
+            self.heads[tenant] = self.session.head(tenant, self.now_ms)
+        return self.heads[tenant]
+
+
+def judged(event: str, moves: Iterable[Move], answered: Collection[int] = ()) -> list[Verdict]:
+    """What an end says of its job type. `answered` are the jobs that failed with an answer: what they asked for is not
+    to be had."""
+    if event not in _JUDGED:
+        return []
+    return [
+        (move[1], move[2], move[0], move[0] in answered or (event != "failed" and _GOOD.get(move[4]))) for move in moves
+    ]
+
+
+def answered(ends: Iterable[End]) -> set[int]:
+    return {end.job_id for end in ends if end.outcome == UNAVAILABLE}

@@ -1,195 +1,160 @@
-"""Group commit on SQLite: the thread that owns the writing connection.
+"""Group commit of a ledger: what becomes one transaction, and what is done after it.
 
-Knows SQLite's write lock and how to wait for it, and of jobs only that some follow others. Promises those of
-`group_commit`, and: a change that is refused or breaks does not undo its neighbours; a locked file is waited for, up to
-the busy timeout.
+Promises those of `group_commit`, and: a change that is refused or breaks does not undo its neighbours; who is told that
+something was committed is not told otherwise because of what follows it.
 """
 
 from __future__ import annotations
 
-import random
-import sqlite3
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from itertools import groupby
-from pathlib import Path
 from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger import control
-from DocsToKG.Orchestrator.ledger.base import Told
+from DocsToKG.Orchestrator.ledger.base import LeasedJob, Told
+from DocsToKG.Orchestrator.ledger.complete import Order, complete
 from DocsToKG.Orchestrator.ledger.dependencies import follow
-from DocsToKG.Orchestrator.ledger.drivers.sqlite import policy_leasing
-from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import is_busy
-from DocsToKG.Orchestrator.ledger.drivers.sqlite.schema import open_connection, translated
-from DocsToKG.Orchestrator.ledger.group_commit import Change, Gathering, Refused, settle
-from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
+from DocsToKG.Orchestrator.ledger.driver import Driver, Write
+from DocsToKG.Orchestrator.ledger.group_commit import GroupCommit, Refused, settle
+from DocsToKG.Orchestrator.ledger.leasing import LeaseRequest, Leasing
+from DocsToKG.Orchestrator.ledger.policy_leasing import Governor
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 from DocsToKG.Orchestrator.notifications.base import Signal
 
 T = TypeVar("T")
-Item = TypeVar("Item")
-# Makes many changes at once: one answer for each item, in order; a `LedgerError` among them is a refusal.
-Together = Callable[[Transaction, Sequence[Item]], Sequence[Any]]
-_INNER_BUSY_S = 0.05
-_MARK = "SELECT high_water_ms, (SELECT value FROM settings WHERE name = 'control_version') FROM ledger_time"
 
 
-@dataclass(slots=True)
-class _Change(Change):
-    """A durable one survives power loss.
-
-    One that has `together` is made with its neighbours of the same kind; an early one goes before all that have come
-    by the time the transaction begins, so that more neighbours are found.
-    """
-
-    make: Callable[[Transaction], Any] | None
-    durable: bool = False
-    together: Together[Any] | None = None
-    item: Any = None
-    early: bool = False
-
-
-class GroupWriter(Gathering[_Change]):
-    """Owns the writing connection, which belongs to one thread."""
+class GroupWriter(GroupCommit[Write]):
+    """Makes the changes of one process."""
 
     def __init__(
         self,
-        path: Path,
+        driver: Driver,
         *,
-        sql: Mapping[str, str],
-        ledger_time: LedgerTime,
         signal: Signal,
-        busy_timeout_s: float,
+        governor: Governor,
         linger_s: float,
         lively_linger_s: float | None = None,
-        undone: Callable[[], None] = lambda: None,
     ) -> None:
-        """`undone` is told when a transaction was, in which changes may have learned something."""
-        super().__init__(str(path), linger_s=linger_s, lively_linger_s=lively_linger_s, direct=False)
-        self._undone = undone
-        self._path = path
-        self._sql = sql
-        self._time = ledger_time
+        super().__init__(driver.name, linger_s=linger_s, lively_linger_s=lively_linger_s, direct=driver.direct)
+        self._driver = driver
         self._signal = signal
-        self._busy_timeout_s = busy_timeout_s
-        self._connection: sqlite3.Connection | None = None
-        self._synchronous = "NORMAL"
+        self._leasing = Leasing(driver.chooser, governor)
 
-    def submit(self, make: Callable[[Transaction], T], *, durable: bool = False, patient: bool = False) -> Future[T]:
-        """Have `make` run in the next transaction. `make` may run more than once, but is committed at most once."""
-        return self._promised(_Change(patient, make, durable))
+    def submit(self, orders: Sequence[Order], *, patient: bool = True) -> Future[Any]:
+        """Have orders written in the next transaction; a list with an answer for each."""
+        return self._promised(Write(patient, orders=orders))
 
-    def join(self, together: Together[Item], item: Item, *, patient: bool, early: bool = False) -> Future[Any]:
-        """Have `together` make this change along with others of its kind that are there by then."""
-        return self._promised(_Change(patient, None, False, together, item, early))
+    def submit_one(self, order: Order) -> Future[Any]:
+        """The same for one order, whose answer is no list."""
+        return self._promised(Write(True, orders=(order,), single=True))
 
-    def join_and_tell(self, together: Together[Item], item: Item, told: Told) -> None:
-        """As `join`, patiently and early, for one who is only told."""
-        self._put(_Change(True, None, False, together, item, True, future=None, told=told))
+    def tell(self, order: Order, told: Told) -> None:
+        """The same for one who is only told."""
+        self._put(Write(True, orders=(order,), single=True, future=None, told=told))
 
-    def join_now(self, together: Together[Item], item: Item) -> Any:
-        """As `join`, and wait for the commit."""
-        return self._wait(_Change(False, None, False, together, item))
+    def wait_for(self, order: Order) -> Any:
+        """The same, and wait for the commit."""
+        return self._wait(Write(False, orders=(order,), single=True))
+
+    def lease(self, request: LeaseRequest) -> list[LeasedJob]:
+        return list(self._wait(Write(False, request=request)))
+
+    def complete_and_lease(
+        self, orders: Sequence[Order], request: LeaseRequest | None
+    ) -> tuple[list[Any], list[LeasedJob]]:
+        """Both in the next transaction: the answers to the orders, and the jobs."""
+        answers = self._wait(Write(False, orders=orders, request=request))
+        return answers if request is not None else (answers, [])
 
     def call(self, make: Callable[[Transaction], T], *, durable: bool = False) -> T:
-        """Submit and wait for the commit."""
-        answer: T = self._wait(_Change(False, control.in_scope(make), durable))
+        """Have `make` run in the next transaction, and wait for the commit. It may run more than once."""
+        answer: T = self._wait(Write(False, make=control.in_scope(make), durable=durable))
         return answer
 
+    def suspect(self, request: LeaseRequest, make: Callable[[Transaction, LeaseRequest, Any], T]) -> T:
+        """Have `make` lease by itself what no other lease gives."""
+        return self.call(lambda tx: make(tx, request, self._driver.chooser))
+
     def _begin(self) -> None:
-        try:
-            self._connection = open_connection(self._path, busy_timeout_s=self._busy_timeout_s)
-            self._connection.execute(f"PRAGMA busy_timeout = {int(_INNER_BUSY_S * 1000)}")
-            self._connection.execute("PRAGMA temp_store = MEMORY")  # a statement of many rows would write a file
-        except sqlite3.Error as error:
-            raise translated(error, self._path) from error
+        self._driver.begin()
 
     def _end(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        self._driver.end()
 
-    def _commit(self, batch: Sequence[_Change]) -> None:
-        assert self._connection is not None
+    def _commit(self, batch: Sequence[Write]) -> None:
         try:
-            answers, lanes = self._within_busy_timeout(self._connection, batch)
+            answers, lanes = self._driver.with_patience(lambda: self._transact(batch), undone=self._leasing.reset)
         except Exception as error:
             # One change broke the transaction. Alone, each of the others still gets its own.
-            if len(batch) > 1 and not is_busy(error):
+            if len(batch) > 1 and not self._driver.is_away(error) and not isinstance(error, LedgerError):
                 for change in batch:
                     self._commit([change])
                 return
-            ours = translated(error, self._path) if isinstance(error, sqlite3.Error) else error
-            answers, lanes = [Refused(ours)] * len(batch), set()
+            answers, lanes = [Refused(self._driver.translated(error))] * len(batch), set()
+        self._driver.committed(lanes)
         for lane in sorted(lanes):
             self._signal.notify(lane)
         settle(batch, answers)
+        self._driver.maintain()
 
-    def _within_busy_timeout(
-        self, connection: sqlite3.Connection, batch: Sequence[_Change]
-    ) -> tuple[list[Any], set[str]]:
-        deadline = time.monotonic() + self._busy_timeout_s
-        pause_s = 0.001
-        while True:
-            try:
-                return self._transact(connection, batch)
-            except sqlite3.OperationalError as error:
-                if not is_busy(error) or time.monotonic() >= deadline:
-                    raise
-            # Nothing of the batch was committed, so the whole of it may run again.
-            time.sleep(pause_s * random.random())
-            pause_s = min(0.05, pause_s * 2)
+    def _transact(self, batch: Sequence[Write]) -> tuple[list[Any], set[str]]:
+        done = self._driver.work(batch, self._leasing.free_rules)
+        if done is not None:
+            answers, lanes, unsettled = _shared_out(batch, done.ended, done.leased, {}), done.lanes, done.unsettled
+        else:
+            with self._driver.transaction(durable=any(change.durable for change in batch)) as tx:
+                answers = self._answers(tx, batch)
+            lanes, unsettled = tx.lanes, tx.unsettled
+        if unsettled:
+            lanes |= self._follow()
+        return answers, lanes
 
-    def _transact(self, connection: sqlite3.Connection, batch: Sequence[_Change]) -> tuple[list[Any], set[str]]:
-        self._set_synchronous(connection, "FULL" if any(change.durable for change in batch) else "NORMAL")
-        connection.execute("BEGIN IMMEDIATE")
+    def _answers(self, tx: Transaction, batch: Sequence[Write]) -> list[Any]:
+        """What workers said comes first, so that a job given back may be leased in the same transaction."""
+        ended = complete(tx, [order for change in batch for order in change.orders or ()])
+        made = {place: _made(change.make, tx) for place, change in enumerate(batch) if change.make is not None}
+        leased = self._leasing.lease(tx, [change.request for change in batch if change.request is not None])
+        return _shared_out(batch, ended, leased, made)
+
+    def _follow(self) -> set[str]:
+        """Move on the jobs that waited; what is not done here is done by whoever writes next."""
+        lanes: set[str] = set()
         try:
-            mark, rules = connection.execute(_MARK).fetchone()
-            tx = Transaction(connection, self._sql, self._time.now_ms(mark), int(rules or 0))
-            answers = _answers(batch, tx)
-            if tx.verdicts:
-                policy_leasing.judge(tx)
-            follow(tx)
-            tx.write_along()
-            connection.execute("UPDATE ledger_time SET high_water_ms = ?", (tx.now_ms,))
-            connection.execute("COMMIT")
-        except BaseException:
-            self._undone()
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-        if tx.unsettled:
-            self._put_again(_Change(True, lambda tx: None))  # goes on in the next transaction
-        return answers, tx.lanes
-
-    def _set_synchronous(self, connection: sqlite3.Connection, level: str) -> None:
-        if level != self._synchronous:
-            connection.execute(f"PRAGMA synchronous = {level}")
-            self._synchronous = level
+            with self._driver.transaction(follows=True) as tx:
+                more = follow(tx)
+            lanes = tx.lanes
+        except Exception as error:  # what came before is committed, and must not be called refused
+            if not isinstance(self._driver.translated(error), LedgerError):
+                raise
+            more = True
+        if more:
+            self._put_again(Write(True, make=lambda tx: None))
+        return lanes
 
 
-def _answers(batch: Sequence[_Change], tx: Transaction) -> list[Any]:
-    """Make all the changes; one answer for each, in the order of the batch."""
-    answers: list[Any] = [None] * len(batch)
-    order = sorted(range(len(batch)), key=lambda place: not batch[place].early)
-    for together, group in groupby(order, key=lambda place: batch[place].together):
-        places = list(group)
-        if together is None:
-            for place in places:
-                answers[place] = _answer(batch[place], tx)
-            continue
-        for place, answer in zip(places, together(tx, [batch[place].item for place in places]), strict=True):
-            answers[place] = Refused(answer) if isinstance(answer, LedgerError) else answer
+def _shared_out(
+    batch: Sequence[Write], ended: Sequence[Any], leased: Sequence[Any], made: Mapping[int, Any]
+) -> list[Any]:
+    """To each change what is its own."""
+    ends, leases = iter(ended), iter(leased)
+    answers: list[Any] = []
+    for place, change in enumerate(batch):
+        told = None if change.orders is None else [next(ends) for _ in change.orders]
+        jobs = None if change.request is None else next(leases)
+        if change.single and told is not None:
+            answers.append(Refused(told[0]) if isinstance(told[0], LedgerError) else told[0])
+        elif told is not None:
+            answers.append(told if jobs is None else (told, jobs))
+        else:
+            answers.append(made.get(place) if jobs is None else jobs)
     return answers
 
 
-def _answer(change: _Change, tx: Transaction) -> Any:
+def _made(make: Callable[[Transaction], Any], tx: Transaction) -> Any:
     """The change's result. A refusal comes before any write, so the transaction goes on without it."""
-    assert change.make is not None
     try:
-        return change.make(tx)
+        return make(tx)
     except LedgerError as error:
         return Refused(error)

@@ -10,16 +10,17 @@ import contextlib
 import json
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database, is_again, is_gone, run
-from DocsToKG.Orchestrator.ledger.drivers.postgres.ledger_time import DatabaseTime
 from DocsToKG.Orchestrator.ledger.drivers.postgres.procedures import BEGIN, Call
-from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction, heads_of
+from DocsToKG.Orchestrator.ledger.drivers.postgres.session import PostgresSession, heads_in, written
+from DocsToKG.Orchestrator.ledger.ledger_time import LedgerTime
+from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 T = TypeVar("T")
 Proof = tuple[str, int, int, bytes]
@@ -41,17 +42,16 @@ class Apart(Exception):
 
 
 class Begun(NamedTuple):
-    """An open transaction, its number, and whether jobs wait to be moved on."""
+    """An open transaction and its number."""
 
     tx: Transaction
     xid: str
-    unsettled: bool
 
 
 class Transactor:
     """Owns the connection, which is made when it is needed."""
 
-    def __init__(self, database: Database, *, sql: Mapping[str, str], ledger_time: DatabaseTime) -> None:
+    def __init__(self, database: Database, *, sql: Mapping[str, str], ledger_time: LedgerTime) -> None:
         self._database = database
         self._sql = sql
         self._time = ledger_time
@@ -77,10 +77,6 @@ class Transactor:
                 connection.close()
 
     def with_patience(self, deed: Callable[[], T], *, undone: Callable[[], None]) -> T:
-        """Run a transaction, again where nothing of it was committed and another try may do.
-
-        `undone` is told however it failed: what was learned in a transaction that came to nothing is not so.
-        """
         deadline = time.monotonic() + self._database.patience_s
         pause_s, twice = 0.005, 0
         while True:
@@ -114,15 +110,21 @@ class Transactor:
             database_ms, stored_ms, unsettled, xid, heads, rules, paused, _ = row
             now = self._time.now_ms(stored_ms, database_ms)
             self._time_written_ms = max(self._time_written_ms, stored_ms)
-            held = heads_of(json.loads(heads or "[]"), now)
-            tx = Transaction(connection, self._sql, now, held, int(rules or 0), is_paused=paused)
-            yield Begun(tx, xid, unsettled)
+            tx = Transaction(
+                PostgresSession(connection, self._sql),
+                now,
+                heads=heads_in(heads, now),
+                control_version=int(rules or 0),
+                is_paused=paused,
+                unsettled=unsettled,
+            )
+            yield Begun(tx, xid)
 
-    def commit(self, begun: Begun) -> bool:
-        """Write what goes along, and commit: one round trip. Whether jobs ended that others wait for."""
+    def commit(self, begun: Begun) -> None:
+        """Write what goes along, and commit: one round trip. Says whether jobs ended that others wait for."""
         tx = begun.tx
         self._remember(tx.heads)
-        values: dict[str, Any] = {**tx.written(), "time": None}
+        values: dict[str, Any] = {**written(tx), "time": None}
         if tx.now_ms - self._time_written_ms >= _TIME_STEP_MS:
             values["time"] = self._time_written_ms = tx.now_ms
         connection, wrote = self.connection, None
@@ -132,10 +134,11 @@ class Transactor:
                     wrote = connection.execute(self._sql["write"], values)
                 connection.execute("COMMIT")
         except psycopg.Error as error:
-            if not is_gone(error) or not self._was_committed(begun.xid, tx.proof()):
+            if not is_gone(error) or not self._was_committed(begun.xid, _proof_of(tx)):
                 raise
-            return True  # what others wait for is looked at in any case
-        return wrote is not None and wrote.fetchall() != [(0,)]
+            tx.unsettled = True  # what others wait for is looked at in any case
+            return
+        tx.unsettled |= wrote is not None and wrote.fetchall() != [(0,)]
 
     @contextlib.contextmanager
     def worked(self, values: Mapping[str, Any]) -> Iterator[tuple[Transaction, list[tuple[Any, ...]]]]:
@@ -152,7 +155,7 @@ class Transactor:
                 raise Apart
             now, said, xid = rows[-1][2], rows[-1][3], rows[-1][6]
             self._time.now_ms(now, now)
-            yield Transaction(connection, self._sql, now, {}), rows
+            yield Transaction(PostgresSession(connection, self._sql), now), rows
             try:
                 self._call.commit()
             except psycopg.Error as error:
@@ -210,16 +213,13 @@ def _first(connection: Connection, statement: str, values: Mapping[str, Any]) ->
     return cursor.fetchall()
 
 
+def _proof_of(tx: Transaction) -> Proof | None:
+    """A link that is there if, and only if, this transaction was committed."""
+    return next(((tenant, head.shard, head.link, head.hash) for tenant, head in tx.moved_heads), None)
+
+
 def _proof(said: str | None) -> Proof | None:
     if said is None:
         return None
     tenant, shard, link, digest = json.loads(said)
     return tenant, shard, link, bytes.fromhex(digest)
-
-
-def only(answers: Sequence[Any]) -> Any:
-    """The answer to a single order; a refusal is raised."""
-    [answer] = answers
-    if isinstance(answer, LedgerError):
-        raise answer
-    return answer

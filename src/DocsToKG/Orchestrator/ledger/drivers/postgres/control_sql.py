@@ -45,9 +45,7 @@ def _word(found: re.Match[str]) -> str:
 
 
 def _storable(value: Any) -> Any:
-    if isinstance(value, bool):
-        return int(value)
-    return value.replace("\0", "\ufffd") if isinstance(value, str) and "\0" in value else value
+    return int(value) if isinstance(value, bool) else value
 
 
 def look(connection: Connection, place: str, now_ms: int, make: Callable[[ControlTx], T]) -> T:

@@ -13,7 +13,6 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from importlib.resources import files
 from typing import Any, TypeVar
 
 import psycopg
@@ -21,13 +20,13 @@ from psycopg import conninfo
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from DocsToKG.Orchestrator.errors import BadJob, LedgerBusy, LedgerClosed, LedgerError, LedgerUnusable
+from DocsToKG.Orchestrator.ledger import sql_files
 from DocsToKG.Orchestrator.notifications.pg_notify import is_pooled
 
 T = TypeVar("T")
 Connection = psycopg.Connection[tuple[Any, ...]]
 Values = Mapping[str, Any] | list[Any] | tuple[Any, ...]
 
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,47}")
 _AGAIN = {"40001", "40P01", "55P03"}  # serialization, deadlock, lock timeout: nothing was written
 # Connection trouble, the server stops or starts, our transaction was idle for too long, or the session was reset and
@@ -160,9 +159,8 @@ def is_again(error: BaseException) -> bool:
 
 
 def queries(database: Database) -> dict[str, str]:
-    """The statements of `queries.sql` by name."""
-    parts = _NAME.split((files("DocsToKG.Orchestrator.ledger") / "sql" / "postgres" / "queries.sql").read_text("utf-8"))
-    return {name: database.sql(body.strip()) for name, body in zip(parts[1::2], parts[2::2], strict=True)}
+    """The statements by name, for the schema of this ledger."""
+    return {name: database.sql(body) for name, body in sql_files.statements("postgres").items()}
 
 
 def _defaults(told: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,13 +9,14 @@ that place are not read again, except once in a while, or when they may be neede
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from secrets import token_hex
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
+from DocsToKG.Orchestrator.jobs.fair_share import Lane
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
-from DocsToKG.Orchestrator.ledger.chain import Move
-from DocsToKG.Orchestrator.ledger.drivers.postgres.transaction import Transaction
+from DocsToKG.Orchestrator.ledger.leasing import LeaseRequest
+from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 Rows = Sequence[tuple[Any, ...]]
 
@@ -23,29 +24,7 @@ _FIRST = (-(2**31), 0)
 _LOOK_MS = 1000  # a job that another process made due before our place waits at most so long for its turn
 _SWEEP_MS = 100
 _MOST_PLACES = 100
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseRequest:
-    """One worker's wish. The token makes the lease ids its own."""
-
-    worker_id: str
-    limit: int
-    ttl_ms: int
-    job_type: str | None
-    begun: bool
-    token: str = field(default_factory=lambda: f"lease_{token_hex(16)}_")
-    tenants: frozenset[str] | None = None
-
-    @property
-    def kind(self) -> tuple[int, str | None, bool]:
-        """Requests of one kind can be answered by one statement."""
-        return self.ttl_ms, self.job_type, self.begun
-
-    @property
-    def tenant(self) -> str | None:
-        """The only one that is meant, if there is one."""
-        return next(iter(self.tenants)) if self.tenants is not None and len(self.tenants) == 1 else None
+_EXPIRED = (4, 15, 17, 3, 5, 13, 8)  # the columns of a lease that ran out, as `taken_back` has them
 
 
 @dataclass(slots=True)
@@ -56,8 +35,8 @@ class _Place:
     looked_ms: int = 0
 
 
-class Turns:
-    """One process's place in the round. Used by the writer's thread alone."""
+class HostChooser:
+    """Finds due jobs and leases them; knows this process's place in the round. Used by the writer's thread alone."""
 
     def __init__(self) -> None:
         self._host = ""
@@ -76,21 +55,39 @@ class Turns:
         self._swept_ms = 0
 
     def lease(self, tx: Transaction, requests: Sequence[LeaseRequest]) -> list[list[LeasedJob]]:
+        answers: list[list[LeasedJob]] = []
+        for _, group in groupby(requests, key=lambda request: request.kind):
+            answers += self._lease(tx, list(group))
+        return answers
+
+    def sweep(self, tx: Transaction, requests: Sequence[LeaseRequest]) -> None:
+        """Leases of nothing: what they do beside is to look for these."""
+        self.lease(tx, [replace(request, limit=0) for request in requests])
+
+    def _lease(self, tx: Transaction, requests: Sequence[LeaseRequest]) -> list[list[LeasedJob]]:
         """One answer for each request. All are of one kind."""
         first, now = requests[0], tx.now_ms
         asked, sweep = self.asking(requests, now), now - self._swept_ms >= _SWEEP_MS
         started = now if first.begun else None
         rows = tx.rows("lease", {**asked, "now": now, "until": now + first.ttl_ms, "started": started, "sweep": sweep})
-        _take_back(tx, [row for row in rows if row[0] == "expired"])
+        expired = [row for row in rows if row[0] == "expired"]
+        tx.taken_back("lease_expired", [(*(row[at] for at in _EXPIRED),) for row in expired])
         leased = sorted((row for row in rows if row[0] == "leased"), key=lambda row: row[1:3])
-        answers = jobs_of(requests, leased, now)
-        moves: list[Move] = [
-            (job.job_id, job.tenant, job.job_type, "queued", "in_progress", job.fence, job.attempts, worker, None)
-            for worker, jobs in zip((request.worker_id for request in requests), answers, strict=True)
-            for job in jobs
-        ]
-        tx.moved_all("leased", moves)
         self.given(requests, leased, [row for row in rows if row[0] == "turn"], now if sweep else None)
+        return jobs_of(requests, leased, now)
+
+    def lanes(self, tx: Transaction) -> PostgresLanes:
+        return PostgresLanes(tx)
+
+    def grant(
+        self, tx: Transaction, requests: Sequence[LeaseRequest], picks: Sequence[Sequence[int]]
+    ) -> list[list[LeasedJob]]:
+        answers: list[list[LeasedJob]] = [[] for _ in requests]
+        for kind in sorted({request.kind for request in requests}, key=repr):
+            places = [place for place, request in enumerate(requests) if request.kind == kind and picks[place]]
+            given = _grant(tx, [requests[place] for place in places], [picks[place] for place in places])
+            for place, jobs in zip(places, given, strict=True):
+                answers[place] = jobs
         return answers
 
     def asking(self, requests: Sequence[LeaseRequest], now: int) -> dict[str, Any]:
@@ -142,8 +139,46 @@ def jobs_of(requests: Sequence[LeaseRequest], leased: Rows, now: int) -> list[li
     return answers
 
 
-def _take_back(tx: Transaction, rows: Sequence[tuple[Any, ...]]) -> None:
-    tx.moved_all(
-        "lease_expired",
-        [(row[4], row[15], row[17], "in_progress", row[3], row[5], row[13], "ledger", row[8]) for row in rows],
+def _grant(tx: Transaction, requests: Sequence[LeaseRequest], picks: Sequence[Sequence[int]]) -> list[list[LeasedJob]]:
+    """Write the leases of requests of one kind."""
+    if not requests:
+        return []
+    told = [(job_id, place) for place, ids in enumerate(picks, start=1) for job_id in ids]
+    first, now = requests[0], tx.now_ms
+    rows = tx.rows(
+        "grant",
+        {
+            "ids": [job_id for job_id, _ in told],
+            "requests": [place for _, place in told],
+            "workers": [requests[place - 1].worker_id for _, place in told],
+            "tokens": [requests[place - 1].token for _, place in told],
+            "now": now,
+            "until": now + first.ttl_ms,
+            "started": now if first.begun else None,
+        },
     )
+    return jobs_of(requests, sorted(rows, key=lambda row: row[1:3]), now)
+
+
+class PostgresLanes:
+    """Lanes by steps through the index; what is read of them is locked."""
+
+    leased = "jobs"
+
+    def __init__(self, tx: Transaction) -> None:
+        self._tx = tx
+
+    def due(self, after: Lane, most: int) -> list[Lane]:
+        return [Lane(*row) for row in self._tx.rows("due_lanes", {**after._asdict(), "most": most})]
+
+    def queues(self, lanes: Sequence[Lane], count: int) -> dict[Lane, list[tuple[int, int]]]:
+        found: dict[Lane, list[tuple[int, int]]] = {lane: [] for lane in lanes}
+        values = {
+            "tenants": [lane.tenant for lane in lanes],
+            "job_types": [lane.job_type for lane in lanes],
+            "sources": [lane.source for lane in lanes],
+            "count": count,
+        }
+        for tenant, job_type, source, rank, job_id in self._tx.rows("lane_queues", values):
+            found[Lane(tenant, job_type, source)].append((rank, job_id))
+        return {lane: sorted(queue) for lane, queue in found.items()}

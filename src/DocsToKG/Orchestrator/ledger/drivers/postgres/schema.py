@@ -15,13 +15,12 @@ from __future__ import annotations
 import random
 import re
 import time
-from importlib.resources import files
 from typing import NamedTuple
 
 import psycopg
 
 from DocsToKG.Orchestrator.errors import LedgerTooNew, LedgerUnusable
-from DocsToKG.Orchestrator.ledger import control
+from DocsToKG.Orchestrator.ledger import sql_files
 from DocsToKG.Orchestrator.ledger.drivers.postgres import maintenance
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection, Database, is_again, is_gone, run
 
@@ -182,9 +181,7 @@ def standing(connection: Connection, database: Database) -> Standing:
 
 def migrations() -> list[str]:
     """The scripts in order; the file named 0001 leads to version 1."""
-    folder = files("DocsToKG.Orchestrator.ledger") / "sql" / "postgres" / "migrations"
-    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    return [control.script(entry.read_text("utf-8"), schema="orchestrator.") for entry in entries]
+    return list(sql_files.migrations("postgres", "orchestrator."))
 
 
 def oldest_program(number: int, script: str) -> int:

@@ -40,7 +40,7 @@ class HostTurns:
         while level is not None and len(ids) < limit:
             ids += self._of_level(asked, limit - len(ids), level)
             level = asked.level(level)
-        rows = {row[0]: row for row in tx.rows("due_among", {**lease, "job_ids": json.dumps(ids)})}
+        rows = {row[0]: row for row in tx.rows("due_among", {**lease, "job_ids": ids})}
         return [rows[job_id] for job_id in ids]
 
     def _of_level(self, asked: _Asked, room: int, priority: int) -> list[int]:
@@ -85,7 +85,7 @@ class HostTurns:
         at, priority = self._counted
         is_old = not 0 <= asked.now_ms - at < _COUNTED_MS or priority != values["priority"]
         if is_old or not all(host in self._waiting for host in hosts):
-            counted = asked.rows("due_at_hosts", {**values, "hosts": json.dumps(hosts), "most": _MOST_COUNTED})
+            counted = asked.rows("due_at_hosts", {**values, "hosts": list(hosts), "most": _MOST_COUNTED})
             self._waiting, self._counted = dict(counted), (asked.now_ms, values["priority"])
         return {host: self._waiting[host] for host in hosts}
 

@@ -7,21 +7,18 @@ that open a new file at once both end with the same schema, and a newer file is 
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 
 from DocsToKG.Orchestrator.errors import LedgerBusy, LedgerDamaged, LedgerError, LedgerTooNew, LedgerUnusable
-from DocsToKG.Orchestrator.ledger import control
+from DocsToKG.Orchestrator.ledger import sql_files
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import is_busy, primary_code, set_journal_mode
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.disk import network_disk
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.type_indexes import with_types
 
 APPLICATION_ID = 0x446B4C31
-_NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _LOST = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -110,12 +107,9 @@ def _version(connection: sqlite3.Connection, path: Path) -> int:
     return int(version)
 
 
-@cache
 def migrations() -> tuple[str, ...]:
     """The scripts in order; the file named 0001 leads to version 1."""
-    folder = files("DocsToKG.Orchestrator.ledger") / "sql" / "sqlite" / "migrations"
-    entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
-    return tuple(control.script(entry.read_text("utf-8"), schema="") for entry in entries)
+    return sql_files.migrations("sqlite", "")
 
 
 def statements(script: str) -> Iterator[str]:
@@ -130,9 +124,8 @@ def statements(script: str) -> Iterator[str]:
 
 @cache
 def queries() -> Mapping[str, str]:
-    """The statements of `queries.sql` by name, and their forms for the jobs of one type."""
-    parts = _NAME.split((files("DocsToKG.Orchestrator.ledger") / "sql" / "sqlite" / "queries.sql").read_text("utf-8"))
-    return with_types({name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)})
+    """The statements by name, and their forms for the jobs of one type."""
+    return with_types(sql_files.statements("sqlite"))
 
 
 def translated(error: sqlite3.Error, path: Path) -> LedgerError:

@@ -49,3 +49,8 @@ def form(ask: Callable[..., list[tuple[Any, ...]]], job_type: str | None) -> str
         for statement in TYPE_INDEXES:
             ask(statement)
     return OF_TYPE
+
+
+def form_for_reading(ask: Callable[..., list[tuple[Any, ...]]]) -> str:
+    """The ending of the statements for a look: leasing makes the indexes once they are needed."""
+    return OF_TYPE if ask(HAS_TYPE_INDEXES) else AMONG_ALL

@@ -95,7 +95,7 @@ UPDATE orchestrator.jobs AS j SET
   next_eligible_at = %(now)s, updated_at = %(now)s
 FROM (
   SELECT id FROM orchestrator.jobs WHERE state = 'in_progress' AND lease_until <= %(now)s
-  ORDER BY lease_until LIMIT 1000 FOR UPDATE SKIP LOCKED
+  ORDER BY lease_until LIMIT %(limit)s FOR UPDATE SKIP LOCKED
 ) AS s
 WHERE j.id = s.id
 RETURNING j.id, j.tenant, j.job_type, j.state, j.fence, j.attempts, j.last_error
@@ -115,16 +115,6 @@ WHERE state = 'pending' AND crashes >= 2 AND (%(job_type)s::text IS NULL OR job_
 -- On its way to the lease that is granted in the same transaction.
 UPDATE orchestrator.jobs SET state = 'queued' WHERE id = %(job_id)s RETURNING id
 
--- name: lease_suspect
-UPDATE orchestrator.jobs AS j SET
-  state = 'in_progress', stage = 'scheduled', fence = j.fence + 1, lease_until = %(until)s, worker_id = %(worker)s,
-  lease_id = %(lease_id)s, started_at = %(started)s, updated_at = %(now)s
-WHERE j.id = %(job_id)s
-RETURNING j.id, j.fence, j.lease_id, j.lease_until / 1000.0::float8, j.artifact_id, j.artifact_json, j.payload_digest,
-  j.resolver_hint, j.host_key, j.priority, j.attempts, j.max_attempts, j.tenant, j.project, j.job_type, j.source,
-  j.idempotency_key, j.correlation_id, j.trace_context, j.replay_of, j.next_eligible_at / 1000.0::float8,
-  %(now)s / 1000.0::float8
-
 -- name: heartbeat
 -- Extend the live leases of one worker; an expired lease stays expired.
 UPDATE orchestrator.jobs SET lease_until = greatest(lease_until, %(until)s), updated_at = %(now)s
@@ -132,73 +122,68 @@ WHERE state = 'in_progress' AND worker_id = %(worker)s AND lease_until > %(now)s
 RETURNING lease_id, tenant
 
 -- name: finish
-SELECT * FROM orchestrator.finish_v1(%(ends)s, %(now)s)
+SELECT * FROM orchestrator.finish_v1(%(rows)s, %(now)s)
 
 -- name: fail
 -- Count failed tries and requeue the jobs, or end them when the tries are used up. A try that came to its end, however
 -- it went, did not end its worker: the job is no suspect.
 UPDATE orchestrator.jobs AS j SET
-  attempts = j.attempts + 1, crashes = 0, max_attempts = v.max_attempts, last_error = v.last_error,
-  result_json = v.result_json,
-  state = CASE WHEN j.attempts + 1 < v.max_attempts THEN 'queued' ELSE 'error' END,
-  finished_at = CASE WHEN j.attempts + 1 < v.max_attempts THEN NULL ELSE %(now)s::bigint END,
-  stage = CASE WHEN j.attempts + 1 < v.max_attempts THEN 'backoff' END,
-  due = v.delay = 0, next_eligible_at = %(now)s + v.delay, lease_until = NULL, worker_id = NULL, updated_at = %(now)s
-FROM unnest(
-  %(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(caps)s::integer[], %(errors)s::text[],
-  %(results)s::text[], %(delays)s::bigint[]
-) AS v (id, fence, lease_id, max_attempts, last_error, result_json, delay)
-WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state || '' = 'in_progress'
+  attempts = j.attempts + 1, crashes = 0, max_attempts = v.d, last_error = v.e, result_json = v.f,
+  state = CASE WHEN j.attempts + 1 < v.d THEN 'queued' ELSE 'error' END,
+  finished_at = CASE WHEN j.attempts + 1 < v.d THEN NULL ELSE %(now)s::bigint END,
+  stage = CASE WHEN j.attempts + 1 < v.d THEN 'backoff' END,
+  due = v.g = 0, next_eligible_at = %(now)s + v.g, lease_until = NULL, worker_id = NULL, updated_at = %(now)s
+FROM json_to_recordset(%(rows)s) AS v (a bigint, b bigint, c text, d integer, e text, f text, g bigint)
+WHERE j.id = v.a AND j.fence = v.b AND j.lease_id = v.c AND j.state || '' = 'in_progress'
 RETURNING j.id, j.tenant, j.job_type, j.attempts, j.state
 
 -- name: release
 -- Give leases back. A counted release still requeues: only failures end a job. A suspect stays one.
 UPDATE orchestrator.jobs AS j SET
   state = CASE WHEN j.crashes >= 2 THEN 'pending' ELSE 'queued' END,
-  attempts = j.attempts + v.counted, host_key = coalesce(v.host_key, j.host_key),
-  stage = CASE WHEN v.delay > 0 THEN 'backoff' END, due = v.delay = 0 AND j.crashes < 2,
-  next_eligible_at = %(now)s + v.delay,
+  attempts = j.attempts + v.d, host_key = coalesce(v.e, j.host_key),
+  stage = CASE WHEN v.f > 0 THEN 'backoff' END, due = v.f = 0 AND j.crashes < 2, next_eligible_at = %(now)s + v.f,
   lease_id = NULL, lease_until = NULL, worker_id = NULL, updated_at = %(now)s
-FROM unnest(
-  %(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(counted)s::integer[], %(hosts)s::text[],
-  %(delays)s::bigint[]
-) AS v (id, fence, lease_id, counted, host_key, delay)
-WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state || '' = 'in_progress'
+FROM json_to_recordset(%(rows)s) AS v (a bigint, b bigint, c text, d integer, e text, f bigint)
+WHERE j.id = v.a AND j.fence = v.b AND j.lease_id = v.c AND j.state || '' = 'in_progress'
 RETURNING j.id, j.tenant, j.job_type, j.attempts, j.state
 
 -- name: progress
--- Say where running jobs are; the first word of a lease that says so marks it as begun.
+-- Say where running jobs are; the first word of a lease marks its job as begun.
 UPDATE orchestrator.jobs AS j SET
-  stage = v.stage, host_key = coalesce(v.host_key, j.host_key), updated_at = %(now)s,
-  started_at = coalesce(j.started_at, CASE WHEN v.begun THEN %(now)s::bigint END)
-FROM unnest(
-  %(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[], %(stages)s::text[], %(begun)s::boolean[],
-  %(hosts)s::text[]
-) AS v (id, fence, lease_id, stage, begun, host_key)
-WHERE j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id AND j.state || '' = 'in_progress'
+  stage = v.d, updated_at = %(now)s, started_at = coalesce(j.started_at, %(now)s::bigint)
+FROM json_to_recordset(%(rows)s) AS v (a bigint, b bigint, c text, d text)
+WHERE j.id = v.a AND j.fence = v.b AND j.lease_id = v.c AND j.state || '' = 'in_progress'
+RETURNING j.id
+
+-- name: progress_hosts
+-- The same with whether the job has begun and the host that is asked, for jobs that wait before their first request.
+UPDATE orchestrator.jobs AS j SET
+  stage = v.d, host_key = coalesce(v.f, j.host_key), updated_at = %(now)s,
+  started_at = coalesce(j.started_at, CASE WHEN v.e THEN %(now)s::bigint END)
+FROM json_to_recordset(%(rows)s) AS v (a bigint, b bigint, c text, d text, e boolean, f text)
+WHERE j.id = v.a AND j.fence = v.b AND j.lease_id = v.c AND j.state || '' = 'in_progress'
 RETURNING j.id
 
 -- name: leases_of
 -- What became of leases, to tell a repeated answer from a late one.
-SELECT j.id, j.fence, j.lease_id, j.state, j.last_error, j.result_json
-FROM unnest(%(ids)s::bigint[], %(fences)s::bigint[], %(lease_ids)s::text[]) AS v (id, fence, lease_id)
-JOIN orchestrator.jobs AS j ON j.id = v.id AND j.fence = v.fence AND j.lease_id = v.lease_id
-
--- name: state_for_change
-SELECT state FROM orchestrator.jobs WHERE id = %(job_id)s FOR UPDATE
+SELECT j.id, j.state, j.last_error, j.result_json
+FROM json_to_recordset(%(rows)s) AS v (a bigint, b bigint, c text)
+JOIN orchestrator.jobs AS j ON j.id = v.a AND j.fence = v.b AND j.lease_id = v.c
 
 -- name: cancel
--- Call off jobs that are not over. The fence moves on, so that a running worker is refused from now on.
-UPDATE orchestrator.jobs AS j SET
-  state = 'canceled', fence = j.fence + 1, last_error = %(reason)s, stage = NULL, lease_id = NULL, lease_until = NULL,
+-- Call off the jobs of a page that was chosen in this transaction. The fence moves on, so that a running worker is
+-- refused from now on.
+UPDATE orchestrator.jobs SET
+  state = 'canceled', fence = fence + 1, last_error = %(reason)s, stage = NULL, lease_id = NULL, lease_until = NULL,
   worker_id = NULL, finished_at = %(now)s, updated_at = %(now)s
-FROM (
-  SELECT id, state FROM orchestrator.jobs
-  WHERE id = ANY (%(job_ids)s::bigint[]) AND state IN ('pending', 'queued', 'in_progress') AND {wanted}
-  ORDER BY id FOR UPDATE
-) AS s
-WHERE j.id = s.id
-RETURNING j.id, j.tenant, j.job_type, s.state, j.fence, j.attempts
+WHERE id = ANY (%(job_ids)s::bigint[])
+
+-- name: open_among
+-- Those of the jobs found that still fit and are not over, as they will be called off; they are locked.
+SELECT id, tenant, job_type, state, fence + 1, attempts FROM orchestrator.jobs
+WHERE id = ANY (%(job_ids)s::bigint[]) AND state IN ('pending', 'queued', 'in_progress') AND {wanted}
+ORDER BY id FOR UPDATE
 
 -- name: ended_jobs
 -- The next jobs that ended in one of the named states, by id.
@@ -225,22 +210,23 @@ WHERE d.job_id = %(job_id)s ORDER BY need.id FOR SHARE OF need
 SELECT id, state FROM orchestrator.jobs WHERE id = ANY (%(job_ids)s::bigint[]) ORDER BY id FOR SHARE
 
 -- name: known_artifacts
--- The jobs that already stand for some of these artifacts: a look into the index for each. As a join, a table that was
--- never analysed would be read as a whole for each.
-SELECT j.id, v.t, v.k, v.a, j.state
-FROM json_to_recordset(%(wanted)s) AS v (t text, k text, a text)
+-- The jobs that already stand for some of these artifacts, a JSON list: a look into the index for each. As a join, a
+-- table that was never analysed would be read as a whole for each.
+SELECT j.id, v.artifact_id, j.state
+FROM json_array_elements_text(%(artifacts)s::json) AS v (artifact_id)
 CROSS JOIN LATERAL (
   SELECT k.id, k.state FROM orchestrator.jobs AS k
-  WHERE k.tenant = v.t AND k.job_type = v.k AND k.artifact_id = v.a AND k.replay_of IS NULL LIMIT 1
+  WHERE k.tenant = %(tenant)s AND k.job_type = %(job_type)s AND k.artifact_id = v.artifact_id AND k.replay_of IS NULL
+  LIMIT 1
 ) AS j
 
 -- name: known_keys
--- The jobs that were enqueued with some of these idempotency keys.
-SELECT j.id, v.tenant, v.idempotency_key, j.artifact_id, j.state
-FROM unnest(%(tenants)s::text[], %(keys)s::text[]) AS v (tenant, idempotency_key)
+-- The jobs that were enqueued with some of these idempotency keys, a JSON list.
+SELECT j.id, j.artifact_id, j.state, v.idempotency_key
+FROM json_array_elements_text(%(keys)s::json) AS v (idempotency_key)
 CROSS JOIN LATERAL (
   SELECT k.id, k.artifact_id, k.state FROM orchestrator.jobs AS k
-  WHERE k.tenant = v.tenant AND k.idempotency_key = v.idempotency_key LIMIT 1
+  WHERE k.tenant = %(tenant)s AND k.idempotency_key = v.idempotency_key LIMIT 1
 ) AS j
 
 -- name: new_ids
@@ -252,11 +238,10 @@ INSERT INTO orchestrator.jobs (
   max_attempts, idempotency_key, correlation_id, trace_context, replay_of, state, due, next_eligible_at, created_at,
   updated_at
 )
-SELECT
-  a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, s, %(now)s, %(now)s
-FROM json_to_recordset(%(jobs)s) AS v (
+SELECT v.*
+FROM json_to_recordset(%(rows)s) AS v (
   a bigint, b text, c text, d text, e text, f text, g text, h text, i text, j text, k integer, l integer, m text,
-  n text, o text, p bigint, q text, r boolean, s bigint
+  n text, o text, p bigint, q text, r boolean, s bigint, t bigint, u bigint
 )
 
 -- name: enqueue_many
@@ -269,7 +254,10 @@ COPY orchestrator.jobs (
 
 -- name: add_needs
 INSERT INTO orchestrator.job_dependencies (job_id, needs_job_id)
-SELECT * FROM unnest(%(job_ids)s::bigint[], %(needs)s::bigint[])
+SELECT v.* FROM json_to_recordset(%(rows)s) AS v (a bigint, b bigint)
+
+-- name: has_dependencies
+SELECT EXISTS (SELECT FROM orchestrator.job_dependencies)
 
 -- name: next_dependency_change
 SELECT needs_job_id, after_job_id FROM orchestrator.dependency_changes ORDER BY needs_job_id LIMIT 1
@@ -358,12 +346,52 @@ SELECT
   finished_at / 1000.0::float8
 FROM orchestrator.jobs
 
+-- name: job
+{jobs} WHERE id = %(job_id)s
+
+-- name: job_of_artifact
+-- The job that stands for an artifact, if there is one.
+{jobs} WHERE tenant = %(tenant)s AND job_type = %(job_type)s AND artifact_id = %(artifact)s AND replay_of IS NULL
+
+-- name: job_page
+{jobs} WHERE {wanted} AND id > %(after_id)s ORDER BY id LIMIT %(limit)s
+
+-- name: job_page_of_state
+{jobs} WHERE state = %(state)s AND {wanted} AND id > %(after_id)s ORDER BY id LIMIT %(limit)s
+
+-- name: ids_of_state
+SELECT id FROM orchestrator.jobs WHERE state = %(state)s AND {wanted} AND id > %(after_id)s ORDER BY id LIMIT %(limit)s
+
 -- name: history
 -- Whole history rows, as HistoryRow has them.
 SELECT
   seq, tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket,
   detail_json, prev_hash, hash
 FROM orchestrator.job_history
+
+-- name: history_of_job
+{history} WHERE job_id = %(job_id)s ORDER BY seq
+
+-- name: history_after
+-- The next links, those of each chain in their order.
+{history} WHERE (tenant, shard, link) > (%(tenant)s, %(shard)s, %(link)s) ORDER BY tenant, shard, link LIMIT %(limit)s
+
+-- name: heads
+-- The known end of every chain.
+SELECT tenant, shard, link, hash FROM orchestrator.history_heads
+
+-- name: anchors
+-- Where chains begin whose first part was removed.
+SELECT tenant, shard, link, hash FROM orchestrator.history_anchors ORDER BY link
+
+-- name: time_mark
+SELECT high_water_ms FROM orchestrator.ledger_time
+
+-- name: pause
+SELECT reason FROM orchestrator.settings WHERE name = 'paused' AND value = '1'
+
+-- name: last_event
+SELECT event, reason FROM orchestrator.job_history WHERE job_id = %(job_id)s ORDER BY seq DESC LIMIT 1
 
 -- name: next_moments
 -- Whether a job is due, when the next one will be, when the next lease runs out, and the time.
@@ -403,13 +431,13 @@ ORDER BY need.state IN ('done', 'skipped'), need.id LIMIT 1000
 -- How many due jobs come before one of this priority and id, counted up to a cap.
 SELECT count(*) FROM (
   SELECT 1 FROM orchestrator.jobs
-  WHERE state = 'queued' AND due AND host_key IS NULL AND (-priority, id) < (%(rank)s, %(job_id)s)
+  WHERE state = 'queued' AND due AND host_key IS NULL AND (-priority, id) < (-%(priority)s::integer, %(job_id)s)
   UNION ALL
   SELECT 1 FROM orchestrator.jobs
-  WHERE state = 'queued' AND due AND host_key IS NOT NULL AND -priority < %(rank)s
+  WHERE state = 'queued' AND due AND host_key IS NOT NULL AND -priority < -%(priority)s::integer
   UNION ALL
   SELECT 1 FROM orchestrator.jobs
-  WHERE state = 'queued' AND due AND host_key IS NOT NULL AND -priority = %(rank)s
+  WHERE state = 'queued' AND due AND host_key IS NOT NULL AND -priority = -%(priority)s::integer
     AND host_key = %(host_key)s::text COLLATE "C" AND id < %(job_id)s
   LIMIT %(cap)s
 ) AS ahead

@@ -7,26 +7,34 @@ INSERT INTO jobs (
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: known_artifacts
--- The jobs that already stand for some of these artifacts.
+-- The jobs that already stand for some of these artifacts, a JSON list.
 SELECT id, artifact_id, state FROM jobs INDEXED BY jobs_by_artifact
 WHERE tenant = :tenant AND job_type = :job_type AND replay_of IS NULL
   AND artifact_id IN (SELECT value FROM json_each(:artifacts));
 
 -- name: known_keys
--- The jobs that were enqueued with some of these idempotency keys.
+-- The jobs that were enqueued with some of these idempotency keys, a JSON list.
 SELECT id, artifact_id, state, idempotency_key FROM jobs INDEXED BY jobs_by_idempotency_key
 WHERE tenant = :tenant AND idempotency_key IS NOT NULL
   AND idempotency_key IN (SELECT value FROM json_each(:keys));
 
 -- name: states_of
-SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(?));
+SELECT id, state FROM jobs WHERE id IN (SELECT value FROM json_each(:job_ids));
 
--- name: add_need
+-- name: last_id
+SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'jobs';
+
+-- name: add_needs
 INSERT INTO job_dependencies (job_id, needs_job_id) VALUES (?, ?);
+
+-- name: has_dependencies
+-- Whether any job waits for another; without one, ending a job costs nothing more.
+SELECT EXISTS (SELECT 1 FROM job_dependencies);
 
 -- name: need_states
 -- The states of the jobs that one job needs.
-SELECT need.state FROM job_dependencies AS d CROSS JOIN jobs AS need ON need.id = d.needs_job_id WHERE d.job_id = ?;
+SELECT need.state FROM job_dependencies AS d CROSS JOIN jobs AS need ON need.id = d.needs_job_id
+WHERE d.job_id = :job_id;
 
 -- name: needs_of
 -- The jobs that one job needs, those that are not over first.
@@ -36,23 +44,24 @@ WHERE d.job_id = :job_id
 ORDER BY need.state IN ('done', 'skipped'), need.id LIMIT 1000;
 
 -- name: name_and_state
-SELECT artifact_id, state FROM jobs WHERE id = ?;
+SELECT artifact_id, state FROM jobs WHERE id = :job_id;
 
 -- name: begin_dependency_changes
 -- Remember the jobs among these that others wait for; their dependents are looked at from the first.
 INSERT INTO dependency_changes (needs_job_id, after_job_id)
-SELECT value, 0 FROM json_each(?)
+SELECT value, 0 FROM json_each(:turned)
 WHERE EXISTS (SELECT 1 FROM job_dependencies INDEXED BY job_dependents WHERE needs_job_id = value)
-ON CONFLICT (needs_job_id) DO UPDATE SET after_job_id = 0;
+ON CONFLICT (needs_job_id) DO UPDATE SET after_job_id = 0
+RETURNING needs_job_id;
 
 -- name: next_dependency_change
 SELECT needs_job_id, after_job_id FROM dependency_changes ORDER BY needs_job_id LIMIT 1;
 
 -- name: advance_dependency_change
-UPDATE dependency_changes SET after_job_id = ? WHERE needs_job_id = ?;
+UPDATE dependency_changes SET after_job_id = :after WHERE needs_job_id = :need;
 
 -- name: end_dependency_change
-DELETE FROM dependency_changes WHERE needs_job_id = ?;
+DELETE FROM dependency_changes WHERE needs_job_id = :need;
 
 -- name: dependents
 -- The next jobs that wait for one, each with the states of all that it needs and the first need that failed. A suspect
@@ -80,7 +89,8 @@ UPDATE jobs SET
   outcome = CASE WHEN :state = 'canceled' THEN 'dependency_failed' END,
   finished_at = CASE WHEN :state = 'canceled' THEN :now END,
   last_error = CASE WHEN :state = 'canceled' THEN :reason WHEN state = 'canceled' THEN NULL ELSE last_error END
-WHERE id = :job_id AND state IN ('pending', 'canceled');
+WHERE id = :job_id AND state = :before
+RETURNING fence;
 
 -- name: wake_waiting
 -- Mark waiting jobs whose time has come, so that leasing reads only jobs it can take.
@@ -254,7 +264,7 @@ WHERE id IN (
 )
 RETURNING lease_id, tenant;
 
--- name: finish_all
+-- name: finish
 -- End many jobs, each if the lease is still the one that was granted. The sign keeps SQLite from reading all that are
 -- in progress instead of looking each up by its number. The columns of an end: job, fence, lease, state, outcome, last
 -- error, result; ?1 is the moment.
@@ -264,39 +274,45 @@ UPDATE jobs SET
 FROM (VALUES (?, ?, ?, ?, ?, ?, ?)) AS ends
 WHERE jobs.id = ends.column1 AND jobs.fence = ends.column2 AND jobs.lease_id = ends.column3
   AND +jobs.state = 'in_progress'
-RETURNING id, fence, lease_id, tenant, job_type, attempts;
+RETURNING id, tenant, job_type, attempts;
 
 -- name: fail
--- Count a failed try and requeue the job, or end it when the tries are used up. A try that came to its end, however it
--- went, did not end its worker: the job is no suspect.
+-- Count failed tries and requeue the jobs, or end them when the tries are used up. A try that came to its end, however
+-- it went, did not end its worker: the job is no suspect. The columns of a try: job, fence, lease, tries at most, last
+-- error, result, delay.
 UPDATE jobs SET
-  attempts = attempts + 1, crashes = 0, max_attempts = :max_attempts, last_error = :last_error,
-  result_json = :result_json,
-  state = CASE WHEN attempts + 1 < :max_attempts THEN 'queued' ELSE 'error' END,
-  finished_at = CASE WHEN attempts + 1 < :max_attempts THEN NULL ELSE :now END,
-  stage = CASE WHEN attempts + 1 < :max_attempts THEN 'backoff' END,
-  due = :due, next_eligible_at = :eligible, lease_until = NULL, worker_id = NULL, updated_at = :now
-WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
-RETURNING tenant, job_type, attempts, state;
+  attempts = attempts + 1, crashes = 0, max_attempts = tries.column4, last_error = tries.column5,
+  result_json = tries.column6,
+  state = CASE WHEN attempts + 1 < tries.column4 THEN 'queued' ELSE 'error' END,
+  finished_at = CASE WHEN attempts + 1 < tries.column4 THEN NULL ELSE ?1 END,
+  stage = CASE WHEN attempts + 1 < tries.column4 THEN 'backoff' END,
+  due = tries.column7 = 0, next_eligible_at = ?1 + tries.column7, lease_until = NULL, worker_id = NULL, updated_at = ?1
+FROM (VALUES (?, ?, ?, ?, ?, ?, ?)) AS tries
+WHERE jobs.id = tries.column1 AND jobs.fence = tries.column2 AND jobs.lease_id = tries.column3
+  AND +jobs.state = 'in_progress'
+RETURNING id, tenant, job_type, attempts, state;
 
 -- name: release
--- Give a lease back. A counted release still requeues: only failures end a job. A suspect stays one.
+-- Give leases back. A counted release still requeues: only failures end a job. A suspect stays one. The columns: job,
+-- fence, lease, counted, host, delay.
 UPDATE jobs SET
   state = CASE WHEN crashes >= 2 THEN 'pending' ELSE 'queued' END,
-  attempts = attempts + :counted, host_key = coalesce(:host_key, host_key),
-  stage = CASE WHEN :due = 1 THEN NULL ELSE 'backoff' END, due = :due AND crashes < 2, next_eligible_at = :eligible,
-  lease_id = NULL, lease_until = NULL, worker_id = NULL, updated_at = :now
-WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id AND state = 'in_progress'
-RETURNING tenant, job_type, attempts, state;
+  attempts = attempts + given.column4, host_key = coalesce(given.column5, host_key),
+  stage = CASE WHEN given.column6 > 0 THEN 'backoff' END, due = given.column6 = 0 AND crashes < 2,
+  next_eligible_at = ?1 + given.column6, lease_id = NULL, lease_until = NULL, worker_id = NULL, updated_at = ?1
+FROM (VALUES (?, ?, ?, ?, ?, ?)) AS given
+WHERE jobs.id = given.column1 AND jobs.fence = given.column2 AND jobs.lease_id = given.column3
+  AND +jobs.state = 'in_progress'
+RETURNING id, tenant, job_type, attempts, state;
 
--- name: progress_all
+-- name: progress
 -- Say where running jobs are; the first word of a lease marks its job as begun. The columns of a word: job, fence,
 -- lease, stage; ?1 is the moment.
 UPDATE jobs SET updated_at = ?1, started_at = coalesce(started_at, ?1), stage = words.column4
 FROM (VALUES (?, ?, ?, ?)) AS words
 WHERE jobs.id = words.column1 AND jobs.fence = words.column2 AND jobs.lease_id = words.column3
   AND +jobs.state = 'in_progress'
-RETURNING id, fence, lease_id;
+RETURNING id;
 
 -- name: progress_hosts
 -- The same with whether the job has begun and the host that is asked, for jobs that wait before their first request.
@@ -306,27 +322,25 @@ UPDATE jobs SET
 FROM (VALUES (?, ?, ?, ?, ?, ?)) AS words
 WHERE jobs.id = words.column1 AND jobs.fence = words.column2 AND jobs.lease_id = words.column3
   AND +jobs.state = 'in_progress'
-RETURNING id, fence, lease_id;
+RETURNING id;
 
--- name: lease_of
--- What became of a lease, to tell a repeated answer from a late one.
-SELECT state, last_error, result_json FROM jobs
-WHERE id = :job_id AND fence = :fence AND lease_id = :lease_id;
+-- name: leases_of
+-- What became of leases, to tell a repeated answer from a late one.
+SELECT id, state, last_error, result_json FROM (VALUES (?, ?, ?)) AS names
+JOIN jobs ON jobs.id = names.column1 AND jobs.fence = names.column2 AND jobs.lease_id = names.column3;
+
+-- name: open_among
+-- Those of the jobs found that still fit and are not over, as they will be called off.
+SELECT id, tenant, job_type, state, fence + 1, attempts FROM jobs
+WHERE id IN (SELECT value FROM json_each(:job_ids)) AND +state IN ('pending', 'queued', 'in_progress') AND {wanted};
 
 -- name: cancel
--- Call off a job that is not over. The fence moves on, so that a running worker is refused from now on.
+-- Call off the jobs of a page that was chosen in this transaction. The fence moves on, so that a running worker is
+-- refused from now on.
 UPDATE jobs SET
   state = 'canceled', fence = fence + 1, last_error = :reason, stage = NULL, lease_id = NULL, lease_until = NULL,
   worker_id = NULL, finished_at = :now, updated_at = :now
-WHERE id = :job_id AND state IN ('pending', 'queued', 'in_progress')
-RETURNING tenant, job_type, attempts, fence;
-
--- name: cancel_wanted
--- Call off the jobs of a page that was chosen in this transaction.
-UPDATE jobs SET
-  state = 'canceled', fence = fence + 1, last_error = :reason, stage = NULL, lease_id = NULL, lease_until = NULL,
-  worker_id = NULL, finished_at = :now, updated_at = :now
-WHERE id IN (SELECT value FROM json_each(:job_ids)) AND state IN ('pending', 'queued', 'in_progress');
+WHERE id IN (SELECT value FROM json_each(:job_ids));
 
 -- name: ended_jobs
 -- The next jobs that ended in one of the named states, by id.
@@ -373,23 +387,75 @@ SELECT
   priority, state, stage, attempts, max_attempts, crashes, fence, lease_id, lease_until / 1000.0, worker_id,
   next_eligible_at / 1000.0, last_error, result_json, outcome, idempotency_key, correlation_id, trace_context,
   replay_of, created_at / 1000.0, updated_at / 1000.0, started_at / 1000.0, finished_at / 1000.0
-FROM jobs;
+FROM jobs
+
+-- name: job
+{jobs} WHERE id = :job_id;
+
+-- name: job_of_artifact
+-- The job that stands for an artifact, if there is one.
+{jobs} WHERE tenant = :tenant AND job_type = :job_type AND artifact_id = :artifact AND replay_of IS NULL;
+
+-- name: job_page
+{jobs} WHERE {wanted} AND id > :after_id ORDER BY id LIMIT :limit;
+
+-- name: job_page_of_state
+{jobs} WHERE state = :state AND {wanted} AND id > :after_id ORDER BY id LIMIT :limit;
+
+-- name: ids_of_state
+SELECT id FROM jobs WHERE state = :state AND {wanted} AND id > :after_id ORDER BY id LIMIT :limit;
 
 -- name: history
 -- Whole history rows, as HistoryRow has them.
 SELECT
   seq, tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket,
   detail_json, prev_hash, hash
-FROM job_history;
+FROM job_history
+
+-- name: history_of_job
+{history} WHERE job_id = :job_id ORDER BY seq;
+
+-- name: history_after
+-- The next links, those of each chain in their order.
+{history} WHERE seq > :seq ORDER BY seq LIMIT :limit;
 
 -- name: heads
--- The known end of every chain, and in the last row how far the history went at that moment.
-SELECT tenant, shard, link, hash FROM history_heads
-UNION ALL
-SELECT NULL, NULL, coalesce(max(seq), 0), NULL FROM job_history;
+-- The known end of every chain.
+SELECT tenant, shard, link, hash FROM history_heads;
+
+-- name: anchors
+-- Where chains begin whose first part was removed: here none is.
+SELECT tenant, shard, link, hash FROM history_heads WHERE 0;
+
+-- name: head
+SELECT link, hash FROM history_heads WHERE tenant = :tenant AND shard = 0;
+
+-- name: begin
+-- The latest time that was written, whether jobs wait to be moved on, the number of the rules, whether all is paused.
+SELECT
+  high_water_ms, EXISTS (SELECT 1 FROM dependency_changes),
+  (SELECT value FROM settings WHERE name = 'control_version'),
+  EXISTS (SELECT 1 FROM settings WHERE name = 'paused' AND value = '1')
+FROM ledger_time;
+
+-- name: time_mark
+SELECT high_water_ms FROM ledger_time;
+
+-- name: pause
+SELECT reason FROM settings WHERE name = 'paused' AND value = '1';
+
+-- name: stats
+SELECT state, sum(n) FROM job_counts WHERE :job_type IS NULL OR job_type = :job_type GROUP BY state;
+
+-- name: depths
+SELECT job_type, tenant, sum(n) FROM job_counts WHERE state IN ('queued', 'pending') GROUP BY job_type, tenant;
+
+-- name: last_event
+SELECT event, reason FROM job_history WHERE job_id = :job_id ORDER BY seq DESC LIMIT 1
 
 -- name: next_moments
--- Whether a job is due, when the next one will be, and when the next lease runs out.
+-- Whether a job is due, when the next one will be, when the next lease runs out, whether all is paused; the time is
+-- told by the clock of the process.
 SELECT
   EXISTS (SELECT 1 FROM jobs INDEXED BY jobs_due WHERE state = 'queued' AND due = 1 AND host_key IS NULL /* of type */)
   OR EXISTS (
@@ -397,7 +463,8 @@ SELECT
     WHERE state = 'queued' AND due = 1 AND host_key IS NOT NULL /* of type */
   ),
   (SELECT min(next_eligible_at) FROM jobs INDEXED BY jobs_waiting WHERE state = 'queued' AND due = 0 /* of type */),
-  (SELECT min(lease_until) FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress');
+  (SELECT min(lease_until) FROM jobs INDEXED BY jobs_leased WHERE state = 'in_progress'),
+  EXISTS (SELECT 1 FROM settings WHERE name = 'paused' AND value = '1'), 0;
 
 -- name: ahead
 -- How many due jobs come before one of this priority and id, counted up to a cap.
