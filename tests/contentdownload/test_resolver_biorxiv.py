@@ -9,7 +9,6 @@ from tests.contentdownload.scripted import answer, ask, first_words, named, reso
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.biorxiv import BiorxivResolver
 
@@ -124,11 +123,6 @@ def test_a_published_paper_may_be_had_as_its_preprint() -> None:
 def test_every_other_answer_is_a_note(pages: list[Page], note: str) -> None:
     result = ask("biorxiv", WORK, *pages)
     assert (result.plans, first_words(result.notes)) == ((), [note])
-
-
-def test_a_busy_service_is_asked_later() -> None:
-    with pytest.raises(TransientFailure):
-        ask("biorxiv", WORK, answer(NOTHING), answer(b"", 503))
 
 
 def test_a_version_in_the_doi_is_the_version_asked_for() -> None:

@@ -9,9 +9,7 @@ import pytest
 from tests.contentdownload.scripted import CONTACT, SETTINGS, answer, ask, first_words, named, resolve
 from tests.needs import recorded
 
-from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.datacite import DataciteResolver
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
@@ -137,35 +135,10 @@ def test_a_licence_is_an_id_or_an_address_or_a_name(rights: Any, license_: str |
     assert learned.license == license_
 
 
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer({"errors": [{"status": "404", "title": "x"}]}, 404), "not_in_index"),
-        (answer(b"", 403), "refused"),
-        (answer(b"", 400), "http-status"),
-        (answer(b"nonsense"), "malformed_answer"),
-        (answer({}), "malformed_answer"),
-        (answer({"data": {"attributes": []}}), "malformed_answer"),
-        (answer(record(doi="10.3929/other")), "wrong-article"),
-        (answer(record(types={"resourceTypeGeneral": "Dataset"}, url="https://r.example.org/a.pdf")), "not_a_paper"),
-        (answer(record(types={"resourceTypeGeneral": "Software"})), "not_a_paper"),
-        (answer(record(types=7, titles=7, relatedIdentifiers=7, formats=7)), "no_oa_pdf"),
-    ],
-)
-def test_every_other_answer_is_a_note(page: Page, note: str) -> None:
-    result = ask("datacite", WORK, page)
-    assert (result.plans, first_words(result.notes)) == ((), [note])
-
-
 def test_what_is_no_paper_has_no_page_worth_a_visit() -> None:
     learned = ask("datacite", WORK, answer(record(types={"resourceTypeGeneral": "Image"}))).work
     assert learned is not None
     assert (learned.landing_urls, learned.title) == ((), "Slow rivers")
-
-
-def test_a_busy_service_is_asked_later() -> None:
-    with pytest.raises(TransientFailure):
-        ask("datacite", WORK, answer(b"", 429, retry_after="60"))
 
 
 def test_recorded_records_give_papers_their_files_and_pages_and_leave_the_rest() -> None:

@@ -78,25 +78,6 @@ def test_a_link_to_pmc_is_worth_its_id() -> None:
     assert work.pmcid == "PMC77"
 
 
-@pytest.mark.parametrize(
-    ("results", "note"),
-    [
-        ([], "not_in_index"),
-        ([None, 7], "not_in_index"),
-        ([article(doi="10.1234/other")], "wrong-article"),
-        ([article(doi=7)], "wrong-article"),
-        ([article(identifier=None)], "wrong-article"),
-        ([{"bibjson": 7}], "wrong-article"),
-        ([article(link=None, journal=[], title=7, year={})], "no_oa_pdf"),
-        ([article("javascript:x", "ftp://x.example.org/a.pdf", "")], "no_oa_pdf"),
-        ([article(link=[{"type": "cover", "url": "https://j.example.org/a.pdf"}])], "no_oa_pdf"),
-    ],
-)
-def test_an_answer_without_a_file_is_a_note(results: list[Any], note: str) -> None:
-    result = read(*results)
-    assert (result.plans, first_words(result.notes)) == ((), [note])
-
-
 def test_the_article_with_the_doi_is_found_among_others() -> None:
     result = read(
         article("https://x.example.org/other.pdf", doi="10.1234/other"), article("https://x.example.org/a.pdf")

@@ -9,16 +9,12 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from hypothesis import given
 from tests.contentdownload.one_source import alone, answer, ask
-from tests.contentdownload.scripted import like
-from tests.examples import examples
 from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
@@ -191,43 +187,11 @@ def test_a_record_about_another_paper_gives_nothing() -> None:
     assert not any("PMC8" in url for url in urls(mixed))
 
 
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer(b"", 404), "not_in_index"),
-        (answer(b"", 400), "http-status: 400"),
-        (answer(b"<html>"), "malformed_answer"),
-        (answer([1]), "malformed_answer"),
-        (answer({"hitCount": 1, "resultList": {"result": [None, 7]}}), "not_in_index"),
-        (answer({"resultList": None}), "not_in_index"),
-    ],
-)
-def test_every_other_answer_is_a_note(page: Page, note: str) -> None:
-    result, _ = ask("europe_pmc", WorkArtifact("x", doi="10.1234/abc"), page)
-    assert (result.plans, result.notes) == ((), (note,))
-
-
-def test_a_refusal_names_the_setting_and_a_busy_service_is_asked_later() -> None:
-    result, _ = ask("europe_pmc", WORK, answer(b"", 403))
-    assert "resolvers.europe_pmc.base_url" in result.notes[0]
-    assert result.notes[0].startswith("refused: ")
-    for status in (429, 502):
-        with pytest.raises(TransientFailure):
-            ask("europe_pmc", WORK, answer(b"<html>proxy", status))
-
-
 def test_another_address_of_the_service_can_be_set() -> None:
     own = ResolverSettings(base_url="https://mirror.example.org/rest/")
     result, asked = ask("europe_pmc", WORK, results(record()), settings=own)
     assert asked[0].startswith("https://mirror.example.org/rest/search?")
     assert urls(result)[-1] == "https://mirror.example.org/rest/PMC7/fullTextXML"
-
-
-@examples(150)
-@given(value=like({"resultList": {"result": [record(link(RENDER), link("https://a.example.org/x", "html"))]}}))
-def test_no_answer_breaks_it(value: Any) -> None:
-    result, _ = ask("europe_pmc", WorkArtifact("x", doi="10.1234/abc"), answer(json.dumps(value).encode()))
-    assert result.plans or result.notes
 
 
 def test_every_recorded_record_gives_its_render_and_its_xml() -> None:

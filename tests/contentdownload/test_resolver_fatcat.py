@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.contentdownload.scripted import answer, ask, first_words, named, resolve
+from tests.contentdownload.scripted import answer, ask, named, resolve
 
-from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.fatcat import FatcatResolver
 
@@ -136,28 +134,3 @@ def test_a_retraction_is_learned() -> None:
     learned = ask("fatcat", WORK, answer(release(withdrawn_status="retracted"))).work
     assert learned is not None
     assert learned.is_retracted is True
-
-
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer({"success": False, "error": "not-found", "message": "x"}, 404), "not_in_index"),
-        (answer({"success": False}, 400), "http-status"),
-        (answer(b"", 403), "refused"),
-        (answer({"success": False}), "malformed_answer"),
-        (answer(b"nonsense"), "malformed_answer"),
-        (answer([]), "malformed_answer"),
-        (answer(release()), "no_oa_pdf"),
-        (answer(release(stored(link(CAPTURE), mimetype="text/html"))), "no_oa_pdf"),
-        (answer(release(stored(7, {}, link("javascript:x", "web"), {"url": CAPTURE}))), "no_oa_pdf"),
-        (answer(release(stored(link(CAPTURE)), ext_ids={"doi": "10.1234/other"})), "wrong-article"),
-    ],
-)
-def test_every_other_answer_is_a_note(page: Page, note: str) -> None:
-    result = ask("fatcat", WORK, page)
-    assert (result.plans, first_words(result.notes)) == ((), [note])
-
-
-def test_a_busy_service_is_asked_later() -> None:
-    with pytest.raises(TransientFailure):
-        ask("fatcat", WORK, answer(b"", 429))

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from tests.contentdownload.scripted import answer, ask, first_words, named, resolve
 
-from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.figshare import FigshareResolver
 
@@ -107,34 +105,5 @@ def test_an_article_about_another_paper_is_told_apart(work: WorkArtifact, change
     assert (len(result.plans), first_words(result.notes)) == ((1, []) if is_it else (0, ["wrong-article"]))
 
 
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer({"message": "Entity not found: article", "code": "EntityNotFound"}, 404), "not_in_index"),
-        (answer(b"", 403), "refused"),
-        (answer(b"", 422), "http-status"),
-        (answer(b"nonsense"), "malformed_answer"),
-        (answer([]), "malformed_answer"),
-        (answer(article()), "no_oa_pdf"),
-        (answer(article(deposited("paper.pdf", is_link_only=True))), "no_oa_pdf"),
-        (answer(article(deposited("paper.pdf", download_url=None, id=None))), "no_oa_pdf"),
-        (answer(article(deposited("manual.pdf"), defined_type_name="dataset")), "no_oa_pdf"),
-        (answer(article(is_embargoed=True)), "embargo"),
-        (answer(article(is_embargoed=True, embargo_date="2027-05-01")), "embargo"),
-        (answer(article(is_confidential=True, files=None)), "no_open_copy"),
-        (answer({"files": {"a": 1}, "license": [], "title": 7}), "no_oa_pdf"),
-    ],
-)
-def test_every_other_answer_is_a_note(page: Page, note: str) -> None:
-    result = ask("figshare", WORK, page)
-    assert (result.plans, first_words(result.notes)) == ((), [note])
-
-
 def test_an_embargo_that_leaves_files_visible_does_not_hide_them() -> None:
     assert len(ask("figshare", WORK, answer(article(deposited("paper.pdf"), is_embargoed=True))).plans) == 1
-
-
-def test_a_refusal_names_the_setting_and_a_busy_service_is_asked_later() -> None:
-    assert "resolvers.figshare.api_key" in ask("figshare", WORK, answer(b"", 401)).notes[0]
-    with pytest.raises(TransientFailure):
-        ask("figshare", WORK, answer(b"", 503))

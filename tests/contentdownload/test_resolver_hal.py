@@ -10,7 +10,6 @@ from tests.contentdownload.scripted import answer, ask, first_words, named, reso
 
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.hal import HalResolver
 
@@ -119,35 +118,8 @@ def test_fields_may_be_lists_and_other_files_stand_in_for_a_missing_main_file() 
     assert plan.url == FILE, "one copy is not tried under two names"
 
 
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer(b"<html>", 404), "not_in_index"),
-        (answer(b"", 403), "refused"),
-        (answer({"error": {"msg": "bad"}}, 400), "http-status"),
-        (answer({"error": {"msg": "bad"}}), "malformed_answer"),
-        (answer(b"nonsense"), "malformed_answer"),
-        (answer({}), "malformed_answer"),
-        (answer({"response": {"numFound": 0, "docs": []}}), "not_in_index"),
-        (answer({"response": 7}), "not_in_index"),
-        (answer(found(fileMain_s=None, submitType_s="notice")), "no_open_copy"),
-        (answer(found(submitType_s=["annex"])), "no_oa_pdf"),
-        (answer(found(fileMain_s="javascript:x")), "no_oa_pdf"),
-        (answer(found(halId_s="hal-07654321")), "wrong-article"),
-    ],
-)
-def test_every_other_answer_is_a_note(page: Page, note: str) -> None:
-    result = ask("hal", WORK, page)
-    assert (result.plans, first_words(result.notes)) == ((), [note])
-
-
 def test_a_deposit_of_another_paper_is_told_apart() -> None:
     other = WorkArtifact("x", doi="10.1234/other", landing_urls=(PAGE,))
     assert first_words(ask("hal", other, answer(found())).notes) == ["wrong-article"]
     preprint = WorkArtifact("x", doi="10.1101/123456", title="Slow rivers, quick deltas", landing_urls=(PAGE,))
     assert len(ask("hal", preprint, answer(found())).plans) == 1
-
-
-def test_a_busy_service_is_asked_later() -> None:
-    with pytest.raises(TransientFailure):
-        ask("hal", WORK, answer(b"", 500))

@@ -6,64 +6,22 @@ import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.one_source import alone
-from tests.contentdownload.scripted import CONTACT, SETTINGS, answer, ask, first_words, like, named
+from tests.contentdownload.scripted import named
 from tests.examples import examples
 from tests.needs import recorded
 
-from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-from DocsToKG.ContentDownload.errors import TransientFailure
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, other_paper
+from DocsToKG.ContentDownload.resolvers.base import other_paper
 from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, pages_of, sort_link
 from DocsToKG.Sandbox.profile import SandboxServer
 
 WORK = named("10.1234/abc")
-INDEXES = ("crossref", "semantic_scholar", "core", "doaj", "openaire", "openalex")
-URL = "https://repo.example.org/a.pdf"
-# One answer of each service, with every field that is read.
-SHAPES: dict[str, Any] = {
-    "crossref": {
-        "message": {
-            "DOI": "10.1234/ABC", "type": "journal-article", "title": ["T"], "issued": {"date-parts": [[2019, 4, 2]]},
-            "link": [{"URL": URL, "content-type": "application/pdf", "content-version": "vor"}],
-            "license": [{"URL": "https://creativecommons.org/licenses/by/4.0/", "content-version": "vor",
-                         "start": {"date-parts": [[2019, 2, 31]]}}],
-            "resource": {"primary": {"URL": "https://p.example.org/a"}},
-            "relation": {"has-preprint": [{"id": "10.48550/arXiv.2104.12255"}], "is-preprint-of": [{"id": "10.1/x"}]},
-            "updated-by": [{"type": "retraction", "DOI": "10.1/r"}], "update-to": [{"type": "x", "DOI": "10.1/r"}],
-        }
-    },
-    "semantic_scholar": {
-        "externalIds": {"DOI": "10.1234/abc", "ArXiv": "2104.12255", "PubMed": "7", "PubMedCentral": 8},
-        "openAccessPdf": {"url": URL, "status": "GREEN", "license": "CCBY"}, "title": "T", "year": 2019,
-    },
-    "core": {
-        "results": [{"doi": "10.1234/abc", "downloadUrl": URL, "sourceFulltextUrls": [URL], "arxivId": "2104.12255",
-                     "links": [{"type": "download", "url": URL}], "title": "T", "yearPublished": 2019}],
-    },
-    "doaj": {
-        "results": [{"bibjson": {"identifier": [{"type": "DOI", "id": "10.1234/abc"}], "title": "T", "year": "2019",
-                                 "link": [{"type": "fulltext", "url": URL}],
-                                 "journal": {"license": [{"type": "CC BY"}]}}}],
-    },
-    "openaire": {
-        "results": [{"pids": [{"scheme": "doi", "value": "10.1234/abc"}], "mainTitle": "T", "isGreen": True,
-                     "instances": [{"urls": [URL], "accessRight": {"label": "OPEN"}, "license": "CC BY",
-                                    "hostedBy": {"key": "opendoar____::1"}, "pids": []}]}],
-    },
-    "openalex": {
-        "id": "https://openalex.org/W12", "doi": "https://doi.org/10.1234/abc", "ids": {"pmid": "7"},
-        "best_oa_location": {"is_oa": True, "pdf_url": URL, "landing_page_url": URL, "source": {"type": "x"}},
-        "locations": [{"id": "pmh:oai:arXiv.org:2104.12255", "is_oa": True, "landing_page_url": URL}],
-        "has_content": {"pdf": True}, "is_retracted": True, "open_access": {"oa_status": "gold"},
-    },
-}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -134,70 +92,11 @@ def test_the_strongest_shared_identifier_tells_papers_apart(said: dict[str, str]
     assert (note is not None and note.startswith("wrong-article: ")) == is_other
 
 
-@pytest.mark.parametrize("name", INDEXES)
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer(b"Resource not found.", 404), "not_in_index"),
-        (answer({"message": "Forbidden"}, 403), "refused"),
-        (answer(b"", 401), "refused"),
-        (answer({"error": "bad"}, 400), "http-status"),
-        (answer(b"{broken"), "malformed_answer"),
-        (answer([1]), "malformed_answer"),
-        (answer(b"[" * 200_000), "malformed_answer"),
-    ],
-)
-def test_every_other_answer_is_a_note(name: str, page: Any, note: str) -> None:
-    result = ask(name, WORK, page)
-    assert (result.plans, first_words(result.notes), result.work) == ((), [note], None)
-    if note == "refused":
-        assert f"resolvers.{name}." in result.notes[0]
-
-
-@pytest.mark.parametrize("name", INDEXES)
-@pytest.mark.parametrize("status", [429, 503])
-def test_a_busy_index_is_a_transient_failure_without_the_contact_address(name: str, status: int) -> None:
-    with pytest.raises(TransientFailure) as caught:
-        ask(name, WORK, answer(b"", status, retry_after="7"))
-    assert (caught.value.http_status, caught.value.retry_after_s) == (status, 7.0)
-    assert CONTACT not in f"{caught.value} {caught.value.url}"
-
-
-@pytest.mark.parametrize("name", INDEXES)
-def test_a_whole_answer_gives_the_file_and_its_source(name: str) -> None:
-    result = ask(name, WORK, answer(SHAPES[name]))
-    assert result.plans[0].url == URL
-    assert {plan.resolver_name for plan in result.plans} == {name}
-    assert all(plan.evidence for plan in result.plans)
-    assert result.work is not None
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", INDEXES)
-def test_any_json_as_answer_raises_nothing(name: str) -> None:
-    @examples(150)
-    @given(body=like(SHAPES[name]))
-    def drive_it(body: Any) -> None:
-        raw = json.dumps(body).encode()
-        result: ResolverResult = ask(name, WORK, answer(raw))
-        assert result.plans or result.notes
-        assert all(plan.url.startswith(("https://", "http://")) for plan in result.plans)
-
-    drive_it()
-
-
 @examples(200)
 @given(text=st.text(max_size=60) | st.text(max_size=40).map("https://x.example.org/".__add__))
 def test_any_text_as_a_link_raises_nothing(text: str) -> None:
     link = sort_link(text)
     assert link is None or link.address.startswith(("http://", "https://"))
-
-
-@pytest.mark.parametrize("name", INDEXES)
-def test_no_key_and_no_secret_is_in_a_plan_or_note(name: str) -> None:
-    assert "sesame" not in repr(ask(name, WORK, answer(SHAPES[name]), settings=SETTINGS))
-    without = ask(name, WORK, answer(SHAPES[name]), settings=ResolverSettings())
-    assert first_words(without.notes)[:1] == (["missing_key"] if name in ("core", "openalex") else [])
 
 
 def test_recorded_open_pdfs_of_semantic_scholar_are_nowhere_taken_for_pages() -> None:

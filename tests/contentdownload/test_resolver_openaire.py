@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.contentdownload.scripted import SETTINGS, answer, ask, first_words, named, resolve
+from tests.contentdownload.scripted import SETTINGS, answer, ask, named, resolve
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, known_of
@@ -110,22 +110,6 @@ def test_the_colour_is_the_status(fields: dict[str, Any], status: str | None) ->
     work = read(record(**fields)).work
     assert work is not None
     assert work.oa_status == status
-
-
-@pytest.mark.parametrize(
-    ("results", "note"),
-    [
-        ([], "not_in_index"),
-        ([None, "x"], "not_in_index"),
-        ([record(instance("https://r.example.org/a.pdf"), doi="10.1234/other")], "wrong-article"),
-        ([record(instance("https://r.example.org/a.pdf"), pids=None)], "wrong-article"),
-        ([record(instances=7)], "no_open_copy"),
-        ([record({"urls": "https://r.example.org/a.pdf"}, instance(7, None, "javascript:x"))], "no_oa_pdf"),
-    ],
-)
-def test_an_answer_without_a_file_is_a_note(results: list[Any], note: str) -> None:
-    result = read(*results)
-    assert (result.plans, first_words(result.notes)) == ((), [note])
 
 
 def test_the_doi_may_stand_with_one_of_the_copies() -> None:

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from tests.contentdownload.scripted import answer, ask, first_words, named, resolve
 
-from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.osti import OstiResolver
 
@@ -72,29 +70,6 @@ def test_an_article_says_its_version(changes: dict[str, Any], version: str | Non
     assert ask("osti", WORK, answer(record(product_type="Journal Article", **changes))).plans[0].version == version
 
 
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer(b"", 404), "not_in_index"),
-        (answer(b"", 403), "refused"),
-        (answer(b"", 400), "http-status"),
-        (answer(b"<xml/>"), "malformed_answer"),
-        (answer(b'"text"'), "malformed_answer"),
-        (answer(b"[" + b"1," * 5_000_000 + b"1]"), "malformed_answer"),
-        (answer([]), "not_in_index"),
-        (answer([1, None]), "not_in_index"),
-        (answer(record(links=[])), "no_open_copy"),
-        (answer(record(links=[{"rel": "fulltext", "href": "javascript:x"}, 7])), "no_open_copy"),
-        (answer(record(product_type="Dataset")), "not_a_paper"),
-        (answer(record(doi="10.2172/78")), "wrong-article"),
-        (answer([{}]), "no_open_copy"),
-    ],
-)
-def test_every_other_answer_is_a_note(page: Page, note: str) -> None:
-    result = ask("osti", WORK, page)
-    assert (result.plans, first_words(result.notes)) == ((), [note])
-
-
 def test_a_page_is_about_its_own_number_and_paper() -> None:
     page = ("https://www.osti.gov/biblio/77",)
     assert len(ask("osti", WorkArtifact("url:x", landing_urls=page), answer(record()[0])).plans) == 1
@@ -104,11 +79,6 @@ def test_a_page_is_about_its_own_number_and_paper() -> None:
     article = WorkArtifact("x", doi="10.1234/abc", landing_urls=page)
     assert len(ask("osti", article, answer(record(doi="10.1234/ABC"))).plans) == 1
     assert first_words(ask("osti", article, answer(record(doi="10.1234/other"))).notes) == ["wrong-article"]
-
-
-def test_a_busy_service_is_asked_later() -> None:
-    with pytest.raises(TransientFailure):
-        ask("osti", WORK, answer(b"", 502))
 
 
 @pytest.mark.parametrize("doi", ["10.1234/other", None])

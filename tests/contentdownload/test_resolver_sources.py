@@ -13,7 +13,7 @@ from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.ports import Call, Page, Resolver
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.errors import ConfigError, TransientFailure
+from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
@@ -115,37 +115,6 @@ def test_unpaywall_learns_ids_of_archives_and_sends_no_one_to_pmc_pages() -> Non
     assert [plan.url for plan in result.plans] == ["https://export.arxiv.org/pdf/1304.1068"]
     assert result.work is not None
     assert (result.work.arxiv_id, result.work.pmcid) == ("1304.1068", "PMC4221854")
-
-
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer(b"<html>not found", 404), "not_in_index"),
-        (answer({"error": True}, 422), "bad_email"),
-        (answer(b"", 403), "refused"),
-        (answer(b"", 400), "http-status"),
-        (answer(b"{broken"), "malformed_answer"),
-        (answer([1]), "malformed_answer"),
-        (answer(b"[" * 200_000), "malformed_answer"),
-        (answer(b'{"a":"' + b"x" * 9_000_000 + b'"}'), "malformed_answer"),
-        (answer({"oa_locations": []}), "no_open_copy"),
-        (answer({"oa_locations": None, "title": 7, "year": "x", "doi": None}), "no_open_copy"),
-        (answer({"oa_locations": [None, 7, {}, {"url_for_pdf": 7}, {"url_for_pdf": "javascript:x"}]}), "no_oa_pdf"),
-        (answer({"doi": "10.1234/other", "oa_locations": [place("https://x.example.org/a.pdf")]}), "wrong-article"),
-    ],
-)
-def test_unpaywall_makes_a_note_of_every_other_answer(page: Page, note: str) -> None:
-    result = ask("unpaywall", page)
-    assert result.plans == ()
-    assert [found.split(":")[0] for found in result.notes] == [note]
-
-
-@pytest.mark.parametrize("name", ["unpaywall", "openalex"])
-def test_a_busy_index_is_a_transient_failure(name: str) -> None:
-    with pytest.raises(TransientFailure) as caught:
-        source(name).resolve(WORK, ScriptedClient(answer(b"", 429, retry_after="7")), CALL).send(None)
-    assert (caught.value.http_status, caught.value.retry_after_s) == (429, 7.0)
-    assert "who@" not in f"{caught.value} {caught.value.url}"
 
 
 @pytest.mark.parametrize(
@@ -261,23 +230,6 @@ def test_openalex_reads_open_locations_and_the_ids_hidden_in_them() -> None:
     )  # fmt: skip
     assert "https://p.example.org/a" in work.landing_urls
     assert not any("closed" in url or "/pmc/" in url for url in (*work.landing_urls, *work.pdf_urls))
-
-
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer(b"<html>", 404), "not_in_index"),
-        (answer(b"", 401), "refused"),
-        (answer(b"{}"), "malformed_answer"),
-        (answer(b"nonsense"), "malformed_answer"),
-        (answer(oa_record(best_oa_location=None, locations=None)), "no_open_copy"),
-        (answer(oa_record(best_oa_location={"landing_page_url": "https://x.example.org"}, locations=[])), "no_oa_pdf"),
-        (answer(oa_record(doi="https://doi.org/10.1234/other")), "wrong-article"),
-    ],
-)
-def test_openalex_makes_a_note_of_every_other_answer(page: Page, note: str) -> None:
-    result = ask("openalex", page)
-    assert (result.plans, [found.split(":")[0] for found in result.notes]) == ((), [note])
 
 
 def test_the_registry_knows_its_sources_and_refuses_others() -> None:

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 from tests.contentdownload.scripted import answer, ask, first_words, named, resolve
 
-from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.zenodo import ZenodoResolver
 
@@ -121,40 +119,6 @@ OTHER = {"title": "Shallow lakes of northern plains"}
 def test_a_record_about_another_paper_is_told_apart(work: WorkArtifact, changes: dict[str, Any], is_it: bool) -> None:
     result = ask("zenodo", work, answer(record(deposited("paper.pdf"), **changes)))
     assert (len(result.plans), first_words(result.notes)) == ((1, []) if is_it else (0, ["wrong-article"]))
-
-
-@pytest.mark.parametrize(
-    ("page", "note"),
-    [
-        (answer({"status": 404}, 404), "not_in_index"),
-        (answer({"tombstone": {}}, 410), "gone"),
-        (answer(b"", 403), "refused"),
-        (answer(b"", 401), "refused"),
-        (answer(b"", 400), "http-status"),
-        (answer(b"<html>"), "malformed_answer"),
-        (answer([record()]), "malformed_answer"),
-        (answer(record()), "no_oa_pdf"),
-        (answer(record(deposited("data.csv"))), "no_oa_pdf"),
-        (answer(record(deposited("paper.pdf", links={"self": "javascript:x"}))), "no_oa_pdf"),
-        (answer(record(deposited("manual.pdf"), metadata={"resource_type": {"type": "dataset"}})), "no_oa_pdf"),
-        (answer(record(metadata={"access_right": "embargoed"})), "embargo"),
-        (answer(record(deposited("paper.pdf"), metadata={"access_right": "restricted"})), "no_open_copy"),
-        (answer({"files": 7, "metadata": [], "id": None}), "no_oa_pdf"),
-    ],
-)
-def test_every_other_answer_is_a_note(page: Page, note: str) -> None:
-    result = ask("zenodo", WORK, page)
-    assert (result.plans, first_words(result.notes)) == ((), [note])
-
-
-def test_a_refusal_names_the_setting() -> None:
-    assert "resolvers.zenodo.api_key" in ask("zenodo", WORK, answer(b"", 403)).notes[0]
-
-
-def test_a_busy_service_is_asked_later() -> None:
-    with pytest.raises(TransientFailure) as caught:
-        ask("zenodo", WORK, answer(b"", 429, retry_after="30"))
-    assert caught.value.retry_after_s == 30.0
 
 
 @pytest.mark.parametrize(

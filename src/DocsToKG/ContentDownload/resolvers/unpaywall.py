@@ -42,7 +42,7 @@ _MOST_PLANS = 8
 class UnpaywallResolver(AskByDoi):
     name = "unpaywall"
     service = "Unpaywall"
-    check = "check the contact address, or ask again tomorrow"
+    check = "check the contact address (resolvers.unpaywall.email), or ask again tomorrow"
 
     def __init__(self, *, settings: ResolverSettings) -> None:
         self._base = settings.base(DEFAULT_BASE_URL)
