@@ -51,6 +51,16 @@ def test_the_files_beside_a_paper_are_stored_and_leave_with_it(
     assert len(papers) == sum(line["status"] == "ok" for line in lines_of(tmp_path)), "none stands among the papers"
     unnamed = content("catalog", "gc", "--run", str(tmp_path), "--json")
     assert json.loads(unnamed.stdout)["unnamed"] == []
+    checked = content("catalog", "verify", "--run", str(tmp_path), "--json")
+    assert checked.returncode == 0, checked.stdout
+    assert json.loads(checked.stdout)["foreign"] == []
+    spoiled = tmp_path / lines[1]["supplements"][0]["path"]
+    whole = spoiled.read_bytes()
+    spoiled.chmod(0o644)
+    spoiled.write_bytes(b"X" + whole[1:])
+    found = json.loads(content("catalog", "verify", "--run", str(tmp_path), "--json").stdout)
+    assert [each["doc_ids"] for each in found["damaged"]] == [[lines[1]["doc_id"]]]
+    spoiled.write_bytes(whole)
     taken, file = lines[0], lines[0]["supplements"][0]
     done = content("takedown", "--run", str(tmp_path), taken["doc_id"], "--reason", "a test")
     assert done.returncode == 0, done.stderr

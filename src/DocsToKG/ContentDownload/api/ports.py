@@ -8,7 +8,6 @@ from dataclasses import field
 from typing import Protocol, TypedDict, Unpack
 
 from DocsToKG.ContentDownload.api.ranges import Rest
-from DocsToKG.ContentDownload.api.received import ReceivedBody
 from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
@@ -163,6 +162,37 @@ class OpenBody(Protocol):
 
     def reject(self) -> None:
         """The bytes are not what they should be: the cache forgets them, whether shown already or pending."""
+
+
+class ReceivedBody:
+    """A file that came where a page was asked for, in memory until somebody asks for its address. `answer` has been
+    read to its end and closed, and learns what is found out of the file; `data` are its decoded bytes."""
+
+    def __init__(self, answer: OpenBody, data: bytes) -> None:
+        self.url: str = answer.url
+        self.status: int = answer.status
+        self.headers: Mapping[str, str] = answer.headers
+        self.hops: tuple[Hop, ...] = answer.hops
+        self.from_cache: bool = answer.from_cache
+        self.revalidated: bool = answer.revalidated
+        self.size = len(data)
+        self._answer = answer
+        self._data = data
+
+    async def arriving(self) -> None:
+        return None
+
+    def chunks(self) -> Iterator[bytes]:
+        return iter((self._data,))
+
+    def close(self) -> None:
+        self._data = b""
+
+    def confirm(self, sha256: str) -> None:
+        self._answer.confirm(sha256)
+
+    def reject(self) -> None:
+        self._answer.reject()
 
 
 class Client(Protocol):

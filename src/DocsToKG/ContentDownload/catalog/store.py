@@ -77,15 +77,9 @@ class Download:
         return " ".join(filter(None, words)) or None
 
 
-_SUPPLEMENTS = "SELECT supplements FROM manifests WHERE supplements <> '[]'"
-
-
-def stored_supplements(text: str | None) -> list[dict[str, Any]]:
-    """Those of a record's line that were stored."""
-    listed = json.loads(text or "[]")
-    return [file for file in listed if isinstance(file, dict) and file.get("sha256") and file.get("path")]
-
-
+# Those of works that were taken down are gone with them.
+_SUPPLEMENTS = """SELECT doc_id, supplements, run_id, created_at FROM manifests m
+ WHERE supplements <> '[]' AND EXISTS (SELECT 1 FROM downloads d WHERE d.doc_id = m.doc_id)"""
 _DOWNLOAD = ", ".join(field.name for field in fields(Download))
 
 
@@ -187,14 +181,14 @@ class Catalog:
         found = self._ask(f"SELECT {_DOWNLOAD} FROM downloads WHERE doc_id = ? ORDER BY manifest_id DESC", (doc_id,))
         return [Download(**row) for row in found]
 
-    def supplements_of(self, doc_id: str) -> list[dict[str, Any]]:
-        """The files stored beside a work's paper: name, path, digest and size of each."""
-        rows = self._ask(f"{_SUPPLEMENTS} AND doc_id = ?", (doc_id,))
-        return [file for row in rows for file in stored_supplements(row["supplements"])]
-
-    def supplement_digests(self) -> set[str]:
-        """The digests of all files that are stored beside papers."""
-        return {file["sha256"] for row in self._ask(_SUPPLEMENTS) for file in stored_supplements(row["supplements"])}
+    def supplements(self, doc_id: str | None = None) -> Iterator[Download]:
+        """The files that are stored beside papers: of one work, or of all."""
+        rows = self._ask(_SUPPLEMENTS) if doc_id is None else self._ask(f"{_SUPPLEMENTS} AND doc_id = ?", (doc_id,))
+        for row in rows:
+            for file in json.loads(row["supplements"]):
+                if file.get("sha256") and file.get("path"):
+                    told = (file["sha256"], file["path"], file.get("size_bytes"), file.get("mime"), file.get("url"))
+                    yield Download(row["doc_id"], *told, None, None, None, row["run_id"], row["created_at"])
 
     def find_files(self, key: str) -> list[Download]:
         """The file of each work that `key` means: an id, or the first digits (6 or more) of a digest."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack, closing
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,7 +33,7 @@ from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.catalog.store import Catalog
+    from DocsToKG.ContentDownload.catalog.store import Catalog, Download
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.upkeep.verifying import Findings
 
@@ -189,9 +190,14 @@ def _check(cfg: ContentDownloadConfig, run: Path, threads: int, *, afresh: bool,
     from DocsToKG.ContentDownload.upkeep.verifying import Verifier
 
     with catalog_of(cfg, run) as catalog:
+        beside = list(catalog.supplements())
+
+        def on_record(prefix: str) -> Iterable[Download]:
+            return chain(catalog.files(prefix), (file for file in beside if file.sha256.startswith(prefix)))
+
         verifier = Verifier(
             open_files(cfg),
-            on_record=catalog.files,
+            on_record=on_record,
             waiting={file.sha256 for file in catalog.unproved()},
             checkpoint=run / "state" / "verify.json",
             threads=threads,
@@ -274,7 +280,7 @@ def _named_by(catalogs: list[Catalog]) -> Callable[[str], bool]:
     """Whether any of the records names a digest."""
     named = {bytes.fromhex(file.sha256) for catalog in catalogs for file in catalog.files()}
     named |= {bytes.fromhex(file.sha256) for catalog in catalogs for file in catalog.unproved()}
-    named |= {bytes.fromhex(digest) for catalog in catalogs for digest in catalog.supplement_digests()}
+    named |= {bytes.fromhex(file.sha256) for catalog in catalogs for file in catalog.supplements()}
     return lambda digest: _raw(digest) in named
 
 

@@ -16,9 +16,8 @@ from typing import Any, TypeVar
 
 import httpx2
 
-from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, OpenBody, Page
+from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, OpenBody, Page, ReceivedBody
 from DocsToKG.ContentDownload.api.ranges import Rest
-from DocsToKG.ContentDownload.api.received import ReceivedBody
 from DocsToKG.ContentDownload.api.steps import Arrival, Gatekeeper, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure

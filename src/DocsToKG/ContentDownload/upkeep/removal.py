@@ -199,10 +199,10 @@ class Removal:
                 if waiting.doc_id == work.work_id and waiting.state == QUARANTINED:
                     digests.append(waiting.sha256)
                     paths.append(waiting.path)
-            for file in catalog.supplements_of(work.work_id) if catalog is not None else ():
-                digests.append(file["sha256"])
-                sizes |= {file["size_bytes"]} if file["size_bytes"] is not None else set()
-                paths.append(file["path"])
+            for file in catalog.supplements(work.work_id) if catalog is not None else ():
+                digests.append(file.sha256)
+                sizes |= {file.size_bytes} if file.size_bytes is not None else set()
+                paths.append(file.path)
             urls = sorted(catalog.urls_of(work.work_id)) if catalog is not None else []
         return Takedown(
             doc_id=work.work_id,
