@@ -31,8 +31,8 @@ from bench.api_load import Call, one_by_one, open_loop
 from bench.facts import aim, report, show
 from bench.postgres import server
 from DocsToKG.Orchestrator.control.dashboard import DashboardService
-from DocsToKG.Orchestrator.control.job_pages import JobQuery
-from DocsToKG.Orchestrator.control.jobs import JobService
+from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs.service import JobService
 from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
 
 SCHEMA = "orchestrator"

@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.orchestrator.processes import Crew, Member, Word
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.clock import SystemClock
-from DocsToKG.Orchestrator.control.worker_liveness import free_dead
+from DocsToKG.Orchestrator.control.workers.liveness import free_dead
 from DocsToKG.Orchestrator.ledger.base import NewJob
 
 pytestmark = pytest.mark.slow

@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.core.ids import new_worker_id
-from DocsToKG.Orchestrator.control.worker_liveness import Presence
+from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.errors import LedgerError
 
 EFFECTS, LEDGER, RECORD = "effects.txt", "q.sqlite", "manifest.sqlite"

@@ -18,7 +18,7 @@ from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.control.breakers import BreakerService
 from DocsToKG.Orchestrator.control.incidents import IncidentService
-from DocsToKG.Orchestrator.control.source_hosts import FORGET_S, BreakerStep, HostWord, SourceHostService
+from DocsToKG.Orchestrator.control.workers.hosts import FORGET_S, BreakerStep, HostWord, SourceHostService
 from DocsToKG.Orchestrator.errors import LedgerBusy
 
 Open = Callable[..., Any]

@@ -17,8 +17,8 @@ import pytest
 from tests.conformance.events_process import opened
 from tests.conformance.events_receiver import Receiver, receiving
 
-from DocsToKG.Orchestrator.control.history_chains import COLUMNS
-from DocsToKG.Orchestrator.control.job_reads import history_row
+from DocsToKG.Orchestrator.control.history.chains import COLUMNS
+from DocsToKG.Orchestrator.control.jobs.reads import history_row
 from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.ledger.base import Finish, HistoryRow, JobState, NewJob

@@ -13,9 +13,9 @@ from uuid import uuid4
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control.history_feed import HistoryFeed
+from DocsToKG.Orchestrator.control.history.feed import HistoryFeed
 from DocsToKG.Orchestrator.control.leaders import Leader
-from DocsToKG.Orchestrator.control.packruns import PackRunService
+from DocsToKG.Orchestrator.control.pack_runs import PackRunService
 from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.events.envelope import envelopes, event_type

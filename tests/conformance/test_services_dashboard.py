@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control import rates
 from DocsToKG.Orchestrator.control.dashboard import DashboardService
-from DocsToKG.Orchestrator.control.job_pages import JobQuery
-from DocsToKG.Orchestrator.control.jobs import JobService
-from DocsToKG.Orchestrator.control.rates import Minute, Rates, token_of
+from DocsToKG.Orchestrator.control.history import rates
+from DocsToKG.Orchestrator.control.history.rates import Minute, Rates, token_of
+from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs.service import JobService
 from DocsToKG.Orchestrator.jobs.search import parse
 from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Fail, Finish, JobState, NewJob

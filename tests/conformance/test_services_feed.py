@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control import history_chains
-from DocsToKG.Orchestrator.control.history_feed import Cursor, HistoryFeed, parse_cursor
+from DocsToKG.Orchestrator.control.history import chains
+from DocsToKG.Orchestrator.control.history.feed import Cursor, HistoryFeed, parse_cursor
 from DocsToKG.Orchestrator.errors import BadPage
 from DocsToKG.Orchestrator.ledger.base import Finish, HistoryRow, JobState, NewJob
 
@@ -66,7 +66,7 @@ def test_a_reader_may_go_on_after_any_event_by_its_text(open_ledger: Open) -> No
 
 def test_the_rows_of_others_do_not_hide_a_tenants_own(open_ledger: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may come back empty where much happened to others, and says that there is more."""
-    monkeypatch.setattr(history_chains, "WINDOW", 10)
+    monkeypatch.setattr(chains, "WINDOW", 10)
     ledger = open_ledger(clock=ManualClock())
     feed = HistoryFeed(ledger)
     cursor = feed.now("a")

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control import job_pages, paging
-from DocsToKG.Orchestrator.control.job_pages import JobQuery
-from DocsToKG.Orchestrator.control.job_views import JobView
-from DocsToKG.Orchestrator.control.jobs import JobService
+from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.jobs import pages
+from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs.service import JobService
+from DocsToKG.Orchestrator.control.jobs.views import JobView
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LeaseLost, LedgerError, Refused, UnknownJob
 from DocsToKG.Orchestrator.jobs.search import parse
 from DocsToKG.Orchestrator.jobs.status import JobStatus
@@ -122,7 +123,7 @@ def test_pages_give_every_job_once_newest_first(
     everything = [job for job in ledger.list_jobs(limit=1000) if job.tenant == tenant]
     status = {job.job_id: jobs.get(tenant, job.job_id).status for job in everything}
     for window in (5000, 3):
-        monkeypatch.setattr(job_pages, "WINDOW", window)
+        monkeypatch.setattr(pages, "WINDOW", window)
         for statuses in ((), ("queued",), ("succeeded",), ("failed", "leased")):
             for more in ({}, {"job_type": "t1"}, {"source": "s2", "worker_id": "w"}):
                 query = JobQuery(statuses=[JobStatus(word) for word in statuses], **more)  # type: ignore[arg-type]
@@ -137,7 +138,7 @@ def test_pages_give_every_job_once_newest_first(
 
 
 def test_a_page_stays_bounded_and_says_where_it_goes_on(jobs: JobService, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job_pages, "WINDOW", 10)
+    monkeypatch.setattr(pages, "WINDOW", 10)
     submit(jobs, "a", 35)
     rare = submit(jobs, "a", 1, job_type="rare")
     submit(jobs, "a", 35)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control.jobs import JobService
-from DocsToKG.Orchestrator.control.lease_rows import JobLease
-from DocsToKG.Orchestrator.control.leases import LeaseService, NextLease
-from DocsToKG.Orchestrator.control.tally import Tally
+from DocsToKG.Orchestrator.control.jobs.service import JobService
+from DocsToKG.Orchestrator.control.workers.latency import Tally
+from DocsToKG.Orchestrator.control.workers.lease_rows import JobLease
+from DocsToKG.Orchestrator.control.workers.leases import LeaseService, NextLease
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.ledger.base import JobState, NewJob
 

@@ -10,7 +10,7 @@ import pytest
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.core.digest import sha256_hex
-from DocsToKG.Orchestrator.control.packruns import Hints, PackRunService
+from DocsToKG.Orchestrator.control.pack_runs import Hints, PackRunService
 from DocsToKG.Orchestrator.control.tenants import TenantService
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, LedgerBusy, NotFound, Refused
 from DocsToKG.Orchestrator.ledger.base import Finish, JobState

@@ -12,15 +12,15 @@ import pytest
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.control import backfills as backfills_room
 from DocsToKG.Orchestrator.control import paging
-from DocsToKG.Orchestrator.control.actions import ActionService
 from DocsToKG.Orchestrator.control.backfills import BackfillService
+from DocsToKG.Orchestrator.control.history.decisions import ActionService
 from DocsToKG.Orchestrator.control.idempotency import Answer, IdempotencyService
 from DocsToKG.Orchestrator.control.incidents import IncidentService
-from DocsToKG.Orchestrator.control.jobs import JobService
+from DocsToKG.Orchestrator.control.jobs.service import JobService
 from DocsToKG.Orchestrator.control.leaders import Leader
-from DocsToKG.Orchestrator.control.packruns import Hints, PackRunService
-from DocsToKG.Orchestrator.control.tally import Tally
-from DocsToKG.Orchestrator.control.workers import WorkerService
+from DocsToKG.Orchestrator.control.pack_runs import Hints, PackRunService
+from DocsToKG.Orchestrator.control.workers.latency import Tally
+from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LedgerBusy, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx

@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.cli.app import queue_app
 from DocsToKG.ContentDownload.cli.queue_filter import since_time
 from DocsToKG.ContentDownload.cli.tables import span_text
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
-from DocsToKG.Orchestrator.control.worker_liveness import Presence
+from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.ledger.base import NewJob, Progress
 
 DOI = "doi:10.1371/journal.pone.0000001"

@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.runner.node import node_id, worker_id_of
 from DocsToKG.core.ids import new_worker_id, node_of
-from DocsToKG.Orchestrator.control.worker_liveness import Presence
+from DocsToKG.Orchestrator.control.workers.liveness import Presence
 
 SERVER = {"backend": "postgres", "connection_string": "postgresql://u@127.0.0.1/q"}
 

@@ -15,7 +15,7 @@ from DocsToKG.ContentDownload.orchestrator.reporting import Reporter
 from DocsToKG.ContentDownload.telemetry.host_tally import HostTally
 from DocsToKG.core.breaker import BreakerSettings
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control.source_hosts import MOST_ROWS, BreakerStep, HostWord, Orders
+from DocsToKG.Orchestrator.control.workers.hosts import MOST_ROWS, BreakerStep, HostWord, Orders
 from DocsToKG.Orchestrator.errors import LedgerBusy
 
 

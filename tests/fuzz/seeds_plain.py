@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.Orchestrator.control.history_feed import Cursor
+from DocsToKG.Orchestrator.control.history.feed import Cursor
 from DocsToKG.Orchestrator.control.paging import token
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 

@@ -11,7 +11,7 @@ from tests.fuzz.target import NOW, Target, text
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.client.api import OrchestratorClient
-from DocsToKG.Orchestrator.control.history_feed import parse_cursor
+from DocsToKG.Orchestrator.control.history.feed import parse_cursor
 from DocsToKG.Orchestrator.control.paging import position
 from DocsToKG.Orchestrator.errors import BadPage, LedgerError
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from DocsToKG.Orchestrator.control.worker_liveness import Presence, free_dead
+from DocsToKG.Orchestrator.control.workers.liveness import Presence, free_dead
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
@@ -23,7 +23,7 @@ import os, sys
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob, Progress
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.control.worker_liveness import Presence
+from DocsToKG.Orchestrator.control.workers.liveness import Presence
 path, worker = sys.argv[1:]
 """
 

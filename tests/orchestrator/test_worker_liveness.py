@@ -6,8 +6,8 @@ from collections.abc import Collection
 
 import pytest
 
-from DocsToKG.Orchestrator.control import worker_liveness
-from DocsToKG.Orchestrator.control.worker_liveness import Presence, free_dead
+from DocsToKG.Orchestrator.control.workers import liveness
+from DocsToKG.Orchestrator.control.workers.liveness import Presence, free_dead
 from DocsToKG.Orchestrator.errors import BadJob, LedgerError
 from DocsToKG.Orchestrator.ledger.base import WorkerEnd
 
@@ -42,7 +42,7 @@ def test_without_any_worker_nothing_is_freed(ledger):
 
 
 def test_two_processes_cannot_be_one_worker(path, monkeypatch):
-    monkeypatch.setattr(worker_liveness, "TRIES", 2)
+    monkeypatch.setattr(liveness, "TRIES", 2)
     with Presence(path, "twin"), pytest.raises(LedgerError, match="another process"), Presence(path, "twin"):
         pass
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from DocsToKG.Orchestrator.control import bulk as bulk_room
-from DocsToKG.Orchestrator.control import job_pages
+from DocsToKG.Orchestrator.control.jobs import bulk as bulk_room
+from DocsToKG.Orchestrator.control.jobs import pages
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
 
@@ -125,7 +125,7 @@ def bulk(admin, action, up_to, **filter_):
 
 def test_a_bulk_action_comes_to_jobs_far_below_the_newest(admin, ledger, monkeypatch):
     """As many pages as one answer looks through may hold nothing that fits: the next one goes on below them."""
-    monkeypatch.setattr(job_pages, "WINDOW", 10)
+    monkeypatch.setattr(pages, "WINDOW", 10)
     monkeypatch.setattr(bulk_room, "LOOKS", 2)
     submit(admin, 100)
     answers = bulk(admin, "cancel", 100, search="10.1/7")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from DocsToKG.Orchestrator.control.job_views import JobPage, JobView
+from DocsToKG.Orchestrator.control.jobs.views import JobPage, JobView
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Finish

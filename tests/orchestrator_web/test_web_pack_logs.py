@@ -11,7 +11,7 @@ from tests.orchestrator_web.serving import EventStream, served
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from DocsToKG.Orchestrator.control.packruns import PackRunService
+from DocsToKG.Orchestrator.control.pack_runs import PackRunService
 from DocsToKG.Orchestrator.web.door import HOME
 from DocsToKG.Orchestrator.web.routes.pack_logs import log_lines
 

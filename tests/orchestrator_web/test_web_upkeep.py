@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.control.packruns import Hints
+from DocsToKG.Orchestrator.control.pack_runs import Hints
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.web.rooms import rooms_of
 from DocsToKG.Orchestrator.web.upkeep import Upkeep

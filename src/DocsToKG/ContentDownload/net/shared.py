@@ -26,7 +26,7 @@ from DocsToKG.ContentDownload.net.signals import Signals
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.digest import canonical_json, sha256_hex
 from DocsToKG.core.ids import new_worker_id
-from DocsToKG.Orchestrator.control.worker_liveness import Presence
+from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import is_busy
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.disk import network_disk
 

@@ -18,14 +18,14 @@ from typing import Any, Protocol
 from DocsToKG.ContentDownload.net.breakers import Breakers, BreakerStatus
 from DocsToKG.ContentDownload.net.limits import HostStanding, Limits
 from DocsToKG.ContentDownload.telemetry.host_tally import BreakerChange, HostCounts, HostTally, Place
-from DocsToKG.Orchestrator.control.source_hosts import (
+from DocsToKG.Orchestrator.control.workers.hosts import (
     MOST_ROWS,
     BreakerStep,
     HostWord,
     Orders,
     SourceHostService,
 )
-from DocsToKG.Orchestrator.control.workers import WorkerService
+from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, DEFAULT_TENANT
 

@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.runner.node import worker_id_of
 from DocsToKG.ContentDownload.runner.order import Alone, Order
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.core.clock import Clock
-from DocsToKG.Orchestrator.control.worker_liveness import Presence
+from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.jobs.retry import ENDED_AFTER
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, JobRecord, WorkerEnd

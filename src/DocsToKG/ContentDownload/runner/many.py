@@ -24,7 +24,7 @@ from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry.spans import view_of
 from DocsToKG.core.clock import Clock
-from DocsToKG.Orchestrator.control.worker_liveness import free_dead
+from DocsToKG.Orchestrator.control.workers.liveness import free_dead
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.opening import AnyLedger

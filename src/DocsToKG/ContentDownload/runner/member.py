@@ -23,7 +23,7 @@ from DocsToKG.ContentDownload.runner.node import reporter_of, worker_id_of
 from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.runner.suspects import Suspects, one_at_a_time
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
-from DocsToKG.Orchestrator.control.worker_liveness import Presence
+from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.errors import LedgerError
 
 _PATIENCE_S = 30.0

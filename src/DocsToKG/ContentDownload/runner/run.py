@@ -40,7 +40,7 @@ from DocsToKG.ContentDownload.telemetry.folder import RESULTS
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
-from DocsToKG.Orchestrator.control.worker_liveness import Presence, free_dead
+from DocsToKG.Orchestrator.control.workers.liveness import Presence, free_dead
 from DocsToKG.Orchestrator.errors import LedgerDamaged
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import NewJob

@@ -14,7 +14,7 @@ from typing import Any
 
 from DocsToKG.Orchestrator.audit.errors import BadRange
 from DocsToKG.Orchestrator.audit.layout import moment
-from DocsToKG.Orchestrator.control.history_chains import COLUMNS, Row
+from DocsToKG.Orchestrator.control.history.chains import COLUMNS, Row
 from DocsToKG.Orchestrator.ledger.chain import NO_HASH
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
 

@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.client.api import End, OrchestratorClient, RemoteLease, moment
-from DocsToKG.Orchestrator.control.source_hosts import BreakerStep, HostWord, Orders
+from DocsToKG.Orchestrator.control.workers.hosts import BreakerStep, HostWord, Orders
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError, Refused
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import (

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.control import paging
-from DocsToKG.Orchestrator.control.jobs import JobService, ServedLedger
+from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx

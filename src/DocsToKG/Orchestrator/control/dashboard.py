@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from DocsToKG.Orchestrator.control.history_chains import chains_of
-from DocsToKG.Orchestrator.control.job_reads import totals
-from DocsToKG.Orchestrator.control.jobs import ServedLedger
-from DocsToKG.Orchestrator.control.rates import RateReader, Rates
+from DocsToKG.Orchestrator.control.history.chains import chains_of
+from DocsToKG.Orchestrator.control.history.rates import RateReader, Rates
+from DocsToKG.Orchestrator.control.jobs.reads import totals
+from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
 from DocsToKG.Orchestrator.jobs.quota import EVERY, Bucket, Quota, filled, full
 from DocsToKG.Orchestrator.jobs.status import OVER, HeldLanes, JobStatus, by_status
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT

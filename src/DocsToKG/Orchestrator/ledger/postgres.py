@@ -22,7 +22,7 @@ class PostgresLedger(DatabaseLedger):
     `database_time` False it is the ledger's too, for tests. Months of history older than `retain_history_days` are
     removed, where given; that, and folding the counts, happens after a commit, `maintenance_s` after the last time. The
     `signal` is closed with the ledger. Beside `local_path` the workers of this machine show that they live
-    (`control.worker_liveness`).
+    (`control.workers.liveness`).
     """
 
     def __init__(

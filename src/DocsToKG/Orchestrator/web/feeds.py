@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import anyio
 import anyio.to_thread
 
-from DocsToKG.Orchestrator.control.history_feed import Cursor, FeedPage, HistoryFeed
-from DocsToKG.Orchestrator.control.jobs import ServedLedger
+from DocsToKG.Orchestrator.control.history.feed import Cursor, FeedPage, HistoryFeed
+from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
 from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.web.envelope import Problem
 

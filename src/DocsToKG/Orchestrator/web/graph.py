@@ -17,8 +17,8 @@ import strawberry
 from strawberry.scalars import JSON
 from strawberry.types import Info
 
-from DocsToKG.Orchestrator.control.history_feed import parse_cursor
-from DocsToKG.Orchestrator.control.job_pages import JobQuery
+from DocsToKG.Orchestrator.control.history.feed import parse_cursor
+from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.search import parse
 from DocsToKG.Orchestrator.jobs.status import JobStatus

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 from prometheus_client.core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from DocsToKG.Orchestrator.control.jobs import ServedLedger
-from DocsToKG.Orchestrator.control.tally import Tally
+from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
+from DocsToKG.Orchestrator.control.workers.latency import Tally
 from DocsToKG.Orchestrator.events.outbox import Outbox
 from DocsToKG.Orchestrator.web.feeds import LogReader
 

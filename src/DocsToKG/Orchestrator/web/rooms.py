@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from DocsToKG.Orchestrator.control.actions import ActionService
 from DocsToKG.Orchestrator.control.backfills import BackfillService
 from DocsToKG.Orchestrator.control.breakers import BreakerService
-from DocsToKG.Orchestrator.control.bulk import BulkService
 from DocsToKG.Orchestrator.control.dashboard import DashboardService
-from DocsToKG.Orchestrator.control.history_feed import HistoryFeed
+from DocsToKG.Orchestrator.control.history.decisions import ActionService
+from DocsToKG.Orchestrator.control.history.feed import HistoryFeed
 from DocsToKG.Orchestrator.control.idempotency import IdempotencyService
 from DocsToKG.Orchestrator.control.incidents import IncidentService
-from DocsToKG.Orchestrator.control.jobs import JobService, ServedLedger
-from DocsToKG.Orchestrator.control.leases import LeaseService
+from DocsToKG.Orchestrator.control.jobs.bulk import BulkService
+from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
 from DocsToKG.Orchestrator.control.maintenance import MaintenanceService
-from DocsToKG.Orchestrator.control.packruns import PackRunService
+from DocsToKG.Orchestrator.control.pack_runs import PackRunService
 from DocsToKG.Orchestrator.control.preview import WhatIfService
 from DocsToKG.Orchestrator.control.quotas import QuotaService
-from DocsToKG.Orchestrator.control.source_hosts import SourceHostService
-from DocsToKG.Orchestrator.control.tally import Tally
 from DocsToKG.Orchestrator.control.tenants import TenantService
 from DocsToKG.Orchestrator.control.throttles import ThrottleService
-from DocsToKG.Orchestrator.control.workers import WorkerService
+from DocsToKG.Orchestrator.control.workers.hosts import SourceHostService
+from DocsToKG.Orchestrator.control.workers.latency import Tally
+from DocsToKG.Orchestrator.control.workers.leases import LeaseService
+from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 
 
 @dataclass(frozen=True, slots=True)

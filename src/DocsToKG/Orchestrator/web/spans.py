@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from time import time_ns
 from typing import Any
 
-from DocsToKG.Orchestrator.control.jobs import ServedLedger
-from DocsToKG.Orchestrator.control.lease_rows import Completion, JobLease
+from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
+from DocsToKG.Orchestrator.control.workers.lease_rows import Completion, JobLease
 from DocsToKG.Orchestrator.tracing import Tracing
 from DocsToKG.Orchestrator.web.tracing import given_context, go_on_as, trace_context_of
 

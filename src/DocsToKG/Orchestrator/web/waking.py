@@ -12,7 +12,7 @@ from functools import partial
 import anyio
 import anyio.to_thread
 
-from DocsToKG.Orchestrator.control.jobs import ServedLedger
+from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
 from DocsToKG.Orchestrator.errors import LedgerError
 
 _LISTEN_S = 0.5

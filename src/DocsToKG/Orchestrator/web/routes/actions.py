@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import Field
 
-from DocsToKG.Orchestrator.control.bulk import Done
-from DocsToKG.Orchestrator.control.job_pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs.bulk import Done
+from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
 from DocsToKG.Orchestrator.jobs.search import parse
 from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.web.routes.job_shapes import JobShown, shown

@@ -11,7 +11,7 @@ from pydantic import Field, computed_field
 
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.audit.layout import job_digest
-from DocsToKG.Orchestrator.control.job_views import JobDetail, JobPage, JobView
+from DocsToKG.Orchestrator.control.jobs.views import JobDetail, JobPage, JobView
 from DocsToKG.Orchestrator.jobs.eligibility import Why
 from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, HistoryRow

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from DocsToKG.core.ids import new_run_id
-from DocsToKG.Orchestrator.control.job_pages import JobQuery
-from DocsToKG.Orchestrator.control.job_views import JobView
-from DocsToKG.Orchestrator.control.jobs import REPLAY_PRIORITY
+from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs.service import REPLAY_PRIORITY
+from DocsToKG.Orchestrator.control.jobs.views import JobView
 from DocsToKG.Orchestrator.jobs.search import parse
 from DocsToKG.Orchestrator.jobs.states import API_STATUS
 from DocsToKG.Orchestrator.jobs.status import JobStatus

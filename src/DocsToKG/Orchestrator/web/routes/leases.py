@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Path
 from pydantic import Field
 
-from DocsToKG.Orchestrator.control.lease_rows import JobLease
-from DocsToKG.Orchestrator.control.leases import NextLease
+from DocsToKG.Orchestrator.control.workers.lease_rows import JobLease
+from DocsToKG.Orchestrator.control.workers.leases import NextLease
 from DocsToKG.Orchestrator.jobs.states import API_STATUS
 from DocsToKG.Orchestrator.web import job_log
 from DocsToKG.Orchestrator.web.envelope import Problem

@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from DocsToKG.Orchestrator.control.pack_rows import LogPage
+from DocsToKG.Orchestrator.control.pack_run_rows import LogPage
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.web.envelope import Problem, answer, problem_of
 from DocsToKG.Orchestrator.web.feeds import Feeds, LogReader

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import Field
 
-from DocsToKG.Orchestrator.control.packruns import JOB_TYPE, Hints, PackRun
+from DocsToKG.Orchestrator.control.pack_runs import JOB_TYPE, Hints, PackRun
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import (
     BIG,

@@ -13,7 +13,7 @@ from pydantic import Field
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from DocsToKG.Orchestrator.control.history_feed import Cursor, parse_cursor
+from DocsToKG.Orchestrator.control.history.feed import Cursor, parse_cursor
 from DocsToKG.Orchestrator.events.envelope import envelopes
 from DocsToKG.Orchestrator.web.auth import bearer
 from DocsToKG.Orchestrator.web.envelope import Problem

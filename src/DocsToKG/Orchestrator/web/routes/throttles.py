@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query
 from pydantic import Field, model_validator
 
-from DocsToKG.Orchestrator.control.source_hosts import MOST_ROWS, BreakerStep, HostView, HostWord
 from DocsToKG.Orchestrator.control.throttles import SourceView, ThrottleView
+from DocsToKG.Orchestrator.control.workers.hosts import MOST_ROWS, BreakerStep, HostView, HostWord
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import Explained, Given, Moment, Name, Shown, Text

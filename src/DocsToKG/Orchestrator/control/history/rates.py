@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from DocsToKG.Orchestrator.control.history_chains import Chains
+from DocsToKG.Orchestrator.control.history.chains import Chains
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 
 MINUTES = 60

@@ -9,9 +9,10 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from DocsToKG.Orchestrator.control import job_pages, paging
-from DocsToKG.Orchestrator.control.history_chains import COLUMNS
-from DocsToKG.Orchestrator.control.job_views import HistoryPage, JobView
+from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.history.chains import COLUMNS
+from DocsToKG.Orchestrator.control.jobs import pages
+from DocsToKG.Orchestrator.control.jobs.views import HistoryPage, JobView
 from DocsToKG.Orchestrator.errors import BadPage, UnknownJob
 from DocsToKG.Orchestrator.jobs.status import by_status
 from DocsToKG.Orchestrator.ledger.base import HistoryRow
@@ -27,10 +28,10 @@ def view(tx: ControlTx, tenant: str, job_id: int) -> JobView:
     rows = []
     if 0 < job_id < 2**63:
         named = {"job_id": job_id, "tenant": tenant}
-        rows = tx.ask(f"{job_pages.SELECT} WHERE id = :job_id AND tenant = :tenant", named)
+        rows = tx.ask(f"{pages.SELECT} WHERE id = :job_id AND tenant = :tenant", named)
     if not rows:
         raise UnknownJob(job_id)
-    return job_pages.view(rows[0], job_pages.held_lanes(tx, tenant))
+    return pages.view(rows[0], pages.held_lanes(tx, tenant))
 
 
 def more(tx: ControlTx, tenant: str, job_id: int) -> dict[str, Any]:
@@ -96,7 +97,7 @@ def history_row(row: Sequence[Any]) -> HistoryRow:
 
 
 def counts(tx: ControlTx, tenant: str, job_type: str | None) -> dict[str, int]:
-    return by_status(totals(tx, tenant, job_type), job_pages.held_lanes(tx, tenant))
+    return by_status(totals(tx, tenant, job_type), pages.held_lanes(tx, tenant))
 
 
 def totals(tx: ControlTx, tenant: str, job_type: str | None = None) -> Mapping[tuple[str, str], int]:

@@ -11,9 +11,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from DocsToKG.Orchestrator.control import job_pages, job_reads, paging
-from DocsToKG.Orchestrator.control.job_pages import JobQuery
-from DocsToKG.Orchestrator.control.job_views import (
+from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.jobs import pages, reads
+from DocsToKG.Orchestrator.control.jobs.pages import JobQuery
+from DocsToKG.Orchestrator.control.jobs.views import (
     HistoryPage,
     JobDetail,
     JobPage,
@@ -71,20 +72,18 @@ class JobService:
     ) -> JobPage:
         """Jobs that fit, newest first."""
         size = paging.page_size(page_size)
-        return self._ledger.look(lambda tx: job_pages.page(tx, tenant, query or JobQuery(), size, page_token))
+        return self._ledger.look(lambda tx: pages.page(tx, tenant, query or JobQuery(), size, page_token))
 
     def counts(self, tenant: str, *, job_type: str | None = None) -> dict[str, int]:
         """How many jobs the tenant has of each status, from the counters: no job is read."""
-        return self._ledger.look(lambda tx: job_reads.counts(tx, tenant, job_type))
+        return self._ledger.look(lambda tx: reads.counts(tx, tenant, job_type))
 
     def get(self, tenant: str, job_id: int) -> JobView:
-        return self._ledger.look(lambda tx: job_reads.view(tx, tenant, job_id))
+        return self._ledger.look(lambda tx: reads.view(tx, tenant, job_id))
 
     def detail(self, tenant: str, job_id: int) -> JobDetail:
         """All there is to say of a job, as of one moment but for `why`."""
-        job, more = self._ledger.look(
-            lambda tx: (job_reads.view(tx, tenant, job_id), job_reads.more(tx, tenant, job_id))
-        )
+        job, more = self._ledger.look(lambda tx: (reads.view(tx, tenant, job_id), reads.more(tx, tenant, job_id)))
         spans = lease_spans(more["history"])
         return JobDetail(
             job=job,
@@ -109,7 +108,7 @@ class JobService:
     ) -> HistoryPage:
         """What happened to a job, oldest first."""
         size = paging.page_size(page_size)
-        return self._ledger.look(lambda tx: job_reads.history(tx, tenant, job_id, size, page_token))
+        return self._ledger.look(lambda tx: reads.history(tx, tenant, job_id, size, page_token))
 
     def cancel(self, tenant: str, job_id: int, *, actor: str, reason: str, ticket: str | None = None) -> JobView:
         """Call a job off. One that is over already stays as it is; its worker hears of it at the next renewal."""
@@ -217,7 +216,7 @@ def _refuse_foreign(tx: ControlTx, tenant: str, jobs: Sequence[NewJob], digests:
     named = {need for job in jobs for need in job.depends_on if isinstance(need, int)}
     named |= {job.replay_of for job in jobs if job.replay_of is not None}
     for job_id in sorted(named):
-        job_reads.view(tx, tenant, job_id)
+        reads.view(tx, tenant, job_id)
     _refuse_other_payload(tx, tenant, digests)
 
 

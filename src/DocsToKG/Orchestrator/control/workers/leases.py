@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from DocsToKG.Orchestrator.control import lease_rows
-from DocsToKG.Orchestrator.control.jobs import ServedLedger
-from DocsToKG.Orchestrator.control.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal
+from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
 from DocsToKG.Orchestrator.control.paging import plain_name
-from DocsToKG.Orchestrator.control.tally import Tally
+from DocsToKG.Orchestrator.control.workers import lease_rows
+from DocsToKG.Orchestrator.control.workers.latency import Tally
+from DocsToKG.Orchestrator.control.workers.lease_rows import RETRY_BASE_S, Completion, JobLease, Renewal
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost
 from DocsToKG.Orchestrator.jobs.retry import job_backoff_s
 from DocsToKG.Orchestrator.jobs.states import JobState

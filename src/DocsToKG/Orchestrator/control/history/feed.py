@@ -13,9 +13,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from DocsToKG.Orchestrator.control.history_chains import Chains, Row, chains_of
-from DocsToKG.Orchestrator.control.job_reads import history_row
-from DocsToKG.Orchestrator.control.jobs import ServedLedger
+from DocsToKG.Orchestrator.control.history.chains import Chains, Row, chains_of
+from DocsToKG.Orchestrator.control.jobs.reads import history_row
+from DocsToKG.Orchestrator.control.jobs.service import ServedLedger
 from DocsToKG.Orchestrator.control.paging import MAX_PAGE_SIZE
 from DocsToKG.Orchestrator.errors import BadPage
 from DocsToKG.Orchestrator.ledger.base import HistoryRow

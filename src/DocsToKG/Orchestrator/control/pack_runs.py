@@ -16,9 +16,9 @@ from typing import Any
 from uuid import uuid4
 
 from DocsToKG.core.digest import sha256_hex
-from DocsToKG.Orchestrator.control import pack_rows, paging
-from DocsToKG.Orchestrator.control.jobs import JobService, ServedLedger
-from DocsToKG.Orchestrator.control.pack_rows import Artifact, LogLine, LogPage, PackRun, PackRunPage
+from DocsToKG.Orchestrator.control import pack_run_rows, paging
+from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
+from DocsToKG.Orchestrator.control.pack_run_rows import Artifact, LogLine, LogPage, PackRun, PackRunPage
 from DocsToKG.Orchestrator.control.tenants import refuse_blocked
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost, NotFound, UnknownJob
 from DocsToKG.Orchestrator.jobs.states import JobState
@@ -82,7 +82,7 @@ class PackRunService:
         }
 
         def write(tx: ControlTx) -> PackRun:
-            run = pack_rows.add(tx, row, actor)
+            run = pack_run_rows.add(tx, row, actor)
             if run.job_id is None:
                 refuse_blocked(tx, tenant)
                 checks.checked_job(_job(run, payload, more))
@@ -93,7 +93,7 @@ class PackRunService:
             return run
         # The run is there before its job, so that whoever leases the job finds it; a second try comes here again.
         [answer] = self._jobs.submit(tenant, [_job(run, payload, more)], actor=actor)
-        self._ledger.change(lambda tx: pack_rows.set_job(tx, run.pack_run_id, answer.job_id))
+        self._ledger.change(lambda tx: pack_run_rows.set_job(tx, run.pack_run_id, answer.job_id))
         return self.get(tenant, run.pack_run_id)
 
     def get(self, tenant: str, pack_run_id: str, *, project: str | None = None) -> PackRun:
@@ -103,19 +103,19 @@ class PackRunService:
     def list(self, tenant: str, *, page_size: int | None = None, page_token: str | None = None) -> PackRunPage:
         """The tenant's runs, newest first."""
         size = paging.page_size(page_size)
-        return self._ledger.look(lambda tx: pack_rows.page(tx, tenant, size, page_token))
+        return self._ledger.look(lambda tx: pack_run_rows.page(tx, tenant, size, page_token))
 
     def append_logs(self, tenant: str, pack_run_id: str, lines: Sequence[tuple[str, str]]) -> int:
         """Add lines, each with its stream (`stdout`, `stderr` or another short name); the number of the last one.
 
         A line that is too long is cut, and says so; too many lines at once are refused.
         """
-        checked = pack_rows.checked_lines(lines)
+        checked = pack_run_rows.checked_lines(lines)
 
         def write(tx: ControlTx) -> int:
             run = _open_run(tx, tenant, pack_run_id)
-            pack_rows.beat(tx, run)
-            return pack_rows.append(tx, pack_run_id, checked)
+            pack_run_rows.beat(tx, run)
+            return pack_run_rows.append(tx, pack_run_id, checked)
 
         return self._ledger.change(write)
 
@@ -127,7 +127,7 @@ class PackRunService:
 
         def read(tx: ControlTx) -> LogPage:
             run = _run(tx, tenant, pack_run_id, project)
-            return LogPage(pack_rows.lines(tx, pack_run_id, after, size), run.ended_at is not None)
+            return LogPage(pack_run_rows.lines(tx, pack_run_id, after, size), run.ended_at is not None)
 
         return self._ledger.look(read)
 
@@ -155,7 +155,7 @@ class PackRunService:
 
         def write(tx: ControlTx) -> Artifact:
             run = _open_run(tx, tenant, pack_run_id)
-            return pack_rows.publish(tx, run, row)
+            return pack_run_rows.publish(tx, run, row)
 
         return self._ledger.change(write)
 
@@ -164,7 +164,7 @@ class PackRunService:
 
         def read(tx: ControlTx) -> Sequence[Artifact]:
             _run(tx, tenant, pack_run_id, project)
-            return pack_rows.artifacts(tx, pack_run_id)
+            return pack_run_rows.artifacts(tx, pack_run_id)
 
         return self._ledger.look(read)
 
@@ -172,7 +172,7 @@ class PackRunService:
         """The run is alive. The first one says that it has begun."""
 
         def write(tx: ControlTx) -> PackRun:
-            pack_rows.beat(tx, _open_run(tx, tenant, pack_run_id))
+            pack_run_rows.beat(tx, _open_run(tx, tenant, pack_run_id))
             return _run(tx, tenant, pack_run_id)
 
         return self._ledger.change(write)
@@ -247,7 +247,7 @@ def _checked_size(size: int | None, content: bytes | None) -> int | None:
 
 
 def _run(tx: ControlTx, tenant: str, pack_run_id: str, project: str | None = None, lock: bool = False) -> PackRun:
-    run = pack_rows.find(tx, tenant, pack_run_id, lock)
+    run = pack_run_rows.find(tx, tenant, pack_run_id, lock)
     if run is None or (project is not None and run.project != project):
         raise NotFound(f"no pack-run {pack_run_id[:64]}")
     return run
@@ -266,14 +266,14 @@ def _finish(tx: ControlTx, tenant: str, pack_run_id: str, status: str, actor: st
         if run.state != status:
             raise Conflict(f"the pack-run is over already: {run.state}")
         return run
-    pack_rows.end(tx, run, status, actor, reason)
+    pack_run_rows.end(tx, run, status, actor, reason)
     return _run(tx, tenant, pack_run_id)
 
 
 def _time_out(tx: ControlTx) -> list[PackRun]:
-    overdue = pack_rows.overdue(tx, MISSED, _OVERDUE)
+    overdue = pack_run_rows.overdue(tx, MISSED, _OVERDUE)
     for run in overdue:
-        pack_rows.end(tx, run, "timed_out", "ledger", "heartbeat_missed")
+        pack_run_rows.end(tx, run, "timed_out", "ledger", "heartbeat_missed")
     return overdue
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 from DocsToKG.Orchestrator.control import paging
-from DocsToKG.Orchestrator.control.job_pages import JobQuery, last_of
-from DocsToKG.Orchestrator.control.job_views import JobView
-from DocsToKG.Orchestrator.control.jobs import JobService, ServedLedger
+from DocsToKG.Orchestrator.control.jobs.pages import JobQuery, last_of
+from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
+from DocsToKG.Orchestrator.control.jobs.views import JobView
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.jobs.status import OVER, JobStatus

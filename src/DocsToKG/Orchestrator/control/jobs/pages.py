@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from DocsToKG.Orchestrator.control import paging
-from DocsToKG.Orchestrator.control.job_views import JobPage, JobView
+from DocsToKG.Orchestrator.control.jobs.views import JobPage, JobView
 from DocsToKG.Orchestrator.errors import BadPage
 from DocsToKG.Orchestrator.jobs.search import Search, pattern
 from DocsToKG.Orchestrator.jobs.states import JobState
