@@ -98,7 +98,7 @@ class WarmPrograms:
 
     def run(
         self, program: str, words: Sequence[str | Path], *, env: Mapping[str, str], cwd: Path, stdin: str | None = None,
-        timeout: float = 100,
+        timeout: float = 250,
     ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """As subprocess.run does it, with text in and out."""
         import subprocess

@@ -137,12 +137,12 @@ def test_a_turn_that_fails_tells_why_and_how_to_repeat_it(tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_a_turn_whose_second_suite_cannot_begin_leaves_no_first_one_at_work(tmp_path: Path) -> None:
-    (tmp_path / "test_long.py").write_text("import time\n\ndef test_x():\n    time.sleep(60)\n")
+    (tmp_path / "test_long.py").write_text("import time\n\ndef test_x():\n    time.sleep(600)\n")
     suites = [Suite("long", str(tmp_path / "test_long.py"), {}, "SEED"), Suite("no/such", "x.py", {}, "SEED")]
     began = time.monotonic()
     with pytest.raises(FileNotFoundError):
         take_turn("together", suites, 3, 1.0, tmp_path)
-    assert time.monotonic() - began < 50
+    assert time.monotonic() - began < 300
     assert not (tmp_path / "long.jsonl").exists()  # it is ended, and what it scored is gathered
 
 

@@ -87,7 +87,7 @@ def content(clean_environment: dict[str, str], tmp_path: Path, warm: WarmProgram
             stdin=subprocess.DEVNULL if stdin is None else None,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=250,
             env=clean_environment,
             cwd=tmp_path,
         )

@@ -140,8 +140,8 @@ def test_waiting_holds_no_thread(gate: SlotGate) -> None:
 
     with frontier(gate, threads=1) as pool:
         begin = time.monotonic()
-        run_all(pool, [sleeper() for _ in range(50)])
-        assert 0.2 <= time.monotonic() - begin < 5.0  # one after the other they take ten
+        run_all(pool, [sleeper() for _ in range(200)])
+        assert 0.2 <= time.monotonic() - begin < 20.0  # one after the other they take forty
 
 
 def test_a_wait_is_never_shorter_than_asked(gate: SlotGate) -> None:
@@ -193,7 +193,7 @@ def test_the_first_success_wins_and_the_loser_is_cut_at_once(gate: SlotGate) -> 
         begin = time.monotonic()
         won = pool.run(race(branch("https://a.org/", 30, "slow"), branch("https://b.org/", 0.05, "quick")))
         assert won == "quick"
-        assert time.monotonic() - begin < 5
+        assert time.monotonic() - begin < 25
     assert gate.taken == {"host:a.org": 0, "host:b.org": 0}
 
 
@@ -268,7 +268,7 @@ def test_stop_cuts_works_that_outlast_the_grace(gate: SlotGate) -> None:
         time.sleep(0.001)
     begin = time.monotonic()
     pool.stop(grace_s=0.05)
-    assert time.monotonic() - begin < 5
+    assert time.monotonic() - begin < 25
     assert isinstance(ended[0].error, Cancelled)
 
 

@@ -134,4 +134,4 @@ def test_a_rest_can_be_called_off_and_ends_with_the_deadline(transport: tuple[Le
         lean.handle_request(request(goes_out=lambda: 30.0, cancel=cancel))
     with pytest.raises(httpx2.TransportError):
         lean.handle_request(request(goes_out=lambda: 30.0, deadline=time.monotonic() + 0.1))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 25

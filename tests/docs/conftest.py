@@ -55,7 +55,7 @@ class Reader:
         script = [f'{as_run(line)}\n_code=$?; echo; echo "::ended $_code"' for line in lines]
         done = subprocess.run(
             ["bash", "-c", "\n".join(script)], cwd=self.folder, env=self.environment(), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=600,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=900,
         )  # fmt: skip
         parts = re.split(r"^::ended (\d+)\n", done.stdout, flags=re.MULTILINE)
         ended = [(line, int(parts[2 * n + 1]), parts[2 * n]) for n, line in enumerate(lines) if 2 * n + 1 < len(parts)]

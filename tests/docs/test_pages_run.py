@@ -90,7 +90,7 @@ def test_every_block_is_run_or_has_nothing_to_run() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("page", list(pages()))
 def test_every_line_of_a_page_does_what_it_says(page: Path, reader: Reader, sandbox: SandboxServer) -> None:
     instead = {

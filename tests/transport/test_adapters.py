@@ -36,7 +36,7 @@ def reach_by_engine():
         def open_one():
             return CurlEngine(guard=AddressGuard(), names=StaticNames({"*": [PUBLIC]}), **options)
 
-        client = build_client(EngineTransport(open_one), user_agent="test/1", timeout_connect_s=5, timeout_read_s=5)
+        client = build_client(EngineTransport(open_one), user_agent="test/1", timeout_connect_s=60, timeout_read_s=60)
         clients.append(client)
         return client
 
@@ -158,7 +158,7 @@ def test_cancel_from_another_thread_frees_a_blocked_reader(serve, reach_by_engin
     start = time.monotonic()
     with pytest.raises(Cancelled):
         reach_by_engine(server).get(URL, extensions={"cancel": token})
-    assert time.monotonic() - start < 4.0
+    assert time.monotonic() - start < 30.0
     assert token._callbacks == {}
     assert server.client_left.wait(5)
 
@@ -196,8 +196,8 @@ def test_closing_ends_what_is_under_way_and_what_comes_later(serve, reach_by_eng
         start = time.monotonic()
         client._transport.close()
         with pytest.raises(httpx2.TransportError):
-            waiting.result(5)
-        assert time.monotonic() - start < 4.0
+            waiting.result(60)
+        assert time.monotonic() - start < 30.0
     with pytest.raises(httpx2.TransportError):
         client._transport.handle_request(client.build_request("GET", URL))
 
@@ -322,7 +322,7 @@ def test_a_guarded_transport_reaches_public_addresses_and_the_hosts_that_are_nam
     url = f"http://127.0.0.1:{server.port}/"
     for allowed, outcome in (((), AddressRefused), (("127.0.0.1",), None)):
         transport = guarded_transport(allow_hosts=allowed)
-        with build_client(transport, user_agent="test/1", timeout_connect_s=5, timeout_read_s=5) as client:
+        with build_client(transport, user_agent="test/1", timeout_connect_s=60, timeout_read_s=60) as client:
             if outcome is None:
                 assert client.get(url).content == b"hello"
             else:

@@ -45,7 +45,7 @@ def resolve(names, host="a.example.org", timeout_s=5.0, cancel=None):
 
 
 def wait_for_quiet():
-    until = time.monotonic() + 5
+    until = time.monotonic() + 30
     while any(thread.name == "name-look-up" for thread in threading.enumerate()):
         assert time.monotonic() < until
         time.sleep(0.005)
@@ -60,7 +60,7 @@ def test_waiting_for_a_stuck_resolver_ends_in_time(blocked):
     start = time.monotonic()
     with pytest.raises(httpx2.ConnectTimeout):
         resolve(SystemNames(getaddrinfo=blocked), timeout_s=0.05)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
 
 
 def test_waiting_for_a_stuck_resolver_can_be_called_off(blocked):
@@ -69,7 +69,7 @@ def test_waiting_for_a_stuck_resolver_can_be_called_off(blocked):
     start = time.monotonic()
     with pytest.raises(Cancelled):
         resolve(SystemNames(getaddrinfo=blocked), cancel=token)
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 30
     assert token._callbacks == {}
 
 
@@ -97,7 +97,7 @@ def test_threads_that_ask_for_one_name_share_one_look_up(blocked):
     threads = [threading.Thread(target=lambda: answers.append(resolve(names))) for _ in range(6)]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 5
+    until = time.monotonic() + 30
     while len(getattr(names._under_way.get("a.example.org"), "waiters", ())) < 6 and time.monotonic() < until:
         time.sleep(0.005)
     blocked.let_go.set()
