@@ -429,8 +429,11 @@ def test_every_view_of_the_console_is_measured_in_a_browser(bench: Bench, tmp_pa
 @pytest.mark.slow
 def test_verdicts_are_counted_by_rendering(bench: Bench, tmp_path: Path) -> None:
     out = tmp_path / "identity.json"
-    bench("identity", "--cases=3", "--rounds=1", f"--out={out}")
+    bench("identity", "--cases=3", "--rounds=1", "--tries=1", f"--out={out}")
     found = figures(out)
-    assert found["rows"][-1]["rendering"] == "all"
+    assert found["rows"][-1]["files"] == "all"
     assert found["rows"][-1]["impostors"] == found["rows"][-1]["right"] == 12
-    assert [aim["wanted"] for aim in found["aims"]][-2:] == ["at most 5", "at most 40"]
+    assert [aim["wanted"] for aim in found["aims"]][3:6] == ["at most 5", "at most 40", "at least 0.98"]
+    assert [row["damage"] for row in found["damage"]][-1] == "none"
+    assert found["damage"][-1]["told"] == 0
+    assert [row["decoded_mb"] for row in found["streams"]] == [1, 5, 20]

@@ -54,6 +54,7 @@ def test_a_file_that_the_record_names_is_kept_and_marked_everywhere(
 ) -> None:
     done = content("pull", *dois, "--out", "out", "-c", str(config_file(scans)))
     assert done.returncode == 0, done.stderr
+    assert "Unproved: 3 kept, 0 works whose files wait in quarantine" in done.stdout
     root = tmp_path / "out"
     assert {row["mark"] for row in results(root)} == {"unproved"}
     [line, *_] = lines(root)
@@ -97,7 +98,9 @@ def test_files_in_quarantine_wait_until_a_person_settles_them(
     content: Command, config_file: ConfigFile, scans: SandboxServer, dois: list[str], tmp_path: Path
 ) -> None:
     config = str(config_file(scans, proof={"unproved": "quarantine"}))
-    assert content("pull", *dois, "--out", "out", "-c", config).returncode != 0
+    done = content("pull", *dois, "--out", "out", "-c", config)
+    assert done.returncode != 0
+    assert "Unproved: 0 kept, 3 works whose files wait in quarantine" in done.stdout
     root = tmp_path / "out"
     assert {row["outcome"] for row in results(root)} == {"error"}
     assert all("in quarantine" in row["reason"] for row in results(root))

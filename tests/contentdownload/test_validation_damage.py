@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pikepdf
 import pytest
+from tests.contentdownload.pdf_damage import DAMAGES, flipped
 from tests.contentdownload.pdf_writers import WRITERS, Made, reportlab_pdf
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
@@ -60,34 +61,6 @@ def test_nothing_is_read_where_there_is_nothing_to_compare():
         refused(closed, paper)
 
 
-def zeroed(data: bytes, chance: random.Random) -> bytes:
-    at, size = chance.randrange(600, len(data) - 4_000), 512
-    return data[:at] + bytes(size) + data[at + size :]
-
-
-def flipped(data: bytes, chance: random.Random) -> bytes:
-    changed = bytearray(data)
-    for _ in range(20):
-        changed[chance.randrange(600, len(data) - 2_000)] ^= 1 << chance.randrange(8)
-    return bytes(changed)
-
-
-def cut(data: bytes, chance: random.Random) -> bytes:
-    return data[: chance.randrange(len(data) // 3, len(data) - 100)]
-
-
-def swapped(data: bytes, chance: random.Random) -> bytes:
-    size = 512
-    one, two = sorted(chance.sample(range(600, len(data) - 4_000, size), 2))
-    return data[:one] + data[two : two + size] + data[one + size : two] + data[one : one + size] + data[two + size :]
-
-
-DAMAGES: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "a zeroed block": zeroed,
-    "twenty flipped bits": flipped,
-    "a cut tail": cut,
-    "two swapped blocks": swapped,
-}
 COMPRESSED = {name: writer(MADE) for name, writer in WRITERS.items() if name not in ("plain", "scan with text")}
 COMPRESSED["the sandbox"] = make_pdf(
     Paper("On barley", ("A. Author",), 2020, "10.1234/b.1"), size_bytes=40_000, key="k"

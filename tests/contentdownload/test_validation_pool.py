@@ -12,12 +12,19 @@ from pathlib import Path
 
 import pytest
 
+from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
+from DocsToKG.ContentDownload.proof.candidate import Came, prove
+from DocsToKG.ContentDownload.proof.forms import PDF
 from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions, TextFailure
+from DocsToKG.ContentDownload.validation.identity import Proof
+from DocsToKG.ContentDownload.validation.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
+from DocsToKG.Sandbox.pdf.renderings import RENDERINGS
 
 COMMAND = (sys.executable, str(Path(__file__).with_name("failing_text_worker.py")))
-PAPER = make_pdf(Paper("On barley", ("A. Author",), 2020, "10.1234/b.1"), size_bytes=3_000, key="k")
+ON_BARLEY = Paper("On barley", ("A. Author",), 2020, "10.1234/b.1")
+PAPER = make_pdf(ON_BARLEY, size_bytes=3_000, key="k")
 WAIT_S = 60
 
 
@@ -130,22 +137,37 @@ def test_a_worker_sees_no_secrets_of_the_environment(monkeypatch):
     assert "DOCSTOKG" not in told.detail
 
 
+@pytest.mark.parametrize(("harm", "reason"), [(b"segfault", "text-engine-crashed"), (b"hang", "text-engine-timeout")])
+def test_a_paper_that_harms_its_worker_is_unproved_and_says_why(harm, reason):
+    paper = PAPER.replace(b"\n", b"\n%" + harm + b"\n", 1)
+    work = WorkArtifact("doi:10.1234/b.1", doi="10.1234/b.1", title="On barley in alpine meadows")
+    plan = DownloadPlan("https://example.org/a.pdf", "unpaywall")
+    came = Came(file=paper, md5="", sha256="", url=plan.url, headers={})
+    with TextEngine(PoolLimits(workers=1, timeout_s=2), command=COMMAND) as engine:
+        facts = prove(PDF, plan, work, came, min_pdf_bytes=0, engine=engine)
+    assert facts.record()["proof"] == "unproved"
+    assert facts.record()["read"]["failure"] == reason
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_a_thousand_spoiled_files_do_not_end_the_run():
-    """The run goes on, each file has its text or a reason, and whole files among them are read."""
+    """The run goes on, each file has a verdict or a reason, and whole files among them are judged."""
     chance = random.Random(7)
+    papers = [make_pdf(ON_BARLEY, rendering=name, size_bytes=3_000, key=name) for name in RENDERINGS]
+    known = KnownWork.of(dois=[ON_BARLEY.doi], title=ON_BARLEY.title, authors=ON_BARLEY.authors)
     with TextEngine(PoolLimits(workers=2, timeout_s=10)) as engine:
         futures = []
         for number in range(1_000):
-            spoiled = bytearray(PAPER)
+            spoiled = bytearray(papers[number % len(papers)])
             for _ in range(chance.randint(1, 12)):
                 spoiled[chance.randrange(len(spoiled))] = chance.randrange(256)
             if number % 5 == 0:
                 del spoiled[chance.randrange(len(spoiled)) :]
-            futures.append(engine.read(bytes(spoiled)))
-        answers = [future.result(WAIT_S) for future in futures]
+            futures.append(engine.examine(bytes(spoiled), known))
+        found = [future.result(WAIT_S) for future in futures]
         assert isinstance(read(engine, PAPER), DocumentText)
-    reasons = {answer.reason for answer in answers if isinstance(answer, TextFailure)}
+    reasons = {one.failure for one in found if one.failure is not None}
     assert reasons <= {"text-unreadable", "text-encrypted", "text-engine-timeout", "text-engine-crashed"}
-    assert sum(isinstance(answer, DocumentText) for answer in answers) > 500
+    assert all(one.verdict.proof is Proof.UNPROVED for one in found if one.failure is not None)
+    assert sum(one.failure is None for one in found) > 500

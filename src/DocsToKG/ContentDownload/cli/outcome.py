@@ -32,6 +32,7 @@ def print_outcome(result: RunResult, figures: Figures) -> None:
     """The report table on standard output, then what was not obtained and where everything is."""
     print_table(("", ""), _facts(result, figures), title="Result")
     _print_missing(result)
+    _print_unproved(result)
     _print_later(result)
     if _is_out_of_reach(result, figures):
         typer.echo(OUT_OF_REACH)
@@ -95,6 +96,15 @@ def _print_missing(result: RunResult) -> None:
         typer.echo(f"  line {row.line}: {_cut(row.input)} - {_cut(row.reason)}")
     if len(missing) > _MOST_SHOWN:
         typer.echo(f"  and {len(missing) - _MOST_SHOWN} more in results.csv")
+
+
+def _print_unproved(result: RunResult) -> None:
+    """Files that a person should look at: kept ones are marked, and misses may wait in quarantine."""
+    kept = sum("unproved" in (row.mark or "") for row in result.rows)
+    waiting = sum("(unproved)" in (row.reason or "") for row in result.rows if row.outcome == "error")
+    if kept or waiting:
+        counts = f"{kept} kept, {waiting} works whose files wait in quarantine"
+        typer.echo(f"Unproved: {counts}; content catalog unproved --run {result.folder} lists and settles them.")
 
 
 def _print_later(result: RunResult) -> None:

@@ -119,6 +119,15 @@ class ProofTextConfig(Section):
     pages: int = Field(default=2, ge=1, le=40, description="First pages that are read.")
     last_pages: int = Field(default=1, ge=0, le=10, description="Last pages that are read; references are looked for.")
     max_letters: int = Field(default=20_000, ge=1000, le=200_000, description="Letters of one page that are read.")
+    workers: int = Field(
+        default=0, ge=0, le=64, description="Processes that read and judge PDFs; 0: one a core, at most four."
+    )
+    timeout_seconds: float = Field(
+        default=20.0, ge=1, le=600, description="A file that takes longer is unproved, and its process is replaced."
+    )
+    memory_bytes: int = Field(
+        default=1 << 30, ge=1 << 28, description="Most memory of such a process; a file that needs more is unproved."
+    )
 
 
 class ProofConfig(Section):

@@ -27,7 +27,7 @@ from DocsToKG.ContentDownload.validation.examination import Examination
 from DocsToKG.ContentDownload.validation.identity import Origin, Proof
 from DocsToKG.ContentDownload.validation.known_work import KnownWork
 from DocsToKG.ContentDownload.validation.policy import Decision, ValidationRules, decide, reason_of
-from DocsToKG.ContentDownload.validation.worker_pool import CLOSED, TextEngine, shared_engine
+from DocsToKG.ContentDownload.validation.worker_pool import CLOSED, PoolLimits, TextEngine, shared_engine
 from DocsToKG.core.values import lean_dataclass
 
 _DEFAULT_RULES = ValidationRules()
@@ -187,7 +187,11 @@ def _begin_pdf(
     if not options.text and options.streams == "none":
         return _Begun(facts, known, None)
     origin = Origin(urls=(plan.url, came.url), page_doi=plan.page_doi)
-    return _Begun(facts, known, (engine or shared_engine()).examine(came.file, known, options, origin=origin))
+    return _Begun(facts, known, (engine or _engine(rules)).examine(came.file, known, options, origin=origin))
+
+
+def _engine(rules: ValidationRules) -> TextEngine:
+    return shared_engine(PoolLimits(rules.workers, rules.timeout_s, rules.memory_bytes))
 
 
 def _end_pdf(begun: _Begun, found: Examination | None, plan: DownloadPlan, rules: ValidationRules) -> PdfFacts:

@@ -32,6 +32,9 @@ class ValidationRules:
     pages: int = 2
     last_pages: int = 1
     max_letters: int = 20_000
+    workers: int = 0  # processes that read; 0: one for each processor, at most four
+    timeout_s: float = 20.0  # of one file
+    memory_bytes: int = 1 << 30  # of one process
 
 
 # Sources whose links come from a web page that a program read, not from a record about the work.

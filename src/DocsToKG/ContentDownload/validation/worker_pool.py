@@ -139,12 +139,6 @@ class TextEngine:
             if self._idle < self._tasks.qsize():
                 self._add_worker()
 
-    def warm(self) -> None:
-        """Start every worker now, so that the first files do not wait for processes."""
-        with self._lock:
-            while not self._closed and self._add_worker():
-                pass
-
     def close(self, *, kill: bool = False) -> None:
         """End the workers. Files that wait are answered with `text-engine-closed`; one that is being read is finished,
         or given up under `kill`."""
@@ -363,14 +357,15 @@ def _environment() -> dict[str, str]:
 
 
 _shared_lock = threading.Lock()
-_shared: TextEngine | None = None
+_shared: dict[PoolLimits, TextEngine] = {}
 
 
-def shared_engine() -> TextEngine:
-    """The engine of this process. It starts nothing until a file is read, and ends with the program."""
-    global _shared
+def shared_engine(limits: PoolLimits | None = None) -> TextEngine:
+    """The engine of this process under these limits. It starts nothing until a file is read, and ends with the
+    program."""
+    limits = limits or PoolLimits()
     with _shared_lock:
-        if _shared is None:
-            _shared = TextEngine()
-            atexit.register(_shared.close, kill=True)
-        return _shared
+        if limits not in _shared:
+            _shared[limits] = TextEngine(limits)
+            atexit.register(_shared[limits].close, kill=True)
+        return _shared[limits]
