@@ -99,7 +99,7 @@ def note_and_judge(trail: Trail, *said: str) -> tuple[str, str]:
         (["embargo"], "embargo", "A copy is under embargo."),
         (["embargo: until https://x.org/?token=s3cret"], "embargo", "A copy is under embargo."),
         (["not_in_index", "not_in_index"], "unknown-identifier", "None of 3 sources knows this identifier."),
-        (["closed", "challenge: x.org"], "challenge",
+        (["closed", "challenge: x.org"], "closed", "The paper is closed, as an index says. "
          "No file was found: the pages that should name it are behind a bot check."),
         (["no_open_copy"], "no_open_copy", "No open copy is known to 3 sources."),
     ],
@@ -130,6 +130,30 @@ def test_a_guess_that_is_refused_does_not_show_an_open_copy(trail: Trail) -> Non
     plan = DownloadPlan("https://x.org/1", "doi_redirect", is_guess=True)
     trail.missed("doi_redirect", CandidateRejected(Reason.HTTP_STATUS, url=plan.url, http_status=403), plan)
     assert verdict(trail, now=NOW).cause == "http-status"
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "reason", "cause"),
+    [
+        ("gold", "no_oa_pdf", Reason.CHALLENGE, "open-but-blocked"),
+        ("green", "closed", Reason.LOGIN_WALL, "open-but-blocked"),
+        ("closed", "closed", Reason.CHALLENGE, "closed"),
+        (None, "closed", Reason.PAYWALL, "closed"),
+        (None, "no_open_copy", Reason.CHALLENGE, "challenge"),
+        ("gold", "no_oa_pdf", Reason.PAYWALL, "paywall"),
+        ("gold", "no_oa_pdf", Reason.WRONG_ARTICLE, "wrong-article"),
+        ("closed", "closed", Reason.WRONG_ARTICLE, "wrong-article"),
+    ],
+)
+def test_a_wall_is_named_by_what_an_index_says_of_access(
+    trail: Trail, status: str | None, said: str, reason: Reason, cause: str
+) -> None:
+    trail.learn(WorkArtifact("doi:10.1/a", oa_status=status))
+    trail.note("unpaywall", said)
+    miss(trail, "https://x.org/1", reason)
+    found = verdict(trail, now=NOW)
+    assert found.cause == cause
+    assert "x.org" in found.sentence
 
 
 def test_no_source_at_all() -> None:

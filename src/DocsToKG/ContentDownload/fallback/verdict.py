@@ -57,6 +57,8 @@ _WORDS: dict[str, str] = {
     Reason.BUDGET_EXHAUSTED: "not reached within the budget of one work",
     Reason.UNPROVED: "without a sign that it is the paper at {host}",
 }
+_WALLS = (Reason.CHALLENGE, Reason.COOKIE_WALL, Reason.LOGIN_WALL)
+_OPEN = ("gold", "diamond", "hybrid", "bronze", "green")
 _REFUSED, _REMOVED = (401, 403, 451), (404, 410)
 _STATUS_WORDS = {
     410: "gone (410) from {host}",
@@ -93,11 +95,11 @@ def verdict(trail: Trail, *, now: float) -> Verdict:
     if not troubles and (waiting := [one for one in copies if one.quarantine]):
         return _in_quarantine(waiting, [one for one in copies if not one.quarantine])
     if not troubles:
-        return _no_good(copies) if copies else _nothing_known(trail, tried)
+        return _by_access(_no_good(copies) if copies else _nothing_known(trail, tried), trail)
     when = "later" if trail.retry_after_s is None else f"from {_minute(now + min(trail.retry_after_s, _FAR_OFF_S))} on"
     if copies and not any(one.transient for one in copies):
         # The copies are known and no good; that a source could not be asked leaves a hope, no more.
-        known, silent = _no_good(copies), _named(_unique(one.source for one in troubles))
+        known, silent = _by_access(_no_good(copies), trail), _named(_unique(one.source for one in troubles))
         return Verdict(known.cause, f"{known.sentence} {silent} could not be asked: more may be known {when}.")
     return Verdict(troubles[0].reason.partition(":")[0], _temporary(troubles, copies, when))
 
@@ -108,6 +110,16 @@ def _in_quarantine(waiting: Sequence[Tried], others: Sequence[Tried]) -> Verdict
     verb, it = ("waits", "it shows that it is") if len(waiting) == 1 else ("wait", "them shows that they are")
     sentence = f"{what} {_hosts(waiting)} {verb} in quarantine, as nothing in {it} the paper; {_SETTLE}."
     return Verdict(Reason.UNPROVED, sentence + (f" Other copies: {_listed(others)}." if others else ""))
+
+
+def _by_access(found: Verdict, trail: Trail) -> Verdict:
+    """What stands before the copies or pages of a paper is no riddle where an index says whether the paper is open."""
+    if found.cause not in (*_WALLS, Reason.PAYWALL, Reason.OPEN_BUT_BLOCKED):
+        return found
+    is_open = trail.work.oa_status in _OPEN
+    if not is_open and any(said == Reason.CLOSED for _, said in trail.notes):
+        return Verdict(Reason.CLOSED, f"The paper is closed, as an index says. {found.sentence}")
+    return Verdict(Reason.OPEN_BUT_BLOCKED, found.sentence) if is_open and found.cause in _WALLS else found
 
 
 def _no_good(copies: Sequence[Tried]) -> Verdict:
