@@ -30,14 +30,14 @@ from tests.contentdownload.pdf_damage import DAMAGES
 from bench.facts import aim, report, show
 from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.proof.candidate import Came, prove
-from DocsToKG.ContentDownload.proof.forms import PDF
-from DocsToKG.ContentDownload.validation import pdfium
-from DocsToKG.ContentDownload.validation.document import ReadOptions
-from DocsToKG.ContentDownload.validation.identity import NOWHERE
-from DocsToKG.ContentDownload.validation.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.worker import Request, answer_request
-from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
+from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove
+from DocsToKG.ContentDownload.validation.forms import PDF
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.verdict import NOWHERE
+from DocsToKG.ContentDownload.validation.pdf import pdfium
+from DocsToKG.ContentDownload.validation.pdf.document import ReadOptions
+from DocsToKG.ContentDownload.validation.pdf.worker import Request, answer_request
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import PoolLimits, TextEngine
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 from DocsToKG.Sandbox.pdf.renderings import RENDERINGS
 
@@ -199,7 +199,7 @@ def _damage_row(name: str, told: Sequence[bool]) -> dict[str, Any]:
 
 
 def _is_told(engine: TextEngine, data: bytes) -> bool:
-    came = Came(file=data, md5="", sha256="", url=_ADDRESS, headers={})
+    came = ReceivedFile(file=data, md5="", sha256="", url=_ADDRESS, headers={})
     try:
         prove(
             PDF, DownloadPlan(_ADDRESS, "bench"), WorkArtifact(f"url:{_ADDRESS}"), came, min_pdf_bytes=0, engine=engine

@@ -61,7 +61,7 @@ def pytest_configure_node(node: Any) -> None:
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """When workers have ended, and what they started with them."""
     PostgresServer.forget()
-    if (pool := sys.modules.get("DocsToKG.ContentDownload.validation.worker_pool")) is not None:
+    if (pool := sys.modules.get("DocsToKG.ContentDownload.validation.pdf.worker_pool")) is not None:
         pool.shared_engine().close(kill=True)  # by itself it ends with this process
     if _SURROUNDINGS not in session.config.stash:
         return

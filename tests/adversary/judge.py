@@ -7,9 +7,9 @@ from typing import NamedTuple
 from tests.adversary.case import Case
 from tests.adversary.works import IndexedWork
 
-from DocsToKG.ContentDownload.validation.identity import Proof
-from DocsToKG.ContentDownload.validation.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.worker_pool import TextEngine
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import TextEngine
 
 _TIMEOUT_S = 60.0
 

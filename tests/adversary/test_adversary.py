@@ -12,7 +12,7 @@ from tests.adversary import impostors, right_files
 from tests.adversary.case import Case
 from tests.adversary.judge import Outcome, judged, wrong
 
-from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import PoolLimits, TextEngine
 
 IMPOSTORS, RIGHT_FILES = impostors.cases(), right_files.cases()
 CASES = [*IMPOSTORS, *RIGHT_FILES]

@@ -7,7 +7,7 @@ import signal
 import time
 from typing import Any
 
-from DocsToKG.ContentDownload.validation.worker import Request, answer_request, main
+from DocsToKG.ContentDownload.validation.pdf.worker import Request, answer_request, main
 
 
 def answer(request: Request, descriptor: int) -> dict[str, Any]:

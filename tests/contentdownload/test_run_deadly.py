@@ -31,7 +31,7 @@ CONTENT = "from DocsToKG.ContentDownload.cli.main import content; content()"
 DIES = """
 import os, signal
 from pathlib import Path
-from DocsToKG.ContentDownload.proof import candidate
+from DocsToKG.ContentDownload.validation import candidate
 
 begin_pdf = candidate._begin_pdf
 

@@ -15,11 +15,11 @@ from tests.contentdownload.pdf_writers import WRITERS, Made, reportlab_pdf
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, PutOff
-from DocsToKG.ContentDownload.proof.candidate import Came, prove
-from DocsToKG.ContentDownload.proof.forms import PDF
-from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions, StreamReport
+from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove
+from DocsToKG.ContentDownload.validation.forms import PDF
+from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, ReadOptions, StreamReport
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import PoolLimits, TextEngine
 from DocsToKG.ContentDownload.validation.policy import ValidationRules
-from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 WORK = WorkArtifact("url:https://example.org/a.pdf")
@@ -43,7 +43,7 @@ def streams(engine: TextEngine, data: bytes, mode: str = "all") -> StreamReport:
 
 
 def refused(engine: TextEngine, data: bytes, rules: ValidationRules | None = None) -> str | None:
-    came = Came(file=data, md5="", sha256="", url=PLAN.url, headers={})
+    came = ReceivedFile(file=data, md5="", sha256="", url=PLAN.url, headers={})
     try:
         prove(PDF, PLAN, WORK, came, min_pdf_bytes=0, rules=rules or ValidationRules(), engine=engine)
     except CandidateRejected as error:
@@ -129,7 +129,7 @@ def test_a_writer_that_computes_no_checksum_right_is_taken_for_sloppy(engine):
 def test_a_damaged_file_is_kept_on_request_and_says_so(engine):
     data = flipped(COMPRESSED["truetype"], random.Random(3))
     assert refused(engine, data) == Reason.CORRUPT_PDF
-    came = Came(file=data, md5="", sha256="", url=PLAN.url, headers={})
+    came = ReceivedFile(file=data, md5="", sha256="", url=PLAN.url, headers={})
     facts = prove(PDF, PLAN, WORK, came, min_pdf_bytes=0, rules=ValidationRules(keep_damaged=True), engine=engine)
     assert facts.record()["damaged"]
     assert refused(engine, data, ValidationRules(streams="none")) is None

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 import pytest
 from tests.contentdownload.pdf_writers import WRITERS, Made, Text, reportlab_pdf, scan_pdf
 
-from DocsToKG.ContentDownload.validation.examination import Examination
-from DocsToKG.ContentDownload.validation.identity import Proof
-from DocsToKG.ContentDownload.validation.kinds import Kind
-from DocsToKG.ContentDownload.validation.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.wholeness import Whole
-from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
+from DocsToKG.ContentDownload.validation.identity.kinds import Kind
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof
+from DocsToKG.ContentDownload.validation.identity.wholeness import Whole
+from DocsToKG.ContentDownload.validation.pdf.examination import Examination
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import PoolLimits, TextEngine
 
 DOI = "10.1234/jthings.2020.0042"
 OTHER = "10.1234/jthings.2019.0007"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.validation.document import DocumentText, Line, Page
-from DocsToKG.ContentDownload.validation.identity import Origin, judge
-from DocsToKG.ContentDownload.validation.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.verdict import Origin, judge
+from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Line, Page
 from DocsToKG.ContentDownload.validation.policy import reason_of
 
 DOI = "10.5555/nets.2020.5"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason
-from DocsToKG.ContentDownload.validation.identity import Proof, Verdict
-from DocsToKG.ContentDownload.validation.kinds import Kind
-from DocsToKG.ContentDownload.validation.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.kinds import Kind
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof, Verdict
 from DocsToKG.ContentDownload.validation.policy import Decision, decide, is_in_record, reason_of
 
 DOI = "10.1234/a.1"

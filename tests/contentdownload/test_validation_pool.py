@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
-from DocsToKG.ContentDownload.proof.candidate import Came, prove
-from DocsToKG.ContentDownload.proof.forms import PDF
-from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions, TextFailure
-from DocsToKG.ContentDownload.validation.identity import Proof
-from DocsToKG.ContentDownload.validation.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
+from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove
+from DocsToKG.ContentDownload.validation.forms import PDF
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof
+from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, ReadOptions, TextFailure
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import PoolLimits, TextEngine
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 from DocsToKG.Sandbox.pdf.renderings import RENDERINGS
 
@@ -142,7 +142,7 @@ def test_a_paper_that_harms_its_worker_is_unproved_and_says_why(harm, reason):
     paper = PAPER.replace(b"\n", b"\n%" + harm + b"\n", 1)
     work = WorkArtifact("doi:10.1234/b.1", doi="10.1234/b.1", title="On barley in alpine meadows")
     plan = DownloadPlan("https://example.org/a.pdf", "unpaywall")
-    came = Came(file=paper, md5="", sha256="", url=plan.url, headers={})
+    came = ReceivedFile(file=paper, md5="", sha256="", url=plan.url, headers={})
     with TextEngine(PoolLimits(workers=1, timeout_s=2), command=COMMAND) as engine:
         facts = prove(PDF, plan, work, came, min_pdf_bytes=0, engine=engine)
     assert facts.record()["proof"] == "unproved"

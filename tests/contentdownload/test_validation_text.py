@@ -10,9 +10,9 @@ import pikepdf
 import pytest
 from tests.contentdownload.pdf_writers import WRITERS, Made, Text, reportlab_pdf, scan_pdf
 
-from DocsToKG.ContentDownload.validation.document import DocumentText, ReadOptions, TextFailure
-from DocsToKG.ContentDownload.validation.metadata import declared_dois, declared_title, named_dois
-from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
+from DocsToKG.ContentDownload.validation.identity.metadata import declared_dois, declared_title, named_dois
+from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, ReadOptions, TextFailure
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import PoolLimits, TextEngine
 
 TITLE = "Efficient flow of networks: Part II"
 PAGE = (

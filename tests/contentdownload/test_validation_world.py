@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from DocsToKG.ContentDownload.validation.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.worker_pool import PoolLimits, TextEngine
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import PoolLimits, TextEngine
 from DocsToKG.Sandbox.works import Work
 from DocsToKG.Sandbox.world import World
 

@@ -31,10 +31,6 @@ from DocsToKG.ContentDownload.net.learned import announced
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
-from DocsToKG.ContentDownload.proof.candidate import Came, prove
-from DocsToKG.ContentDownload.proof.checksum import check_headers
-from DocsToKG.ContentDownload.proof.forms import FORMS
-from DocsToKG.ContentDownload.proof.html import classify_body
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier
@@ -43,6 +39,10 @@ from DocsToKG.ContentDownload.resolvers.landing.html_page import link_headers
 from DocsToKG.ContentDownload.resolvers.landing.page import extract
 from DocsToKG.ContentDownload.resolvers.openalex_query import page_of_works, read_query
 from DocsToKG.ContentDownload.resolvers.records.wayback_index import best_captures, captures_in
+from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove
+from DocsToKG.ContentDownload.validation.checksum import check_headers
+from DocsToKG.ContentDownload.validation.forms import FORMS
+from DocsToKG.ContentDownload.validation.page_kinds import classify_body
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import ManualClock
@@ -182,7 +182,7 @@ def query_page(data: bytes) -> None:
 
 def proof(form: str) -> Callable[[bytes], object]:
     def check(path: Path) -> None:
-        came = Came(file=path, md5="", sha256="", url="https://example.org/a", headers={})
+        came = ReceivedFile(file=path, md5="", sha256="", url="https://example.org/a", headers={})
         try:
             prove(FORMS[form], DownloadPlan(came.url, "test"), WORK, came, min_pdf_bytes=0)
         except CandidateRejected as error:

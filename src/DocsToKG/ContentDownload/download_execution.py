@@ -30,15 +30,15 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.faults import Retryable
-from DocsToKG.ContentDownload.proof.candidate import Came, actual_form, check_digests, proving
-from DocsToKG.ContentDownload.proof.forms import HTML, PDF, Form, foreign_kind, form_of, has_pdf_header
-from DocsToKG.ContentDownload.proof.html import classify_body
-from DocsToKG.ContentDownload.proof.identity import doi_in
-from DocsToKG.ContentDownload.proof.pdf import MIN_PDF_BYTES, is_gzip, unwrap_gzip
-from DocsToKG.ContentDownload.proof.source import Source
 from DocsToKG.ContentDownload.storage.local import LocalStore, TempFile
 from DocsToKG.ContentDownload.storage.paths import human_path, quarantine_path
+from DocsToKG.ContentDownload.validation.articles.identity import doi_in
+from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, actual_form, check_digests, proving
+from DocsToKG.ContentDownload.validation.forms import HTML, PDF, Form, foreign_kind, form_of, has_pdf_header
+from DocsToKG.ContentDownload.validation.page_kinds import classify_body
+from DocsToKG.ContentDownload.validation.pdf.structure import MIN_PDF_BYTES, is_gzip, unwrap_gzip
 from DocsToKG.ContentDownload.validation.policy import Decision, ValidationRules
+from DocsToKG.ContentDownload.validation.source import Source
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
 
@@ -394,7 +394,7 @@ async def _holding(steps: Steps[T], places: ExitStack | None, plan: DownloadPlan
         steps.close()
 
 
-def _check_digests(plan: DownloadPlan, came: Came, inner: Came | None) -> None:
+def _check_digests(plan: DownloadPlan, came: ReceivedFile, inner: ReceivedFile | None) -> None:
     try:
         check_digests(plan, came, inner)
     except CandidateRejected as mismatch:
@@ -414,8 +414,8 @@ def _unwrapped(temp: TempFile, max_bytes: int) -> TempFile:
     return inner
 
 
-def _came(temp: TempFile, body: OpenBody) -> Came:
-    return Came(file=_source(temp), md5="", sha256=temp.sha256, url=body.url, headers=body.headers)
+def _came(temp: TempFile, body: OpenBody) -> ReceivedFile:
+    return ReceivedFile(file=_source(temp), md5="", sha256=temp.sha256, url=body.url, headers=body.headers)
 
 
 def _source(temp: TempFile) -> Source:

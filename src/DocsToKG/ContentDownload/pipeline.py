@@ -34,7 +34,7 @@ from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
 from DocsToKG.ContentDownload.frontier.frontier import Frontier
 from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.supplement_download import SupplementDownload
-from DocsToKG.ContentDownload.validation.identity import Proof
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.turns import giving_way

@@ -14,11 +14,11 @@ from typing import Any
 from DocsToKG.ContentDownload.api.ports import Call, Client, OpenBody
 from DocsToKG.ContentDownload.api.types import Reason, Role, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, PutOff, TransientFailure
-from DocsToKG.ContentDownload.proof.checksum import check_headers, check_published
-from DocsToKG.ContentDownload.proof.forms import PDF, has_pdf_header
-from DocsToKG.ContentDownload.proof.html import classify_body
 from DocsToKG.ContentDownload.storage.local import LocalStore, TempFile
 from DocsToKG.ContentDownload.storage.paths import supplement_path
+from DocsToKG.ContentDownload.validation.checksum import check_headers, check_published
+from DocsToKG.ContentDownload.validation.forms import PDF, has_pdf_header
+from DocsToKG.ContentDownload.validation.page_kinds import classify_body
 
 _HEAD_BYTES = 64 * 1024
 _PAGES = (".html", ".htm", ".xhtml")

@@ -33,7 +33,7 @@ from DocsToKG.ContentDownload.fallback.meter import metered
 from DocsToKG.ContentDownload.fallback.order import in_turn
 from DocsToKG.ContentDownload.fallback.standing import Standing
 from DocsToKG.ContentDownload.fallback.trail import Trail
-from DocsToKG.ContentDownload.proof.forms import form_of
+from DocsToKG.ContentDownload.validation.forms import form_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key

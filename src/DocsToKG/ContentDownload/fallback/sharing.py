@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.api.types import (
 )
 from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.fallback.orchestrator import Download
-from DocsToKG.ContentDownload.proof.forms import form_of
+from DocsToKG.ContentDownload.validation.forms import form_of
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import BadUrl, host_key, index_url, mask_url
 

@@ -11,9 +11,9 @@ from enum import StrEnum
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason
 from DocsToKG.ContentDownload.validation.dois import normal_doi, same_doi
-from DocsToKG.ContentDownload.validation.identity import Proof, Verdict
-from DocsToKG.ContentDownload.validation.kinds import Kind
-from DocsToKG.ContentDownload.validation.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.kinds import Kind
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.verdict import Proof, Verdict
 
 
 class Decision(StrEnum):

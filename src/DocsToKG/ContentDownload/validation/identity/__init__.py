@@ -1,0 +1,1 @@
+"""Is a document the work? Verdicts with their evidence, pure."""

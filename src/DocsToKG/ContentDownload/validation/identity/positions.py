@@ -1,0 +1,401 @@
+"""Where on its pages a document shows a DOI, a title, authors and page numbers, and whose they are there.
+
+A DOI is the file's own when it stands alone, labelled, or in the line of a journal at the edge of a page: not inside a
+paragraph, in a list of references, or after words that give it to something else. Pure, and by lines and blocks: no
+window of text is compared with every other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from DocsToKG.ContentDownload.validation.dois import find_dois, is_placeholder, same_doi
+from DocsToKG.ContentDownload.validation.identity import thresholds
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.normalization import (
+    content,
+    content_words,
+    fold,
+    line_content,
+    without_mark,
+    words,
+)
+from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Line, Page
+
+# Words before a DOI which say that it belongs to something else.
+_OTHERS = re.compile(
+    r"\b(?:data (?:are|is|have|were|can|supporting|for|from|of|availab|reposit|deposit|set|and)|data:|datasets?"
+    r"|source code"
+    r"|code (?:is|are|avail|for|at)|software (?:is|are|avail|at)|suppl\w*|corrections?\b|corrected|corrigend\w*"
+    r"|errat\w*"
+    r"|retract\w*|withdraw\w*|comment(?:s|ary|ing)? (?:on|to)|repl(?:y|ies) (?:to|on)|respon\w+ (?:to|on)"
+    r"|relat(?:ed (?:article|paper|to)|ion to)|companion|accompan\w*|earlier|the original|original (?:paper|publication"
+    r"|version|work|study)|original article (?:can|is|was|has|at|in|online|doi)|available (?:at|from|in|under|via"
+    r"|as)|deposit"
+    r"|reference:?$|references\b|refers?\b|see\b|funder|et al|cited|review(?:er|s)? (?:of|for|report)"
+    r"|published (?:in|as|at)"
+    r"|version of record|final version|preview|presented|poster|slides|based on|discuss(?:ion of|ed in|es)|concerning"
+    r"|regarding|archived|thesis|protocol|registered (?:at|as|under|with|in))"
+)
+# In a list of references or a sentence they stand before a DOI; in a journal's own line the year does too.
+_CITED = re.compile(r"\[\d{1,3}\]|\((?:1[6-9]|20)\d\d[a-z]?\)\.? ")
+# A citation that a publisher gives of the file itself.
+_CITE_AS = re.compile(
+    r"^\W{0,3}(?:(?:please |to |how to )?cite (?:this|as|the)|citation:|cite:|recommended citation|zitier)"
+)
+_LABEL = re.compile(
+    r"(?:https?://)?(?:dx\.|www\.)?doi(?:\.org)?\s*[:/.=]?\s*|digital object identifier:?|permalink:?|crossmark"
+)
+_PROSE = re.compile(
+    r"\b(?:we|is|was|are|were|this|that|these|has|have|had|been|be|can|will|which|our|their|its|from|see|found|with)\b"
+)
+_REFERENCE_HEAD = re.compile(
+    r"^\W{0,3}(?:\d{1,2}\.?\s)?(?:references|bibliography|literature cited|literatur|works cited|referencias"
+    r"|参考文献)\W{0,3}$"
+)
+_ABSTRACT = re.compile(
+    r"^\W{0,5}(?:\d{1,2}\.?\s)?(?:a\s?b\s?s\s?t\s?r\s?a\s?c\s?t|summary|introduction|zusammenfassung|resume"
+    r"|resumen|resumo|要旨|摘要|抄録)\b"
+)
+_KICKER = re.compile(
+    r"\b(?:article|research|review|letter|paper|communication|report|original|open access|doi|issn|vol(?:ume)?|journal"
+    r"|proceedings|arxiv|preprint|received|accepted|published|www|http|pp|no)\b|\d{4}"
+)
+_RANGE = re.compile(r"(?<!\d)(\d{1,6})\s?[-–—]\s?(\d{1,6})(?!\d)")
+_STAMP = re.compile(r"arxiv:\s?([a-z-]+(?:\.[a-z]{2})?/\d{7}|\d{4}\.\d{4,5})(?:v\d{1,2})?")
+_EDGE = 0.12  # of a page's height, above and below
+_SHORT_BLOCK = 3
+_LED_CHARS = 60
+_REFERENCE_LINE = re.compile(r"\W{0,2}\[?\d{1,3}[\].)]\s")
+_FURNITURE_CHARS = 140
+_DIGITS_AT_END = re.compile(r"\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownDoi:
+    doi: str
+    page: int
+    is_own: bool
+    is_alone: bool  # in its line, but for a label
+
+
+@dataclass(frozen=True, slots=True)
+class TitlePlace:
+    """Where a title stands as a block of its own. `exact`: all its words; else its main part, or with a subtitle."""
+
+    page: int
+    first: int  # lines
+    last: int
+    exact: bool
+    is_larger: bool
+
+
+def shown_dois(page: Page) -> Iterator[ShownDoi]:
+    """The DOIs on a page. What stands below the heading of the references is not told."""
+    lines = page.lines
+    for index, line in enumerate(lines):
+        text = line.text
+        if index > len(lines) // 4 and _REFERENCE_HEAD.search(fold(text)):
+            return
+        if "10." not in text:
+            continue
+        following = lines[index + 1].text if index + 1 < len(lines) else ""
+        for doi in find_dois(fold(text)):
+            whole = doi
+            if (fold(text).rstrip().endswith(doi) and following and doi[-1:] in "./-_(") or (
+                doi.count("/") == 1 and doi.endswith("/")
+            ):
+                whole = next(iter(find_dois(fold(text).rstrip() + fold(following).split(" ")[0])), doi)
+            if not is_placeholder(whole):
+                rest = _LABEL.sub(" ", fold(text).replace(doi, " "))
+                yield ShownDoi(whole, page.number, _is_own_position(page, index, doi), _is_alone(rest))
+
+
+def shows_doi(page: Page, wanted: str) -> bool:
+    """The DOI is somewhere on the page, also where a line end divides it."""
+    if wanted.partition("/")[0] not in page.text:
+        return False
+    return any(same_doi(doi, wanted) for doi in find_dois(page.folded)) or wanted in _joined(page)
+
+
+def own_divided(page: Page, wanted: str) -> bool:
+    """The wanted DOI is divided by a line end, and stands in its own position."""
+    lines = page.lines
+    for index in range(len(lines) - 1):
+        one, two = fold(lines[index].text).rstrip(), fold(lines[index + 1].text).lstrip()
+        if "10." in one and wanted not in one and wanted not in two and wanted in one + two:
+            start = find_dois(one)
+            return bool(start) and _is_own_position(page, index, start[-1])
+    return False
+
+
+def _joined(page: Page) -> str:
+    return fold("".join(line.text for line in page.lines))
+
+
+def _is_own_position(page: Page, index: int, doi: str) -> bool:
+    line = page.lines[index]
+    text = fold(line.text)
+    at = max(0, text.find(doi))
+    same_block = [other for other in page.lines[max(0, index - 6) : index + 7] if other.block == line.block]
+    if _CITE_AS.search(fold(same_block[0].text)) is not None:
+        return len(same_block) <= 8
+    before, after = _LABEL.sub(" ", text[:at]), text[at + len(doi) :]
+    above = page.lines[index - 1] if index and page.lines[index - 1].block == line.block else None
+    led = fold(above.text)[-_LED_CHARS:] + " " if above is not None else ""
+    if _OTHERS.search(before[-140:]) or _OTHERS.search(led + before[:40]):
+        return False
+    is_paragraph = len(same_block) > _SHORT_BLOCK
+    at_edge = page.height > 0 and (line.bottom > (1 - _EDGE) * page.height or line.top < _EDGE * page.height)
+    if is_paragraph and not at_edge and _CITED.search(led + before):
+        return False
+    rest = before + " " + after
+    if _is_alone(rest):
+        return True
+    if _REFERENCE_LINE.match(text) and not at_edge:
+        return False
+    return len(rest) <= _FURNITURE_CHARS and len(_PROSE.findall(rest)) < 2 and (at_edge or not is_paragraph)
+
+
+def _is_alone(rest: str) -> bool:
+    return sum(letter.isalpha() for letter in rest) <= 12
+
+
+def stamped_arxiv(page: Page) -> str | None:
+    """The number of arXiv's stamp, without its version; in running text it names another paper."""
+    for line in page.lines:
+        text = fold(line.text)
+        found = _STAMP.match(text)
+        if found is not None and len(text) <= 60:
+            return found[1]
+    return None
+
+
+def find_title(page: Page, known: KnownWork, body_size: float) -> TitlePlace | None:
+    """The wanted title as a block of its own near the top of the page."""
+    lines = page.lines[: thresholds.TITLE_LINES]
+    squashed = _squashed(page)
+    best: TitlePlace | None = None
+    for wanted, exact in ((known.content, True), (known.main_content, False)):
+        if not wanted or best is not None:
+            continue
+        for first in range(len(lines)):
+            last = _run(squashed, first, wanted)
+            if last is None:
+                continue
+            larger = min(line.size for line in lines[first : last + 1]) >= thresholds.LARGER * body_size
+            if not _is_block(page, first, last, known, larger):
+                continue
+            place = TitlePlace(page.number, first, last, exact, larger)
+            if larger:
+                return place
+            best = best or place
+    return best or _with_subtitle(page, known, body_size, squashed)
+
+
+def has_title_lines(page: Page, known: KnownWork) -> bool:
+    """Some lines of the page are the wanted title and nothing else, whatever stands around them."""
+    squashed = _squashed(page)
+    return bool(known.content) and any(
+        _run(squashed, first, known.content) is not None for first in range(len(squashed))
+    )
+
+
+def _with_subtitle(page: Page, known: KnownWork, body_size: float, squashed: tuple[str, ...]) -> TitlePlace | None:
+    """The wanted title, and a subtitle after a colon that the index does not have."""
+    if len(known.title_words) < thresholds.MIN_TELLING_WORDS or known.main_content:
+        return None
+    lines = page.lines[: thresholds.TITLE_LINES]
+    for first in range(len(lines)):
+        if not squashed[first] or not known.content.startswith(squashed[first][: len(known.content)]):
+            continue
+        last = first
+        text = lines[first].text
+        while last + 1 < len(lines) and lines[last + 1].block == lines[first].block and last - first < 5:
+            last += 1
+            text += " " + lines[last].text
+        head, colon, tail = text.partition(":")
+        larger = lines[first].size >= thresholds.LARGER * body_size
+        if colon and larger and content(head) == known.content and not turns_title(tail):
+            return TitlePlace(page.number, first, last, False, larger)
+    return None
+
+
+_TURNS = re.compile(
+    r"\b(?:part|revisited|repl(?:y|ies)|response|comments?|correction|erratum|corrigendum|supplement\w*|supporting"
+    r"|appendix"
+    r"|protocol|poster|abstract|summary|review|retract\w*|update\w*|ii|iii|iv|v|vi|[2-9]|reconsidered|again"
+    r"|reprise|sequel"
+    r"|rejoinder|discussion|addendum|preview|highlights?|commentary|editorial|thesis|slides|extended)\b"
+)
+
+
+def turns_title(extra: str) -> bool:
+    """Words after a title which make it another work's."""
+    return _TURNS.search(fold(extra)) is not None
+
+
+def _run(squashed: tuple[str, ...], first: int, wanted: str) -> int | None:
+    """The last line of those that make up the wanted title from `first` on."""
+    if not squashed[first] or not (wanted.startswith(squashed[first]) or squashed[first].startswith(wanted)):
+        return None
+    made = ""
+    for last in range(first, min(first + 12, len(squashed))):
+        made += squashed[last]
+        if made == wanted or without_mark(made, wanted) == wanted:
+            return last
+        if not wanted.startswith(made):
+            return None
+    return None
+
+
+def _is_block(page: Page, first: int, last: int, known: KnownWork, larger: bool) -> bool:
+    """Nothing of the same size belongs to the title that the wanted one has not."""
+    lines = page.lines
+    before = lines[first - 1] if first else None
+    after = lines[last + 1] if last + 1 < len(lines) else None
+    if before is not None and _belongs(lines[first], before, larger) and not _is_kicker(before.text, known):
+        return False
+    return after is None or not _belongs(lines[last], after, larger) or _is_below_title(after.text, known)
+
+
+def _belongs(line: Line, other: Line, larger: bool) -> bool:
+    """A neighbour of about the same size: of one block, or, where titles are set larger, the next one."""
+    small, large = sorted((line.size, other.size))
+    is_same = small > 0 and large <= small * thresholds.SAME_SIZE
+    return is_same and (line.block == other.block or larger)
+
+
+def _is_kicker(text: str, known: KnownWork) -> bool:
+    """A line above a title that is not of it: the kind of article, the journal, a number."""
+    folded = fold(text)
+    if turns_title(text) and not _KICKER.search(folded):
+        return False
+    if known.journal and content(known.journal) and content(text).startswith(content(known.journal)[:12]):
+        return True
+    return bool(_KICKER.search(folded)) or sum(letter.isalpha() for letter in text) <= 3
+
+
+def _is_below_title(text: str, known: KnownWork) -> bool:
+    """Authors, an abstract's heading, a date or a DOI follow: the title is over."""
+    folded = fold(text)
+    if _ABSTRACT.search(folded) or "doi" in folded or "10." in folded or "@" in folded:
+        return True
+    return any(_has_name(name, set(words(text))) for name in known.families) or (
+        not known.families and _looks_like_names(text)
+    )
+
+
+def _looks_like_names(text: str) -> bool:
+    parts = [part for part in re.split(r",|;| and | & |\d", text) if part.strip()]
+    return bool(parts) and all(1 <= len(part.split()) <= 5 and part.strip()[:1].isupper() for part in parts)
+
+
+def authors_shown(page: Page, known: KnownWork, place: TitlePlace | None) -> int:
+    """How many of the compared family names stand beside the title, or, where it is not found, on the page's first
+    lines."""
+    if place is not None:
+        first, last = place.first - thresholds.LINES_ABOVE_TITLE, place.last + 1 + thresholds.LINES_BELOW_TITLE
+    else:
+        first, last = 0, thresholds.TITLE_LINES
+    zone = page.lines[max(0, first) : last]
+    shown = words("\n".join(line.text for line in zone))
+    seen = set(shown)
+    joined, run = " ".join(shown), "".join(shown)
+    return sum(
+        _has_name(name, seen) or (" " in name and name in joined) or (not name.isascii() and name in run)
+        for name in known.families
+    )
+
+
+def _has_name(name: str, seen: set[str]) -> bool:
+    """The name, with the marks of affiliations that are glued to it: `Smith1`, `Smitha`."""
+    if " " in name:
+        return all(_has_name(part, seen) for part in name.split())
+    if name in seen:
+        return True
+    return any(
+        word.startswith(name)
+        and (_DIGITS_AT_END.sub("", word) == name or (len(name) >= 4 and len(word) - len(name) <= 2))
+        for word in seen
+    )
+
+
+def printed_range(page: Page, known: KnownWork) -> bool | None:
+    """Whether the header or footer prints the known pages: None when it prints none.
+
+    Only lines of a citation count, those with a year or a volume beside the range."""
+    if known.page_range is None:
+        return None
+    first, last = known.page_range
+    seen: list[tuple[int, int]] = []
+    edge = page.lines[:8] + page.lines[-6:]
+    for line in edge:
+        text = fold(line.text)
+        if len(text) > _FURNITURE_CHARS:
+            continue
+        cites = re.search(r"\b(?:1[89]|20)\d\d\b|\bvol|\bpp?\b|\(\d{1,3}\)", text) is not None
+        for found in _RANGE.finditer(text):
+            one, two = int(found[1]), int(found[2])
+            if two < one:
+                digits = len(found[2])
+                two = int(str(one)[:-digits] + found[2]) if digits < len(found[1]) else two
+            if cites and two >= one and not (1800 <= one <= 2100 and 1800 <= two <= 2100):
+                seen.append((one, two))
+    if (first, last) in seen:
+        return True
+    if any(one == first for one, _ in seen):
+        return True
+    return False if seen else None
+
+
+def prints_page_number(page: Page, number: str | None) -> bool:
+    """The number stands alone in a line at the edge of the page, or is its label."""
+    if not number:
+        return False
+    alone = [line.text.strip() for line in page.lines[:3] + page.lines[-3:]]
+    return page.label == number or any(re.fullmatch(rf"\W*{re.escape(number)}\W*", text) for text in alone)
+
+
+def header_years(page: Page) -> set[int]:
+    """Years in the lines of a citation; not those of `Received` and `Accepted`, nor of a sentence."""
+    years: set[int] = set()
+    for line in page.lines[:8] + page.lines[-6:]:
+        text = fold(line.text)
+        if len(text) <= _FURNITURE_CHARS and not re.search(
+            r"received|accepted|revised|available|downloaded|access", text
+        ):
+            years.update(int(year) for year in re.findall(r"(?<![\d.])(?:19|20)\d\d(?![\d])", text.split("10.")[0]))
+    return years
+
+
+def title_share(document: DocumentText, known: KnownWork) -> float | None:
+    """How much of the title's telling words the document has; None when they are too few."""
+    telling = [word for word in dict.fromkeys(known.title_words) if len(word) >= 4 and not _GENERAL.fullmatch(word)]
+    if len(telling) < thresholds.MIN_TELLING_WORDS:
+        return None
+    seen = {word[:6] for page in document.pages for line in page.lines for word in content_words(line.text)}
+    return sum(word[:6] in seen for word in telling) / len(telling)
+
+
+_GENERAL = re.compile(
+    r"with|from|using|based|between|through|about|into|their|some|very|paper|stud(?:y|ies)|analys[ei]s|effects?"
+    r"|methods?|models?|approach(?:es)?|results?|roles?|cases?|reviews?|evidence|first|novel|towards?|under|over|during"
+    r"|after|before|among|within|without|that|this|these|which|when|what|does|data|systems?"
+)
+
+
+def body_size(document: DocumentText) -> float:
+    """The size of most of the text."""
+    letters: dict[float, int] = {}
+    for page in document.pages[:4]:
+        for line in page.lines:
+            size = round(line.size * 2) / 2
+            letters[size] = letters.get(size, 0) + len(line.text)
+    return max(letters, key=lambda size: letters[size]) if letters else 0.0
+
+
+def _squashed(page: Page) -> tuple[str, ...]:
+    return tuple(line_content(line.text) for line in page.lines[: thresholds.TITLE_LINES])

@@ -1,0 +1,487 @@
+"""Is this document the work? A verdict with its evidence.
+
+Proved or not is the gate: what a file is instead of the paper only names the refusal. Pure functions over what is known
+of the work and what was read of the file. Promises: never refused for one sign alone; a document with too little text,
+or one that was not read to its middle, is unproved.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from DocsToKG.ContentDownload.validation.dois import ONE_DOI_A_PAPER, is_part, may_be_twin, normal_doi, same_doi
+from DocsToKG.ContentDownload.validation.identity import thresholds
+from DocsToKG.ContentDownload.validation.identity.kinds import (
+    Kind,
+    address_kind,
+    is_cover,
+    looks_like_paper,
+    opening_kind,
+)
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.identity.metadata import declared_dois, declared_title
+from DocsToKG.ContentDownload.validation.identity.positions import (
+    TitlePlace,
+    authors_shown,
+    body_size,
+    find_title,
+    has_title_lines,
+    header_years,
+    own_divided,
+    printed_range,
+    prints_page_number,
+    shown_dois,
+    shows_doi,
+    stamped_arxiv,
+    title_share,
+)
+from DocsToKG.ContentDownload.validation.identity.wholeness import Whole, has_references, judge_wholeness
+from DocsToKG.ContentDownload.validation.normalization import content, content_words, fold, script_of
+from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Page
+
+
+class Proof(StrEnum):
+    """How sure it is that the file is the work."""
+
+    PROVED = "proved"
+    PROVED_VARIANT = "proved-variant"  # by its DOI, with another title or script
+    PROBABLE = "probable"  # title and authors, without the DOI
+    UNPROVED = "unproved"
+    REFUSED = "refused"
+    NOT_JUDGED = "not-judged"  # nothing is known to compare
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`kind` is what a refused file is. `evidence` are named facts, the strongest first."""
+
+    proof: Proof
+    kind: Kind | None = None
+    evidence: tuple[str, ...] = ()
+    wholeness: Whole = Whole.UNKNOWN
+    look_through: bool = False  # reading more pages may change the verdict
+
+    @property
+    def is_paper(self) -> bool:
+        return self.proof in (Proof.PROVED, Proof.PROVED_VARIANT, Proof.PROBABLE)
+
+
+@dataclass
+class _Signs:
+    """What the title page and its neighbours show."""
+
+    page: Page
+    title: TitlePlace | None
+    authors: int
+    doi: bool = False
+    doi_mentioned: bool = False
+    doi_declared: bool = False
+    other_doi: str | None = None
+    other_declared: str | None = None
+    part_doi: str | None = None
+    kind: Kind | None = None
+    range: bool | None = None
+    page_number: bool = False
+    years: set[int] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the file came from: `urls` under which it was asked for and found, the DOI of the page that named it."""
+
+    urls: tuple[str, ...] = ()
+    page_doi: str | None = None
+
+
+NOWHERE = Origin()
+# What is no paper, whichever was wanted.
+_NEVER_A_PAPER = frozenset({Kind.ERROR_PAGE, Kind.LOGIN_PAGE, Kind.PREVIEW})
+
+
+def judge(known: KnownWork, document: DocumentText, origin: Origin = NOWHERE) -> Verdict:
+    """The verdict on the pages that were read."""
+    if document.is_blank:
+        return Verdict(Proof.REFUSED, Kind.BLANK, ("nothing is on its only page",))
+    if not known.is_comparable:
+        return _judge_alone(document)
+    read_all = len(document.pages) >= min(document.page_count, thresholds.LOOK_THROUGH_PAGES)
+    if document.letters < thresholds.MIN_LETTERS:
+        return _judge_little(known, document, origin, read_all)
+    size = body_size(document)
+    page, title = _title_page(known, document, size)
+    signs = _signs(known, document, page, title, origin)
+    whole = judge_wholeness(known, document, title_page=page.number)
+    evidence = (*_evidence(known, signs), *whole.evidence)
+    proof, why = _proof(known, document, signs, whole.verdict)
+    if proof is Proof.UNPROVED:
+        kind = _refusal(known, document, signs, whole.verdict)
+        if kind is not None:
+            return Verdict(Proof.REFUSED, kind, (f"kind: {kind}", *evidence), whole.verdict, look_through=not read_all)
+    return Verdict(
+        proof, None, (*(f"not-proved: {reason}" for reason in why), *evidence), whole.verdict,
+        look_through=proof is Proof.UNPROVED and not read_all,
+    )  # fmt: skip
+
+
+def _judge_alone(document: DocumentText) -> Verdict:
+    """Nothing is known to compare: only a single page that is surely no paper is refused."""
+    kind = opening_kind(document, KnownWork()) if document.page_count == 1 else None
+    if kind in _NEVER_A_PAPER and document.letters < thresholds.FOREIGN_LETTERS:
+        return Verdict(Proof.REFUSED, kind, (f"kind: {kind}",))
+    return Verdict(Proof.NOT_JUDGED, evidence=("nothing-known",))
+
+
+# Files of few words that are what they call themselves, even where they show the title as a block.
+_FIRM = frozenset({Kind.SUPPLEMENT, Kind.REVIEW_REPORT, Kind.FORM, Kind.CONTENTS})
+_FEW_PAGES = 4
+_FIRM_PAGES = 60
+_FRONT_PAGES = 60
+
+
+def _judge_little(known: KnownWork, document: DocumentText, origin: Origin, read_all: bool) -> Verdict:
+    """Too few letters to compare; only a short file that says what it is can be refused."""
+    first = next((page for page in document.pages if page.letters), None)
+    place = find_title(first, known, body_size(document)) if first is not None and known.has_title else None
+    is_shown = first is not None and has_title_lines(first, known)
+    kind = opening_kind(document, known, place.first if place else None)
+    if kind is None and document.page_count == 1 and first is not None and is_cover(first):
+        kind = Kind.COVER
+    named = address_kind(origin.urls, known.dois) if kind is None and not is_shown else None
+    declared = declared_dois(document)
+    is_own = any(same_doi(one, doi) for one in declared for doi in known.dois)
+    part = next((one for one in declared if any(is_part(one, doi) for doi in known.dois)), None)
+    evidence = ("scan",) if document.is_scan else (f"few-letters: {document.letters}",)
+    if part is not None and not is_own and not any(same_doi(part, doi) for doi in known.dois):
+        return Verdict(Proof.REFUSED, Kind.SUPPLEMENT, (f"DOI of a part: {part}", *evidence))
+    is_read = all(page.letters or not page.marks for page in document.pages) or not document.letters
+    if not is_own and (other := _other_in_little(known, document, origin, declared)) is not None:
+        return Verdict(
+            Proof.REFUSED, Kind.ANOTHER_ARTICLE, (f"other doi: {other}", *evidence), look_through=not read_all
+        )
+    if named is not None and not is_own:
+        return Verdict(Proof.REFUSED, named, (f"named as a {named}", *evidence), look_through=not read_all)
+    # A stamp over a scan says little, unless it names the paper that the file belongs to.
+    is_covered = first is not None and first.images and not (kind in _FIRM and known.content in content(first.text))
+    if kind is None or (is_own and kind not in _FIRM) or not is_read or is_covered:
+        return Verdict(Proof.UNPROVED, None, evidence, look_through=not read_all)
+    most = _FRONT_PAGES if kind in _FRONT else _FIRM_PAGES if kind in _FIRM else _FEW_PAGES
+    others = first is not None and any(shown.is_own and _other_work(known, shown.doi) for shown in shown_dois(first))
+    is_firm = kind in _FIRM or (
+        kind is Kind.NOTICE and document.page_count == 1 and first is not None and not looks_like_paper(first)
+    )
+    if (document.page_count <= most or others) and (not is_shown or is_firm):
+        return Verdict(Proof.REFUSED, kind, (f"kind: {kind}", *evidence), look_through=not read_all)
+    return Verdict(Proof.UNPROVED, None, (f"calls itself: {kind}", *evidence), look_through=not read_all)
+
+
+def _other_in_little(known: KnownWork, document: DocumentText, origin: Origin, declared: tuple[str, ...]) -> str | None:
+    """The DOI of another work that a file of few words shows as its own, that it declares over its text, or that the
+    page is about which named it; None where anything of the wanted work is in the file."""
+    if any(shows_doi(page, doi) for page in document.pages for doi in known.dois):
+        return None
+    if any(known.content in content(page.text) for page in document.pages) if known.content else False:
+        return None
+    printed = [shown.doi for page in document.pages for shown in shown_dois(page) if shown.is_own]
+    named = declared if document.letters and all(same_doi(doi, declared[0]) for doi in declared) else ()
+    printed += [f"10.48550/arxiv.{stamp}" for page in document.pages[:1] if (stamp := stamped_arxiv(page)) is not None]
+    linked = normal_doi(origin.page_doi)
+    for doi in (*printed, *named, *([linked] if linked else [])):
+        is_own = any(same_doi(doi, own) for own in known.dois)
+        if not is_own and known.dois and (_other_work(known, doi) or _has_other_title(known, document)):
+            return doi
+    return None
+
+
+def _has_other_title(known: KnownWork, document: DocumentText) -> bool:
+    """The declared title is a real one, stands on the first page, and shares little with the wanted one."""
+    declared, wanted = declared_title(document) or "", set(known.title_words)
+    shown = set(content_words(declared))
+    if min(len(shown), len(wanted)) < thresholds.MIN_TELLING_WORDS or not document.pages:
+        return False
+    on_page = content(declared) in content(document.pages[0].text)
+    return on_page and len(shown & wanted) < thresholds.OTHER_TITLE * min(len(shown), len(wanted))
+
+
+_FRONT = frozenset({Kind.COVER, Kind.ABSTRACTS, Kind.SLIDES, Kind.READ_ME, Kind.TERMS})
+
+
+def _title_page(known: KnownWork, document: DocumentText, size: float) -> tuple[Page, TitlePlace | None]:
+    """The page on which the paper begins: the first with its title as a block and an author beside it; else the first
+    with its title; else the first with text."""
+    first = next(page for page in document.pages if page.letters)
+    if not known.has_title:
+        return first, None
+    found: tuple[Page, TitlePlace] | None = None
+    for page in document.pages:
+        place = find_title(page, known, size)
+        if place is None:
+            continue
+        if not known.families or authors_shown(page, known, place):
+            if looks_like_paper(page) or page is first:
+                return page, place
+            found = found or (page, place)
+        found = found or (page, place)
+    return found or (first, None)
+
+
+def _signs(known: KnownWork, document: DocumentText, page: Page, title: TitlePlace | None, origin: Origin) -> _Signs:
+    signs = _Signs(page, title, authors_shown(page, known, title))
+    last = document.pages[-1]
+    near = [one for one in document.pages if one.number <= page.number]
+    for one in dict.fromkeys([page.number, *(other.number for other in near), last.number]):
+        shown = document.page(one)
+        if shown is not None:
+            _read_dois(known, shown, signs, is_title_page=one == page.number)
+    _read_declared(known, declared_dois(document), signs)
+    page_doi = normal_doi(origin.page_doi)
+    if page_doi is not None and not signs.doi_declared and signs.other_declared is None:
+        _read_declared(known, (page_doi,), signs)
+    stamp = stamped_arxiv(page)
+    if stamp is not None and known.arxiv_id:
+        signs.doi = signs.doi or stamp == known.arxiv_id
+        if stamp != known.arxiv_id and not signs.doi:
+            signs.other_doi = f"10.48550/arxiv.{stamp}"
+    first = document.pages[0]
+    place = title if page is first else None
+    signs.kind = opening_kind(document, known, place.first if place else None) or address_kind(origin.urls, known.dois)
+    signs.range = printed_range(page, known)
+    signs.page_number = prints_page_number(page, known.first_page)
+    signs.years = header_years(page)
+    return signs
+
+
+def _read_dois(known: KnownWork, page: Page, signs: _Signs, *, is_title_page: bool) -> None:
+    # A list of references may begin on the page before.
+    is_list = not is_title_page and has_references(page)
+    for shown in shown_dois(page):
+        if any(same_doi(shown.doi, doi) for doi in known.dois):
+            signs.doi = signs.doi or (shown.is_own and not is_list)
+            signs.doi_mentioned = True
+        elif any(is_part(shown.doi, doi) for doi in known.dois):
+            signs.part_doi = signs.part_doi or (shown.doi if shown.is_alone and is_title_page else None)
+        elif shown.is_own and is_title_page and signs.other_doi is None:
+            signs.other_doi = shown.doi
+    for doi in known.dois:
+        if not signs.doi_mentioned and shows_doi(page, doi):
+            signs.doi_mentioned = True
+            signs.doi = signs.doi or (not is_list and own_divided(page, doi))
+
+
+def _read_declared(known: KnownWork, declared: tuple[str, ...], signs: _Signs) -> None:
+    signs.doi_declared = any(same_doi(one, doi) for one in declared for doi in known.dois)
+    parts = [one for one in declared if any(is_part(one, doi) for doi in known.dois)]
+    signs.part_doi = signs.part_doi or next(iter(parts), None)
+    others = [one for one in declared if not any(same_doi(one, doi) for doi in known.dois) and one not in parts]
+    if others and not signs.doi_declared and all(same_doi(one, others[0]) for one in others):
+        signs.other_declared = others[0]
+
+
+def _authors_agree(known: KnownWork, signs: _Signs) -> bool | None:
+    """At least half of the compared names; None when none are known."""
+    if not known.families:
+        return None
+    # Names in the letters of an index cannot be compared with a page in another script.
+    if not signs.authors and script_of(" ".join(known.authors)) != script_of(signs.page.text):
+        return None
+    return signs.authors >= max(1, math.ceil(thresholds.AUTHORS_SHARE * len(known.families)))
+
+
+def _other_work(known: KnownWork, doi: str | None) -> bool:
+    """The DOI is of another work: neither a preprint nor a deposit of this one. A work without a DOI is not
+    contradicted."""
+    if not doi or not known.dois:
+        return False
+    servers = [server for server in ONE_DOI_A_PAPER if doi.startswith(server)]
+    if any(wanted.startswith(server) for wanted in known.dois for server in servers):
+        return not any(same_doi(doi, wanted) for wanted in known.dois)
+    return not any(may_be_twin(doi, wanted) for wanted in known.dois)
+
+
+def _proof(known: KnownWork, document: DocumentText, signs: _Signs, whole: Whole) -> tuple[Proof, list[str]]:
+    """The class, and what kept the document from being proved."""
+    why: list[str] = []
+    authors = _authors_agree(known, signs)
+    # A cover may call itself what it likes: the paper behind it has its own first page.
+    is_behind_cover = signs.page.number > 1 and signs.title is not None and looks_like_paper(signs.page)
+    if signs.kind is not None and not is_behind_cover:
+        why.append(f"calls itself {signs.kind}")
+    if signs.part_doi is not None:
+        why.append(f"DOI of a part: {signs.part_doi}")
+    if signs.page.number > 1 and _another_before(document, signs.page.number):
+        why.append("another paper stands before it")
+    if signs.page.number > thresholds.COVER_PAGES:
+        why.append(f"begins on page {signs.page.number}")
+    if whole is Whole.CUT:
+        why.append("pages are missing")
+    if whole is not Whole.WHOLE:
+        why.append("no references found")
+    other = signs.other_doi if _other_work(known, signs.other_doi) and not signs.doi else None
+    if other:
+        why.append(f"another DOI in its own position: {other}")
+    if why:
+        return Proof.UNPROVED, why
+    if signs.doi:
+        return _proof_by_doi(known, signs, authors)
+    return _proof_by_title(known, document, signs, authors)
+
+
+def _proof_by_doi(known: KnownWork, signs: _Signs, authors: bool | None) -> tuple[Proof, list[str]]:
+    if signs.title is not None and authors is not False:
+        return Proof.PROVED, []
+    if signs.title is not None and signs.title.exact and signs.title.is_larger and signs.authors:
+        return Proof.PROVED, []  # a title page may name the first of many, or a group
+    if _other_work(known, signs.other_doi):
+        return Proof.UNPROVED, [f"another DOI in its own position: {signs.other_doi}"]
+    if authors:
+        return Proof.PROVED_VARIANT, []
+    if authors is None and not known.has_title:
+        return Proof.PROVED_VARIANT, []
+    if authors is None and known.script != script_of(signs.page.text):
+        return Proof.PROVED_VARIANT, []
+    return Proof.UNPROVED, ["neither title nor authors beside the DOI"]
+
+
+def _proof_by_title(
+    known: KnownWork, document: DocumentText, signs: _Signs, authors: bool | None
+) -> tuple[Proof, list[str]]:
+    why = []
+    if signs.title is None:
+        why.append("no block has the title's words")
+    elif not signs.title.exact:
+        why.append("the title has another subtitle")
+    elif not signs.title.is_larger and len(known.title_words) < thresholds.MIN_TELLING_WORDS:
+        why.append("a short title, set as its text")
+    if not authors:
+        why.append("authors not found" if authors is False else "authors not known")
+    if signs.range is False and not signs.page_number:
+        why.append("other pages are printed")
+    if known.year and signs.years and min(abs(year - known.year) for year in signs.years) > thresholds.YEARS_APART:
+        why.append("another year is printed")
+    if signs.other_declared and _other_work(known, signs.other_declared):
+        why.append(f"declares {signs.other_declared}")
+    if _is_meeting(known, signs.page):
+        why.append("printed for a meeting")
+    return (Proof.UNPROVED, why) if why else (Proof.PROBABLE, [])
+
+
+_MEETING = re.compile(
+    r"\b(?:proceedings of|conference|workshop|symposium|congress|annual meeting|registered report stage)\b"
+)
+
+
+def _is_meeting(known: KnownWork, page: Page) -> bool:
+    """The header names a meeting, and the work's journal is none: a twin of the paper, with its title and authors."""
+    if not known.journal or _MEETING.search(fold(known.journal)):
+        return False
+    edge = fold("\n".join(line.text for line in (*page.lines[:6], *page.lines[-5:]) if len(line.text) <= 140))
+    return _MEETING.search(edge) is not None and content(known.journal) not in content(page.text)
+
+
+def _another_before(document: DocumentText, number: int) -> bool:
+    """References, or another paper's abstract, stand on an earlier page."""
+    for page in document.pages:
+        if page.number >= number:
+            return False
+        if has_references(page):
+            return True
+    return False
+
+
+def _refusal(known: KnownWork, document: DocumentText, signs: _Signs, whole: Whole) -> Kind | None:
+    """What the document is instead, when it surely is not the paper."""
+    authors = _authors_agree(known, signs)
+    is_found = signs.title is not None and (signs.page.number > 1 or authors is not False)
+    if signs.part_doi is not None and not signs.doi and signs.part_doi not in known.dois:
+        return Kind.SUPPLEMENT
+    if signs.kind is not None and _kind_is_sure(known, signs, is_found, whole):
+        return signs.kind
+    share = title_share(document, known) or 0.0
+    is_silent = not signs.doi_mentioned or share < thresholds.SHARED_TITLE
+    own = signs.other_doi or (signs.other_declared if is_silent else None)
+    is_foreign = _other_work(known, own) or (own is not None and bool(known.dois) and _has_other_title(known, document))
+    is_other = is_foreign and not signs.doi and not signs.doi_declared
+    # One family name in common says little against another DOI and another title.
+    if is_other and signs.title is None and not (authors and signs.authors >= 2):
+        return Kind.ANOTHER_ARTICLE
+    if _is_stranger(known, document, signs, authors):
+        return Kind.ANOTHER_ARTICLE
+    return None
+
+
+# Words that begin so many papers' own pages that only a file without the looks of a paper is refused for them.
+_WEAK_KINDS = frozenset(
+    {Kind.THESIS, Kind.SLIDES, Kind.POSTER, Kind.PROTOCOL, Kind.TERMS, Kind.COVER, Kind.LETTER, Kind.ABSTRACTS}
+)
+
+
+def _kind_is_sure(known: KnownWork, signs: _Signs, is_found: bool, whole: Whole) -> bool:
+    if signs.page.number > 1 and is_found:
+        return False  # the paper may be bound behind
+    if signs.kind in _WEAK_KINDS and (signs.doi or is_found or looks_like_paper(signs.page)):
+        return False
+    if signs.kind is Kind.THESIS:
+        return signs.title is None and _authors_agree(known, signs) is not True
+    if not (signs.doi and signs.title is not None):
+        return True
+    # With its own DOI and title it may be the paper, under a banner.
+    return signs.kind is not Kind.REPLY and not (signs.kind in (Kind.NOTICE, Kind.PREVIEW) and whole is Whole.WHOLE)
+
+
+def _is_stranger(known: KnownWork, document: DocumentText, signs: _Signs, authors: bool | None) -> bool:
+    """Enough text of the title's script, and nothing of the work in it."""
+    if signs.doi or signs.doi_mentioned or signs.doi_declared or signs.title is not None or authors or signs.authors:
+        return False
+    letters = sum(page.letters for page in document.pages if not is_cover(page))
+    if letters < thresholds.FOREIGN_LETTERS or not known.has_title:
+        return False
+    text = "\n".join(page.text for page in document.pages[:3])
+    if known.script != script_of(text) or (known.script == "latin" and not _one_language(known.title or "", text)):
+        return False
+    if known.script != "latin":
+        return False
+    share = title_share(document, known)
+    return share is not None and share < thresholds.STRANGER_SHARE
+
+
+_ENGLISH = re.compile(r"\b(?:the|of|and|with|for|from|by|is|are|that|we|on|to|in|at|as|an|between|through|about)\b")
+_FOREIGN = re.compile(
+    r"\b(?:de|la|el|los|las|del|una|por|para|con|der|die|das|und|des|den|bei|zur|zum|von|im|ein|eine|et|le|les"
+    r"|du|dans|une|sur|aux|il|di|della|dei|delle|nel|per|da|dos|em|uma|van|het|een|och|av|og|til)\b"
+)
+
+
+def _one_language(title: str, text: str) -> bool:
+    """Both English, as far as small words tell; a translated title shares no words with its paper."""
+    title, text = fold(title), fold(text[:20_000])
+    english, foreign = len(_ENGLISH.findall(text)), len(_FOREIGN.findall(text))
+    return bool(_ENGLISH.search(title)) and not _FOREIGN.search(title) and english >= 10 and foreign * 3 <= english
+
+
+def _evidence(known: KnownWork, signs: _Signs) -> Iterator[str]:
+    if signs.doi:
+        yield "doi: own position"
+    elif signs.doi_mentioned:
+        yield "doi: mentioned"
+    if signs.doi_declared:
+        yield "doi: declared"
+    if signs.other_doi:
+        yield f"other doi: {signs.other_doi[:100]}"
+    if signs.other_declared:
+        yield f"declares doi: {signs.other_declared[:100]}"
+    if signs.title is not None:
+        how = "equal" if signs.title.exact else "up to a subtitle"
+        yield f"title: {how}{', larger' if signs.title.is_larger else ''}, page {signs.title.page}"
+    if known.families:
+        yield f"authors: {signs.authors} of {len(known.families)}"
+    if known.year and known.year in signs.years:
+        yield f"year: {known.year}"
+    if signs.range is not None:
+        yield "pages printed: as known" if signs.range else "pages printed: others"
+    elif signs.page_number:
+        yield "first page: printed"
+    if signs.kind is not None:
+        yield f"calls itself: {signs.kind}"

@@ -1,0 +1,103 @@
+"""Is all of the paper in the file? References after the title page, section headings, the pages of its range.
+
+Pure. Previews, abstracts and notices carry the right DOI, title and authors; what they lack stands after that.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from DocsToKG.ContentDownload.validation.identity import thresholds
+from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Page
+
+
+class Whole(StrEnum):
+    WHOLE = "whole"
+    UNKNOWN = "unknown"
+    CUT = "cut"
+
+
+@dataclass(frozen=True, slots=True)
+class Wholeness:
+    verdict: Whole
+    evidence: tuple[str, ...] = ()
+
+
+_REFERENCES = re.compile(
+    r"^\W{0,5}(?:(?:\d{1,2}|[ivx]{1,4}|appendix|[a-z])[.)\s]\s?)?(?:r\s?e\s?f\s?e\s?r\s?e\s?n\s?c\s?e\s?s?"
+    r"(?: and notes| cited| list|s list)?|bibliograph\w{1,4}|literature(?: cited)?|works cited|cited (?:literature"
+    r"|works)"
+    r"|notes and references|endnotes|notes|literatur(?:verzeichnis)?|quellen(?:verzeichnis)?|referenzen|referencias"
+    r"(?: bibliograficas)?|referências|referencias|bibliografia|riferimenti(?: bibliografici)?|referenser|referenties"
+    r"|literatura(?: cytowana)?|kaynaklar|kaynakca|список (?:использованнои )?литературы|литература|библиография"
+    r"|список источников|参考文献|引用文献|参考资料|文献|참고문헌|المراجع|المصادر|מקורות)\W{0,4}$",
+    re.MULTILINE,
+)
+_ENTRY = re.compile(
+    r"^\W{0,3}(?:\[\d{1,3}\]|\d{1,3}[.)]?)\s+[^\W\d_].{10,}|^\W{0,3}\[[A-Za-z+]{2,8}\d{2}[a-z]?\]"
+    r"|^[^\W\d_][\w'’-]+,?\s(?:[A-Z]\.?[\s,-]*){1,3}.{0,80}\b(?:19|20)\d{2}\b",
+    re.MULTILINE,
+)
+_YEAR = re.compile(r"\b(?:1[6-9]|20)\d{2}[a-z]?\b")
+_SECTIONS = re.compile(
+    r"^\W{0,5}(?:(?:\d{1,2}|[ivx]{1,4})(?:\.\d)?[.)]?\s+)?(?:introduction|background|(?:materials? and |patients and )?"
+    r"methods?(?: and materials)?|methodology|results(?: and discussion)?|discussion|conclusions?|acknowledge?ments?|"
+    r"related work|experiments?|case (?:report|presentation)|einleitung|ergebnisse|diskussion|introducci[oó]n"
+    r"|resultados|"
+    r"conclusiones|introduction et|resultats)\b.{0,60}$",
+    re.MULTILINE,
+)
+
+
+def judge_wholeness(known: KnownWork, document: DocumentText, *, title_page: int = 1) -> Wholeness:
+    """Whether the file holds the paper to its end. `title_page` is the page on which it begins."""
+    evidence: list[str] = []
+    expected = known.page_range
+    if expected is not None:
+        count, pages = expected[1] - expected[0] + 1, document.page_count - title_page + 1
+        if count >= thresholds.MIN_RANGE:
+            if pages < thresholds.WHOLE_SHARE * count:
+                evidence.append(f"pages-missing: {pages} of {count}")
+                return Wholeness(Whole.CUT, tuple(evidence))
+            evidence.append(f"pages: {pages}, printed range {count}")
+    if (page := references_page(document, title_page)) is not None:
+        evidence.append(f"references: page {page}")
+    headings = {found[0].strip() for shown in document.pages for found in _SECTIONS.finditer(shown.folded)}
+    if headings:
+        evidence.append(f"sections: {len(headings)}")
+    return Wholeness(Whole.WHOLE if page is not None else Whole.UNKNOWN, tuple(evidence))
+
+
+def references_page(document: DocumentText, title_page: int = 1) -> int | None:
+    """The page that shows references: a later one than the title page, or the same one below its text."""
+    for page in reversed(document.pages):
+        if page.number < title_page:
+            continue
+        if page.number > title_page and has_references(page):
+            return page.number
+        if page.number == title_page and _ends_with_references(page):
+            return page.number
+    return None
+
+
+def has_references(page: Page) -> bool:
+    if _REFERENCES.search(page.folded):
+        return True
+    entries = [found[0] for found in _ENTRY.finditer(page.text)]
+    return (
+        len(entries) >= thresholds.REFERENCE_ENTRIES
+        and sum(_YEAR.search(entry) is not None for entry in entries) * 2 >= len(entries)
+        and len(_YEAR.findall(page.text)) >= 2 * thresholds.REFERENCE_ENTRIES
+    )
+
+
+def _ends_with_references(page: Page) -> bool:
+    """On the title page itself they come after the text; a list of contents names them too."""
+    text = page.folded
+    found = _REFERENCES.search(text)
+    if found is None or found.start() < len(text) // 3:
+        return False
+    return len(_ENTRY.findall(page.text[found.start() - 20 :])) >= 2 or len(_YEAR.findall(text[found.end() :])) >= 3

@@ -1,0 +1,1 @@
+"""PDFs: their structure, damage and text, read in worker processes."""
