@@ -93,7 +93,7 @@ def test_the_hook_refuses_what_nobody_judged_even_if_libcurl_came_upon_it(packet
             async def unpinned(route, *, timeout_s):
                 return (await known(route, timeout_s=timeout_s))._replace(pins=())
 
-            engine._routes.addresses = unpinned
+            engine._routes.known, engine._routes.addresses = lambda route: None, unpinned
             with pytest.raises(AddressRefused):
                 await engine.fetch(ask("http://localhost:9/"))
 
@@ -173,6 +173,9 @@ class Changing:
     def __init__(self, *answers):
         self.answers = list(answers)
 
+    def known(self, host):
+        return None
+
     async def lookup(self, host, port, *, timeout_s):
         return [self.answers.pop(0)]
 
@@ -219,7 +222,7 @@ def test_a_pin_goes_with_its_request(serve):
             async def unpinned(route, *, timeout_s):
                 return (await known(route, timeout_s=timeout_s))._replace(allowed={"127.0.0.1"}, pins=())
 
-            engine._routes.addresses = unpinned
+            engine._routes.known, engine._routes.addresses = lambda route: None, unpinned
             assert await get(engine, f"http://localhost:{server.port}/") == b"hello"  # libcurl's own answer
 
     run(main())
@@ -347,5 +350,28 @@ def test_a_task_that_gives_up_leaves_no_waiter_behind(resolver):
             async with asyncio.timeout(0.05):
                 await names.lookup("dead.example.org", 80, timeout_s=5)
         assert names._under_way["dead.example.org"].waiters == []
+
+    run(main())
+
+
+def test_a_pin_that_was_taken_back_is_set_again_for_the_next_request(serve):
+    """A handle that served this host before is told again what was forgotten meanwhile."""
+
+    def script(talk):
+        asked = talk.read_request()
+        talk.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhel")
+        if b"held" in asked:
+            talk.wait_until_client_leaves()
+        talk.send(b"lo")
+
+    server = serve(script)
+
+    async def main():
+        async with open_engine(names=StaticNames({"*": ["127.0.0.1"]}), guard=LOOPBACK) as engine:
+            url = f"http://a.example.org:{server.port}/"
+            assert await get(engine, url) == b"hello"
+            held = await engine.fetch(ask(f"http://held.example.org:{server.port}/"))
+            assert await get(engine, url) == b"hello"
+            await held.aclose()
 
     run(main())

@@ -74,10 +74,9 @@ class Headers(Mapping[str, str]):
 
     def __init__(self, raw: Sequence[tuple[str, str]] = ()) -> None:
         self.raw = raw
-        self._index: dict[str, str] = {}
-        for spelled, value in raw:
-            name = spelled.lower()
-            self._index[name] = f"{self._index[name]}, {value}" if name in self._index else value
+        self._index: dict[str, str] = {spelled.lower(): value for spelled, value in raw}
+        if len(self._index) < len(raw):
+            self._index = _joined(raw)
 
     def __getitem__(self, name: str) -> str:
         return self._index[name.lower()]
@@ -98,6 +97,14 @@ class Headers(Mapping[str, str]):
 
     def __repr__(self) -> str:
         return f"Headers({list(self._index)})"  # values may be secrets
+
+
+def _joined(raw: Sequence[tuple[str, str]]) -> dict[str, str]:
+    index: dict[str, str] = {}
+    for spelled, value in raw:
+        name = spelled.lower()
+        index[name] = f"{index[name]}, {value}" if name in index else value
+    return index
 
 
 class Response(Protocol):

@@ -15,6 +15,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Protocol
 
 import httpx2
@@ -35,6 +36,10 @@ class NameResolver(Protocol):
 class AsyncNameResolver(Protocol):
     """The same for tasks of an event loop; cancelling the task ends the wait, not the look-up."""
 
+    def known(self, host: str) -> Sequence[str] | None:
+        """What `lookup` would say at once; None where it has to ask."""
+        ...
+
     async def lookup(self, host: str, port: int, *, timeout_s: float | None) -> list[str]: ...
 
 
@@ -44,6 +49,7 @@ class StaticNames:
     def __init__(self, answers: Mapping[str, Sequence[str]], fallback: NameResolver | None = None) -> None:
         self._answers = {plain_host(name): list(addresses) for name, addresses in answers.items()}
         self._fallback = fallback
+        self.known = lru_cache(maxsize=4096)(self._find)
 
     def resolve(self, host: str, port: int, *, timeout_s: float | None, cancel: CancelToken | None) -> list[str]:
         for pattern in patterns_for(host):
@@ -53,10 +59,13 @@ class StaticNames:
             raise NameNotFound(f"the host name {host[:255]!r} has no address")
         return self._fallback.resolve(host, port, timeout_s=timeout_s, cancel=cancel)
 
+    def _find(self, host: str) -> Sequence[str] | None:
+        return next((self._answers[pattern] for pattern in patterns_for(host) if pattern in self._answers), None)
+
     async def lookup(self, host: str, port: int, *, timeout_s: float | None) -> list[str]:
-        for pattern in patterns_for(host):
-            if pattern in self._answers:
-                return list(self._answers[pattern])
+        addresses = self.known(host)
+        if addresses is not None:
+            return list(addresses)
         if not isinstance(self._fallback, (StaticNames, SystemNames)):
             raise NameNotFound(f"the host name {host[:255]!r} has no address")
         return await self._fallback.lookup(host, port, timeout_s=timeout_s)
@@ -138,6 +147,9 @@ class SystemNames:
         if not addresses:
             raise NameNotFound(f"the host name {host[:255]!r} has no address")
         return list(addresses)
+
+    def known(self, host: str) -> Sequence[str] | None:
+        return self._remembered(host) or None
 
     async def lookup(self, host: str, port: int, *, timeout_s: float | None) -> list[str]:
         with self._lock:

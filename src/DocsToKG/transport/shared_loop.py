@@ -28,10 +28,24 @@ class _Call(Generic[_T]):
 
     def __init__(self, work: Coroutine[Any, Any, _T]) -> None:
         self.work = work
-        self.task: asyncio.Task[_T] | None = None
+        self.task: asyncio.Task[None] | None = None
         self.runs_loop = False
         self.until_woken = threading.Lock()
         self.until_woken.acquire()
+        self.is_over = False
+        self.error: BaseException | None = asyncio.CancelledError()  # before it has begun
+
+    async def do(self) -> None:
+        try:
+            self._result = await self.work
+            self.error = None
+        except BaseException as error:
+            self.error = error
+
+    def result(self) -> _T:
+        if self.error is not None:
+            raise self.error
+        return self._result
 
 
 class SharedLoop:
@@ -58,8 +72,7 @@ class SharedLoop:
         finally:
             if forget is not None:
                 forget()
-        assert call.task is not None
-        return call.task.result()
+        return call.result()
 
     def close(self, last: Coroutine[Any, Any, None]) -> None:
         """Cancel what is under way, then do `last`."""
@@ -95,10 +108,18 @@ class SharedLoop:
 
     def _begin(self, call: _Call[Any]) -> None:
         assert self._loop is not None
-        call.task = self._loop.create_task(call.work)
+        call.task = self._loop.create_task(self._do(call))
         call.task.add_done_callback(lambda _: self._finish(call))
 
+    async def _do(self, call: _Call[Any]) -> None:
+        await call.do()
+        self._finish(call)  # now, rather than in the next turn of the loop
+
     def _finish(self, call: _Call[Any]) -> None:
+        if call.is_over:
+            return
+        call.is_over = True
+        call.work.close()  # one that was cancelled before it began
         with self._lock:
             self._waiting.pop(call, None)
             if not call.runs_loop:
@@ -122,7 +143,7 @@ class SharedLoop:
                 self._hand_over(loop)
 
     def _run_for(self, loop: asyncio.AbstractEventLoop, call: _Call[Any]) -> None:
-        while call.runs_loop and (call.task is None or not call.task.done()):
+        while call.runs_loop and not call.is_over:
             loop.run_forever()
 
     def _hand_over(self, loop: asyncio.AbstractEventLoop) -> None:

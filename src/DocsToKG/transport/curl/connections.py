@@ -7,9 +7,9 @@ connection, since libcurl tells no more when it is about to send.
 
 from __future__ import annotations
 
+import select
 import socket
 import sys
-from collections import OrderedDict
 from typing import TypeAlias
 
 Ends: TypeAlias = tuple[str, str, int, int]  # as PREREQFUNCTION tells them: peer, own address, peer's port, own port
@@ -23,7 +23,7 @@ _FAMILIES = (socket.AF_INET, socket.AF_INET6)
 class Connection:
     """One open connection. `exclusive` once it spoke HTTP/1, where one exchange follows the other."""
 
-    __slots__ = ("_received", "_spoiled", "ends", "exclusive", "fileno", "secure")
+    __slots__ = ("_incoming", "_received", "_spoiled", "ends", "exclusive", "fileno", "secure")
 
     def __init__(self, ends: Ends, fileno: int, secure: bool) -> None:
         self.ends = ends
@@ -31,7 +31,14 @@ class Connection:
         self.secure = secure
         self.exclusive = False
         self._received = 0  # of TLS, when the last exchange was over
-        self._spoiled = False
+        self._spoiled = fileno < 0
+        self._incoming = select.poll()
+        if fileno >= 0:
+            self._incoming.register(fileno, select.POLLIN)
+
+    def forget(self) -> None:
+        """Its socket has been closed: the number is another's now."""
+        self._spoiled = True
 
     def rest(self) -> None:
         """An exchange is over. What is there already, or comes from now on, belongs to none: over TLS libcurl may take
@@ -43,38 +50,34 @@ class Connection:
             return
         try:
             self._received = _received(sock)
-            self._spoiled = self._spoiled or not _is_empty(sock)
+            self._spoiled = self._spoiled or bool(self._incoming.poll(0))
         except OSError:
             self._spoiled = True
         finally:
             sock.detach()  # it stays libcurl's
 
     def is_quiet(self) -> bool:
-        """Is it still this connection, open, with nothing come since the last exchange?"""
+        """Is it open, with nothing come since the last exchange?"""
         if not self.exclusive:
             return True
-        sock = None if self._spoiled else self._socket()
-        if sock is None:
+        if self._spoiled or self._incoming.poll(0):
             return False
-        try:
-            if sock.getsockname()[1] != self.ends[3] or sock.getpeername()[1] != self.ends[2]:
-                return False
-            return _is_empty(sock) and not (self.secure and _received(sock) > self._received)
-        except OSError:
-            return False
-        finally:
-            sock.detach()
+        return not self.secure or not self._has_received()
 
     def may_have_been_answered(self) -> bool:
         """Could a response be here so soon, in the call that sent the request? Only that of a server on this machine,
         and only when something has come since. False where the system does not tell."""
-        sock = self._socket() if is_near(self.ends[0]) else None
+        return is_near(self.ends[0]) and self._has_received(unknown=False)
+
+    def _has_received(self, *, unknown: bool = True) -> bool:
+        """More than when the last exchange was over."""
+        sock = self._socket()
         if sock is None:
-            return False
+            return unknown
         try:
             return _received(sock) > self._received
         except OSError:
-            return False
+            return unknown
         finally:
             sock.detach()
 
@@ -89,34 +92,34 @@ def is_near(address: str) -> bool:
     return address.startswith("127.") or address == "::1"
 
 
-def _is_empty(sock: socket.socket) -> bool:
-    try:
-        sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except BlockingIOError:
-        return True
-    return False
-
-
 class Connections:
-    """Those that were opened, those not used for longest forgotten first."""
+    """Those that were opened, the oldest forgotten first. Every socket that libcurl opens is told of,
+    so that no number leads to a connection that is closed."""
 
     def __init__(self, most: int = 16_384) -> None:
         self._most = most
-        self._by_ends: OrderedDict[Ends, Connection] = OrderedDict()
+        self._by_ends: dict[Ends, Connection] = {}
+        self.between = self._by_ends.get
+        self._by_fileno: dict[int, Connection] = {}
+
+    def opening(self, fileno: int) -> None:
+        """A new socket has this number."""
+        former = self._by_fileno.pop(fileno, None)
+        if former is not None:
+            former.forget()
+            if self._by_ends.get(former.ends) is former:
+                del self._by_ends[former.ends]
 
     def opened(self, ends: Ends, filenos: list[int], secure: bool) -> Connection:
         """One of these sockets has become the connection between these ends."""
         fileno = next((number for number in filenos if _own_port(number) == ends[3]), -1)
-        connection = self._by_ends[ends] = Connection(ends, fileno, secure)
-        self._by_ends.move_to_end(ends)
+        self._by_ends.pop(ends, None)
+        connection = self._by_ends[ends] = self._by_fileno[fileno] = Connection(ends, fileno, secure)
         while len(self._by_ends) > self._most:
-            self._by_ends.popitem(last=False)
-        return connection
-
-    def between(self, ends: Ends) -> Connection | None:
-        connection = self._by_ends.get(ends)
-        if connection is not None:
-            self._by_ends.move_to_end(ends)
+            oldest = self._by_ends.pop(next(iter(self._by_ends)))
+            oldest.forget()
+            if self._by_fileno.get(oldest.fileno) is oldest:
+                del self._by_fileno[oldest.fileno]
         return connection
 
     def __len__(self) -> int:

@@ -78,16 +78,14 @@ class CurlEngine:
             max_age_s=max_age_s,
             touch=self._touch,
             opened=self._sockets.opened,
-            watch=lambda transfer: self._watch_until(transfer.due(_NEVER)),
             monotonic=self._clock.monotonic,
         )
         self._max_idle = max_idle
         self._max_streams = max_streams
-        self._multi: pycurl.CurlMulti | None = None
+        self._multi: pycurl.CurlMulti  # made with the first request
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
         self._active: dict[Transfer, Handle] = {}
-        self._connect_by: dict[Transfer, float] = {}
         self._handles = Handles(self._settings)
         self._touched: list[Transfer] = []
         self._to_wake: set[Transfer] = set()
@@ -95,8 +93,9 @@ class CurlEngine:
         self._starts_left = _STARTS_A_TURN
         self._turn_ends = False
         self._running = 0
-        self._timer: asyncio.Handle | None = None
-        self._timer_is_due = False
+        self._timer: asyncio.TimerHandle | None = None
+        self._act_at = _NEVER
+        self._acts_soon = False
         self._watch: asyncio.TimerHandle | None = None
         self._watch_at = _NEVER
         self._pins: Counter[str] = Counter()
@@ -111,12 +110,15 @@ class CurlEngine:
         if limits.deadline is not None and began >= limits.deadline:
             raise DeadlineExceeded("the time given to this request is over")
         route, url = self._routes.of(request.url)
-        addresses = await self._addresses(route, limits, began)
-        fresh, name_s = False, self._clock.monotonic() - began
+        fresh, name_s = False, 0.0
+        addresses = self._routes.known(route)
+        if addresses is None:
+            addresses = await self._addresses(route, limits, began)
+            name_s = self._clock.monotonic() - began
         for tries_left in range(_MAX_TRIES - 1, -1, -1):
             self._check_open()
-            transfer = Transfer(self, request, route, url, addresses)
-            transfer.began, transfer.fresh, transfer.name_s = began, fresh, name_s
+            transfer = Transfer(self, request, route, url, addresses, began)
+            transfer.fresh, transfer.name_s = fresh, name_s
             self._enter(transfer)
             try:
                 await transfer.wait_for_head()
@@ -151,12 +153,11 @@ class CurlEngine:
             transfer.wake()
         self._waiting.clear()
         self._handles.close()
-        if self._multi is not None:
-            self._multi.close()
         for timer in (self._timer, self._watch):
             if timer is not None:
                 timer.cancel()
         if self._loop is not None:
+            self._multi.close()
             self._loop.remove_reader(self._sockets.fileno())
         self._sockets.close()
 
@@ -181,6 +182,7 @@ class CurlEngine:
         if self._starts_left and not self._waiting:
             self._starts_left -= 1
             self._start(transfer)
+            self._on_turn()  # the request goes out now
         else:
             self._waiting.append(transfer)
         if not self._turn_ends:
@@ -204,44 +206,57 @@ class CurlEngine:
         stale = [pin for pin in self._stale_pins if pin not in self._pins]
         try:
             handle.prepare(transfer, [f"-{pin}" for pin in stale])
-            self._open_multi().add_handle(handle.curl)
+            self._multi.add_handle(handle.curl)
         except Exception as error:
             handle.transfer = None
             handle.curl.close()
             transfer.finish(_refused(error))
             return
         self._stale_pins.clear()
-        self._pins.update(transfer.addresses.places)
+        for place in transfer.addresses.places:
+            self._pins[place] += 1
         self._active[transfer] = handle
-        limit_s = transfer.limits.connect_s
-        self._connect_by[transfer] = _NEVER if limit_s is None else transfer.began + limit_s
-        self._watch_until(transfer.due(self._connect_by[transfer]))
+        self._watch_until(transfer.look_by(transfer.began))
 
     # libcurl and the loop
 
     def _on_socket(self, what: int, fileno: int, multi: object, data: object) -> None:
         """libcurl says which sockets to watch, and for what."""
-        with contextlib.suppress(OSError):  # it has been closed meanwhile
+        try:  # noqa: SIM105 - called for every exchange
             self._sockets.want(what, fileno)
+        except OSError:
+            pass  # it has been closed meanwhile
 
     def _on_timer(self, timeout_ms: int) -> None:
         """libcurl says when it wants to be called, whatever happens on its sockets."""
-        if self._timer is not None:
-            if timeout_ms == 0 and self._timer_is_due:
-                return
-            self._timer.cancel()
-            self._timer = None
-        if self._closed or timeout_ms < 0:
+        if timeout_ms == 0:
+            if not self._acts_soon and not self._closed:
+                self._acts_soon = True
+                self._running_loop().call_soon(self._on_turn)
             return
         loop = self._running_loop()
-        self._timer_is_due = timeout_ms == 0
-        if timeout_ms == 0:
-            self._timer = loop.call_soon(self._on_time)
-        else:
-            self._timer = loop.call_later(timeout_ms / 1000, self._on_time)
+        self._act_at = _NEVER if timeout_ms < 0 else loop.time() + timeout_ms / 1000
+        # It changes its mind often, and mostly for later: a timer that comes too early looks again.
+        if self._timer is None or self._act_at < self._timer.when():
+            self._set_timer()
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None
+        if self._act_at < _NEVER and not self._closed:
+            self._timer = self._running_loop().call_at(self._act_at, self._on_time)
 
     def _on_time(self) -> None:
         self._timer = None
+        if self._running_loop().time() < self._act_at:
+            self._set_timer()
+        else:
+            self._act_at = _NEVER
+            self._on_turn()
+
+    def _on_turn(self) -> None:
+        self._acts_soon = False
         if not self._closed:
             self._act(pycurl.SOCKET_TIMEOUT, 0)
             self._settle()
@@ -255,7 +270,7 @@ class CurlEngine:
 
     def _act(self, fileno: int, events: int) -> None:
         self._settings.turn += 1
-        _, self._running = self._open_multi().socket_action(fileno, events)
+        _, self._running = self._multi.socket_action(fileno, events)
 
     def _settle(self) -> None:
         """After libcurl has worked: what has ended, and whom to wake."""
@@ -275,7 +290,6 @@ class CurlEngine:
         for transfer in touched:
             transfer.touched = False
             transfer.last = now
-            self._watch_until(transfer.due(_NEVER))
             if not transfer.is_waited_for:
                 continue
             if transfer.head_is_known and transfer.buffered < _WAKE_BYTES:
@@ -295,7 +309,7 @@ class CurlEngine:
         self._to_wake.clear()
 
     def _collect(self) -> None:
-        multi = self._open_multi()
+        multi = self._multi
         while True:
             left, good, failed = multi.info_read()
             for curl in good:
@@ -351,10 +365,11 @@ class CurlEngine:
     def _release(self, transfer: Transfer) -> None:
         """Out of libcurl; the handle waits for the next transfer."""
         handle = self._active.pop(transfer)
-        del self._connect_by[transfer]
         handle.transfer = None
-        with contextlib.suppress(pycurl.error):
-            self._open_multi().remove_handle(handle.curl)
+        try:  # noqa: SIM105 - called for every exchange
+            self._multi.remove_handle(handle.curl)
+        except pycurl.error:
+            pass
         for place in transfer.addresses.places:
             self._pins[place] -= 1
             if not self._pins[place]:
@@ -381,13 +396,12 @@ class CurlEngine:
     def await_body(self, transfer: Transfer) -> None:
         """A reader has come: only from now on is silence counted."""
         transfer.last = self._clock.monotonic()
-        self._watch_until(transfer.due(_NEVER))
 
     def timings(self, transfer: Transfer) -> Timings:
         handle = self._active.get(transfer)
         return Timings() if handle is None else handle.timings(transfer)
 
-    # limits: one watch for all transfers, set for the earliest moment at which one of them may be late
+    # limits: one watch for all transfers, set for the earliest moment at which one of them can be late
 
     def _watch_until(self, moment: float) -> None:
         if moment >= self._watch_at:
@@ -402,21 +416,16 @@ class CurlEngine:
         self._watch, self._watch_at = None, _NEVER
         now, next_due = self._clock.monotonic(), _NEVER
         late: list[Transfer] = []
-        for transfer, by in self._connect_by.items():
-            due = transfer.due(by)
-            if due <= now:
+        for transfer in self._active:
+            if transfer.due() <= now:
                 late.append(transfer)
-            elif due < next_due:
-                next_due = due
+            else:
+                next_due = min(next_due, transfer.look_by(now))
         for transfer in late:
             transfer.error = transfer.error or transfer.lateness(now)
             self.drop(transfer)
         if next_due < _NEVER:
             self._watch_until(next_due)
-
-    def _open_multi(self) -> pycurl.CurlMulti:
-        assert self._multi is not None
-        return self._multi
 
     def _running_loop(self) -> asyncio.AbstractEventLoop:
         assert self._loop is not None

@@ -50,7 +50,6 @@ class HandleSettings:
         idle_expiry_s: float,
         max_age_s: float,
         touch: Callable[[Transfer], None],
-        watch: Callable[[Transfer], None],
         opened: Callable[[int], None],
         monotonic: Callable[[], float],
     ) -> None:
@@ -60,10 +59,10 @@ class HandleSettings:
         self.idle_expiry_s = max(1, round(idle_expiry_s))
         self.max_age_s = max(1, round(max_age_s))
         self.touch = touch
-        self.watch = watch
         self.opened = opened
         self.monotonic = monotonic
         self.turn = 0  # counts the calls into libcurl
+        self.forgettings = 0  # how often it was told to forget pins: each handle then sets its own again
 
 
 class Handle:
@@ -78,6 +77,8 @@ class Handle:
         self._known: dict[int, Any] = {}
         self._opened: list[int] = []
         self._said: object = None
+        self._wanted: object = None
+        self._said_method = "GET"  # empty: one with a body
         self._opening: socket.socket | None = None
         self._set_common()
 
@@ -118,16 +119,24 @@ class Handle:
         if self._said != said:
             setopt(pycurl.HTTPHEADER, _header_lines(request, route))
             self._said = said
-        self._set(pycurl.RESOLVE, (*stale_pins, *transfer.addresses.pins))
         if stale_pins:
-            self._known.pop(pycurl.RESOLVE)  # said once
-        connect_s = transfer.limits.connect_s
+            self._settings.forgettings += 1
+        pins = (transfer.addresses.pins, self._settings.forgettings)
+        wanted = (pins, transfer.limits.connect_s, transfer.fresh, request.http2, route.secure)
+        if self._wanted != wanted:
+            self._set_wanted(transfer, stale_pins)
+            self._wanted = wanted
+        if request.body is not None or self._said_method != request.method:
+            self._set_method(request)
+
+    def _set_wanted(self, transfer: Transfer, stale_pins: list[str]) -> None:
+        request, connect_s = transfer.request, transfer.limits.connect_s
+        http2 = request.http2 and transfer.route.secure
+        self.curl.setopt(pycurl.RESOLVE, [*stale_pins, *transfer.addresses.pins])
         self._set(pycurl.CONNECTTIMEOUT_MS, 0 if connect_s is None else max(1, int(connect_s * 1000)))
         self._set(pycurl.FRESH_CONNECT, int(transfer.fresh))
-        version = pycurl.CURL_HTTP_VERSION_2TLS if request.http2 and route.secure else pycurl.CURL_HTTP_VERSION_1_1
-        self._set(pycurl.HTTP_VERSION, version)
-        self._set(pycurl.PIPEWAIT, int(request.http2 and route.secure))
-        self._set_method(request)
+        self._set(pycurl.HTTP_VERSION, pycurl.CURL_HTTP_VERSION_2TLS if http2 else pycurl.CURL_HTTP_VERSION_1_1)
+        self._set(pycurl.PIPEWAIT, int(http2))
 
     def _set(self, option: int, value: Any) -> None:
         if self._known.get(option) != value:
@@ -154,12 +163,14 @@ class Handle:
         self._set(pycurl.PROXYPASSWORD, proxy.password or "")
 
     def _set_method(self, request: Request) -> None:
-        if self._known.get(pycurl.CUSTOMREQUEST) is not None:
-            self._plain_get()
-        if request.method == "GET" and request.body is None:
+        if self._said_method != "GET":
+            self.curl.setopt(pycurl.HTTPGET, 1)
+            self.curl.unsetopt(pycurl.CUSTOMREQUEST)
+        plain = request.body is None
+        self._said_method = request.method if plain else ""
+        if request.method == "GET" and plain:
             return
-        self._known[pycurl.CUSTOMREQUEST] = request.method
-        if request.method == "HEAD" and request.body is None:
+        if request.method == "HEAD" and plain:
             self.curl.setopt(pycurl.NOBODY, 1)
             return
         if request.body is not None:
@@ -168,17 +179,16 @@ class Handle:
             self.curl.setopt(pycurl.POSTFIELDS, request.body)
         self.curl.setopt(pycurl.CUSTOMREQUEST, request.method)
 
-    def _plain_get(self) -> None:
-        self.curl.setopt(pycurl.HTTPGET, 1)
-        self.curl.unsetopt(pycurl.CUSTOMREQUEST)
-        self._known.pop(pycurl.CUSTOMREQUEST)
-
     # callbacks
 
     def _on_header(self, line: bytes) -> int | None:
         transfer = self.transfer
         if transfer is None:
             return 0
+        lines = transfer.head_lines
+        if lines and len(line) > 2 and len(lines) <= transfer.limits.max_header_lines:
+            lines.append(line)  # in the middle of a head
+            return None
         if not transfer.sends:
             return None  # the proxy's answer to CONNECT
         if not transfer.touched:
@@ -186,7 +196,8 @@ class Handle:
         try:
             if transfer.head is None and self._came_too_early(transfer):
                 raise ConnectionWentStale("the kept connection held bytes that belong to no request")
-            return None if transfer.take_header_line(line) else 0
+            transfer.take_header_line(line)
+            return None
         except Exception as error:
             transfer.error = error
             return 0
@@ -247,9 +258,9 @@ class Handle:
                 transfer.again = True
                 return ConnectionWentStale("the kept connection is no longer quiet")
         else:
+            connection = settings.connections.opened(ends, self._opened, route.secure)
             if ends[0] not in transfer.addresses.allowed:
                 return AddressRefused(f"{route.host[:255]!r} was reached at an address that nobody judged")
-            connection = settings.connections.opened(ends, self._opened, route.secure)
         if request.before_send is not None and not request.before_send():
             return NotSent(f"the request to {route.host[:255]!r} was taken back before it was sent")
         transfer.connection = connection
@@ -257,7 +268,6 @@ class Handle:
         transfer.sends += 1
         transfer.seen_at_turn = settings.turn
         transfer.sent_at = transfer.last = settings.monotonic()
-        settings.watch(transfer)
         if request.on_sent is not None:
             request.on_sent()
         return None
@@ -286,6 +296,7 @@ class Handle:
                 self._opening = None
             self._opened.append(fileno)
             self._settings.opened(fileno)
+            self._settings.connections.opening(fileno)
         return _SOCKET_GOOD
 
     # what is asked outside of callbacks

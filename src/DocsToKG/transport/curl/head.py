@@ -14,8 +14,7 @@ import httpx2
 from DocsToKG.transport.engine import Headers
 
 _STATUS_LINE = re.compile(r"(HTTP/[0-9.]+)[ \t]+([1-9][0-9]{2})(?:[ \t]([^\r\n]*))?\r?\n")
-_FIELD = re.compile(r"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*:[ \t]*([^\r\n\0]*?)[ \t]*\r?$", re.MULTILINE)
-_FOLD = re.compile(r"[ \t]*\r?\n[ \t]+")
+_FIELD = re.compile(r"^([!#$%&'*+\-.^_`|~0-9A-Za-z]+)[ \t]*:[ \t]*([^\r\n\0]*)\r?$", re.MULTILINE)
 _LENGTH = re.compile(r"[0-9]{1,18}")
 
 
@@ -44,8 +43,8 @@ def parse_head(lines: list[bytes]) -> Head:
     block = b"".join(lines[1:-1])
     text = _decoded(block)
     count = len(lines) - 2
-    if b"\n " in block or b"\n\t" in block:
-        text = _FOLD.sub(" ", text)
+    if "\n " in text or " \r" in text or " \n" in text or "\t" in text:
+        text = _tidied(text)
         count = text.count("\n")
     fields = _FIELD.findall(text)
     if len(fields) != count:
@@ -69,8 +68,26 @@ def _decoded(block: bytes) -> str:
         return block.decode("latin-1")
 
 
+def _tidied(text: str) -> str:
+    """Lines without blanks at their ends, and folded ones made whole."""
+    whole: list[str] = []
+    for line in text.split("\n"):
+        said = line.removesuffix("\r").rstrip(" \t")
+        if line[:1] in (" ", "\t") and whole:
+            whole[-1] += " " + said.lstrip(" \t")
+        else:
+            whole.append(said)
+    tidy = "\n".join(whole)
+    if "\r" in tidy:
+        raise httpx2.RemoteProtocolError("the response's head holds a stray CR")
+    return tidy
+
+
 def _length(headers: Headers) -> int:
-    given = {item.strip(" \t") for item in headers["content-length"].split(",")}
+    text = headers["content-length"]
+    if _LENGTH.fullmatch(text) is not None:
+        return int(text)
+    given = {item.strip(" \t") for item in text.split(",")}
     if len(given) > 1:
         raise httpx2.RemoteProtocolError("the response announces two different lengths")
     [text] = given

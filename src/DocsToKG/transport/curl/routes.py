@@ -22,8 +22,10 @@ from DocsToKG.transport.proxy import Proxies, Proxy
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 # Nothing of such a URL needs escaping or has a second reading; all others are read by httpx2.
+_BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _PLAIN = re.compile(
-    r"(https?)://((?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*)(?::([0-9]{1,5}))?(/[A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)"
+    rf"(https?)://((?:[a-z0-9_-]+\.)*[a-z][a-z0-9-]*|(?:{_BYTE}\.){{3}}{_BYTE})(?::([0-9]{{1,5}}))?"
+    r"(/[A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)"
 )
 _MAX_URL_BYTES = 64 * 1024
 _MAX_ADDRESSES = 8
@@ -111,6 +113,13 @@ class Routes:
         if port != default:
             header += f":{port}"
         return Route(f"{sent_scheme}://{authority}", host, port, header, secure, literal, target, proxy)
+
+    def known(self, route: Route) -> Addresses | None:
+        """What `addresses` gives, where it needs no look-up."""
+        if route.proxy is not None or route.literal is not None:
+            return None
+        found = self._names.known(route.host)
+        return None if found is None else self._judged(route, tuple(found))
 
     async def addresses(self, route: Route, *, timeout_s: float | None) -> Addresses:
         """Look up and judge. Raises `NameNotFound`, `AddressRefused` or `httpx2.ConnectTimeout`."""

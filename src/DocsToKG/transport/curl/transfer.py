@@ -22,6 +22,7 @@ from DocsToKG.transport.errors import BodyTooLarge, DeadlineExceeded, HeadersToo
 HIGH_WATER_BYTES = 128 * 1024
 LOW_WATER_BYTES = 32 * 1024
 _MAX_INTERIM_HEADS = 8
+_NEVER = float("inf")
 _NO_BODY = frozenset({204, 304})
 
 
@@ -40,61 +41,72 @@ class Driver(Protocol):
 class Transfer:
     """A `Response` once its head is there."""
 
-    def __init__(self, driver: Driver, request: Request, route: Route, url: str, addresses: Addresses) -> None:
+    head: Head | None = None
+    error: Exception | None = None
+    refused: Exception | None = None  # what kept libcurl from one of the addresses; others may do
+    over = False  # libcurl is done with it, or was told to stop
+    fresh = False  # only a new connection will do
+    again = False  # nothing of this try counts: send it once more, on a fresh connection
+    sends = 0
+    connection: Connection | None = None
+    reused = False
+    seen_at_turn = 0
+    peer = ""
+    received = 0  # bytes of the body as they came, framing apart
+    decoded = 0
+    paused = False
+    sent_at = 0.0
+    last = 0.0  # when bytes came last, or when somebody began to wait for them
+    buffered = 0
+    touched = False
+    head_is_known = False  # to the task that asked
+    _timings: Timings | None = None
+    _head_bytes = 0
+    _interim = 0
+    _decoder: Decoder | None = None
+    _waiter: asyncio.Future[None] | None = None
+
+    def __init__(
+        self, driver: Driver, request: Request, route: Route, url: str, addresses: Addresses, began: float
+    ) -> None:
         self.driver = driver
         self.request = request
         self.route = route
         self.sent_url = url
         self.addresses = addresses
-        self.limits = request.limits
-        self.head: Head | None = None
-        self.error: Exception | None = None
-        self.refused: Exception | None = None  # what kept libcurl from one of the addresses; others may do
-        self.over = False  # libcurl is done with it, or was told to stop
-        self.fresh = False  # only a new connection will do
-        self.again = False  # nothing of this try counts: send it once more, on a fresh connection
-        self.sends = 0
-        self.connection: Connection | None = None
-        self.reused = False
-        self.seen_at_turn = 0
-        self.peer = ""
-        self.received = 0  # bytes of the body as they came, framing apart
-        self.decoded = 0
-        self.paused = False
-        self.began = 0.0
-        self.sent_at = 0.0
-        self.last = 0.0  # when bytes came last
+        self.began = began
         self.name_s = 0.0
-        self._timings: Timings | None = None
-        self._lines: list[bytes] = []
-        self._head_bytes = 0
-        self._interim = 0
+        self.limits = limits = request.limits
+        self._connect_by = _NEVER if limits.connect_s is None else began + limits.connect_s
+        self._shortest_s = _NEVER
+        for limit_s in (limits.connect_s, limits.first_byte_s, limits.silence_s):
+            if limit_s is not None and limit_s < self._shortest_s:
+                self._shortest_s = limit_s
+        self.head_lines: list[bytes] = []
         self._chunks: list[bytes] = []
-        self.buffered = 0
-        self._decoder: Decoder | None = None
-        self._waiter: asyncio.Future[None] | None = None
-        self.touched = False
-        self.head_is_known = False  # to the task that asked
 
     # what libcurl brings
 
-    def take_header_line(self, line: bytes) -> bool:
-        """False ends the exchange."""
+    def take_header_line(self, line: bytes) -> None:
+        """The first line of a head, its last, and what is too much of it. libcurl bounds each line and their sum."""
         if self.head is not None:
-            return True  # a trailer
-        lines = self._lines
+            return  # a trailer
+        lines = self.head_lines
         lines.append(line)
-        self._head_bytes += len(line)
-        if self._head_bytes > self.limits.max_header_bytes or len(lines) > self.limits.max_header_lines + 2:
+        ends = line in (b"\r\n", b"\n") and len(lines) > 1
+        if len(lines) > self.limits.max_header_lines + 2 or (ends and self._head_size() > self.limits.max_header_bytes):
             raise HeadersTooLarge(f"the head of the response exceeds {self.limits.max_header_bytes} bytes or "
                                   f"{self.limits.max_header_lines} lines")  # fmt: skip
-        if line in (b"\r\n", b"\n") and len(lines) > 1:
+        if ends:
             self._take_head()
-        return True
+
+    def _head_size(self) -> int:
+        self._head_bytes += sum(map(len, self.head_lines))
+        return self._head_bytes
 
     def _take_head(self) -> None:
-        head = parse_head(self._lines)
-        self._lines = []
+        head = parse_head(self.head_lines)
+        self.head_lines = []
         if head.status == 101:
             raise httpx2.RemoteProtocolError("the server switched to a protocol we did not ask for")
         if head.status < 200:
@@ -153,14 +165,19 @@ class Transfer:
     def has_body(self) -> bool:
         return self.head is not None and self.request.method != "HEAD" and self.head.status not in _NO_BODY
 
-    def due(self, connect_by: float) -> float:
+    def due(self) -> float:
         """The moment at which the next limit is over. A body that nobody reads is not late."""
-        limits, due = self.limits, connect_by
+        limits, due = self.limits, self._connect_by
         if self.head is not None:
-            due = float("inf") if limits.silence_s is None or self._waiter is None else self.last + limits.silence_s
+            due = _NEVER if limits.silence_s is None or self._waiter is None else self.last + limits.silence_s
         elif self.sent_at:
-            due = float("inf") if limits.first_byte_s is None else self.sent_at + limits.first_byte_s
+            due = _NEVER if limits.first_byte_s is None else self.sent_at + limits.first_byte_s
         return due if limits.deadline is None else min(due, limits.deadline)
+
+    def look_by(self, now: float) -> float:
+        """No limit is over before, whatever happens until then."""
+        by = now + self._shortest_s if self.sent_at else min(now + self._shortest_s, self._connect_by)
+        return by if self.limits.deadline is None else min(by, self.limits.deadline)
 
     def lateness(self, now: float) -> Exception:
         """What it means that the moment has come."""
