@@ -53,7 +53,10 @@ def test_every_style_of_landing_page_leads_to_the_paper(calm, get, first_with, h
 def test_the_supplement_a_page_offers_is_not_the_paper(calm, get, first_with):
     _, copy = first_with(calm, "publisher", lambda w, c: c.house.style == "citation")
     link = re.search(r'href="([^"]+-supp.pdf)"', get(copy.landing_url).text)[1]
-    assert get(urljoin(copy.landing_url, link)).status == 404
+    beside = get(urljoin(copy.landing_url, link))
+    assert beside.status == 200
+    assert beside.body.startswith(b"%PDF-")
+    assert beside.body != get(copy.pdf_url).body
 
 
 def test_a_router_page_hides_the_address_in_a_form(calm, get, first_with):

@@ -167,7 +167,8 @@ class ResolverPipeline:
         """What became of the files beside the paper, within a budget of their own."""
         if self._supplements is None:
             return []
-        call = self._call(artifact, ctx)
+        attempts = self._limits.attempts + self._supplements.most
+        call = self._call(artifact, ctx).within(WorkBudget(total_s=self._limits.total_s, attempts=attempts))
         files = await self._fallback.supplements(trail, call)
         return await self._supplements(files, trail.work, self._fallback.client_of, call)
 

@@ -1,4 +1,4 @@
-"""The full text of a work as an article in JATS, as PMC and Europe PMC give it."""
+"""The full text of a work: as an article in JATS, as PMC and Europe PMC give it, and as a web page."""
 
 from __future__ import annotations
 
@@ -25,3 +25,12 @@ def jats(work: Work) -> bytes:
         f"<pub-date><year>{work.year}</year></pub-date></article-meta></front>"
         f"<body><sec><title>Introduction</title>{paragraphs}</sec></body></article>\n"
     ).encode()
+
+
+def web_page(work: Work) -> bytes:
+    """The same text, as a journal shows it to readers."""
+    parts = [f"<p>{escape(work.title)}, part {part}. {' '.join(_SENTENCES)}</p>" for part in range(1, 17)]
+    sections = f"<h2>Introduction</h2>{''.join(parts[:8])}<h2>Results</h2>{''.join(parts[8:])}"
+    head = f'<meta name="citation_doi" content="{escape(work.doi)}"><title>{escape(work.title)}</title>'
+    body = f"<article><h1>{escape(work.title)}</h1>{sections}</article>"
+    return f"<!DOCTYPE html>\n<html><head><meta charset='utf-8'>{head}</head><body>{body}</body></html>\n".encode()

@@ -40,6 +40,11 @@ def supplement_of(work: Work) -> str:
     return f"/suppl/{work.serial}-supp.pdf"
 
 
+def html_galley(view: str) -> str:
+    """Where a journal on OJS shows the text beside the viewer of its PDF."""
+    return f"{view.rpartition('/')[0]}/2"
+
+
 def doi_url(doi: str) -> str:
     """With everything encoded that a header or a path could stumble over."""
     return "https://doi.org/" + quote(doi, safe="/")
@@ -63,7 +68,8 @@ def _pointer(style: str, work: Work, copy: Copy) -> tuple[str, str, dict[str, st
             return f'<link rel="alternate" type="application/pdf" href="{escape(path)}">\n', "", {}
         case "ojs":
             view = escape(path.replace("/download/", "/view/"))
-            return "", f'<a class="obj_galley_link pdf" href="{view}">PDF</a>', {}
+            html = f'<a class="obj_galley_link file" href="{html_galley(view)}">HTML</a>'
+            return "", f'<a class="obj_galley_link pdf" href="{view}">PDF</a>{html}', {}
         case "anchor":
             return "", f'<a href="{escape(path)}" title="Download PDF">Download PDF</a>', {}
         case "jsonld":

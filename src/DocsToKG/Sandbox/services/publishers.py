@@ -8,7 +8,8 @@ from urllib.parse import quote, urlsplit
 from DocsToKG.Sandbox.artifacts import bare_target, file_reply, wall
 from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, redirect
 from DocsToKG.Sandbox.houses import ALL_HOUSES, PUBLISHERS, House
-from DocsToKG.Sandbox.services.pages import find_copy, landing_page, supplement_of
+from DocsToKG.Sandbox.services.jats import web_page
+from DocsToKG.Sandbox.services.pages import find_copy, html_galley, landing_page, supplement_of
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Copy, Work
 
@@ -59,7 +60,10 @@ def _router_page(copy: Copy) -> Reply:
 def _viewer(house: House, work: Work, target: str) -> Reply:
     """The page around a PDF that OJS shows instead of the file."""
     pdf = house.pdf.format(n=work.serial)
-    if house.style == "ojs" and target == pdf.replace("/download/", "/view/"):
+    view = pdf.replace("/download/", "/view/")
+    if house.style == "ojs" and target == html_galley(view):
+        return Reply(200, web_page(work))
+    if house.style == "ojs" and target == view:
         return html_reply(
             "PDF viewer", f'<iframe src="{pdf}"></iframe><a class="download" href="{pdf}">Download PDF</a>'
         )
