@@ -30,7 +30,7 @@ from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.spans import NullWatch
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import ManualClock, SystemClock
-from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob, Progress, Told
+from DocsToKG.Orchestrator.ledger.base import Callback, LeasedJob, NewJob, Progress
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 DOI, TITLE = "10.5555/nets.2020.5", "On the shape of very deep networks"
@@ -160,9 +160,9 @@ class Desk:
         self.words: list[Progress] = []
         self.tiers: list[str] = []
         ledger = queue.ledger
-        self.ask_ledger: Callable[[Progress, Told], object] = ledger.tell_progress
+        self.ask_ledger: Callable[[Progress, Callback], object] = ledger.tell_progress
 
-        def tell_progress(progress: Progress, told: Told) -> None:
+        def tell_progress(progress: Progress, told: Callback) -> None:
             self.words.append(progress)
             self.ask_ledger(progress, told)
 
@@ -233,7 +233,7 @@ def test_where_a_job_only_waits_the_ledger_is_told_of_the_host_it_did_not_know(d
 
 def test_a_job_has_one_word_under_way(desk: Desk) -> None:
     """However slow the ledger answers."""
-    answers: list[Told] = []
+    answers: list[Callback] = []
     desk.ask_ledger = lambda progress, told: answers.append(told)
     _, ctx = desk.begin()
     ctx.on_begin()

@@ -12,10 +12,10 @@ from math import inf
 
 from DocsToKG.ContentDownload.api.stages import SCHEDULED
 from DocsToKG.core.urls import BadUrl, host_key
-from DocsToKG.Orchestrator.ledger.base import LeasedJob, Progress, Told
+from DocsToKG.Orchestrator.ledger.base import Callback, LeasedJob, Progress
 
 # Hands a word to the ledger; the function given is called with what was refused, or None, when the ledger has answered.
-Submit = Callable[[Progress, Told], None]
+Submit = Callable[[Progress, Callback], None]
 
 NoteStage = Callable[[int, str], None]  # the job's number and its stage
 

@@ -29,7 +29,7 @@ from DocsToKG.ContentDownload.api.types import (
 from DocsToKG.ContentDownload.telemetry import metrics
 from DocsToKG.ContentDownload.telemetry.attempts import SENT
 from DocsToKG.core.urls import mask_text, mask_url
-from DocsToKG.Orchestrator.ledger.base import LeasedJob, ToldJob
+from DocsToKG.Orchestrator.ledger.base import LeasedJob, TracedJob
 from DocsToKG.Orchestrator.tracing import Tracing
 
 # Every span, with what it covers and its attributes: the reference is held against it.
@@ -122,7 +122,7 @@ class JobTraces:
         start, names = self._tracing.start, {"job.id": job.job_id, "artifact.id": job.artifact_id}
         producer = self._tracing.remote(job.trace_context)
         executing = start("worker_execute", producer, {"job.id": job.job_id, "worker.id": self._worker_id})
-        if not isinstance(job, ToldJob):
+        if not isinstance(job, TracedJob):
             self._before(job, executing if producer is None else producer)
         span = start(metrics.JOB_SPAN, executing, {**names, "job.attempt": job.attempts + 1})
         artifact = start("artifact", span, {"artifact.id": job.artifact_id})

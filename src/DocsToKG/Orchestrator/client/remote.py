@@ -23,6 +23,7 @@ from DocsToKG.Orchestrator.control.workers.hosts import BreakerStep, HostWord, O
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError, Refused
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import (
+    Callback,
     Enqueued,
     Fail,
     Finish,
@@ -31,8 +32,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     NewJob,
     Progress,
     Release,
-    Told,
-    ToldJob,
+    TracedJob,
     WorkerEnd,
 )
 from DocsToKG.Orchestrator.notifications.local import LocalSignal
@@ -231,7 +231,7 @@ class RemoteLedger:
     def submit_progress(self, progress: Progress) -> Future[None]:
         return self._pool.submit(self._client.progress, progress.lease_id, progress.stage)
 
-    def tell_progress(self, progress: Progress, told: Told) -> None:
+    def tell_progress(self, progress: Progress, told: Callback) -> None:
         self.submit_progress(progress).add_done_callback(lambda done: told(done.exception()))
 
     def lease_suspect(
@@ -333,7 +333,7 @@ def _how(finish: Finish) -> dict[str, Any]:
 
 
 def _leased(lease: RemoteLease, now: float) -> LeasedJob:
-    made: type[LeasedJob] = ToldJob if lease.wait_told else LeasedJob
+    made: type[LeasedJob] = TracedJob if lease.wait_told else LeasedJob
     return made(
         job_id=lease.job_id,
         fence=lease.fence,

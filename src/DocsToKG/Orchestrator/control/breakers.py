@@ -1,7 +1,7 @@
 """Breakers of a tenant: may a service be asked, how did it go, and an operator's word that overrules.
 
 Knows keys (`service:`, `host:`, `resolver:`, `jobtype:`); a name without one of these is a service. The rules are
-`jobs.breaking`, the rows `ledger.governed_breakers`. Promises: however many instances ask at once, no more tests pass
+`jobs.breaking`, the rows `ledger.breaker_rows`. Promises: however many instances ask at once, no more tests pass
 than the settings allow; forced states hold until they are changed, and are audited.
 """
 
@@ -17,7 +17,7 @@ from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.Orchestrator.control.operators import said, words
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
-from DocsToKG.Orchestrator.jobs.breaking import Breaking, CheckResult, default_settings
+from DocsToKG.Orchestrator.jobs.breakers import CheckResult, StoredBreaker, default_settings
 from DocsToKG.Orchestrator.ledger import breaker_rows as rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
@@ -73,11 +73,11 @@ class BreakerService:
             return seen
 
         def take(tx: ControlTx) -> CheckResult:
-            breaking = rows.locked(tx, tenant, key)
-            answer = breaking.look(tx.now_ms)
+            breaker = rows.locked(tx, tenant, key)
+            answer = breaker.look(tx.now_ms)
             if answer.allowed:
-                breaking.take([token_hex(8)], tx.now_ms)
-            rows.write(tx, tenant, key, breaking)
+                breaker.take([token_hex(8)], tx.now_ms)
+            rows.write(tx, tenant, key, breaker)
             return answer
 
         return self._ledger.change(take)
@@ -99,9 +99,9 @@ class BreakerService:
         key = key_of(service_id)
 
         def write(tx: ControlTx) -> BreakerView:
-            breaking = rows.locked(tx, plain_name("tenant", tenant), key)
-            breaking.judge(tx.now_ms, passed=passed, failed=failed, retry_after_s=retry_after_s, why=why)
-            rows.write(tx, tenant, key, breaking)
+            breaker = rows.locked(tx, plain_name("tenant", tenant), key)
+            breaker.judge(tx.now_ms, passed=passed, failed=failed, retry_after_s=retry_after_s, why=why)
+            rows.write(tx, tenant, key, breaker)
             return _get(tx, tenant, key)
 
         return self._ledger.change(write)
@@ -134,13 +134,13 @@ class BreakerService:
         key, audit = key_of(service_id), said(actor, reason, ticket)
 
         def write(tx: ControlTx) -> BreakerView:
-            breaking = rows.locked(tx, plain_name("tenant", tenant), key)
+            breaker = rows.locked(tx, plain_name("tenant", tenant), key)
             why = audit["reason"] or f"by {audit['actor']}"
             if state is None:
-                breaking.unforce(why)
+                breaker.unforce(why)
             else:
-                breaking.force(state, why)
-            rows.write(tx, tenant, key, breaking, actor=audit["actor"])
+                breaker.force(state, why)
+            rows.write(tx, tenant, key, breaker, actor=audit["actor"])
             event = "breaker_unforced" if state is None else f"breaker_forced_{state.value}"
             tx.note(tenant, event=event, detail={"key": key}, **audit)
             return _get(tx, tenant, key)
@@ -223,10 +223,10 @@ def _get(tx: ControlTx, tenant: str, key: str) -> BreakerView:
 def _view(row: Sequence[Any], now: int) -> BreakerView:
     tenant, key, state, forced, open_until, kept, own, version, updated_at = row
     settings = rows.settings_of(key, own) if own else default_settings(key)
-    breaking = Breaking.read(settings, state, bool(forced), open_until, kept)
-    breaking.tick(now)
-    until = None if breaking.open_until is None else breaking.open_until / 1000
+    breaker = StoredBreaker.read(settings, state, bool(forced), open_until, kept)
+    breaker.tick(now)
+    until = None if breaker.open_until is None else breaker.open_until / 1000
     return BreakerView(
-        tenant, key, key.removeprefix("service:"), breaking.state, breaking.forced, breaking.failure_rate(now), until,
+        tenant, key, key.removeprefix("service:"), breaker.state, breaker.forced, breaker.failure_rate(now), until,
         settings, version, updated_at / 1000,
     )  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any
 from DocsToKG.Orchestrator.control.operators import Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
-from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE
+from DocsToKG.Orchestrator.jobs.breakers import JOB_TYPE
 from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
@@ -193,9 +193,9 @@ def _lift(tx: ControlTx, held: ThrottleView, audit: Said) -> ThrottleView:
     tx.note(held.tenant, event="throttle_lifted", detail={"throttle": held.throttle_id}, **audit)
     if held.origin == "breaker" and held.job_type is not None:
         key = f"{JOB_TYPE}{held.job_type}"
-        breaking = breaker_rows.locked(tx, held.tenant, key)
-        breaking.close(f"the pause was lifted: {audit['reason'] or audit['actor']}")
-        breaker_rows.write(tx, held.tenant, key, breaking, actor=audit["actor"])
+        breaker = breaker_rows.locked(tx, held.tenant, key)
+        breaker.close(f"the pause was lifted: {audit['reason'] or audit['actor']}")
+        breaker_rows.write(tx, held.tenant, key, breaker, actor=audit["actor"])
     tx.rules_changed()
     return _get(tx, held.tenant, held.throttle_id)
 

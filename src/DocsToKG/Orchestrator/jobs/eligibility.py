@@ -48,7 +48,7 @@ class Need:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class JobFacts:
     """What is known of a job at one moment. `ahead` counts the due jobs that come before it, up to `AHEAD_CAP`.
 
     `given_back` is what the worker said that gave the job back last, if nothing has happened since. `held_by` is the
@@ -77,7 +77,7 @@ class Standing:
     suspect: bool = False
 
 
-def why(job: Standing) -> Why:
+def why(job: JobFacts) -> Why:
     """The nearest thing in the way; the ones behind it show when it is gone."""
     reason, detail, at = _reason(job)
     return Why(job.job_id, job.state.value, reason, detail, at, None if job.state in TERMINAL else job.host)
@@ -87,7 +87,7 @@ def unknown(job_id: int) -> Why:
     return Why(job_id, "unknown", "unknown", f"no job {job_id} in this ledger", None)
 
 
-def _reason(job: Standing) -> tuple[WhyReason, str, float | None]:
+def _reason(job: JobFacts) -> tuple[WhyReason, str, float | None]:
     if job.state in TERMINAL:
         return "ended", _ended(job), None
     if job.state is JobState.IN_PROGRESS:
@@ -107,13 +107,13 @@ def _reason(job: Standing) -> tuple[WhyReason, str, float | None]:
     return "queued", _queued(job.ahead), job.now
 
 
-def _ended(job: Standing) -> str:
+def _ended(job: JobFacts) -> str:
     when = "" if job.finished_at is None else f" at {utc_iso(job.finished_at)}"
     words = job.last_error or (job.outcome if job.outcome != job.state.value else None)
     return f"ended as {job.state.value}{when}" + (f": {words}" if words else "")
 
 
-def _leased(job: Standing) -> str:
+def _leased(job: JobFacts) -> str:
     stage = f" ({job.stage})" if job.stage else ""
     if job.lease_until is not None and job.lease_until <= job.now:
         return f"the lease of {job.worker_id}{stage} has run out; the next worker that asks takes the job over"
@@ -133,12 +133,12 @@ def _waits_for(needs: Sequence[Need]) -> str:
     return f"waits for {named}" + (f" and {more} more" if more > 0 else "")
 
 
-def _suspected(job: Standing) -> str:
+def _suspected(job: JobFacts) -> str:
     said = f" ({job.last_error})" if job.last_error else ""
     return f"two processes in a row ended at work on it{said}; a run tries it alone, in a process of its own"
 
 
-def _delayed(job: Standing) -> str:
+def _delayed(job: JobFacts) -> str:
     """A worker that gave the job back has said why; otherwise the last error is what it waits after."""
     host = f" for {job.host}" if job.host else ""
     said = f": {job.given_back}" if job.given_back else f" after: {job.last_error}" if job.last_error else ""

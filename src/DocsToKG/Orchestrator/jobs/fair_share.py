@@ -36,8 +36,8 @@ __all__ = [
     "Rules",
     "Running",
     "Shares",
-    "Standing",
     "TenantRule",
+    "Usage",
     "Waiting",
     "held_by",
     "share",
@@ -105,7 +105,7 @@ class Running(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Usage:
     """What is at this moment: what runs, the tokens left, and whose turn it is, as the shares before have left it."""
 
     running: Mapping[Lane, Running] = field(default_factory=dict)
@@ -180,10 +180,10 @@ def held_by(rules: Rules, lane: Lane, now: int) -> Held | None:
     return None
 
 
-def share(limit: int, waiting: Sequence[Waiting], rules: Rules, standing: Standing, now: int) -> Shares:
+def share(limit: int, waiting: Sequence[Waiting], rules: Rules, usage: Usage, now: int) -> Shares:
     """Up to `limit` places among the lanes that wait."""
-    shares = Shares(turns=dict(standing.turns))
-    rooms = _Rooms(rules, standing, waiting, now)
+    shares = Shares(turns=dict(usage.turns))
+    rooms = _Rooms(rules, usage, waiting, now)
     open_lanes: dict[str, list[tuple[tuple[int, int], Waiting]]] = defaultdict(list)
     for each in sorted(waiting, key=lambda each: each.lane):
         held = held_by(rules, each.lane, now)
@@ -191,7 +191,7 @@ def share(limit: int, waiting: Sequence[Waiting], rules: Rules, standing: Standi
             shares.held[each.lane] = held
         elif each.queue:
             heapq.heappush(open_lanes[each.lane.tenant], (each.queue[0], each))
-    _hand_out(limit, open_lanes, rooms, _Turns(rules, standing, open_lanes, shares.turns), shares)
+    _hand_out(limit, open_lanes, rooms, _Turns(rules, usage, open_lanes, shares.turns), shares)
     for each in waiting:
         if each.lane not in shares.held and (full := rooms.full(each.lane)) is not None:
             shares.held[each.lane] = full
@@ -237,10 +237,10 @@ def _hand_out(
 class _Turns:
     """Least running for its weight first; at a tie the one that has had least for its weight so far."""
 
-    def __init__(self, rules: Rules, standing: Standing, tenants: Mapping[str, object], kept: dict[str, float]) -> None:
+    def __init__(self, rules: Rules, usage: Usage, tenants: Mapping[str, object], kept: dict[str, float]) -> None:
         self._weights = {tenant: rules.tenant(tenant).weight for tenant in tenants}
         self._running: Counter[str] = Counter()
-        for lane, running in standing.running.items():
+        for lane, running in usage.running.items():
             self._running[lane.tenant] += running.n
         self._kept = kept
         clock = self._kept.get(_CLOCK, 0.0)
@@ -264,10 +264,10 @@ class _Turns:
 class _Rooms:
     """The places left, by everything that limits them. Lanes that share a limit share its room."""
 
-    def __init__(self, rules: Rules, standing: Standing, waiting: Sequence[Waiting], now: int) -> None:
+    def __init__(self, rules: Rules, usage: Usage, waiting: Sequence[Waiting], now: int) -> None:
         self._rules = rules
-        self._running = standing.running
-        self._buckets = standing.buckets
+        self._running = usage.running
+        self._buckets = usage.buckets
         self._waiting = waiting
         self._now = now
         self._rooms: dict[tuple[str, ...], _Room] = {}

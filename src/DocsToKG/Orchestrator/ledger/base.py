@@ -22,14 +22,31 @@ DEFAULT_TENANT = "default"
 DEFAULT_JOB_TYPE = "content.download"
 
 __all__ = [
-    "DEFAULT_JOB_TYPE", "DEFAULT_TENANT", "Enqueued", "Fail", "Finish", "FinishResult", "HistoryRow", "JobFilter",
-    "JobRecord", "JobState", "LeaseLost", "LeasedJob", "Ledger", "NewJob", "Progress", "Release", "Told", "ToldJob",
-    "Why", "WorkerEnd",
+    "DEFAULT_JOB_TYPE",
+    "DEFAULT_TENANT",
+    "Callback",
+    "Enqueued",
+    "Fail",
+    "Finish",
+    "FinishResult",
+    "HistoryRow",
+    "JobFilter",
+    "JobRecord",
+    "JobState",
+    "LeaseLost",
+    "LeasedJob",
+    "Ledger",
+    "NewJob",
+    "Progress",
+    "Release",
+    "TracedJob",
+    "Why",
+    "WorkerEnd",
 ]  # fmt: skip
 
 FinishResult = Literal["applied", "already"]
 # Hears once that a change is committed: what was refused, or None. It waits for nothing and raises nothing.
-Told = Callable[[BaseException | None], None]
+Callback = Callable[[BaseException | None], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +129,7 @@ class LeasedJob(NamedTuple):
         return max(0.0, self.leased_at - self.eligible_at)
 
 
-class ToldJob(LeasedJob):
+class TracedJob(LeasedJob):
     """The same, from a service that has made the spans of its wait itself."""
 
     __slots__ = ()
@@ -314,7 +331,7 @@ class Ledger(Protocol):
 
     def submit_progress(self, progress: Progress) -> Future[None]: ...
 
-    def tell_progress(self, progress: Progress, told: Told) -> None:
+    def tell_progress(self, progress: Progress, told: Callback) -> None:
         """The same without a future, for those who say a word of every job and wait for none."""
         ...
 

@@ -1,6 +1,6 @@
 """Breakers as they are kept on the ledger: read one locked, write back what became of it.
 
-Knows the tables of breakers, their transitions, throttles and incidents, and no rule of breaking. Promises: all that a
+Knows the tables of breakers, their transitions, throttles and incidents, and no rule of them. Promises: all that a
 change of state brings with it is in the same transaction: the transition, the incident that tells of it, and for a job
 type the throttle that shows the pause.
 """
@@ -14,7 +14,7 @@ from secrets import token_hex
 from typing import NamedTuple
 
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
-from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE, Breaking, Change, default_settings
+from DocsToKG.Orchestrator.jobs.breakers import JOB_TYPE, Change, StoredBreaker, default_settings
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 
 LEDGER = "ledger"
@@ -41,7 +41,7 @@ def settings_of(key: str, text: str | None) -> BreakerSettings:
         return default_settings(key)
 
 
-def read(tx: ControlTx, tenant: str, key: str, *, lock: bool = False) -> Breaking | None:
+def read(tx: ControlTx, tenant: str, key: str, *, lock: bool = False) -> StoredBreaker | None:
     """The breaker, if there is one. Locked, it is ours until the transaction is over."""
     mark = " /* lock */" if lock else ""
     values = {"tenant": tenant, "key": key}
@@ -49,10 +49,10 @@ def read(tx: ControlTx, tenant: str, key: str, *, lock: bool = False) -> Breakin
     if not found:
         return None
     state, forced, open_until, kept, own = found[0]
-    return Breaking.read(settings_of(key, own), state, bool(forced), open_until, kept)
+    return StoredBreaker.read(settings_of(key, own), state, bool(forced), open_until, kept)
 
 
-def locked(tx: ControlTx, tenant: str, key: str) -> Breaking:
+def locked(tx: ControlTx, tenant: str, key: str) -> StoredBreaker:
     """The breaker, made where it is missing, and ours until the transaction is over."""
     found = read(tx, tenant, key, lock=True)
     if found is None:
@@ -62,14 +62,14 @@ def locked(tx: ControlTx, tenant: str, key: str) -> Breaking:
             {"tenant": tenant, "key": key, "now": tx.now_ms},
         )
         found = read(tx, tenant, key, lock=True)
-    return found or Breaking(default_settings(key))
+    return found or StoredBreaker(default_settings(key))
 
 
 def write(
     tx: ControlTx,
     tenant: str,
     key: str,
-    breaking: Breaking,
+    breaker: StoredBreaker,
     *,
     actor: str = LEDGER,
     alarms: bool = True,
@@ -81,21 +81,21 @@ def write(
         "UPDATE breakers SET state = :state, forced = :forced, open_until = :until, state_json = :kept,"
         " version = version + :moved, updated_at = :now WHERE tenant = :tenant AND key = :key",
         {
-            "state": breaking.state.value, "forced": breaking.forced, "until": breaking.open_until,
-            "kept": breaking.kept(), "moved": int(bool(breaking.changes)), "now": tx.now_ms, "tenant": tenant,
+            "state": breaker.state.value, "forced": breaker.forced, "until": breaker.open_until,
+            "kept": breaker.kept(), "moved": int(bool(breaker.changes)), "now": tx.now_ms, "tenant": tenant,
             "key": key,
         },
     )  # fmt: skip
-    for number, change in enumerate(breaking.changes):
+    for number, change in enumerate(breaker.changes):
         _transition(tx, tenant, key, change, actor, number, moments[number] if moments else tx.now_ms)
-    if breaking.changes:
+    if breaker.changes:
         if key.startswith(JOB_TYPE):
-            _show_pause(tx, tenant, key, breaking, actor)
+            _show_pause(tx, tenant, key, breaker, actor)
             tx.rules_changed()
-        if alarms and any(change.new is BreakerState.OPEN for change in breaking.changes):
-            why = [change.why for change in breaking.changes if change.new is BreakerState.OPEN][-1]
-            raise_incident(tx, tenant, f"breaker:{key}", "warning" if breaking.forced else "error", why)
-        breaking.changes = []
+        if alarms and any(change.new is BreakerState.OPEN for change in breaker.changes):
+            why = [change.why for change in breaker.changes if change.new is BreakerState.OPEN][-1]
+            raise_incident(tx, tenant, f"breaker:{key}", "warning" if breaker.forced else "error", why)
+        breaker.changes = []
 
 
 def _transition(tx: ControlTx, tenant: str, key: str, change: Change, actor: str, number: int, at: int) -> None:
@@ -113,16 +113,16 @@ def _transition(tx: ControlTx, tenant: str, key: str, change: Change, actor: str
     tx.note(tenant, event=f"breaker_{change.new.value}", actor=actor, reason=change.why[:500], detail=detail)
 
 
-def _show_pause(tx: ControlTx, tenant: str, key: str, breaking: Breaking, actor: str) -> None:
+def _show_pause(tx: ControlTx, tenant: str, key: str, breaker: StoredBreaker, actor: str) -> None:
     """An open breaker of a job type shows as a throttle; leasing itself goes by the breaker."""
     values = {"tenant": tenant, "type": key.removeprefix(JOB_TYPE), "now": tx.now_ms, "actor": actor}
     mine = "tenant = :tenant AND job_type = :type AND origin = 'breaker' AND lifted_at IS NULL"
-    if breaking.state is BreakerState.CLOSED:
+    if breaker.state is BreakerState.CLOSED:
         tx.ask(f"UPDATE throttles SET lifted_at = :now, lifted_by = :actor WHERE {mine}", values)
         return
-    if breaking.state is not BreakerState.OPEN:
+    if breaker.state is not BreakerState.OPEN:
         return
-    values |= {"until": breaking.open_until, "why": breaking.changes[-1].why[:500], "id": f"thr_{token_hex(8)}"}
+    values |= {"until": breaker.open_until, "why": breaker.changes[-1].why[:500], "id": f"thr_{token_hex(8)}"}
     shown = f"UPDATE throttles SET expires_at = :until, reason = :why WHERE {mine} RETURNING throttle_id"
     if not tx.ask(shown, values):
         tx.ask(
@@ -160,24 +160,24 @@ def take_word(tx: ControlTx, tenant: str, worker: str, stands: Mapping[str, tupl
     for key, (state, for_s) in sorted(stands.items()):
         if state not in states or (state == BreakerState.CLOSED and key not in known):
             continue
-        breaking = locked(tx, tenant, key)
-        breaking.told(tx.now_ms, BreakerState(state), for_s, f"seen by worker {worker}")
-        if breaking.changes or breaking.state is BreakerState.OPEN:
+        breaker = locked(tx, tenant, key)
+        breaker.told(tx.now_ms, BreakerState(state), for_s, f"seen by worker {worker}")
+        if breaker.changes or breaker.state is BreakerState.OPEN:
             # Hosts fail all the time, and the worker is careful with them by itself: nobody need be called.
-            write(tx, tenant, key, breaking, actor=worker, alarms=False)
+            write(tx, tenant, key, breaker, actor=worker, alarms=False)
 
 
 def take_steps(tx: ControlTx, tenant: str, worker: str, steps: Mapping[str, Sequence[Step]]) -> None:
     """A worker tells each change of its own breakers, by key and in order, with the moments at which they were."""
     states = frozenset(BreakerState)
     for key, told in sorted(steps.items()):
-        breaking, moments = locked(tx, tenant, key), list[int]()
+        breaker, moments = locked(tx, tenant, key), list[int]()
         for step in told:
             if step.state in states:
-                breaking.told(step.at, BreakerState(step.state), step.for_s, f"{step.why}; seen by worker {worker}")
-                moments += [step.at] * (len(breaking.changes) - len(moments))
-        if breaking.changes:
-            write(tx, tenant, key, breaking, actor=worker, alarms=False, moments=moments)
+                breaker.told(step.at, BreakerState(step.state), step.for_s, f"{step.why}; seen by worker {worker}")
+                moments += [step.at] * (len(breaker.changes) - len(moments))
+        if breaker.changes:
+            write(tx, tenant, key, breaker, actor=worker, alarms=False, moments=moments)
 
 
 def judge(tx: ControlTx, verdicts: Iterable[Verdict]) -> bool:
@@ -195,12 +195,12 @@ def judge(tx: ControlTx, verdicts: Iterable[Verdict]) -> bool:
 
 
 def _judge_one(tx: ControlTx, tenant: str, key: str, ends: Mapping[int, bool | None]) -> bool:
-    breaking = locked(tx, tenant, key)
+    breaker = locked(tx, tenant, key)
     said = {str(job_id): good for job_id, good in ends.items() if good is not None}
-    breaking.give_back([str(job_id) for job_id, good in ends.items() if good is None])
+    breaker.give_back([str(job_id) for job_id, good in ends.items() if good is None])
     if said:
         passed = sum(said.values())
-        breaking.judge(tx.now_ms, passed=passed, failed=len(said) - passed, names=said)
-    changed = bool(breaking.changes)
-    write(tx, tenant, key, breaking)
+        breaker.judge(tx.now_ms, passed=passed, failed=len(said) - passed, names=said)
+    changed = bool(breaker.changes)
+    write(tx, tenant, key, breaker)
     return changed

@@ -17,7 +17,7 @@ from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT, LeasedJob, WorkerEnd
 from DocsToKG.Orchestrator.ledger.chain import Move
 from DocsToKG.Orchestrator.ledger.checks import result_text, short_error
-from DocsToKG.Orchestrator.ledger.control import OpenControl
+from DocsToKG.Orchestrator.ledger.control import ControlTx, Note
 from DocsToKG.Orchestrator.ledger.dependencies import states_by_needs
 from DocsToKG.Orchestrator.ledger.leasing import Chooser, LeaseRequest, write_leases
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
@@ -37,7 +37,7 @@ def lease_suspect(tx: Transaction, request: LeaseRequest, chooser: Chooser) -> l
         return []
     job_id, tenant, job_type, source, fence, attempts = found
     lane = Lane(tenant, job_type, source)
-    if tx.control_version and policy_rows.held_lane(OpenControl(tx.now_ms, tx.ask), lane) is not None:
+    if tx.control_version and policy_rows.held_lane(ControlTx(tx.now_ms, tx.ask), lane) is not None:
         return []
     tx.row("queue_suspect", {"job_id": job_id})
     tx.moved("isolated", (job_id, tenant, job_type, "pending", "queued", fence, attempts, "ledger", None))
@@ -56,7 +56,7 @@ def release_worker(
 def heartbeat(tx: Transaction, worker_id: str, ttl_ms: int) -> set[str]:
     rows = tx.rows("heartbeat", {"worker": worker_id, "now": tx.now_ms, "until": tx.now_ms + ttl_ms})
     for tenant, n in sorted(Counter(tenant for _, tenant in rows).items()):
-        tx.note(tenant, event="renewed", actor=worker_id, detail={"leases": n})
+        tx.note(Note(tenant, "renewed", worker_id, detail={"leases": n}))
     return {lease_id for lease_id, _ in rows}
 
 
@@ -104,7 +104,7 @@ def retry(tx: Transaction, found: Sequence[tuple[int, str]], actor: str, reason:
 def set_paused(tx: Transaction, paused: bool, actor: str, reason: str | None) -> None:
     values = {"name": "paused", "value": "1" if paused else "0", "actor": actor, "reason": reason, "now": tx.now_ms}
     if tx.row("set_switch", values) is not None:
-        tx.note(DEFAULT_TENANT, event="paused" if paused else "resumed", actor=actor, reason=reason)
+        tx.note(Note(DEFAULT_TENANT, "paused" if paused else "resumed", actor, reason))
     tx.is_paused = paused
     if not paused:
         tx.lanes.add("")

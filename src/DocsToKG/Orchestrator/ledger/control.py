@@ -11,10 +11,13 @@ import json
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from decimal import Decimal
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.checks import storable
+
+if TYPE_CHECKING:
+    from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
 T = TypeVar("T")
 Rows = list[tuple[Any, ...]]
@@ -24,71 +27,28 @@ EVERY = "*"
 SCOPE: ContextVar[str | None] = ContextVar("docstokg_scope", default=None)
 
 
-class _Asking(Protocol):
-    """Whatever takes statements, portable SQL with `:name` values and plain names of tables, and audit rows.
+class Note(NamedTuple):
+    """An audit row of the history: what happened that changes no job's state."""
 
-    A SELECT that ends in `/* lock */` locks its rows where writers run beside each other.
+    tenant: str
+    event: str
+    actor: str
+    reason: str | None = None
+    ticket: str | None = None
+    detail: Mapping[str, Any] | None = None
+    job_id: int | None = None
+
+
+class ControlTx:
+    """One open transaction: portable SQL with `:name` values and plain names of tables, and audit rows.
+
+    A SELECT that ends in `/* lock */` locks its rows where writers run beside each other. Audit rows wait until it is
+    known that the change stands.
     """
 
-    def ask(self, statement: str, values: Mapping[str, Any] | None = None) -> Rows: ...
-
-    def note(
-        self,
-        tenant: str,
-        *,
-        event: str,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-        detail: Mapping[str, Any] | None = None,
-        job_id: int | None = None,
-    ) -> None:
-        """An audit row of the history."""
-        ...
-
-
-class ControlTx(_Asking, Protocol):
-    """One open transaction."""
-
-    @property
-    def now_ms(self) -> int:
-        """Ledger time."""
-        ...
-
-    def rules_changed(self) -> None:
-        """Say that leasing has to look at the rules anew, everywhere, from its next lease on."""
-        ...
-
-
-class ControlLedger(Protocol):
-    """The part of a ledger that services of the control plane stand on."""
-
-    def change(self, make: Callable[[ControlTx], T]) -> T:
-        """Run `make` in one durable transaction. It may run again when nothing of it was committed."""
-        ...
-
-    def look(self, make: Callable[[ControlTx], T]) -> T:
-        """Run `make`, which only reads, on one snapshot."""
-        ...
-
-
-class _Engine(_Asking, Protocol):
-    """An engine's transaction, as far as it is used here."""
-
-    now_ms: int
-    lanes: set[str]
-    scope: str | None
-
-
-X = TypeVar("X", bound=_Engine)
-
-
-class OpenControl:
-    """A `ControlTx` whose audit rows wait until it is known that the change stands."""
-
     def __init__(self, now_ms: int, ask: Callable[[str, Mapping[str, Any] | None], Rows]) -> None:
-        self.now_ms = now_ms
-        self.notes: list[tuple[str, dict[str, Any]]] = []
+        self.now_ms = now_ms  # ledger time
+        self.notes: list[Note] = []
         self.moved = False
         self._ask = ask
 
@@ -107,13 +67,26 @@ class OpenControl:
         detail: Mapping[str, Any] | None = None,
         job_id: int | None = None,
     ) -> None:
-        said = {"event": event, "actor": actor, "reason": reason, "ticket": ticket, "detail": detail, "job_id": job_id}
-        self.notes.append((tenant, said))
+        """Add an audit row to the history."""
+        self.notes.append(Note(tenant, event, actor, reason, ticket, detail, job_id))
 
     def rules_changed(self) -> None:
+        """Say that leasing has to look at the rules anew, everywhere, from its next lease on."""
         if not self.moved:
             bump(self)
         self.moved = True
+
+
+class ControlLedger(Protocol):
+    """The part of a ledger that services of the control plane stand on."""
+
+    def change(self, make: Callable[[ControlTx], T]) -> T:
+        """Run `make` in one durable transaction. It may run again when nothing of it was committed."""
+        ...
+
+    def look(self, make: Callable[[ControlTx], T]) -> T:
+        """Run `make`, which only reads, on one snapshot."""
+        ...
 
 
 def bump(tx: ControlTx) -> None:
@@ -132,9 +105,9 @@ def version_of(tx: ControlTx) -> int:
     return int(found[0][0]) if found else 0
 
 
-def make_change(tx: _Engine, make: Callable[[ControlTx], T]) -> T:
-    """Run a change inside an engine's transaction; a refusal undoes it and leaves its neighbours alone."""
-    control = OpenControl(tx.now_ms, tx.ask)
+def make_change(tx: Transaction, make: Callable[[ControlTx], T]) -> T:
+    """Run a change inside a transaction; a refusal undoes it and leaves its neighbours alone."""
+    control = ControlTx(tx.now_ms, tx.ask)
     tx.ask("SAVEPOINT control")
     try:
         answer = make(control)
@@ -146,13 +119,13 @@ def make_change(tx: _Engine, make: Callable[[ControlTx], T]) -> T:
     return answer
 
 
-def in_scope(make: Callable[[X], T]) -> Callable[[X], T]:
+def in_scope(make: Callable[[Transaction], T]) -> Callable[[Transaction], T]:
     """`make`, which another thread may run, by right of the scope that holds here and now."""
     scope = SCOPE.get()
     if scope is None:
         return make
 
-    def made(tx: X) -> T:
+    def made(tx: Transaction) -> T:
         tx.scope = scope
         try:
             return make(tx)
@@ -168,10 +141,10 @@ def by_scope(detail: Mapping[str, Any] | None, scope: str | None) -> str | None:
     return json.dumps(told, sort_keys=True) if told or detail is not None else None
 
 
-def settle(tx: _Engine, control: OpenControl) -> None:
+def settle(tx: Transaction, control: ControlTx) -> None:
     """Write what goes along with a change that stands, and wake those who wait for work."""
-    for tenant, said in control.notes:
-        tx.note(tenant, **said)
+    for note in control.notes:
+        tx.note(note)
     if control.moved:
         tx.lanes.add("")
 

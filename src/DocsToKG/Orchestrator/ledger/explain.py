@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from DocsToKG.Orchestrator.jobs import eligibility
-from DocsToKG.Orchestrator.jobs.eligibility import Standing, Why
+from DocsToKG.Orchestrator.jobs.eligibility import JobFacts, Why
 from DocsToKG.Orchestrator.jobs.fair_share import Held
 from DocsToKG.Orchestrator.jobs.retry import SUSPECT_AFTER
 from DocsToKG.Orchestrator.jobs.states import JobState
@@ -28,7 +28,7 @@ def why(job: JobRecord, reads: Reader, moments: LedgerTime, look: Look) -> Why:
     held = _held(job, look) if job.state is JobState.QUEUED else None
     queued = job.state is JobState.QUEUED
     return eligibility.why(
-        Standing(
+        JobFacts(
             job_id=job.job_id,
             state=job.state,
             now=moments.local_s(moments.now_ms()),

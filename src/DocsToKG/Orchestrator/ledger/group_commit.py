@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerClosed, LedgerError
-from DocsToKG.Orchestrator.ledger.base import Told
+from DocsToKG.Orchestrator.ledger.base import Callback
 
 _MAX_BATCH = 512
 _LIVELY_LINGERS = 4
@@ -30,7 +30,7 @@ class Change:
 
     patient: bool
     future: Future[Any] | None = field(default_factory=Future, kw_only=True)
-    told: Told | None = field(default=None, kw_only=True)
+    told: Callback | None = field(default=None, kw_only=True)
 
 
 class Refused(NamedTuple):

@@ -14,7 +14,7 @@ from typing import Protocol
 from DocsToKG.Orchestrator.ledger import breaker_rows, control
 from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.chain import Move
-from DocsToKG.Orchestrator.ledger.control import OpenControl
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.policy_leasing import Governor, Lanes
 from DocsToKG.Orchestrator.ledger.transaction import Transaction
 
@@ -88,7 +88,7 @@ class Leasing:
         is_plain = not tx.control_version and all(request.tenants is None for request in requests)
         if is_plain:
             return self._plain(tx, requests) if requests and not tx.is_paused else [[] for _ in requests]
-        opened = OpenControl(tx.now_ms, tx.ask)
+        opened = ControlTx(tx.now_ms, tx.ask)
         if not requests or tx.is_paused:
             breaker_rows.judge(opened, tx.verdicts)
             answers: Answers = [[] for _ in requests]
@@ -101,7 +101,7 @@ class Leasing:
     def _plain(self, tx: Transaction, requests: Sequence[LeaseRequest]) -> Answers:
         return write_leases(tx, requests, self._chooser.lease(tx, requests))
 
-    def _by_rules(self, tx: Transaction, opened: OpenControl, requests: Sequence[LeaseRequest]) -> Answers:
+    def _by_rules(self, tx: Transaction, opened: ControlTx, requests: Sequence[LeaseRequest]) -> Answers:
         self._chooser.sweep(tx, requests)
         named = frozenset[str]().union(*(request.tenants for request in requests if request.tenants is not None))
         everyone = any(request.tenants is None for request in requests)

@@ -21,6 +21,7 @@ from DocsToKG.Orchestrator.ledger import changes, checks, control, dependencies,
 from DocsToKG.Orchestrator.ledger.base import (
     DEFAULT_JOB_TYPE,
     DEFAULT_TENANT,
+    Callback,
     Enqueued,
     Fail,
     Finish,
@@ -32,7 +33,6 @@ from DocsToKG.Orchestrator.ledger.base import (
     NewJob,
     Progress,
     Release,
-    Told,
     WorkerEnd,
 )
 from DocsToKG.Orchestrator.ledger.checks import storable
@@ -191,7 +191,7 @@ class DatabaseLedger:
         """Say where a running job is. Wait for the first of a lease before work that could end the process."""
         return self._writer.submit_one(progressing(progress))
 
-    def tell_progress(self, progress: Progress, told: Told) -> None:
+    def tell_progress(self, progress: Progress, told: Callback) -> None:
         self._writer.tell(progressing(progress), told)
 
     def finish(self, finish: Finish) -> FinishResult:

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from DocsToKG.Orchestrator.jobs import quota as quota_rules
 from DocsToKG.Orchestrator.jobs.allocation import policy_for
-from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE, Breaking
+from DocsToKG.Orchestrator.jobs.breakers import JOB_TYPE, StoredBreaker
 from DocsToKG.Orchestrator.jobs.fair_share import (
     Gate,
     Held,
@@ -21,7 +21,7 @@ from DocsToKG.Orchestrator.jobs.fair_share import (
     Rules,
     Running,
     Shares,
-    Standing,
+    Usage,
     Waiting,
     held_by,
     share,
@@ -122,7 +122,7 @@ class Round:
     held: dict[Lane, Held] = field(default_factory=dict)
     running: dict[Lane, Running] = field(default_factory=dict)
     buckets: dict[Key, Bucket] = field(default_factory=dict)
-    tests: dict[Key, Breaking] = field(default_factory=dict)
+    tests: dict[Key, StoredBreaker] = field(default_factory=dict)
     taken: set[int] = field(default_factory=set)
     spent: set[Key] = field(default_factory=set)
     asked: set[Lane] = field(default_factory=set)
@@ -157,8 +157,8 @@ class Round:
     def close(self) -> None:
         """Keep what the leases have used up."""
         policy_rows.write_buckets(self.tx, {key: self.buckets[key] for key in self.spent})
-        for (tenant, job_type), breaking in sorted(self.tests.items()):
-            breaker_rows.write(self.tx, tenant, f"{JOB_TYPE}{job_type}", breaking)
+        for (tenant, job_type), breaker in sorted(self.tests.items()):
+            breaker_rows.write(self.tx, tenant, f"{JOB_TYPE}{job_type}", breaker)
         self.governor.tell(self.tx, [lane for lane in self.due if lane in self.asked], self.held)
 
     def _share(self, limit: int, wanted: Sequence[Lane]) -> Shares:
@@ -170,11 +170,11 @@ class Round:
         self.lock()
         rules = replace(self.rules, gates=dict(self.rules.gates) | self._gates())
         count = limit if len(open_lanes) <= 4 else min(limit, max(_LEAST_READ, -(-2 * limit // len(open_lanes))))
-        standing = Standing(self.running, self.buckets, self.governor._turns)
+        usage = Usage(self.running, self.buckets, self.governor._turns)
         queues = self._queues(open_lanes, count + 1)
         while True:
             waiting = [Waiting(lane, queue[:count], len(queue) > count) for lane, queue in queues.items()]
-            shares = share(limit, waiting, rules, standing, now)
+            shares = share(limit, waiting, rules, usage, now)
             if not shares.short:
                 break
             count = min(limit, count * 4)
@@ -232,7 +232,7 @@ class Round:
         return sorted(keys)
 
     def _gates(self) -> dict[Key, Gate]:
-        return {key: policy_rows.gate_of(breaking, self.tx.now_ms) for key, breaking in self.tests.items()}
+        return {key: policy_rows.gate_of(breaker, self.tx.now_ms) for key, breaker in self.tests.items()}
 
     def _count(self, shares: Shares) -> None:
         self.taken.update(job_id for _, job_id in shares.picks)
@@ -243,9 +243,9 @@ class Round:
             if key in self.buckets:
                 self.buckets[key] = quota_rules.spent(self.buckets[key], n)
                 self.spent.add(key)
-        for key, breaking in self.tests.items():
+        for key, breaker in self.tests.items():
             names = [str(job_id) for lane, job_id in shares.picks if (lane.tenant, lane.job_type) == key]
-            breaking.take(names, self.tx.now_ms)
+            breaker.take(names, self.tx.now_ms)
 
 
 def _lanes_of(lanes: Lanes, tenant: str) -> list[Lane]:

@@ -12,15 +12,15 @@ from typing import Any
 from DocsToKG.core.breaker import BreakerState
 from DocsToKG.Orchestrator.jobs import quota as quota_rules
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, Strategy
-from DocsToKG.Orchestrator.jobs.breaking import JOB_TYPE, Breaking
+from DocsToKG.Orchestrator.jobs.breakers import JOB_TYPE, StoredBreaker
 from DocsToKG.Orchestrator.jobs.fair_share import (
     Gate,
     Held,
     Lane,
     Rules,
     Running,
-    Standing,
     TenantRule,
+    Usage,
     Waiting,
     held_by,
     share,
@@ -89,12 +89,12 @@ def held_lane(tx: ControlTx, lane: Lane) -> Held | None:
     keys = [key for key, _ in quota_rules.limits_of(rules.quotas, lane.tenant, lane.job_type)]
     gate = rules.gates.get((lane.tenant, lane.job_type))
     if gate is not None:
-        breaking = breaker_rows.read(tx, lane.tenant, f"{JOB_TYPE}{lane.job_type}")
-        gates = {(lane.tenant, lane.job_type): gate_of(breaking, tx.now_ms)} if breaking is not None else {}
+        breaker = breaker_rows.read(tx, lane.tenant, f"{JOB_TYPE}{lane.job_type}")
+        gates = {(lane.tenant, lane.job_type): gate_of(breaker, tx.now_ms)} if breaker is not None else {}
         rules = replace(rules, gates=gates)
     buckets = {key: bucket for key, bucket in read_lanes(tx, keys).items() if bucket is not None}
-    standing = Standing(read_running(tx), buckets)
-    return share(1, [Waiting(lane, [(0, 0), (0, 1)], more=True)], rules, standing, tx.now_ms).held.get(lane)
+    usage = Usage(read_running(tx), buckets)
+    return share(1, [Waiting(lane, [(0, 0), (0, 1)], more=True)], rules, usage, tx.now_ms).held.get(lane)
 
 
 def read_lanes(tx: ControlTx, keys: Sequence[Key], *, lock: bool = False) -> dict[Key, Bucket | None]:
@@ -139,9 +139,9 @@ def _pairs(keys: Sequence[Key]) -> tuple[str, dict[str, Any]]:
     return ", ".join(f"(:t{n}, :j{n})" for n in range(len(keys))), values
 
 
-def gate_of(breaking: Breaking, now: int) -> Gate:
-    places = breaking.places(now)
-    return Gate(breaking.state, breaking.forced, breaking.open_until or breaking.next_at(now), places)
+def gate_of(breaker: StoredBreaker, now: int) -> Gate:
+    places = breaker.places(now)
+    return Gate(breaker.state, breaker.forced, breaker.open_until or breaker.next_at(now), places)
 
 
 def write_held(tx: ControlTx, key: Key, now: tuple[str, int | None] | None) -> None:

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from DocsToKG.Orchestrator.jobs.states import TERMINAL, UNAVAILABLE
 from DocsToKG.Orchestrator.ledger.chain import Entry, Links, Move, Own, Shared, link_hash
 from DocsToKG.Orchestrator.ledger.checks import End
-from DocsToKG.Orchestrator.ledger.control import by_scope
+from DocsToKG.Orchestrator.ledger.control import Note, by_scope
 
 Rows = list[tuple[Any, ...]]
 Values = Mapping[str, Any]
@@ -155,18 +155,9 @@ class Transaction:
         if after in _ENDS or before in _ENDS:
             self.turned += [move[0] for move in moves]
 
-    def note(
-        self,
-        tenant: str,
-        *,
-        event: str,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-        detail: Mapping[str, Any] | None = None,
-        job_id: int | None = None,
-    ) -> None:
+    def note(self, note: Note) -> None:
         """Add a link that tells of no change of state."""
+        tenant, event, actor, reason, ticket, detail, job_id = note
         text, head = by_scope(detail, self.scope), self._head(tenant)
         shared = (tenant, head.shard, head.at, event, None, None, ticket, text)
         entry: Entry = (

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger import control
-from DocsToKG.Orchestrator.ledger.base import LeasedJob, Told
+from DocsToKG.Orchestrator.ledger.base import Callback, LeasedJob
 from DocsToKG.Orchestrator.ledger.complete import Order, complete
 from DocsToKG.Orchestrator.ledger.dependencies import follow
 from DocsToKG.Orchestrator.ledger.driver import Driver, Write
@@ -50,7 +50,7 @@ class GroupWriter(GroupCommit[Write]):
         """The same for one order, whose answer is no list."""
         return self._promised(Write(True, orders=(order,), single=True))
 
-    def tell(self, order: Order, told: Told) -> None:
+    def tell(self, order: Order, told: Callback) -> None:
         """The same for one who is only told."""
         self._put(Write(True, orders=(order,), single=True, future=None, told=told))
 

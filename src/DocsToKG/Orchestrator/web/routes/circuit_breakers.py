@@ -11,7 +11,7 @@ from pydantic import Field
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.Orchestrator.control.breakers import BreakerView, key_of
 from DocsToKG.Orchestrator.errors import BadJob
-from DocsToKG.Orchestrator.jobs.breaking import default_settings
+from DocsToKG.Orchestrator.jobs.breakers import default_settings
 from DocsToKG.Orchestrator.web.serving import Asked, Resource
 from DocsToKG.Orchestrator.web.shapes import Explained, Given, Moment, Shown
 

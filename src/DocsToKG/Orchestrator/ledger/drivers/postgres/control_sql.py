@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from DocsToKG.Orchestrator.ledger.control import ControlTx, OpenControl
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.drivers.postgres.database import Connection
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ def look(connection: Connection, place: str, now_ms: int, make: Callable[[Contro
     # Without values these are sent as one message. Left as a transaction that was begun by hand, so it ends by hand.
     connection.execute(f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {place}")
     try:
-        answer = make(OpenControl(now_ms, lambda statement, values: ask(connection, statement, values)))
+        answer = make(ControlTx(now_ms, lambda statement, values: ask(connection, statement, values)))
     except BaseException:
         with contextlib.suppress(psycopg.Error):
             connection.execute("ROLLBACK")

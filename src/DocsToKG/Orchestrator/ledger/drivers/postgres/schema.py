@@ -35,7 +35,7 @@ _PARTED_INDEX = re.compile(
 _OLDEST_PROGRAM = re.compile(r"^-- oldest program: (\d+)$", re.MULTILINE)
 
 
-class Standing(NamedTuple):
+class SchemaVersion(NamedTuple):
     """The number of a schema (0 where there is none), and the oldest program that may use it."""
 
     version: int
@@ -154,7 +154,7 @@ def _note(connection: Connection, database: Database, number: int, script: str) 
 
 def version(connection: Connection, database: Database) -> int:
     """The schema's number; 0 where there is none yet. Raises where this program is too old for it."""
-    found, known = standing(connection, database), len(migrations())
+    found, known = schema_version(connection, database), len(migrations())
     if found.version > known and found.oldest_program > known:
         raise LedgerTooNew(
             f"{database.name} has schema {found.version}, which needs a program that knows schema "
@@ -164,7 +164,7 @@ def version(connection: Connection, database: Database) -> int:
     return found.version
 
 
-def standing(connection: Connection, database: Database) -> Standing:
+def schema_version(connection: Connection, database: Database) -> SchemaVersion:
     """What the schema says of itself."""
     name = f"{database.schema}.schema_version"
     # In this order, since another process may make both at this moment, in one transaction.
@@ -172,11 +172,11 @@ def standing(connection: Connection, database: Database) -> Standing:
     if run(connection, "SELECT to_regclass(%s)", (name,)) == [(None,)]:
         if has_jobs:
             raise LedgerUnusable(f"{database.name} has tables in {database.schema} that are no ledger; name another")
-        return Standing(0, 0)
+        return SchemaVersion(0, 0)
     # The first schema had no column for the program.
     oldest = "coalesce((to_jsonb(v) ->> 'oldest_program')::integer, 1)"
     rows = run(connection, f"SELECT coalesce(max(v.version), 0), coalesce(max({oldest}), 0) FROM {name} AS v")
-    return Standing(*rows[0])
+    return SchemaVersion(*rows[0])
 
 
 def migrations() -> list[str]:

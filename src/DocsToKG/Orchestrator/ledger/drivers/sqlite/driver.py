@@ -17,7 +17,7 @@ from typing import TypeVar
 
 from DocsToKG.Orchestrator.errors import LedgerClosed
 from DocsToKG.Orchestrator.ledger import sql_files
-from DocsToKG.Orchestrator.ledger.control import ControlTx, OpenControl
+from DocsToKG.Orchestrator.ledger.control import ControlTx
 from DocsToKG.Orchestrator.ledger.driver import Done, Write
 from DocsToKG.Orchestrator.ledger.drivers.sqlite import schema, type_indexes
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import is_busy
@@ -70,11 +70,11 @@ class SqliteDriver:
         """What `make` reads by this object beside is of the same snapshot."""
         with self._lock:
             if self._looking:
-                return make(OpenControl(now_ms, self._read))
+                return make(ControlTx(now_ms, self._read))
             self._read("BEGIN")
             self._looking = True
             try:
-                return make(OpenControl(now_ms, self._read))
+                return make(ControlTx(now_ms, self._read))
             finally:
                 self._looking = False
                 self._read("ROLLBACK")

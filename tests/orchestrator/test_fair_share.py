@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from DocsToKG.core.breaker import BreakerState
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, Strategy
-from DocsToKG.Orchestrator.jobs.fair_share import Gate, Lane, Rules, Running, Standing, TenantRule, Waiting, share
+from DocsToKG.Orchestrator.jobs.fair_share import Gate, Lane, Rules, Running, TenantRule, Usage, Waiting, share
 from DocsToKG.Orchestrator.jobs.quota import Bucket, Quota
 from DocsToKG.Orchestrator.jobs.throttling import Throttle
 
@@ -92,20 +92,20 @@ def rule_sets(draw):
 
 
 standings = some.builds(
-    lambda counts: Standing({Lane(*lane): Running(n, NOW + 100) for lane, n in counts.items()}),
+    lambda counts: Usage({Lane(*lane): Running(n, NOW + 100) for lane, n in counts.items()}),
     some.dictionaries(some.tuples(names, types, sources), some.integers(1, 4), max_size=4),
 )
 
 
 @pytest.mark.slow
 @given(some.integers(0, 30), lanes(), rule_sets(), standings)
-def test_nobody_is_given_more_than_there_is_room_for(limit, waiting, rules, standing):
+def test_nobody_is_given_more_than_there_is_room_for(limit, waiting, rules, usage):
     """QUOTA-02, QUOTA-03, BRK-04, THR-02: every limit that can be checked afterwards holds."""
-    shares = share(limit, waiting, rules, standing, NOW)
+    shares = share(limit, waiting, rules, usage, NOW)
     taken = shares.count()
     assert len(shares.picks) <= limit
     assert len({job_id for _, job_id in shares.picks}) == len(shares.picks)
-    after = Counter({lane: running.n for lane, running in standing.running.items()})
+    after = Counter({lane: running.n for lane, running in usage.running.items()})
     after.update(taken)
     for lane in taken:
         assert not rules.tenant(lane.tenant).blocked
@@ -133,8 +133,8 @@ def test_nobody_is_given_more_than_there_is_room_for(limit, waiting, rules, stan
 
 @pytest.mark.slow
 @given(some.integers(0, 30), lanes(), rule_sets(), standings)
-def test_a_place_stays_empty_only_when_all_that_waits_is_held(limit, waiting, rules, standing):
-    shares = share(limit, waiting, rules, standing, NOW)
+def test_a_place_stays_empty_only_when_all_that_waits_is_held(limit, waiting, rules, usage):
+    shares = share(limit, waiting, rules, usage, NOW)
     taken = shares.count()
     left = [each.lane for each in waiting if taken[each.lane] < len(each.queue)]
     if len(shares.picks) < limit:
@@ -147,18 +147,18 @@ def test_a_place_stays_empty_only_when_all_that_waits_is_held(limit, waiting, ru
 
 @pytest.mark.slow
 @given(some.integers(0, 30), lanes(), rule_sets(), standings, some.randoms())
-def test_the_same_question_in_any_order_has_the_same_answer(limit, waiting, rules, standing, chance):
-    first = share(limit, waiting, rules, standing, NOW)
+def test_the_same_question_in_any_order_has_the_same_answer(limit, waiting, rules, usage, chance):
+    first = share(limit, waiting, rules, usage, NOW)
     shuffled = list(waiting)
     chance.shuffle(shuffled)
-    assert share(limit, shuffled, rules, standing, NOW).picks == first.picks
+    assert share(limit, shuffled, rules, usage, NOW).picks == first.picks
 
 
 @pytest.mark.slow
 @given(some.integers(1, 30), lanes())
 def test_within_a_tenant_priority_comes_before_age(limit, waiting):
     """JOB-06."""
-    shares = share(limit, waiting, Rules(), Standing(), NOW)
+    shares = share(limit, waiting, Rules(), Usage(), NOW)
     for tenant in given_to(shares):
         mine = sorted(entry for each in waiting if each.lane.tenant == tenant for entry in each.queue)
         picked = [job_id for lane, job_id in shares.picks if lane.tenant == tenant]
@@ -167,8 +167,8 @@ def test_within_a_tenant_priority_comes_before_age(limit, waiting):
 
 def test_the_tenant_with_least_running_for_its_weight_goes_first():
     rules = Rules(tenants={"a": TenantRule(weight=4)})
-    standing = Standing({Lane("a", "t"): Running(4), Lane("b", "t"): Running(2)})
-    shares = share(8, [line("a", 9), line("b", 9, first=50)], rules, standing, NOW)
+    usage = Usage({Lane("a", "t"): Running(4), Lane("b", "t"): Running(2)})
+    shares = share(8, [line("a", 9), line("b", 9, first=50)], rules, usage, NOW)
     assert given_to(shares) == {"a": 7, "b": 1}  # 11 and 3 run then: as near to 4:1 as it can be
 
 
@@ -176,7 +176,7 @@ def test_turns_are_kept_while_every_job_ends_before_the_next_lease():
     """One place at a time, nothing ever running: weights still count, and nobody starves."""
     rules, turns, got = Rules(tenants={"a": TenantRule(weight=3)}), {}, Counter()
     for _ in range(400):
-        shares = share(1, [line("a", 5), line("b", 5, first=50)], rules, Standing(turns=turns), NOW)
+        shares = share(1, [line("a", 5), line("b", 5, first=50)], rules, Usage(turns=turns), NOW)
         turns = shares.turns
         got.update(given_to(shares))
     assert got["a"] == pytest.approx(300, abs=2)
@@ -185,16 +185,16 @@ def test_turns_are_kept_while_every_job_ends_before_the_next_lease():
 def test_one_that_was_away_has_no_claim_on_the_past():
     turns, got = {}, Counter()
     for _ in range(100):
-        turns = share(1, [line("a", 5)], Rules(), Standing(turns=turns), NOW).turns
+        turns = share(1, [line("a", 5)], Rules(), Usage(turns=turns), NOW).turns
     for _ in range(20):
-        shares = share(1, [line("a", 5), line("b", 5, first=50)], Rules(), Standing(turns=turns), NOW)
+        shares = share(1, [line("a", 5), line("b", 5, first=50)], Rules(), Usage(turns=turns), NOW)
         turns = shares.turns
         got.update(given_to(shares))
     assert got["a"] == pytest.approx(10, abs=1)
 
 
 def test_a_lane_that_was_not_read_to_its_end_stops_the_granting_there():
-    shares = share(10, [line("a", 2, more=True), line("b", 20, first=50)], Rules(), Standing(), NOW)
+    shares = share(10, [line("a", 2, more=True), line("b", 20, first=50)], Rules(), Usage(), NOW)
     assert shares.short == {Lane("a", "t")}
     assert given_to(shares)["b"] <= 3
 
@@ -219,31 +219,31 @@ def test_what_is_in_the_way_is_named_in_order_with_its_time():
     parts = ["maintenance", "tenants", "throttles", "gates", "quotas"]
     words = {part: getattr(everything, part) for part in parts}
     for part, expected in zip(parts, steps, strict=True):
-        held = share(1, [Waiting(lane, [(0, 1)])], Rules(**words), Standing(), NOW).held[lane]
+        held = share(1, [Waiting(lane, [(0, 1)])], Rules(**words), Usage(), NOW).held[lane]
         assert held == expected
         del words[part]
-    assert share(1, [Waiting(lane, [(0, 1)])], Rules(**words), Standing(), NOW).picks == [(lane, 1)]
+    assert share(1, [Waiting(lane, [(0, 1)])], Rules(**words), Usage(), NOW).picks == [(lane, 1)]
 
 
 def test_a_quota_for_every_type_counts_them_together_and_one_of_every_tenant_each_by_itself():
     rules = Rules(quotas={("*", "*"): Quota(3, 1000, 10), ("b", "*"): Quota(5, 1000, 10)})
     waiting = [line("a", 9), line("a", 9, job_type="u", first=20), line("b", 9, first=50)]
-    assert given_to(share(30, waiting, rules, Standing(), NOW)) == {"a": 3, "b": 5}
+    assert given_to(share(30, waiting, rules, Usage(), NOW)) == {"a": 3, "b": 5}
 
 
 def test_a_lane_without_tokens_says_when_the_next_may_start():
     """JOB-05, QUOTA-03."""
     rules = Rules(quotas={("a", "t"): Quota(100, 60, 2)})
-    standing = Standing(buckets={("a", "t"): Bucket(0.5, NOW)})
-    shares = share(5, [line("a", 3)], rules, standing, NOW)
+    usage = Usage(buckets={("a", "t"): Bucket(0.5, NOW)})
+    shares = share(5, [line("a", 3)], rules, usage, NOW)
     assert not shares.picks
     assert shares.held[Lane("a", "t")].until == NOW + 30_000
-    assert share(5, [line("a", 3)], rules, standing, NOW + 30_000).starts()["a", "t"] == 1
+    assert share(5, [line("a", 3)], rules, usage, NOW + 30_000).starts()["a", "t"] == 1
 
 
 def test_an_expired_throttle_holds_nothing():
     rules = Rules(throttles=[Throttle("x", "*", expires_at=NOW)])
-    assert len(share(5, [line("a", 3)], rules, Standing(), NOW).picks) == 3
+    assert len(share(5, [line("a", 3)], rules, Usage(), NOW).picks) == 3
 
 
 def jain(values):
@@ -265,8 +265,8 @@ def run_day(rules, *, slots, ticks, flood, trickles, rate, seed=1):
         waiting = [
             Waiting(Lane(tenant, "t"), list(queue)[:slots], len(queue) > slots) for tenant, queue in queues.items()
         ]
-        standing = Standing({Lane(tenant, "t"): Running(n) for tenant, n in counts.items()}, turns=turns)
-        shares = share(slots - len(running), waiting, rules, standing, NOW + tick)
+        usage = Usage({Lane(tenant, "t"): Running(n) for tenant, n in counts.items()}, turns=turns)
+        shares = share(slots - len(running), waiting, rules, usage, NOW + tick)
         turns = shares.turns
         for lane, _ in shares.picks:
             queues[lane.tenant].popleft()

@@ -19,7 +19,7 @@ _LONGEST_RETRY_AFTER_S = 86_400.0
 _MOST_DOUBLINGS = 30
 JOB_TYPE = "jobtype:"
 
-__all__ = ["JOB_TYPE", "BreakerSettings", "BreakerState", "Breaking", "Change", "CheckResult", "default_settings"]
+__all__ = ["JOB_TYPE", "BreakerSettings", "BreakerState", "Change", "CheckResult", "StoredBreaker", "default_settings"]
 
 
 def default_settings(key: str) -> BreakerSettings:
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 @dataclass(slots=True)
-class Breaking:
+class StoredBreaker:
     """One breaker as it is stored. `changes` gathers what became of it."""
 
     settings: BreakerSettings
@@ -54,7 +54,7 @@ class Breaking:
     @classmethod
     def read(
         cls, settings: BreakerSettings, state: str, forced: bool, open_until: int | None, kept: str | Mapping[str, Any]
-    ) -> Breaking:
+    ) -> StoredBreaker:
         """From the columns of its row; a text that cannot be read counts as no memory."""
         try:
             known = json.loads(kept) if isinstance(kept, str) else kept
