@@ -16,6 +16,7 @@ from uuid import uuid4
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
+from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
@@ -26,7 +27,6 @@ MAX_TICKET = 128
 BACKFILL_PRIORITY = -100
 PAGE = 500
 _KIND = "backfills"
-_COLUMNS = "backfill_id, tenant, job_type, from_at, to_at, jobs, actor, reason, ticket, created_at"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,9 @@ class Backfill:
     reason: str
     ticket: str
     created_at: float
+
+
+_BACKFILL = Record(Backfill)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +139,7 @@ def _job(name: str, tenant: str, step: tuple[int, int], payload: Mapping[str, An
 
 def _begin(tx: ControlTx, row: Mapping[str, Any], operator: Mapping[str, str | None]) -> None:
     added = tx.ask(
-        f"INSERT INTO backfills ({_COLUMNS})"
+        f"INSERT INTO backfills ({_BACKFILL.columns})"
         " VALUES (:id, :tenant, :job_type, :from_at, :to_at, 0, :actor, :reason, :ticket, :now)"
         " ON CONFLICT (backfill_id) DO NOTHING RETURNING backfill_id",
         {**row, "now": tx.now_ms},
@@ -162,24 +165,17 @@ def _count(tx: ControlTx, name: str, tenant: str, done: int) -> None:
 
 def _find(tx: ControlTx, tenant: str, name: str) -> Backfill | None:
     values = {"id": name, "tenant": tenant}
-    rows = tx.ask(f"SELECT {_COLUMNS} FROM backfills WHERE backfill_id = :id AND tenant = :tenant", values)
-    return _backfill(rows[0]) if rows else None
+    rows = tx.ask(f"SELECT {_BACKFILL.columns} FROM backfills WHERE backfill_id = :id AND tenant = :tenant", values)
+    return _BACKFILL.of(rows[0]) if rows else None
 
 
 def _page(tx: ControlTx, tenant: str, size: int, at: int, name: str) -> BackfillPage:
     rows = tx.ask(
-        f"SELECT {_COLUMNS} FROM backfills WHERE tenant = :tenant"
+        f"SELECT {_BACKFILL.columns} FROM backfills WHERE tenant = :tenant"
         " AND (created_at < :at OR (created_at = :at AND backfill_id < :name))"
         " ORDER BY created_at DESC, backfill_id DESC LIMIT :limit",
         {"tenant": tenant, "at": at, "name": name, "limit": size + 1},
     )
     shown = rows[:size]
     onward = paging.token(_KIND, shown[-1][-1], shown[-1][0]) if len(rows) > size else None
-    return BackfillPage([_backfill(row) for row in shown], onward)
-
-
-def _backfill(row: Sequence[Any]) -> Backfill:
-    words = list(row)
-    for place in (3, 4, 9):
-        words[place] /= 1000
-    return Backfill(*words)
+    return BackfillPage([_BACKFILL.of(row) for row in shown], onward)

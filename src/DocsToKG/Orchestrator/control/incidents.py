@@ -8,21 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.operators import said
+from DocsToKG.Orchestrator.control.records import Record, check_version
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound
 from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
 SEVERITIES = ("info", "warning", "error", "critical")
 STATES = ("open", "acknowledged", "resolved")
-_COLUMNS = (
-    "incident_id, tenant, source, severity, cause, state, count, first_at, last_at, actor, reason, ticket, updated_at,"
-    " version"
-)
-_TIMES = ("first_at", "last_at", "updated_at")
 _KIND = "incidents"
 
 
@@ -44,6 +39,9 @@ class IncidentView:
     ticket: str | None
     updated_at: float
     version: int
+
+
+_INCIDENT = Record(IncidentView)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +78,7 @@ class IncidentService:
         size = paging.page_size(page_size)
         at, after = (2**62, "") if page_token is None else paging.position(_KIND, page_token, (int, str))
         statement = (
-            f"SELECT {_COLUMNS} FROM incidents WHERE tenant = :tenant AND (:state IS NULL OR state = :state)"
+            f"SELECT {_INCIDENT.columns} FROM incidents WHERE tenant = :tenant AND (:state IS NULL OR state = :state)"
             " AND (last_at < :at OR (last_at = :at AND incident_id > :after))"
             " ORDER BY last_at DESC, incident_id LIMIT :size"
         )
@@ -88,7 +86,7 @@ class IncidentService:
         found = self._ledger.look(lambda tx: tx.ask(statement, values))
         last = found[size - 1] if len(found) > size else None
         token = None if last is None else paging.token(_KIND, last[8], last[0])
-        return IncidentPage([_view(row) for row in found[:size]], token)
+        return IncidentPage([_INCIDENT.of(row) for row in found[:size]], token)
 
     def get(self, tenant: str, incident_id: str) -> IncidentView:
         return self._ledger.look(lambda tx: _get(tx, tenant, incident_id))
@@ -133,8 +131,7 @@ class IncidentService:
 
         def write(tx: ControlTx) -> IncidentView:
             now = _get(tx, tenant, incident_id, " /* lock */")
-            if if_version is not None and now.version != if_version:
-                raise Conflict(f"the incident has version {now.version}, not {if_version}; read it again", now.version)
+            check_version("incident", now.version, if_version)
             if now.state == state:
                 return now
             if now.state == "resolved":
@@ -151,13 +148,8 @@ class IncidentService:
 
 
 def _get(tx: ControlTx, tenant: str, incident_id: str, mark: str = "") -> IncidentView:
-    words = f"SELECT {_COLUMNS} FROM incidents WHERE incident_id = :id AND tenant = :tenant{mark}"
+    words = f"SELECT {_INCIDENT.columns} FROM incidents WHERE incident_id = :id AND tenant = :tenant{mark}"
     found = tx.ask(words, {"id": incident_id, "tenant": tenant})
     if not found:
         raise NotFound(f"no incident {incident_id[:80]} of this tenant")
-    return _view(found[0])
-
-
-def _view(row: Sequence[Any]) -> IncidentView:
-    found = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return IncidentView(**found | {name: found[name] / 1000 for name in _TIMES})
+    return _INCIDENT.of(found[0])

@@ -5,12 +5,12 @@ Everything here runs inside a transaction of the caller, who has seen to it that
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from DocsToKG.Orchestrator.control import paging
+from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob, Conflict
 from DocsToKG.Orchestrator.ledger.control import ControlTx
 
@@ -20,10 +20,6 @@ MAX_ARTIFACTS = 1000
 _AT_ONCE = 100
 _CUT = " [cut]"
 _KIND = "pack-runs"
-_COLUMNS = (
-    "pack_run_id, tenant, project, job_id, channel, heartbeat_s, last_heartbeat_at, state, hints_json, correlation_id,"
-    " idempotency_key, created_at, updated_at, ended_at"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +40,9 @@ class PackRun:
     created_at: float
     updated_at: float
     ended_at: float | None
+
+
+_RUN = Record(PackRun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +82,18 @@ class Artifact:
 def add(tx: ControlTx, row: Mapping[str, Any], actor: str) -> PackRun:
     """The new run, or the one that came with the same key before."""
     added = tx.ask(
-        f"INSERT INTO pack_runs ({_COLUMNS}) VALUES (:id, :tenant, :project, NULL, :channel, :heartbeat_s, NULL,"
+        f"INSERT INTO pack_runs ({_RUN.columns}) VALUES (:id, :tenant, :project, NULL, :channel, :heartbeat_s, NULL,"
         " 'registered', :hints, :correlation_id, :key, :now, :now, NULL)"
-        f" ON CONFLICT DO NOTHING RETURNING {_COLUMNS}",
+        f" ON CONFLICT DO NOTHING RETURNING {_RUN.columns}",
         {**row, "now": tx.now_ms},
     )
     if not added:
         [known] = tx.ask(
-            f"SELECT {_COLUMNS} FROM pack_runs WHERE tenant = :tenant AND idempotency_key = :key",
+            f"SELECT {_RUN.columns} FROM pack_runs WHERE tenant = :tenant AND idempotency_key = :key",
             {"tenant": row["tenant"], "key": row["key"]},
         )
-        return _pack_run(known)
-    run = _pack_run(added[0])
+        return _RUN.of(known)
+    run = _RUN.of(added[0])
     _note(tx, run, "pack_run_registered", actor)
     return run
 
@@ -108,21 +107,22 @@ def set_job(tx: ControlTx, pack_run_id: str, job_id: int) -> None:
 
 def find(tx: ControlTx, tenant: str, pack_run_id: str, lock: bool = False) -> PackRun | None:
     rows = tx.ask(
-        f"SELECT {_COLUMNS} FROM pack_runs WHERE pack_run_id = :id AND tenant = :tenant{' /* lock */' if lock else ''}",
+        f"SELECT {_RUN.columns} FROM pack_runs WHERE pack_run_id = :id AND tenant = :tenant"
+        + (" /* lock */" if lock else ""),
         {"id": pack_run_id, "tenant": tenant},
     )
-    return _pack_run(rows[0]) if rows else None
+    return _RUN.of(rows[0]) if rows else None
 
 
 def page(tx: ControlTx, tenant: str, size: int, page_token: str | None) -> PackRunPage:
     at, name = (2**62, "") if page_token is None else paging.position(_KIND, page_token, (int, str))
     rows = tx.ask(
-        f"SELECT {_COLUMNS} FROM pack_runs WHERE tenant = :tenant"
+        f"SELECT {_RUN.columns} FROM pack_runs WHERE tenant = :tenant"
         " AND (created_at < :at OR (created_at = :at AND pack_run_id < :name))"
         " ORDER BY created_at DESC, pack_run_id DESC LIMIT :limit",
         {"tenant": tenant, "at": at, "name": name, "limit": size + 1},
     )
-    shown = [_pack_run(row) for row in rows[:size]]
+    shown = [_RUN.of(row) for row in rows[:size]]
     last = shown[-1] if len(rows) > size else None
     onward = None if last is None else paging.token(_KIND, round(last.created_at * 1000), last.pack_run_id)
     return PackRunPage(shown, onward)
@@ -150,11 +150,11 @@ def end(tx: ControlTx, run: PackRun, state: str, actor: str, reason: str | None)
 def overdue(tx: ControlTx, missed: int, limit: int) -> list[PackRun]:
     """Runs that have begun and were not heard of for so many heartbeats, the longest silent first."""
     rows = tx.ask(
-        f"SELECT {_COLUMNS} FROM pack_runs WHERE ended_at IS NULL AND last_heartbeat_at IS NOT NULL"
+        f"SELECT {_RUN.columns} FROM pack_runs WHERE ended_at IS NULL AND last_heartbeat_at IS NOT NULL"
         " AND last_heartbeat_at + heartbeat_s * :span < :now ORDER BY last_heartbeat_at LIMIT :limit /* lock */",
         {"span": missed * 1000, "now": tx.now_ms, "limit": limit},
     )
-    return [_pack_run(row) for row in rows]
+    return [_RUN.of(row) for row in rows]
 
 
 def checked_lines(lines: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -238,11 +238,3 @@ def _note(
     tx.note(
         run.tenant, event=event, actor=actor, reason=said, detail={**provenance, **(detail or {})}, job_id=run.job_id
     )
-
-
-def _pack_run(row: Sequence[Any]) -> PackRun:
-    words = list(row)
-    words[8] = json.loads(words[8] or "{}")
-    for place in (6, 11, 12, 13):
-        words[place] = None if words[place] is None else words[place] / 1000
-    return PackRun(*words)

@@ -6,14 +6,15 @@ that makes no sense is refused; with a version, only the policy that was read is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import token_hex
 from typing import Any
 
 from DocsToKG.Orchestrator.control.operators import Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
-from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound
+from DocsToKG.Orchestrator.control.records import Record, check_version
+from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, Strategy
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
 
@@ -21,7 +22,6 @@ _RULED = (
     "name", "strategy", "total_capacity", "minimum_per_tenant", "maximum_per_tenant", "reserved_capacity",
     "allow_burst", "burst_multiplier", "priority", "job_type", "enabled",
 )  # fmt: skip
-_COLUMNS = f"policy_id, {', '.join(_RULED)}, version, actor, reason, ticket, created_at, updated_at"
 _MAX_POLICIES = 1000
 
 
@@ -49,6 +49,9 @@ class PolicyView:
     updated_at: float
 
 
+_POLICY = Record(PolicyView)
+
+
 class PolicyService:
     """The policies of one ledger. They count for all tenants."""
 
@@ -58,11 +61,11 @@ class PolicyService:
     def list(self, enabled: bool | None = None) -> list[PolicyView]:
         """By priority, the highest first."""
         words = (
-            f"SELECT {_COLUMNS} FROM quota_policies WHERE :enabled IS NULL OR enabled = :enabled"
+            f"SELECT {_POLICY.columns} FROM quota_policies WHERE :enabled IS NULL OR enabled = :enabled"
             " ORDER BY priority DESC, policy_id"
         )
         wanted = {"enabled": None if enabled is None else int(enabled)}
-        return self._ledger.look(lambda tx: [_view(row) for row in tx.ask(words, wanted)])
+        return self._ledger.look(lambda tx: [_POLICY.of(row) for row in tx.ask(words, wanted)])
 
     def get(self, policy_id: str) -> PolicyView:
         return self._ledger.look(lambda tx: _get(tx, policy_id))
@@ -161,23 +164,16 @@ class PolicyService:
         self._ledger.change(write)
 
 
-def _view(row: Sequence[Any]) -> PolicyView:
-    flags = {"allow_burst": bool(row[7]), "enabled": bool(row[11])}
-    found = dict(zip(_COLUMNS.split(", "), row, strict=True)) | flags
-    return PolicyView(**found | {name: found[name] / 1000 for name in ("created_at", "updated_at")})
-
-
 def _get(tx: ControlTx, policy_id: str, mark: str = "") -> PolicyView:
-    found = tx.ask(f"SELECT {_COLUMNS} FROM quota_policies WHERE policy_id = :id{mark}", {"id": policy_id})
+    found = tx.ask(f"SELECT {_POLICY.columns} FROM quota_policies WHERE policy_id = :id{mark}", {"id": policy_id})
     if not found:
         raise NotFound(f"no policy {policy_id[:80]}")
-    return _view(found[0])
+    return _POLICY.of(found[0])
 
 
 def _locked(tx: ControlTx, policy_id: str, if_version: int | None) -> PolicyView:
     now = _get(tx, policy_id, " /* lock */")
-    if if_version is not None and now.version != if_version:
-        raise Conflict(f"the policy has version {now.version}, not {if_version}; read it again", now.version)
+    check_version("policy", now.version, if_version)
     return now
 
 

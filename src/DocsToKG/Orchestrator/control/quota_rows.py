@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from DocsToKG.Orchestrator.errors import Conflict, NotFound
+from DocsToKG.Orchestrator.control.records import Record, check_version
+from DocsToKG.Orchestrator.errors import NotFound
 from DocsToKG.Orchestrator.jobs import allocation as shares
 from DocsToKG.Orchestrator.jobs import quota as quota_rules
 from DocsToKG.Orchestrator.jobs.allocation import AllocationPolicy, TenantClaim
@@ -18,7 +18,6 @@ from DocsToKG.Orchestrator.jobs.quota import Bucket, Quota
 from DocsToKG.Orchestrator.ledger import policy_rows
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlTx
 
-COLUMNS = "tenant, job_type, max_active, max_per_hour, burst, version, actor, reason, ticket, updated_at"
 _NO_POLICY = "-"
 
 
@@ -36,6 +35,9 @@ class QuotaView:
     reason: str | None
     ticket: str | None
     updated_at: float
+
+
+QUOTA = Record(QuotaView)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,38 +111,32 @@ class Schedulable:
     words: str | None = None
 
 
-def view(row: Sequence[Any]) -> QuotaView:
-    found = dict(zip(COLUMNS.split(", "), row, strict=True))
-    return QuotaView(**found | {"updated_at": found["updated_at"] / 1000})
-
-
 def stored(tx: ControlTx, tenant: str, job_type: str) -> QuotaView:
-    words = f"SELECT {COLUMNS} FROM quotas WHERE tenant = :tenant AND job_type = :job_type"
+    words = f"SELECT {QUOTA.columns} FROM quotas WHERE tenant = :tenant AND job_type = :job_type"
     found = tx.ask(words, {"tenant": tenant, "job_type": job_type})
     if not found:
         raise NotFound(f"tenant {tenant[:80]} has no quota for {job_type[:80]}")
-    return view(found[0])
+    return QUOTA.of(found[0])
 
 
-def check_version(tx: ControlTx, tenant: str, job_type: str, if_version: int | None) -> None:
+def refuse_other_version(tx: ControlTx, tenant: str, job_type: str, if_version: int | None) -> None:
+    """Version 0 means that there is no quota."""
     if if_version is None:
         return
     words = "SELECT version FROM quotas WHERE tenant = :tenant AND job_type = :job_type /* lock */"
     found = tx.ask(words, {"tenant": tenant, "job_type": job_type})
-    version = found[0][0] if found else 0
-    if version != if_version:
-        raise Conflict(f"the quota has version {version}, not {if_version}; read it again", version)
+    check_version("quota", found[0][0] if found else 0, if_version)
 
 
 def views_of(tx: ControlTx, tenant: str, job_type: str) -> list[QuotaView]:
     """The quotas that count: the tenant's own before those of every tenant."""
     words = (
-        f"SELECT {COLUMNS} FROM quotas WHERE tenant IN (:tenant, '*') AND job_type IN (:job_type, '*')"
+        f"SELECT {QUOTA.columns} FROM quotas WHERE tenant IN (:tenant, '*') AND job_type IN (:job_type, '*')"
         " ORDER BY tenant = '*', job_type = '*'"
     )
     found: dict[str, QuotaView] = {}
     for row in tx.ask(words, {"tenant": tenant, "job_type": job_type}):
-        found.setdefault(str(row[1]), view(row))
+        found.setdefault(str(row[1]), QUOTA.of(row))
     return list(found.values())
 
 

@@ -46,9 +46,9 @@ class QuotaService:
 
     def list(self, tenant: str | None = None) -> list[QuotaView]:
         """All quotas, or those that a tenant has of its own."""
-        words = f"SELECT {quota_rows.COLUMNS} FROM quotas WHERE :tenant IS NULL OR tenant = :tenant"
+        words = f"SELECT {quota_rows.QUOTA.columns} FROM quotas WHERE :tenant IS NULL OR tenant = :tenant"
         found = self._ledger.look(lambda tx: tx.ask(f"{words} ORDER BY tenant, job_type", {"tenant": tenant}))
-        return [quota_rows.view(row) for row in found]
+        return [quota_rows.QUOTA.of(row) for row in found]
 
     def set(
         self,
@@ -70,7 +70,7 @@ class QuotaService:
         audit = said(actor, reason, ticket)
 
         def write(tx: ControlTx) -> QuotaView:
-            quota_rows.check_version(tx, tenant, job_type, if_version)
+            quota_rows.refuse_other_version(tx, tenant, job_type, if_version)
             tx.ask(
                 "INSERT INTO quotas (tenant, job_type, max_active, max_per_hour, burst, actor, reason, ticket,"
                 " updated_at) VALUES (:tenant, :job_type, :max_active, :max_per_hour, :burst, :actor, :reason, :ticket,"
@@ -100,7 +100,7 @@ class QuotaService:
 
         def write(tx: ControlTx) -> None:
             quota_rows.stored(tx, tenant, job_type)
-            quota_rows.check_version(tx, tenant, job_type, if_version)
+            quota_rows.refuse_other_version(tx, tenant, job_type, if_version)
             values = {"tenant": tenant, "job_type": job_type}
             tx.ask("DELETE FROM quotas WHERE tenant = :tenant AND job_type = :job_type", values)
             tx.note(tenant, event="quota_removed", detail={"job_type": job_type}, **audit)

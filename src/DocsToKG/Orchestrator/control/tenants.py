@@ -6,16 +6,15 @@ next lease on, on every instance; every change is audited.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from DocsToKG.Orchestrator.control.operators import Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
-from DocsToKG.Orchestrator.errors import Conflict, Refused
+from DocsToKG.Orchestrator.control.records import Record, check_version
+from DocsToKG.Orchestrator.errors import Refused
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
-_COLUMNS = "tenant, weight, priority, fixed, blocked, blocked_reason, version, updated_at"
 _SHOWN = 10_000
 
 
@@ -33,6 +32,9 @@ class TenantView:
     updated_at: float | None = None
 
 
+_TENANT = Record(TenantView)
+
+
 class TenantService:
     """The tenants of one ledger."""
 
@@ -45,11 +47,11 @@ class TenantService:
     def list(self, blocked: bool | None = None) -> list[TenantView]:
         """The tenants of which something was written, by name."""
         words = (
-            f"SELECT {_COLUMNS} FROM tenants WHERE :blocked IS NULL OR blocked = :blocked"
+            f"SELECT {_TENANT.columns} FROM tenants WHERE :blocked IS NULL OR blocked = :blocked"
             f" ORDER BY tenant LIMIT {_SHOWN}"
         )
         wanted = {"blocked": None if blocked is None else int(blocked)}
-        return self._ledger.look(lambda tx: [_view(row) for row in tx.ask(words, wanted)])
+        return self._ledger.look(lambda tx: [_TENANT.of(row) for row in tx.ask(words, wanted)])
 
     def block(self, tenant: str, *, actor: str, reason: str, ticket: str | None = None) -> TenantView:
         """Lease none of its jobs, and take no new ones."""
@@ -83,8 +85,7 @@ class TenantService:
 
         def write(tx: ControlTx) -> TenantView:
             now = _locked(tx, tenant)
-            if if_version is not None and now.version != if_version:
-                raise Conflict(f"the tenant has version {now.version}, not {if_version}; read it again", now.version)
+            check_version("tenant", now.version, if_version)
             tx.ask(
                 "INSERT INTO tenants (tenant, weight, priority, fixed, updated_at)"
                 " VALUES (:tenant, :weight, :priority, :fixed, :now) ON CONFLICT (tenant) DO UPDATE SET"
@@ -125,10 +126,5 @@ def _locked(tx: ControlTx, tenant: str) -> TenantView:
 
 
 def _get(tx: ControlTx, tenant: str) -> TenantView:
-    found = tx.ask(f"SELECT {_COLUMNS} FROM tenants WHERE tenant = :tenant", {"tenant": tenant})
-    return _view(found[0]) if found else TenantView(tenant)
-
-
-def _view(row: Sequence[Any]) -> TenantView:
-    found = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return TenantView(**found | {"blocked": bool(found["blocked"]), "updated_at": found["updated_at"] / 1000})
+    found = tx.ask(f"SELECT {_TENANT.columns} FROM tenants WHERE tenant = :tenant", {"tenant": tenant})
+    return _TENANT.of(found[0]) if found else TenantView(tenant)

@@ -16,16 +16,12 @@ from typing import Any
 
 from DocsToKG.Orchestrator.control.operators import Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.breakers import JOB_TYPE
 from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
-_COLUMNS = (
-    "throttle_id, tenant, job_type, source, mode, max_active, origin, actor, reason, ticket, created_at, expires_at,"
-    " lifted_at, lifted_by"
-)
-_TIMES = ("created_at", "expires_at", "lifted_at")
 _SHOWN = 1000
 _LONGEST_S = 366 * 24 * 3600.0
 _MAX_STATE = 64 * 1024
@@ -50,6 +46,9 @@ class ThrottleView:
     expires_at: float | None
     lifted_at: float | None
     lifted_by: str | None
+
+
+_THROTTLE = Record(ThrottleView)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +108,11 @@ class ThrottleService:
         """The tenant's throttles, the last one first; `active` leaves out those that are over."""
         words = _HOLDS if active else ":now = :now"
         statement = (
-            f"SELECT {_COLUMNS} FROM throttles WHERE tenant = :tenant AND {words}"
+            f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND {words}"
             f" ORDER BY created_at DESC, throttle_id LIMIT {_SHOWN}"
         )
         return self._ledger.look(
-            lambda tx: [_view(row) for row in tx.ask(statement, {"tenant": tenant, "now": tx.now_ms})]
+            lambda tx: [_THROTTLE.of(row) for row in tx.ask(statement, {"tenant": tenant, "now": tx.now_ms})]
         )
 
     def sources(self, tenant: str) -> Sequence[SourceView]:
@@ -125,8 +124,10 @@ class ThrottleService:
                 f"SELECT name, state_json, updated_at FROM sources WHERE tenant = :tenant ORDER BY name LIMIT {_SHOWN}"
             )
             kept = {name: (state, at) for name, state, at in tx.ask(words, values)}
-            holding = f"SELECT {_COLUMNS} FROM throttles WHERE tenant = :tenant AND source IS NOT NULL AND {_HOLDS}"
-            held = [_view(row) for row in tx.ask(holding, values)]
+            holding = (
+                f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND source IS NOT NULL AND {_HOLDS}"
+            )
+            held = [_THROTTLE.of(row) for row in tx.ask(holding, values)]
             names = sorted(set(kept) | {str(throttle.source) for throttle in held})
             return [_source(name, *kept.get(name, (None, None)), held) for name in names]
 
@@ -201,24 +202,19 @@ def _lift(tx: ControlTx, held: ThrottleView, audit: Said) -> ThrottleView:
 
 
 def _get(tx: ControlTx, tenant: str, throttle_id: str, mark: str = "") -> ThrottleView:
-    words = f"SELECT {_COLUMNS} FROM throttles WHERE throttle_id = :id AND tenant = :tenant{mark}"
+    words = f"SELECT {_THROTTLE.columns} FROM throttles WHERE throttle_id = :id AND tenant = :tenant{mark}"
     found = tx.ask(words, {"id": throttle_id, "tenant": tenant})
     if not found:
         raise NotFound(f"no throttle {throttle_id[:80]} of this tenant")
-    return _view(found[0])
-
-
-def _view(row: Sequence[Any]) -> ThrottleView:
-    found = dict(zip(_COLUMNS.split(", "), row, strict=True))
-    return ThrottleView(**found | {name: None if found[name] is None else found[name] / 1000 for name in _TIMES})
+    return _THROTTLE.of(found[0])
 
 
 def _pauses(tx: ControlTx, tenant: str, source: str) -> list[ThrottleView]:
     words = (
-        f"SELECT {_COLUMNS} FROM throttles WHERE tenant = :tenant AND source = :source AND job_type IS NULL"
+        f"SELECT {_THROTTLE.columns} FROM throttles WHERE tenant = :tenant AND source = :source AND job_type IS NULL"
         f" AND mode = 'pause' AND {_HOLDS} ORDER BY created_at"
     )
-    return [_view(row) for row in tx.ask(words, {"tenant": tenant, "source": source, "now": tx.now_ms})]
+    return [_THROTTLE.of(row) for row in tx.ask(words, {"tenant": tenant, "source": source, "now": tx.now_ms})]
 
 
 def _remember(tx: ControlTx, tenant: str, name: str, state: str | None) -> None:

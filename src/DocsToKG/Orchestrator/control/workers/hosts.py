@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from DocsToKG.Orchestrator.control.paging import plain_name
+from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.ledger import breaker_rows
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
@@ -23,16 +24,15 @@ SHOWN_HOSTS = 50
 FORGET_S = 30 * 86_400.0
 _MAX_LIMITS = 4096
 _COUNTS = ("requests", "answered", "refused", "failed", "works", "bytes")
-_STANDING = ("last_status", "next_allowed_at", "held_by", "breaker", "breaker_until", "limits_json", "worker_id")
-_COLUMNS = ("source", "host", *_COUNTS, *_STANDING, "updated_at")
+_STATE = ("last_status", "next_allowed_at", "held_by", "breaker", "breaker_until", "limits_json", "worker_id")
 _ADD = (
-    f"INSERT INTO source_hosts (tenant, source, host, {', '.join(_COUNTS)}, {', '.join(_STANDING)}, updated_at)"
+    f"INSERT INTO source_hosts (tenant, source, host, {', '.join(_COUNTS)}, {', '.join(_STATE)}, updated_at)"
     f" VALUES (:tenant, :source, :host, {', '.join(f':{name}' for name in _COUNTS)}, :last_status, :next, :held_by,"
     " :breaker, :until, :limits, :worker, :now) ON CONFLICT (tenant, source, host) DO UPDATE SET "
     + ", ".join(
         [
             *(f"{name} = source_hosts.{name} + excluded.{name}" for name in _COUNTS),
-            *(f"{name} = excluded.{name}" for name in _STANDING if name != "last_status"),
+            *(f"{name} = excluded.{name}" for name in _STATE if name != "last_status"),
         ]
     )
     + ", last_status = coalesce(excluded.last_status, source_hosts.last_status), updated_at = excluded.updated_at"
@@ -96,6 +96,9 @@ class HostView:
     updated_at: float
 
 
+_HOST = Record(HostView)
+
+
 @dataclass(frozen=True, slots=True)
 class Orders:
     """What operators want of every worker: sources that are not asked, and breakers that are held open or closed; each
@@ -147,11 +150,11 @@ class SourceHostService:
     def _read(self, tenant: str, source: str | None, most: int) -> list[HostView]:
         only = "" if source is None else " AND source = :source"
         statement = (
-            f"SELECT {', '.join(_COLUMNS)} FROM source_hosts WHERE tenant = :tenant{only}"
+            f"SELECT {_HOST.columns} FROM source_hosts WHERE tenant = :tenant{only}"
             f" ORDER BY updated_at DESC, source, host LIMIT {most}"
         )
         values = {"tenant": tenant} | ({} if source is None else {"source": source})
-        return self._ledger.look(lambda tx: [_view(row) for row in tx.ask(statement, values)])
+        return self._ledger.look(lambda tx: [_HOST.of(row) for row in tx.ask(statement, values)])
 
     def forget_old(self) -> None:
         """Remove hosts that nobody has asked for a month, and their breakers where nobody decided anything of them."""
@@ -217,13 +220,6 @@ def _add(tx: ControlTx, row: Mapping[str, Any]) -> None:
         wait_ms = values.pop(key)
         values[name] = None if wait_ms is None else now + int(wait_ms)
     tx.ask(_ADD, {**values, "now": now})
-
-
-def _view(row: Sequence[Any]) -> HostView:
-    found = dict(zip(_COLUMNS, row, strict=True))
-    for name in ("next_allowed_at", "breaker_until", "updated_at"):
-        found[name] = None if found[name] is None else found[name] / 1000
-    return HostView(**found | {"limits": json.loads(found.pop("limits_json") or "{}")})
 
 
 def _orders(tx: ControlTx, tenant: str) -> Orders:
