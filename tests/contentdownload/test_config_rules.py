@@ -103,6 +103,7 @@ def test_every_source_ships_a_complete_policy() -> None:
     assert set(rules) == set(LONG_NAMES)
     assert all(isinstance(rule.pace, Rate) for rule in rules.values())
     assert {name for name, rule in rules.items() if rule.obey_robots} == {
+        "index",
         "arxiv",
         "pmc",
         "doi_redirect",

@@ -270,6 +270,7 @@ def test_more_than_fits_into_memory_is_sorted(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(400)  # twenty starts of a program
 @pytest.mark.parametrize("how", ["build", "update"])
 def test_killed_at_any_moment_the_index_is_the_old_or_the_new_one(tmp_path: Path, how: str) -> None:
     root, draw = tmp_path / "oa", random.Random(how)

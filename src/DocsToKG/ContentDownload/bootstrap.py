@@ -44,6 +44,7 @@ from DocsToKG.ContentDownload.holdings import (
 )
 from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
 from DocsToKG.ContentDownload.resolvers import registry
+from DocsToKG.ContentDownload.resolvers.index import is_over, knows_copies
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.supplement_download import SupplementDownload
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
@@ -328,7 +329,8 @@ def _pipeline(
     rules = all_source_rules(cfg)
     usable = {name for name in registry.names() if rules[name].enabled}
     tiers = tier_plan(cfg, only=usable)
-    identify = [name for name in cfg.resolvers.identify if name in usable]
+    asks_services = cfg.index.path is None or cfg.index.then != "never"
+    identify = [name for name in cfg.resolvers.identify if name in usable and asks_services]
     wanted = dict.fromkeys([*identify, *(name for tier in tiers for name in tier.sources)])
     refused = Takedowns.read(Path(cfg.telemetry.manifest_path).parent, share=takedowns)
 
@@ -385,6 +387,8 @@ def _pipeline(
         lacks=filters.lacks,
         refuse=refuse,
         on_source=on_source,
+        knows_copies=lambda work: knows_copies(work) and not filters.lacks(work),
+        is_over=is_over if cfg.index.then == "failed" else lambda tier, work: False,
     )
     return ResolverPipeline(
         fallback=fallback,

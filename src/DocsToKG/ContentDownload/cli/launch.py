@@ -43,6 +43,7 @@ def option_settings(
     filters: Mapping[str, str] | None = None,
     formats: str | None = None,
     supplements: bool = False,
+    index: Path | None = None,
 ) -> dict[str, Any]:
     """The options of a command as settings, the strongest layer."""
     from DocsToKG.ContentDownload.catalog.places import MANIFEST
@@ -67,6 +68,8 @@ def option_settings(
         settings["filters"] = dict(filters)
     if formats:
         settings["download"] = {"formats": formats}
+    if index is not None:
+        settings["index"] = {"path": str(index.expanduser().resolve())}
     if supplements:
         settings["download"] = {**settings.get("download", {}), "supplements": True}
     if no_robots:

@@ -191,6 +191,17 @@ Supplements = Annotated[
 ]
 
 
+IndexDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--index",
+        metavar="DIR",
+        help="Offline index of open copies (`content index build`), asked before any service.",
+        show_default=False,
+    ),
+]
+
+
 class RetractedChoice(StrEnum):
     INCLUDE = "include"
     EXCLUDE = "exclude"

@@ -28,6 +28,7 @@ from DocsToKG.ContentDownload.cli.observing import (
 from DocsToKG.ContentDownload.cli.options import (
     ConfigOption,
     Formats,
+    IndexDir,
     License,
     OaStatus,
     Order,
@@ -122,6 +123,7 @@ def pull(
     retracted: Retracted = None,
     formats: Formats = None,
     supplements: Supplements = False,
+    index: IndexDir = None,
     max_bytes: MaxBytes = None,
     workers: Workers = None,
     processes: Processes = None,
@@ -150,6 +152,8 @@ def pull(
 
       content pull references.bib --out review
 
+      content pull dois.txt --index oa --out papers
+
       cat dois.txt | content pull - --max 100
 
       content pull --query "deep learning" --since 2024 --license cc-by,cc0 --max 500 --out review
@@ -177,6 +181,7 @@ def pull(
         filters=filters,
         formats=formats,
         supplements=supplements,
+        index=index,
     )
     run_bytes = parse_size(max_bytes) if max_bytes else None
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
@@ -284,6 +289,7 @@ def run(
     retracted: Retracted = None,
     formats: Formats = None,
     supplements: Supplements = False,
+    index: IndexDir = None,
     no_robots: NoRobots = False,
     dry_run: DryRun = False,
     single_shot: Annotated[
@@ -316,6 +322,7 @@ def run(
         filters=filters,
         formats=formats,
         supplements=supplements,
+        index=index,
     )
     shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_settings(config, shown)

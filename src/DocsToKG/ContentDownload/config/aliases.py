@@ -9,6 +9,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 
 LONG_NAMES: dict[str, str] = {
+    "index": "index",
     "unpaywall": "unpaywall_pdf",
     "arxiv": "arxiv_pdf",
     "pmc": "pmc_pdf",

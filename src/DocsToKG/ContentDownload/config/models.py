@@ -50,6 +50,7 @@ __all__ = [
     "HishelConfig",
     "HostLimitConfig",
     "HttpConfig",
+    "IndexConfig",
     "LimitsConfig",
     "OrchestratorConfig",
     "PolicyConfig",
@@ -335,6 +336,20 @@ class StorageConfig(Section):
         return self
 
 
+class IndexConfig(Section):
+    """The offline index of open copies, which a list is joined with when it is queued."""
+
+    path: str | None = Field(default=None, min_length=1, description="Folder of the index; default: none is used.")
+    then: Literal["never", "failed", "always"] = Field(
+        default="failed",
+        description="When services are asked too. failed: Wayback where the copies in the index failed, and all "
+        "of them for works it does not know; always: all of them, also for works closed in the index; never: none.",
+    )
+    memory_bytes: int = Field(
+        default=2_147_483_648, ge=268_435_456, description="Memory for the join; the rest goes to state/spill."
+    )
+
+
 class CatalogConfig(Section):
     """Where the catalog of works and files lives."""
 
@@ -375,6 +390,7 @@ class ContentDownloadConfig(Section):
     download: DownloadConfig = Field(default=DownloadConfig(), description="Fetching and checking files.")
     proof: ProofConfig = Field(default=ProofConfig(), description="Proving that a PDF is the paper.")
     telemetry: TelemetryConfig = Field(default=TelemetryConfig(), description="Records of a run.")
+    index: IndexConfig = Field(default=IndexConfig(), description="The offline index of open copies.")
     queue: QueueConfig = Field(default=QueueConfig(), description="The work queue.")
     orchestrator: OrchestratorConfig = Field(default=OrchestratorConfig(), description="Workers, leases and retries.")
     storage: StorageConfig = Field(default=StorageConfig(), description="Where files are kept.")

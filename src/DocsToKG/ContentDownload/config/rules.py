@@ -82,11 +82,22 @@ def tier_plan(config: ContentDownloadConfig, *, only: Collection[str] | None = N
             tiers = _joined([_without(tier, name) for tier in tiers], name)
         elif name not in placed:
             tiers = _joined(tiers, name)
+    if config.index.path is not None and "index" not in placed:
+        tiers = _with_index(tiers, alone=config.index.then == "never")
     rank = {name: place for place, name in enumerate(order)}
     ordered = [
         Tier(t.name, t.parallel, tuple(sorted(t.sources, key=lambda name: rank.get(name, len(rank))))) for t in tiers
     ]
     return tuple(ordered) if only is None else tuple(_kept(ordered, only))
+
+
+def _with_index(tiers: list[Tier], *, alone: bool) -> list[Tier]:
+    """The tiers behind that of the index, with those who fetch what it names by id or from its pages, and that of the
+    archives."""
+    placed = {name for tier in tiers for name in tier.sources}
+    first = Tier("index", 1, ("index", *(name for name in ("arxiv", "pmc", "landing") if name in placed)))
+    archives = [Tier("index_archives", 1, ("wayback",))] if "wayback" in placed else []
+    return [first] if alone else [first, *archives, *tiers]
 
 
 def source_rules(config: ContentDownloadConfig, name: str) -> SourceRules:

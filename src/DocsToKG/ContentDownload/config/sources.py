@@ -118,6 +118,9 @@ class ResolversConfig(Section):
     """The sources, and an order that goes before that of the tiers."""
 
     order: Words = Field(default=(), description="Sources to try first within their tier; others follow in tier order.")
+    index: ResolverConfig = Field(
+        default=ResolverConfig(), description="The offline index of open copies (index.path)."
+    )
     unpaywall: MailResolverConfig = Field(default=MailResolverConfig(), description="Unpaywall: open copies by DOI.")
     arxiv: ArxivConfig = Field(default=ArxivConfig(), description="arXiv: PDF by arXiv id.")
     pmc: MailResolverConfig = Field(default=MailResolverConfig(), description="PubMed Central's open bucket, by PMCID.")

@@ -91,10 +91,13 @@ class FallbackOrchestrator:
         refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
         release: Callable[[str], None] = lambda name: None,
         on_source: Callable[[SourceAttempt], None] = lambda attempt: None,
+        is_over: Callable[[str, WorkArtifact], bool] = lambda tier, work: False,
+        knows_copies: Callable[[WorkArtifact], bool] = lambda work: False,
     ) -> None:
         """`formats` are the forms that are taken, best first. `source_s` bounds the seconds a source may use to say
         where a paper is. `allow` says why a candidate is not wanted, `refuse` why a work is not; `lacks` whether they
-        need to know more of a work than is known. `release` removes a file from quarantine."""
+        need to know more of a work than is known. `release` removes a file from quarantine. `is_over` tells after a
+        tier whether the search of a work ends there; one whose copies the first tier knows is identified after it."""
         self._tiers = tuple(tiers)
         self._at_home = tuple([(tier.name, name) for name in tier.sources] for tier in tiers)
         self._resolvers = resolvers
@@ -109,6 +112,8 @@ class FallbackOrchestrator:
         self._refuse = refuse
         self._release = release
         self._on_source = on_source
+        self._is_over = is_over
+        self._knows_copies = knows_copies
 
     async def search(
         self, trail: Trail, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
@@ -121,10 +126,13 @@ class FallbackOrchestrator:
         return found
 
     async def _search(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Found | None:
-        if self._identify:
+        identify_at = 1 if self._identify and self._knows_copies(trail.work) else 0
+        if self._identify and not identify_at:
             await metered(self._find_out(trail, call), trail.meter)
         trail.refused = self._refuse(trail.work)
         for number, tier in enumerate(self._tiers if trail.refused is None else ()):
+            if number and number == identify_at:
+                await metered(self._find_out(trail, call), trail.meter)
             on_tier(tier.name)
             if not _ARCHIVES.isdisjoint(tier.sources):
                 trail.look_back()
@@ -132,6 +140,8 @@ class FallbackOrchestrator:
                 asking = self._ask(sources, tier.parallel, trail, call)
                 if asking is not None and (found := (await asking)) is not None:
                     return found
+            if self._is_over(tier.name, trail.work):
+                break
         return await self._try_alternatives(trail, call, on_tier)
 
     def _ask(

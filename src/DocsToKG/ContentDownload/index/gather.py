@@ -18,7 +18,9 @@ from DocsToKG.ContentDownload.index.parts import Part, on_disk
 from DocsToKG.ContentDownload.index.scatter import table_of
 from DocsToKG.ContentDownload.index.sources import SOURCES
 
-_COLUMNS = "key, same_as, source, record, updated, ids, title, year, type, is_retracted, oa_status, copies"
+_COLUMNS = (
+    "key, same_as, source, record, updated, ids, title, year, authors, pages, type, is_retracted, oa_status, copies"
+)
 _NEWEST = (
     "CREATE OR REPLACE TEMP TABLE collected AS SELECT * FROM collected QUALIFY row_number() OVER "
     "(PARTITION BY key, source, record ORDER BY updated DESC NULLS LAST, title) = 1"

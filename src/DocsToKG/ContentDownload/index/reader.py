@@ -52,6 +52,8 @@ class KnownWork:
     ids: tuple[str, ...] = ()
     title: str | None = None
     year: int | None = None
+    authors: tuple[str, ...] = ()
+    pages: str | None = None
     type: str | None = None
     is_retracted: bool | None = None
     oa_status: str | None = None
@@ -207,6 +209,8 @@ def _known(answer: dict[str, Any]) -> KnownWork:
         ids=tuple(sorted(answer["ids"] or (answer["key"],), key=_strength)),
         title=answer["title"],
         year=answer["year"],
+        authors=tuple(answer["authors"] or ()),
+        pages=answer["pages"],
         type=answer["type"],
         is_retracted=answer["is_retracted"],
         oa_status=answer["oa_status"],

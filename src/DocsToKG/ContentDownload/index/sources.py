@@ -22,6 +22,7 @@ _OA_LOCATION = (
     "STRUCT(url VARCHAR, url_for_pdf VARCHAR, url_for_landing_page VARCHAR, version VARCHAR, license VARCHAR, "
     "host_type VARCHAR, is_best BOOLEAN, pmh_id VARCHAR)"
 )
+_PERSONS = "STRUCT(family VARCHAR, given VARCHAR)[]"
 _UPDATE = 'STRUCT("DOI" VARCHAR, type VARCHAR)[]'
 
 
@@ -51,6 +52,8 @@ SOURCES: Mapping[str, Source] = {
                 "is_retracted": "BOOLEAN",
                 "updated_date": "VARCHAR",
                 "ids": "STRUCT(doi VARCHAR, pmid VARCHAR, pmcid VARCHAR)",
+                "authorships": "STRUCT(author STRUCT(display_name VARCHAR))[]",
+                "biblio": "STRUCT(first_page VARCHAR, last_page VARCHAR)",
                 "open_access": "STRUCT(oa_status VARCHAR, oa_url VARCHAR)",
                 "best_oa_location": _LOCATION,
                 "locations": f"{_LOCATION}[]",
@@ -68,6 +71,7 @@ SOURCES: Mapping[str, Source] = {
                 "is_oa": "BOOLEAN",
                 "oa_status": "VARCHAR",
                 "updated": "VARCHAR",
+                "z_authors": _PERSONS,
                 "oa_locations": f"{_OA_LOCATION}[]",
             },
             needed=("doi", "oa_locations"),
@@ -79,6 +83,8 @@ SOURCES: Mapping[str, Source] = {
                 "DOI": "VARCHAR",
                 "title": "VARCHAR[]",
                 "type": "VARCHAR",
+                "author": _PERSONS,
+                "page": "VARCHAR",
                 "issued": 'STRUCT("date-parts" BIGINT[][])',
                 "indexed": 'STRUCT("date-time" VARCHAR)',
                 "license": 'STRUCT("URL" VARCHAR, "content-version" VARCHAR, start STRUCT("date-time" VARCHAR))[]',
@@ -112,6 +118,7 @@ SOURCES: Mapping[str, Source] = {
                 "doi": "VARCHAR",
                 "title": "VARCHAR",
                 "license": "VARCHAR",
+                "authors": "VARCHAR",
                 "update_date": "VARCHAR",
                 "versions": "STRUCT(version VARCHAR, created VARCHAR)[]",
             },
@@ -121,7 +128,8 @@ SOURCES: Mapping[str, Source] = {
             "datacite",
             {
                 "attributes": "STRUCT(doi VARCHAR, url VARCHAR, contentUrl JSON, updated VARCHAR, "
-                "publicationYear BIGINT, titles STRUCT(title VARCHAR)[], types STRUCT(resourceTypeGeneral VARCHAR), "
+                "publicationYear BIGINT, creators STRUCT(name VARCHAR)[], titles STRUCT(title VARCHAR)[], "
+                "types STRUCT(resourceTypeGeneral VARCHAR), "
                 "rightsList STRUCT(rights VARCHAR, rightsUri VARCHAR, rightsIdentifier VARCHAR)[])"
             },
             needed=("attributes",),

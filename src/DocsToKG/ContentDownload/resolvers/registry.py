@@ -20,6 +20,7 @@ from DocsToKG.core.urls import host_key
 
 # By name: the module of this package and the class in it.
 _SOURCES: Mapping[str, tuple[str, str]] = {
+    "index": ("index", "IndexResolver"),
     "unpaywall": ("unpaywall", "UnpaywallResolver"),
     "arxiv": ("arxiv", "ArxivResolver"),
     "doi_redirect": ("doi_redirect", "DoiRedirectResolver"),

@@ -184,7 +184,7 @@ class DownloadRun:
     ) -> int:
         """Put the works on the ledger; returns how many there are. Known ones stay; failed ones are tried again."""
         self._listing = None
-        self._enqueue_lines(self.folder.remember_inputs(lines), retry_failed, watch)
+        self._enqueue_lines(self.folder.remember_inputs(self._known_in_bulk(lines)), retry_failed, watch)
         return self._tally.total
 
     def enqueue_query(
@@ -435,6 +435,19 @@ class DownloadRun:
     def _written(self, rows: tuple[ResultRow, ...], fetched: set[str]) -> RunResult:
         write_results(self.folder.root / RESULTS, rows)
         return counted(rows, fetched, self.folder.root, self._parts.store.root)
+
+    def _known_in_bulk(self, lines: Iterable[InputLine]) -> Iterable[InputLine]:
+        """The lines with what the offline index knows of their works, where one is configured."""
+        if self._cfg.index.path is None:
+            return lines
+        from DocsToKG.ContentDownload.index.engine import Limits
+        from DocsToKG.ContentDownload.index.joining import joined
+        from DocsToKG.ContentDownload.index.manifest import read_manifest
+
+        root = Path(self._cfg.index.path).expanduser()
+        if (manifest := read_manifest(root)) is not None:
+            self._parts.telemetry.note(f"open copies were looked up in an index built at {manifest.built_at}")
+        return joined(lines, root, limits=Limits(self._cfg.index.memory_bytes, spill=self.folder.state / "spill"))
 
     def _enqueue_lines(self, lines: Iterable[InputLine], retry_failed: bool, watch: Callable[[int], None]) -> None:
         remembered = iter(lines)

@@ -7,6 +7,7 @@ SELECT
   NULL::VARCHAR AS pmcid, NULL::VARCHAR AS pmid, NULL::VARCHAR AS openalex_id,
   regexp_replace(title, '\s+', ' ', 'g') AS title,
   try_cast(regexp_extract(versions[1].created, '\b([12][0-9]{3})\b', 1) AS INTEGER) AS year,
+  string_split_regex(authors, ',\s*|\s+and\s+')[:5] AS authors, NULL::VARCHAR AS pages,
   'preprint' AS type,
   NULL::BOOLEAN AS is_retracted,
   'green' AS oa_status,

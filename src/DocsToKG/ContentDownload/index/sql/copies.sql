@@ -9,6 +9,7 @@ SELECT
   CASE WHEN starts_with(name, 'openalex:') THEN substr(name, 10) END AS openalex_id,
   title,
   try_cast(year AS INTEGER) AS year,
+  NULL::VARCHAR[] AS authors, NULL::VARCHAR AS pages,
   NULL::VARCHAR AS type, NULL::BOOLEAN AS is_retracted, NULL::VARCHAR AS oa_status,
   [copy_of(url, coalesce(kind, 'pdf'), NULL::VARCHAR, host_type, license, version, coalesce(evidence, 'table'), NULL::VARCHAR, checksum)]
     AS copies,

@@ -8,6 +8,8 @@ SELECT
   NULL::VARCHAR AS arxiv_id, NULL::VARCHAR AS pmcid, NULL::VARCHAR AS pmid, NULL::VARCHAR AS openalex_id,
   title[1] AS title,
   CASE WHEN issued."date-parts"[1][1] BETWEEN 1000 AND 3000 THEN issued."date-parts"[1][1] END AS year,
+  list_filter(list_transform(author[:5], lambda a: concat_ws(', ', a.family, a.given)), lambda a: a <> '') AS authors,
+  page AS pages,
   type,
   CASE WHEN len(list_filter(coalesce("updated-by", []) || list_filter(coalesce("update-to", []),
       lambda u: doi_of(u."DOI") = doi_of("DOI")), lambda u: u.type IN ('retraction', 'withdrawal', 'removal'))) > 0

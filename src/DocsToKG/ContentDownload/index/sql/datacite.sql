@@ -6,6 +6,7 @@ SELECT
   NULL::VARCHAR AS arxiv_id, NULL::VARCHAR AS pmcid, NULL::VARCHAR AS pmid, NULL::VARCHAR AS openalex_id,
   attributes.titles[1].title AS title,
   CASE WHEN attributes.publicationYear BETWEEN 1000 AND 3000 THEN attributes.publicationYear END AS year,
+  list_transform(attributes.creators[:5], lambda c: c.name) AS authors, NULL::VARCHAR AS pages,
   lower(attributes.types.resourceTypeGeneral) AS type,
   NULL::BOOLEAN AS is_retracted,
   NULL::VARCHAR AS oa_status,

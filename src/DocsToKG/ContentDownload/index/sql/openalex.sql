@@ -9,6 +9,8 @@ SELECT
   openalex_of(id) AS openalex_id,
   coalesce(title, display_name) AS title,
   CASE WHEN publication_year BETWEEN 1000 AND 3000 THEN publication_year END AS year,
+  list_filter(list_transform(authorships[:5], lambda a: a.author.display_name), lambda a: a IS NOT NULL) AS authors,
+  biblio.first_page || coalesce('-' || biblio.last_page, '') AS pages,
   type, is_retracted,
   open_access.oa_status AS oa_status,
   CASE WHEN len(open) > 0 THEN list_transform(open, lambda l: copy_of(

@@ -9,6 +9,7 @@ SELECT
   NULL::VARCHAR AS openalex_id,
   title,
   NULL::INTEGER AS year,
+  NULL::VARCHAR[] AS authors, NULL::VARCHAR AS pages,
   NULL::VARCHAR AS type,
   is_retracted,
   NULL::VARCHAR AS oa_status,

@@ -15,6 +15,8 @@ SELECT
   CASE WHEN name = names[1] THEN names END AS ids,
   CASE WHEN name = names[1] THEN left(title, 500) END AS title,
   CASE WHEN name = names[1] THEN year END::SMALLINT AS year,
+  CASE WHEN name = names[1] THEN authors[:5] END AS authors,
+  CASE WHEN name = names[1] THEN left(pages, 40) END AS pages,
   CASE WHEN name = names[1] THEN type END AS type,
   CASE WHEN name = names[1] THEN is_retracted END AS is_retracted,
   CASE WHEN name = names[1] THEN oa_status END AS oa_status,

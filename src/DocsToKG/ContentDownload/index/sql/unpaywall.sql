@@ -9,6 +9,8 @@ SELECT
   NULL::VARCHAR AS openalex_id,
   title,
   CASE WHEN year BETWEEN 1000 AND 3000 THEN year END AS year,
+  list_filter(list_transform(z_authors[:5], lambda a: concat_ws(', ', a.family, a.given)), lambda a: a <> '') AS authors,
+  NULL::VARCHAR AS pages,
   genre AS type,
   NULL::BOOLEAN AS is_retracted,
   coalesce(oa_status, CASE WHEN is_oa = false THEN 'closed' END) AS oa_status,
