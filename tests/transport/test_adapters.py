@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import random
 import threading
@@ -16,7 +17,7 @@ from tests.transport.curl_support import OK, PUBLIC, URL, open_engine, run
 
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.transport.adapters import AsyncEngineTransport, EngineTransport, guarded_transport
-from DocsToKG.transport.client import build_client
+from DocsToKG.transport.client import build_client, silence_request_log
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.curl import CurlEngine
 from DocsToKG.transport.errors import AddressRefused, BodyTooShort, ConnectionWentStale, DeadlineExceeded
@@ -200,6 +201,35 @@ def test_closing_ends_what_is_under_way_and_what_comes_later(serve, reach_by_eng
         assert time.monotonic() - start < 30.0
     with pytest.raises(httpx2.TransportError):
         client._transport.handle_request(client.build_request("GET", URL))
+
+
+def test_closing_a_cancelled_response_raises_nothing(serve, reach_by_engine):
+    def script(talk):
+        talk.read_request()
+        talk.send(SLOW_BODY)
+        talk.wait_until_client_leaves()
+
+    server = serve(script)
+    client, token = reach_by_engine(server), CancelToken()
+    response = client.send(client.build_request("GET", URL, extensions={"cancel": token}), stream=True)
+    token.cancel()
+    response.close()
+    assert server.client_left.wait(5)
+    with pytest.raises(httpx2.StreamClosed):
+        next(response.iter_raw())
+
+
+def test_urls_with_keys_are_not_logged_once_the_log_is_silenced(serve, reach_by_engine, caplog):
+    """SEC-04: httpx2 writes every URL it asks for into its log."""
+    caplog.set_level(logging.DEBUG)
+    logging.getLogger("httpx2").setLevel(logging.NOTSET)
+    client = reach_by_engine(serve(answer_all))
+    client.get(URL, params={"key": "shown"})
+    silence_request_log()
+    client.get(URL, params={"key": "hunter2"})
+    logging.getLogger("httpx2").setLevel(logging.NOTSET)
+    assert "shown" in caplog.text
+    assert "hunter2" not in caplog.text
 
 
 @pytest.mark.slow

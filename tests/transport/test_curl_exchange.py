@@ -102,8 +102,10 @@ def test_kept_connection_is_used_again(serve):
         b"HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 5\r\n\r\nhello",
         b"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello and more",
+        b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
     ],
-    ids=["close", "http-1.0", "extra-bytes"],
+    ids=["close", "http-1.0", "extra-bytes", "chunks-in-http-1.0", "length-and-chunked"],
 )
 def test_doubtful_connection_is_not_used_again(serve, answer):
     server = serve(play(answer))
@@ -111,12 +113,122 @@ def test_doubtful_connection_is_not_used_again(serve, answer):
     assert server.connections == 2
 
 
+def test_http_1_0_connection_is_kept_when_the_server_says_so(serve):
+    server = serve(play(b"HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello"))
+    assert fetch_many(server, {}, {}) == [b"hello"] * 2
+    assert server.connections == 1
+
+
+def test_connection_closed_while_idle_is_replaced_unseen(serve):
+    server = serve(play(OK, times=1), play(OK))
+
+    async def main():
+        async with open_engine(server) as engine:
+            await get(engine)
+            server.sockets[0].close()
+            assert await get(engine, "http://papers.example.org/", "POST", body=b"") == b"hello"
+
+    run(main())
+    assert server.connections == 2
+    assert len(server.requests) == 2
+
+
+def test_idle_connection_on_which_the_server_speaks_up_is_replaced(serve):
+    speak, spoken = threading.Event(), threading.Event()
+
+    def script(talk):
+        talk.read_request()
+        talk.send(OK)
+        speak.wait(5)
+        talk.send(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n")
+        spoken.set()
+        talk.wait_until_client_leaves()
+
+    server = serve(script, play(OK))
+
+    async def main():
+        async with open_engine(server) as engine:
+            await get(engine)
+            speak.set()
+            assert await asyncio.to_thread(spoken.wait, 5)
+            assert await get(engine) == b"hello"
+
+    run(main())
+    assert server.connections == 2
+
+
+@pytest.mark.slow
+def test_idle_connection_expires(serve):
+    """libcurl counts whole seconds."""
+    server = serve(play(OK))
+
+    async def main():
+        async with open_engine(server, idle_expiry_s=1.0) as engine:
+            await get(engine)
+            await get(engine)
+            assert server.connections == 1
+            await asyncio.sleep(2.5)
+            await get(engine)
+            assert server.connections == 2
+
+    run(main())
+
+
+def test_no_more_idle_connections_are_kept_than_allowed(serve):
+    left = threading.Semaphore(0)
+
+    def script(talk):
+        play(OK)(talk)
+        left.release()
+
+    server = serve(script)
+
+    async def main():
+        async with open_engine(server, max_idle=2) as engine:
+            for host in "abcdef":
+                await get(engine, f"http://{host}.org/")
+            for _ in range(4):
+                assert await asyncio.to_thread(left.acquire, timeout=5)
+            assert not left.acquire(blocking=False)
+            await get(engine, "http://f.org/")
+
+    run(main())
+    assert server.connections == 6
+
+
+def test_half_a_response_on_a_kept_connection_is_an_error_not_a_second_try(serve):
+    def script(talk):
+        close_on_second_request(talk)
+        talk.send(b"HTTP/1.1 200 OK\r\nX-Half")
+
+    server = serve(script, play(OK))
+    with pytest.raises(httpx2.TransportError):
+        fetch_many(server, {}, {})
+    assert server.connections == 1
+
+
+@pytest.mark.parametrize("unchanged", [True, False])
+def test_a_file_goes_on_where_it_broke_off_if_it_is_the_same(serve, unchanged):
+    """libcurl's own way to resume takes the whole file that a changed one is answered with for an error."""
+    part = b"HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 3-4/5\r\nContent-Length: 2\r\n\r\nlo"
+    server = serve(play(part if unchanged else OK))
+    resuming = [*HEADERS, ("Range", "bytes=3-"), ("If-Range", '"first"')]
+    response, body = fetch(server, headers=resuming)
+    assert (response.status, body) == ((206, b"lo") if unchanged else (200, b"hello"))
+    assert b"Range: bytes=3-" in server.requests[0]
+    assert b'If-Range: "first"' in server.requests[0]
+
+
 @pytest.mark.parametrize("size", [5, 5000, 16_000, 50_000])
 @pytest.mark.parametrize("late", [False, True])
-def test_bytes_left_over_on_a_kept_connection_never_become_the_next_response(serve, size, late):
+@pytest.mark.parametrize("framing", ["length", "chunks"])
+def test_bytes_left_over_on_a_kept_connection_never_become_the_next_response(serve, size, late, framing):
     """A second response that the server sends unasked would be taken under the next request's URL: 20 of 20 times."""
     evil = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nEVIL"
-    whole = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + b"x" * size
+    whole = {
+        "length": b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (size, b"x" * size),
+        "chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n" % (size, b"x" * size),
+    }[framing]
     said = threading.Semaphore(0)
 
     def script(talk):

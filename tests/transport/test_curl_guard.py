@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -155,6 +156,30 @@ def test_ipv6_is_reached(serve):
 
     run(main())
     thread.join(5)
+
+
+def test_a_silent_ipv6_address_does_not_hold_up_ipv4(serve):
+    """Both are tried beside each other, the second soon after the first (RFC 8305)."""
+    server = serve(answer_all)
+    try:
+        silent = socket.create_server(("::1", server.port), family=socket.AF_INET6, backlog=0)
+    except OSError:
+        needs.lacks("IPv6 on loopback")
+    with silent, contextlib.ExitStack() as stack:
+        for _ in range(4):  # with these its queue is full, and it answers no further connection
+            filler = stack.enter_context(socket.socket(socket.AF_INET6))
+            filler.setblocking(False)
+            filler.connect_ex(silent.getsockname()[:2])
+
+        async def main():
+            names = StaticNames({"*": ["::1", "127.0.0.1"]})
+            async with open_engine(guard=LOOPBACK, names=names) as engine:
+                response = await engine.fetch(ask(f"http://both.example.org:{server.port}/", connect_s=20.0))
+                assert (response.peer, await response.read()) == ("127.0.0.1", b"hello")
+
+        start = time.monotonic()
+        run(main())
+        assert time.monotonic() - start < 5
 
 
 def test_connect_to_does_not_spare_a_name_the_guard(packets):

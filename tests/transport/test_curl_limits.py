@@ -139,6 +139,13 @@ def test_connecting_ends_with_the_deadline(full_backlog):
     assert isinstance(failure(None, options=full_backlog, deadline=time.monotonic() + 0.15), DeadlineExceeded)
 
 
+def test_a_server_that_does_not_take_our_body_meets_the_time_of_the_head(serve):
+    server = serve(lambda talk: talk._server.client_left.wait(5))
+    error = failure(server, method="POST", body=b"x" * 64_000_000, first_byte_s=0.2)
+    server.client_left.set()
+    assert isinstance(error, httpx2.TimeoutException)
+
+
 def test_a_refused_connection_is_a_connect_error_that_names_the_host():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -199,10 +206,42 @@ def test_length_beside_chunks_is_not_shown_and_does_not_count(answering):
         b"\r\nhello\r\n0\r\n\r\n",
         b"fffffffffffffffff\r\nhello\r\n0\r\n\r\n",
         b"4\r\nhello\r\n0\r\n\r\n",
+        b"0x5\r\nhello\r\n0\r\n\r\n",
     ],
 )
 def test_chunk_sizes_that_make_no_sense_are_refused(answering, chunks):
     failure(answering(CHUNKED + chunks, stay=True), deadline=time.monotonic() + 3)
+
+
+def test_chunks_with_extensions_and_trailers_are_read(answering):
+    server = answering(CHUNKED + b"5;name=value\r\nhello\r\n0A \r\n0123456789\r\n000\r\nX-Sum: 1\r\n\r\n", stay=True)
+    assert fetch(server) == b"hello0123456789"
+
+
+@pytest.mark.parametrize("endless", [b"X-Trailer: " + b"x" * 1000 + b"\r\n", b"X: 1\r\n"])
+def test_trailers_without_end_are_refused(serve, endless):
+    """SEC-07."""
+
+    def script(talk):
+        talk.read_request()
+        talk.send(CHUNKED + b"0\r\n")
+        for _ in range(1000):
+            talk.send(endless * 100)
+
+    ended = failure(serve(script), deadline=time.monotonic() + 3)
+    assert isinstance(ended, (HeadersTooLarge, httpx2.ReadError))
+
+
+def test_chunks_that_are_nearly_all_framing_end_with_the_deadline(serve):
+    """SEC-07: much to read for little data; what is read in vain is not kept."""
+
+    def script(talk):
+        talk.read_request()
+        talk.send(CHUNKED)
+        while not talk._server.client_left.is_set():
+            talk.send(b"1;" + b"x" * 2000 + b"\r\na\r\n")
+
+    assert isinstance(failure(serve(script), deadline=time.monotonic() + 0.5), (DeadlineExceeded, httpx2.ReadError))
 
 
 # decoding

@@ -143,6 +143,27 @@ def test_a_handshake_that_never_ends_meets_the_deadline(serve, certificate):
     run(main())
 
 
+def test_a_reader_that_waits_in_tls_is_freed_by_cancel(serve, certificate):
+    def script(talk):
+        talk.start_tls(certificate.server_side())
+        talk.read_request()
+        talk.send(b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\npart")
+        talk.wait_until_client_leaves()
+
+    server = serve(script)
+
+    async def main():
+        async with open_engine(server, tls=True, trust=certificate.trust) as engine:
+            response = await engine.fetch(ask(URL))
+            assert await anext(response) == b"part"
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await anext(response)
+            assert await asyncio.to_thread(server.client_left.wait, 5)
+
+    run(main())
+
+
 @pytest.fixture
 def far(monkeypatch):
     """The server of the test counts as one on another machine."""

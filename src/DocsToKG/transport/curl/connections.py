@@ -36,8 +36,8 @@ class Connection:
         if fileno >= 0:
             self._incoming.register(fileno, select.POLLIN)
 
-    def forget(self) -> None:
-        """Its socket has been closed: the number is another's now."""
+    def spoil(self) -> None:
+        """It serves no further request."""
         self._spoiled = True
 
     def rest(self) -> None:
@@ -106,7 +106,7 @@ class Connections:
         """A new socket has this number."""
         former = self._by_fileno.pop(fileno, None)
         if former is not None:
-            former.forget()
+            former.spoil()
             if self._by_ends.get(former.ends) is former:
                 del self._by_ends[former.ends]
 
@@ -117,7 +117,7 @@ class Connections:
         connection = self._by_ends[ends] = self._by_fileno[fileno] = Connection(ends, fileno, secure)
         while len(self._by_ends) > self._most:
             oldest = self._by_ends.pop(next(iter(self._by_ends)))
-            oldest.forget()
+            oldest.spoil()
             if self._by_fileno.get(oldest.fileno) is oldest:
                 del self._by_fileno[oldest.fileno]
         return connection

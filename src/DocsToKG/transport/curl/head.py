@@ -20,13 +20,14 @@ _LENGTH = re.compile(r"[0-9]{1,18}")
 
 class Head(NamedTuple):
     """`length` is what Content-Length announces, None when chunks, a frame or the end of the connection end the
-    body."""
+    body. `doubtful` is one whose end others may see elsewhere (RFC 9112, section 6.1)."""
 
     http_version: str
     status: int
     reason: str
     headers: Headers
     length: int | None
+    doubtful: bool = False
 
 
 def status_of(line: bytes) -> int:
@@ -50,15 +51,16 @@ def parse_head(lines: list[bytes]) -> Head:
     if len(fields) != count:
         raise httpx2.RemoteProtocolError("the response has a malformed header line")
     headers = Headers(fields)
-    length = None
+    length, doubtful = None, False
     if "content-length" in headers:
         length = _length(headers)
         fields, headers = _with_one_length(fields, headers, length)
     if "transfer-encoding" in headers and _is_chunked(headers["transfer-encoding"]):
         # Chunks beat a length (RFC 9112, section 6.3), and nobody further on should believe what was overruled.
+        doubtful = length is not None or first[1] != "HTTP/1.1"
         length = None
         headers = Headers([(name, value) for name, value in fields if name.lower() != "content-length"])
-    return Head(first[1], int(first[2]), first[3] or "", headers, length)
+    return Head(first[1], int(first[2]), first[3] or "", headers, length, doubtful)
 
 
 def _decoded(block: bytes) -> str:

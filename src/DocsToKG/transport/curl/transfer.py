@@ -116,6 +116,8 @@ class Transfer:
             return
         if self.connection is not None and head.http_version.startswith("HTTP/1"):
             self.connection.exclusive = True
+            if head.doubtful:
+                self.connection.spoil()
         self.head = head
         most, announced = self.limits.max_announced, head.length
         if most is not None and announced is not None and announced > most and self.has_body:
