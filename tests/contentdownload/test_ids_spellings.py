@@ -24,7 +24,7 @@ from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     to_work,
     work_of,
 )
-from DocsToKG.ContentDownload.resolvers.ids.library_proxies import address_meant
+from DocsToKG.ContentDownload.resolvers.ids.library_proxies import target_address
 
 SICI = "10.1002/(SICI)1097-0258(19980815/30)17:15/16<1661::AID-SIM968>3.0.CO;2-2"
 
@@ -146,8 +146,8 @@ def test_what_stands_behind_a_proxy_is_what_was_meant(text: str, meant: str | No
 @given(st.text(alphabet="https:/%25?&=url.doi-orgezproxy0[]@ \x00é", max_size=80))
 def test_any_address_has_one_meant_and_none_breaks_the_reader(text: str) -> None:
     for address in (text, f"https://a-b.ezproxy.uni.edu/login?url={text}", f"https://{text}.ezproxy.uni.edu/{text}"):
-        assert isinstance(address_meant(address), str)
-    assert address_meant("https://x.ezproxy.uni.edu/login?" + "&u=1" * 600).endswith("&u=1")
+        assert isinstance(target_address(address), str)
+    assert target_address("https://x.ezproxy.uni.edu/login?" + "&u=1" * 600).endswith("&u=1")
 
 
 @pytest.mark.parametrize(

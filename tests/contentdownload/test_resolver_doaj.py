@@ -10,8 +10,8 @@ from tests.contentdownload.scripted import SETTINGS, answer, ask, first_words, n
 from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, facts_at
 from DocsToKG.ContentDownload.resolvers.doaj import DoajResolver
-from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, known_of
 
 WORK = named("10.1234/abc")
 
@@ -59,7 +59,7 @@ def test_a_page_is_learnt_though_it_is_called_pdf() -> None:
         WORK.work_id, title="T", publication_year=2016, doi="10.1234/abc", license="CC BY", oa_status="gold",
         landing_urls=("https://j.example.org/2072-6694/9/8/107",), metadata=result.work.metadata,
     )  # fmt: skip
-    page = known_of(result.work, "http://j.example.org/2072-6694/9/8/107")
+    page = facts_at(result.work, "http://j.example.org/2072-6694/9/8/107")
     assert page == CopyFacts("publishedVersion", "CC BY", "publisher")
 
 

@@ -18,7 +18,7 @@ from tests.needs import recorded
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.resolvers.base import other_paper
-from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, pages_of, sort_link
+from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, classify_link, pages_of
 from DocsToKG.Sandbox.profile import SandboxServer
 
 WORK = named("10.1234/abc")
@@ -49,7 +49,7 @@ WORK = named("10.1234/abc")
     ],
 )  # fmt: skip
 def test_a_link_is_a_file_a_page_or_unclear_by_its_looks(url: str, kind: str, address: str | None) -> None:
-    link = sort_link(url)
+    link = classify_link(url)
     assert link is not None
     assert (link.kind, link.address) == (kind, address or url)
     assert link.page == (url if "hal" in url else None)
@@ -63,13 +63,13 @@ def test_a_link_is_a_file_a_page_or_unclear_by_its_looks(url: str, kind: str, ad
     ],
 )  # fmt: skip
 def test_a_link_that_gives_no_program_a_paper_is_none(url: str | None) -> None:
-    assert sort_link(url) is None
+    assert classify_link(url) is None
 
 
 def test_pages_are_told_once_and_without_the_works_own_doi() -> None:
     urls = ["https://doi.org/10.1234/ABC", "https://doi.org/10.9/other", "https://x.example.org/p",
             "https://x.example.org/p", "https://x.example.org/p.pdf", "https://osf.io/ab3cd", "nonsense"]  # fmt: skip
-    assert pages_of(map(sort_link, urls), own_doi="10.1234/abc") == (
+    assert pages_of(map(classify_link, urls), own_doi="10.1234/abc") == (
         "https://doi.org/10.9/other",
         "https://x.example.org/p",
         "https://osf.io/ab3cd",
@@ -95,14 +95,16 @@ def test_the_strongest_shared_identifier_tells_papers_apart(said: dict[str, str]
 @examples(200)
 @given(text=st.text(max_size=60) | st.text(max_size=40).map("https://x.example.org/".__add__))
 def test_any_text_as_a_link_raises_nothing(text: str) -> None:
-    link = sort_link(text)
+    link = classify_link(text)
     assert link is None or link.address.startswith(("http://", "https://"))
 
 
 def test_recorded_open_pdfs_of_semantic_scholar_are_nowhere_taken_for_pages() -> None:
     """The service calls each of these a PDF, and each is one by its address."""
     [exchange] = json.loads(recorded("semanticscholar", "search-open-access-pdf.json").read_text())
-    links = [sort_link(each["openAccessPdf"]["url"]) for each in json.loads(exchange["response"]["body_text"])["data"]]
+    links = [
+        classify_link(each["openAccessPdf"]["url"]) for each in json.loads(exchange["response"]["body_text"])["data"]
+    ]
     kinds = [link.kind for link in links if link is not None]
     assert len(kinds) == 100
     assert LinkKind.PAGE not in kinds

@@ -8,7 +8,7 @@ import pytest
 from tests.contentdownload.scripted import SETTINGS, answer, ask, named, resolve
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, known_of
+from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, facts_at
 from DocsToKG.ContentDownload.resolvers.openaire import OpenAireResolver
 
 WORK = named("10.1234/abc")
@@ -69,8 +69,8 @@ def test_files_are_plans_and_the_rest_are_pages() -> None:
         oa_status="hybrid", landing_urls=("https://p.example.org/a", "https://r.example.org/get?id=08&app=P"),
         metadata=result.work.metadata,
     )  # fmt: skip
-    assert known_of(result.work, "https://p.example.org/a") == CopyFacts(None, "CC BY", "publisher")
-    assert known_of(result.work, "https://pre.example.org/p.pdf") == CopyFacts("submittedVersion", "CC BY", None)
+    assert facts_at(result.work, "https://p.example.org/a") == CopyFacts(None, "CC BY", "publisher")
+    assert facts_at(result.work, "https://pre.example.org/p.pdf") == CopyFacts("submittedVersion", "CC BY", None)
 
 
 @pytest.mark.parametrize("right", ["CLOSED", "RESTRICTED", "EMBARGO", "Closed Access", "embargo until 2030"])

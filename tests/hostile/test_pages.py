@@ -78,7 +78,7 @@ def test_robots_rules_are_obeyed_in_any_clothes(rig, encoding):
 
 def test_a_robots_redirect_loop_counts_as_no_rules(rig):
     """RFC 9309 section 2.3.1.2."""
-    client = robots(rig, lambda talk: talk.answer(b"", b"Location: /robots.txt", status=b"302 Found"))
+    client = robots(rig, lambda talk: talk.answer(b"", b"Location: /robots.txt", status=b"302 FullTextLink"))
     assert rig.download(client, "https://evil.example/paper.pdf") == PDF
     assert len(rig.server.requests) <= 8
 

@@ -363,7 +363,7 @@ def _pipeline(
         attempts,
         barred=barred,
     )
-    beside = SupplementDownload(store, cfg.download.max_bytes, cfg.download.max_supplements, barred)
+    supplements = SupplementDownload(store, cfg.download.max_bytes, cfg.download.max_supplements, barred)
     filters = Filters.of(cfg.filters)
 
     def refuse(work: WorkArtifact) -> str | None:
@@ -400,7 +400,7 @@ def _pipeline(
         refuse=refuse,
         held_up=store.held_up,
         threads=cfg.budgets.max_concurrent,
-        supplements=beside if cfg.download.supplements else None,
+        supplements=supplements if cfg.download.supplements else None,
     )
 
 

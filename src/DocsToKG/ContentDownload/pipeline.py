@@ -150,8 +150,8 @@ class ResolverPipeline:
             found = await self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
             ctx.cancel.raise_if_cancelled()
             elapsed_s = self._clock.monotonic() - began
-            beside = await self._beside(trail, artifact, ctx) if found is not None else []
-            return self._outcome(trail, found, elapsed_s, beside)
+            supplements = await self._obtain_supplements(trail, artifact, ctx) if found is not None else []
+            return self._outcome(trail, found, elapsed_s, supplements)
         except PutOff as away:
             return _put_off(artifact, away)
 
@@ -163,7 +163,7 @@ class ResolverPipeline:
         why_not = self._refuse(artifact)
         return _left_out(artifact, why_not) if why_not is not None else None
 
-    async def _beside(self, trail: Trail, artifact: WorkArtifact, ctx: JobContext) -> list[dict[str, Any]]:
+    async def _obtain_supplements(self, trail: Trail, artifact: WorkArtifact, ctx: JobContext) -> list[dict[str, Any]]:
         """What became of the files beside the paper, within a budget of their own."""
         if self._supplements is None:
             return []
@@ -173,11 +173,11 @@ class ResolverPipeline:
         return await self._supplements(files, trail.work, self._fallback.client_of, call)
 
     def _outcome(
-        self, trail: Trail, found: Found | None, elapsed_s: float, beside: Sequence[Mapping[str, Any]] = ()
+        self, trail: Trail, found: Found | None, elapsed_s: float, supplements: Sequence[Mapping[str, Any]] = ()
     ) -> DownloadOutcome:
         self._remember(trail, is_over=found is not None or trail.refused is not None or not trail.transient)
         if found is not None:
-            return self._unchanged(trail, found, elapsed_s) or _success(trail, found, elapsed_s, beside)
+            return self._unchanged(trail, found, elapsed_s) or _success(trail, found, elapsed_s, supplements)
         if trail.refused is not None:
             return _left_out(trail.work, trail.refused)
         return _failure(trail, elapsed_s, now=self._clock.now())
@@ -279,8 +279,10 @@ def _put_off(work: WorkArtifact, away: PutOff) -> DownloadOutcome:
     return DownloadOutcome(False, OutcomeClass.ERROR, reason=Reason.BACKOFF, meta=meta)
 
 
-def _success(trail: Trail, found: Found, elapsed_s: float, beside: Sequence[Mapping[str, Any]] = ()) -> DownloadOutcome:
-    meta = _found_meta(trail, found, elapsed_s) | {"supplements": beside}
+def _success(
+    trail: Trail, found: Found, elapsed_s: float, supplements: Sequence[Mapping[str, Any]] = ()
+) -> DownloadOutcome:
+    meta = _found_meta(trail, found, elapsed_s) | {"supplements": supplements}
     return DownloadOutcome(True, OutcomeClass.SUCCESS, found.copy.path, Reason.OK, meta)
 
 

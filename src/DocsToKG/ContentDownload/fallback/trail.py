@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.copies import address_key, copy_key
 from DocsToKG.ContentDownload.fallback.memory import Answer, Past, Tried, known_of
 from DocsToKG.ContentDownload.fallback.meter import WaitMeter
-from DocsToKG.ContentDownload.resolvers.known_copies import is_refusal, refused_by_owner
+from DocsToKG.ContentDownload.resolvers.copy_facts import is_refusal, refusals_metadata
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import has_secret, index_url, mask_url
 
@@ -168,7 +168,7 @@ class Trail:
         give, since their owners refused."""
         with self._lock:
             self._looked_back = tuple(sorted(self._failed, key=self._failed.__getitem__))
-            self._barred = refused_by_owner("trail", self._refused)
+            self._barred = refusals_metadata("trail", self._refused)
             self._show_work()
 
     def _show_work(self) -> None:

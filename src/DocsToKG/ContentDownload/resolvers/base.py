@@ -62,7 +62,7 @@ def in_order(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
     return sorted(given, key=rank) if len(given) > 1 else given
 
 
-def why_nothing(status: int, service: str, check: str) -> str:
+def no_record_note(status: int, service: str, check: str) -> str:
     """The note for an answer that is no record; `check` tells the user of a refused call what to look at."""
     if status == 404:
         return "not_in_index"
@@ -127,7 +127,7 @@ class AskOnce(ABC, Generic[Named]):
         return ResolverResult(notes=("malformed_answer",)) if record is None else self._read(work, named, record)
 
     def _why_nothing(self, status: int) -> str:
-        return why_nothing(status, self.service, self.check)
+        return no_record_note(status, self.service, self.check)
 
 
 class AskByDoi(AskOnce[str]):

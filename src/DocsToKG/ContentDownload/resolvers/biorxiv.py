@@ -14,7 +14,7 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, unique_plans, why_nothing
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, no_record_note, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import about_another, named_page, number_of
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
 from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, read_object, text_of, title_of, year_of
@@ -56,7 +56,7 @@ class BiorxivResolver:
 
     def _read(self, work: WorkArtifact, doi: str, version: str | None, server: str, page: Page) -> ResolverResult:
         if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "bioRxiv", "check resolvers.biorxiv.base_url"),))
+            return ResolverResult(notes=(no_record_note(page.status, "bioRxiv", "check resolvers.biorxiv.base_url"),))
         answer = read_object(page)
         if answer is None:
             return ResolverResult(notes=("malformed_answer",))

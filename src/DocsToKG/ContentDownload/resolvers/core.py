@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     normalize_pmid,
 )
 from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
-from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
+from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, classify_link, pages_of, preprint_plan
 from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, text_of, title_of, year_of
 from DocsToKG.core.urls import BadUrl, host_key
 
@@ -85,7 +85,7 @@ def _addresses(record: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _links(record: Mapping[str, Any]) -> list[Link]:
-    return [link for link in map(sort_link, _addresses(record)) if link is not None]
+    return [link for link in map(classify_link, _addresses(record)) if link is not None]
 
 
 def _is_own_api(address: str) -> bool:

@@ -23,7 +23,7 @@ from DocsToKG.ContentDownload.resolvers.base import (
     unique_plans,
 )
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
-from DocsToKG.ContentDownload.resolvers.index_links import pages_of, preprint_plan, sort_link
+from DocsToKG.ContentDownload.resolvers.index_links import classify_link, pages_of, preprint_plan
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
 from DocsToKG.ContentDownload.resolvers.records.crossref import (
     Licence,
@@ -201,9 +201,9 @@ def _learned(work: WorkArtifact, message: Mapping[str, Any], licences: list[Lice
     arxiv_id, metadata = preprints(message)
     pii = pii_of(message)
     named = text_of(object_of(object_of(message, "resource"), "primary"), "URL")
-    primary = sort_link(named or (f"{_PII_PAGE}/{pii}" if pii is not None else None))
+    primary = classify_link(named or (f"{_PII_PAGE}/{pii}" if pii is not None else None))
     pages = [
-        sort_link(text_of(link, "URL")) for link in _links(message) if text_of(link, "content-type") == "text/html"
+        classify_link(text_of(link, "URL")) for link in _links(message) if text_of(link, "content-type") == "text/html"
     ]
     first_page, last_page = pages_of_text(message.get("page"))
     journals = message.get("container-title")

@@ -18,8 +18,8 @@ from DocsToKG.ContentDownload.resolvers.base import (
     ResolverSettings,
     encode_segment,
     in_order,
+    no_record_note,
     unique_plans,
-    why_nothing,
 )
 from DocsToKG.ContentDownload.resolvers.deposits import named_page, texts_of
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, normalize_url
@@ -83,7 +83,7 @@ class DataciteResolver:
 
     def read(self, work: WorkArtifact, page: Page) -> ResolverResult:
         if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "DataCite", "check resolvers.datacite.base_url"),))
+            return ResolverResult(notes=(no_record_note(page.status, "DataCite", "check resolvers.datacite.base_url"),))
         answer = read_object(page)
         record = object_of(object_of(answer or {}, "data"), "attributes")
         if not record:

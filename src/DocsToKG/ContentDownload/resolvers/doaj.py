@@ -11,10 +11,10 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import AskByDoi, ResolverSettings, encode_segment, unique_plans
+from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, copies_metadata
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
 from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
-from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, sort_link
-from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
+from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, classify_link, pages_of
 from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://doaj.org/api/v4"
@@ -39,7 +39,7 @@ class DoajResolver(AskByDoi):
         ours = [each for each in articles if _doi(each) == work.doi]
         if not ours:
             return ResolverResult(notes=("wrong-article: no record has this DOI" if articles else "not_in_index",))
-        links = [link for link in map(sort_link, _fulltexts(ours[0])) if link is not None]
+        links = [link for link in map(classify_link, _fulltexts(ours[0])) if link is not None]
         licence = _licence(ours[0])
         plans = unique_plans(self._plan(link, licence) for link in links if link.kind is LinkKind.FILE)
         notes = () if plans else ("no_oa_pdf",)
@@ -89,7 +89,7 @@ def _learned(work: WorkArtifact, article: Mapping[str, Any], links: list[Link], 
         landing_urls=pages,
         license=licence,
         oa_status="gold",  # every journal of the directory is open as a whole
-        metadata=said_of_copies(
+        metadata=copies_metadata(
             "doaj", ((page, CopyFacts("publishedVersion", licence, "publisher")) for page in pages)
         ),
     )

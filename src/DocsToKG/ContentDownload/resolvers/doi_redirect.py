@@ -13,8 +13,8 @@ from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
-from DocsToKG.ContentDownload.resolvers.known_copies import as_known, known_of
-from DocsToKG.ContentDownload.resolvers.landing.walk import Walk, is_final
+from DocsToKG.ContentDownload.resolvers.copy_facts import facts_at, with_facts
+from DocsToKG.ContentDownload.resolvers.landing.visits import LandingVisits, is_final
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import MIN_SHARE, host_of
 
@@ -40,7 +40,7 @@ class DoiRedirectResolver:
         if work.doi is None:
             return ResolverResult(notes=("no_doi",))
         start = f"{self._base}/{encode_segment(work.doi)}"
-        walk = Walk(
+        visits = LandingVisits(
             work=work,
             source=self.name,
             client=client,
@@ -50,20 +50,20 @@ class DoiRedirectResolver:
             rules=self._rules,
         )
         try:
-            result = await walk.visit(start)
+            result = await visits.visit(start)
         except CandidateRejected as rejection:
             guesses = tuple(self.guesses(work))
             if is_final(rejection.reason) or not guesses:
                 raise
-            return walk.tell(ResolverResult(guesses, (f"{rejection.reason}: {rejection.detail}"[:200],)))
+            return visits.with_metadata(ResolverResult(guesses, (f"{rejection.reason}: {rejection.detail}"[:200],)))
         notes = tuple(self._plainer(note) for note in result.notes)
         guesses = tuple(guess for guess in self.guesses(work) if _is_worth_it(guess, notes))
         plans = unique_plans(in_order([*result.plans, *guesses]))
-        return walk.tell(ResolverResult(plans, notes, result.work, result.supplements))
+        return visits.with_metadata(ResolverResult(plans, notes, result.work, result.supplements))
 
     def guesses(self, work: WorkArtifact) -> Iterator[DownloadPlan]:
         """Where rules put the file of this DOI; nobody said that it is there."""
-        known = known_of(work, f"{DEFAULT_BASE_URL}/{work.doi}")
+        known = facts_at(work, f"{DEFAULT_BASE_URL}/{work.doi}")
         only_open = work.oa_status in _CLOSED_AT_THE_PUBLISHER
         for rule, address in self._rules.guesses(work.doi or "", only_open=only_open, min_share=self._min_share):
             guess = DownloadPlan(
@@ -73,7 +73,7 @@ class DoiRedirectResolver:
                 evidence="prefix_rule",
                 is_guess=True,
             )
-            yield as_known(guess, known)
+            yield with_facts(guess, known)
 
     def _plainer(self, note: str) -> str:
         """doi.org itself answers 404 for a DOI that nobody registered, and 400 for one that cannot be."""

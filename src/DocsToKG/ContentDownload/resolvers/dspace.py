@@ -16,7 +16,7 @@ from urllib.parse import quote, unquote, urlsplit
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans, why_nothing
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, no_record_note, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import about_another, digest_of, size_of
 from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
@@ -59,7 +59,9 @@ class DspaceResolver:
         uuid = text_of(item or {}, "uuid") or ""
         if page.status != 200 or item is None or not _UUID.fullmatch(uuid):
             self._remember(host, page)
-            return ResolverResult(notes=(why_nothing(page.status, host, "") if page.status != 200 else "not_in_index",))
+            return ResolverResult(
+                notes=(no_record_note(page.status, host, "") if page.status != 200 else "not_in_index",)
+            )
         if (another := _another(work, handle, item)) is not None:
             return ResolverResult(notes=(another,))
         learned = WorkArtifact(work.work_id, title=_value(item, "dc.title"))

@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
     number_of,
     size_of,
 )
-from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, beside, papers_among
+from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, other_files, papers_among
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
 from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
@@ -63,7 +63,7 @@ class FigshareResolver(AskOnce[re.Match[str]]):
             return ResolverResult(notes=("no_open_copy: the article is confidential",), work=learned)
         files = list(_files(record))
         papers = papers_among(files, title=learned.title or work.title, is_text=_kind(record) not in _NOT_TEXTS)
-        plans, others = self._plans(record, papers), beside(papers, files, self.name)
+        plans, others = self._plans(record, papers), other_files(papers, files, self.name)
         return ResolverResult(plans, () if plans else ("no_oa_pdf",), learned, others)
 
     def _plans(self, record: Mapping[str, Any], files: Iterable[DepositedFile]) -> tuple[DownloadPlan, ...]:

@@ -57,7 +57,9 @@ def papers_among(
     return tuple(sorted(pdfs, key=lambda file: _stands_beside(file.name)))
 
 
-def beside(papers: Collection[DepositedFile], files: Iterable[DepositedFile], source: str) -> tuple[Supplement, ...]:
+def other_files(
+    papers: Collection[DepositedFile], files: Iterable[DepositedFile], source: str
+) -> tuple[Supplement, ...]:
     """The other files of a deposit whose paper was found."""
     if not papers:
         return ()

@@ -12,9 +12,9 @@ from typing import Any
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, copies_metadata
 from DocsToKG.ContentDownload.resolvers.ids.repositories import dspace_item_in, hal_id_in, pages_of_location
-from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, sort_link
-from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
+from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, classify_link
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page
 from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, text_of
 
@@ -62,7 +62,7 @@ def _plans(copies: Iterable[Mapping[str, Any]]) -> Iterator[DownloadPlan]:
     for copy in copies:
         url, kind = text_of(copy, "url") or "", text_of(copy, "kind")
         if kind == "page":
-            link = sort_link(url)
+            link = classify_link(url)
             address = link.address if link is not None and link.kind is LinkKind.FILE else None
         else:
             address = file_address(url)
@@ -92,7 +92,7 @@ def _learned(work: WorkArtifact, copies: list[Mapping[str, Any]]) -> WorkArtifac
         work.work_id,
         landing_urls=tuple(dict.fromkeys(page for page, _ in pages if not is_pmc_page(page))),
         license=next((text for copy in copies if (text := text_of(copy, "license")) is not None), None),
-        metadata=said_of_copies(INDEX, [*files, *pages]) | {k: v for k, v in archives.items() if v is not None},
+        metadata=copies_metadata(INDEX, [*files, *pages]) | {k: v for k, v in archives.items() if v is not None},
     )
 
 

@@ -46,7 +46,7 @@ class Link:
     page: str | None = None
 
 
-def sort_link(text: str | None) -> Link | None:
+def classify_link(text: str | None) -> Link | None:
     """The link as it should be asked for; None when a program gets nothing there, as on PMC's pages."""
     url = html.unescape(text).strip() if text else ""
     found = identifier_in_url(url)

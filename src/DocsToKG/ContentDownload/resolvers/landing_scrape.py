@@ -10,15 +10,15 @@ from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.copy_facts import facts_at, with_facts
 from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url, normalize_url
-from DocsToKG.ContentDownload.resolvers.known_copies import as_known, known_of
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import (
     file_address,
     is_file_address,
     is_pmc_page,
     known_file,
 )
-from DocsToKG.ContentDownload.resolvers.landing.walk import Walk, is_final, names_a_pdf
+from DocsToKG.ContentDownload.resolvers.landing.visits import LandingVisits, is_final, names_a_pdf
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.core.urls import mask_url
 
@@ -38,17 +38,17 @@ class LandingResolver:
     async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if (why_not := self.applies_to(work)) is not None:
             return ResolverResult(notes=(why_not,))
-        walk = Walk(work, self.name, client, call, None, self._max_pages, self._rules)
+        visits = LandingVisits(work, self.name, client, call, None, self._max_pages, self._rules)
         plans = self.known_files(work)
         notes: list[str] = []
         learned: WorkArtifact | None = None
         supplements: list[Supplement] = []
         away: TransientFailure | None = None
         for url in _pages(work):
-            if walk.pages_left <= 0:
+            if visits.pages_left <= 0:
                 break
             try:
-                result = await walk.visit(url)
+                result = await visits.visit(url)
             except CandidateRejected as rejection:
                 if is_final(rejection.reason):
                     raise
@@ -64,7 +64,9 @@ class LandingResolver:
         if away is not None and not names_a_pdf(ResolverResult(plans=tuple(plans))):
             raise away
         notes = list(dict.fromkeys(notes))
-        return walk.tell(ResolverResult(unique_plans(in_order(plans)), tuple(notes), learned, tuple(supplements)))
+        return visits.with_metadata(
+            ResolverResult(unique_plans(in_order(plans)), tuple(notes), learned, tuple(supplements))
+        )
 
     def known_files(self, work: WorkArtifact) -> list[DownloadPlan]:
         """The files that the addresses of the work tell without a visit."""
@@ -72,13 +74,13 @@ class LandingResolver:
         for url in work.pdf_urls:
             if (address := file_address(url)) is not None:
                 plan = DownloadPlan(address, self.name, evidence="given")
-                plans.append(as_known(plan, known_of(work, url, address)))
+                plans.append(with_facts(plan, facts_at(work, url, address)))
         for url in work.landing_urls:
             if (known := known_file(url, self._rules)) is not None:
                 plan = DownloadPlan(
                     url=known.url, resolver_name=self.name, host_type=known.host_type, evidence=known.evidence
                 )
-                plans.append(as_known(plan, known_of(work, url, known.url)))
+                plans.append(with_facts(plan, facts_at(work, url, known.url)))
         return plans
 
 

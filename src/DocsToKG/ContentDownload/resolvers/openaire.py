@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import AskByDoi, ResolverSettings, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, copies_metadata, with_facts
 from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     arxiv_base,
@@ -21,8 +22,7 @@ from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     normalize_pmid,
 )
 from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
-from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
-from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, as_known, said_of_copies
+from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, classify_link, pages_of, preprint_plan
 from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://api.openaire.eu/graph/v3"
@@ -68,7 +68,7 @@ class OpenAireResolver(AskByDoi):
 
     def _plan(self, instance: Mapping[str, Any], link: Link) -> DownloadPlan:
         plan = DownloadPlan(url=link.address, resolver_name=self.name, evidence="instance_url")
-        return as_known(plan, _facts(instance, link.address))
+        return with_facts(plan, _facts(instance, link.address))
 
 
 def _facts(instance: Mapping[str, Any], address: str) -> CopyFacts:
@@ -103,7 +103,7 @@ def _urls(instance: Mapping[str, Any]) -> list[str]:
 
 
 def _links(instance: Mapping[str, Any]) -> list[Link]:
-    return [link for link in map(sort_link, _urls(instance)) if link is not None]
+    return [link for link in map(classify_link, _urls(instance)) if link is not None]
 
 
 def _pids(record: Mapping[str, Any], *schemes: str) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _learned(work: WorkArtifact, record: Mapping[str, Any]) -> WorkArtifact:
         landing_urls=pages_of((link for each in instances for link in _links(each)), own_doi=work.doi),
         license=next((found for each in instances if (found := text_of(each, "license"))), None),
         oa_status=_oa_status(record),
-        metadata=said_of_copies("openaire", ((url, _facts(each, url)) for each in instances for url in _urls(each))),
+        metadata=copies_metadata("openaire", ((url, _facts(each, url)) for each in instances for url in _urls(each))),
     )
 
 

@@ -21,8 +21,8 @@ from DocsToKG.ContentDownload.resolvers.base import (
     other_paper,
     unique_plans,
 )
-from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, sort_link
-from DocsToKG.ContentDownload.resolvers.known_copies import as_known
+from DocsToKG.ContentDownload.resolvers.copy_facts import with_facts
+from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, classify_link
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
 from DocsToKG.ContentDownload.resolvers.records.fields import object_of, text_of
 from DocsToKG.ContentDownload.resolvers.records.openalex import (
@@ -97,14 +97,14 @@ class OpenAlexResolver(AskOnce[str]):
     def _plans(self, places: list[Mapping[str, Any]]) -> Iterator[DownloadPlan]:
         for location in places:
             named = file_address(text_of(location, "pdf_url") or "")
-            page = sort_link(text_of(location, "landing_page_url"))
+            page = classify_link(text_of(location, "landing_page_url"))
             if named is not None:
                 yield self._plan(location, named, "pdf_url")
             elif page is not None and page.kind is LinkKind.FILE:
                 yield self._plan(location, page.address, "landing_page_url")
 
     def _plan(self, location: Mapping[str, Any], address: str, evidence: str) -> DownloadPlan:
-        return as_known(
+        return with_facts(
             DownloadPlan(url=address, resolver_name=self.name, evidence=evidence), facts_of_location(location)
         )
 

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans, why_nothing
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, no_record_note, unique_plans
 from DocsToKG.ContentDownload.resolvers.deposits import (
     about_another,
     named_page,
@@ -55,7 +55,7 @@ class OstiResolver:
 
     def _read(self, work: WorkArtifact, osti_id: str | None, page: Page) -> ResolverResult:
         if page.status != 200:
-            return ResolverResult(notes=(why_nothing(page.status, "OSTI", "check resolvers.osti.base_url"),))
+            return ResolverResult(notes=(no_record_note(page.status, "OSTI", "check resolvers.osti.base_url"),))
         records = read_records(page)
         if records is None:
             return ResolverResult(notes=("malformed_answer",))

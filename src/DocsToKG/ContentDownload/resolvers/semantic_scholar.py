@@ -21,7 +21,7 @@ from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     normalize_pmid,
 )
 from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
-from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, pages_of, preprint_plan, sort_link
+from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, classify_link, pages_of, preprint_plan
 from DocsToKG.ContentDownload.resolvers.records.fields import authors_of, object_of, text_of, title_of, year_of
 
 DEFAULT_BASE_URL = "https://api.semanticscholar.org/graph/v1"
@@ -45,7 +45,7 @@ class SemanticScholarResolver(AskOnce[str]):
 
     def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
         offered = object_of(record, "openAccessPdf")
-        link = sort_link(text_of(offered, "url"))
+        link = classify_link(text_of(offered, "url"))
         learned = _learned(work, record, offered, link)
         if (note := other_paper(work, learned)) is not None:
             return ResolverResult(notes=(note,))

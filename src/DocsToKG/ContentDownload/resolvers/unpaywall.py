@@ -20,9 +20,9 @@ from DocsToKG.ContentDownload.resolvers.base import (
     encode_segment,
     unique_plans,
 )
+from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, copies_metadata
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
 from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by, dspace_item_in, pages_of_location
-from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page
 from DocsToKG.ContentDownload.resolvers.records.fields import (
     authors_of,
@@ -125,7 +125,7 @@ def _learned(work: WorkArtifact, record: Mapping[str, Any], locations: list[Mapp
         landing_urls=tuple(dict.fromkeys(_landing_pages(locations))),
         license=next((found for place in locations if (found := text_of(place, "license"))), None),
         oa_status=text_of(record, "oa_status"),
-        metadata=said_of_copies("unpaywall", _copies(locations)) | _item(locations),
+        metadata=copies_metadata("unpaywall", _copies(locations)) | _item(locations),
         authors=authors_of(record, "z_authors"),
         journal=title_of(record.get("journal_name")),
     )

@@ -15,8 +15,8 @@ from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, unique_plans
+from DocsToKG.ContentDownload.resolvers.copy_facts import facts_at, is_refused, with_facts
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_url
-from DocsToKG.ContentDownload.resolvers.known_copies import as_known, is_refused, known_of
 from DocsToKG.ContentDownload.resolvers.records.wayback_index import Capture, best_captures, captures_in
 from DocsToKG.core.urls import mask_url
 
@@ -61,7 +61,7 @@ class WaybackResolver:
                     raise
                 break
             best = best_captures(captures, url, at_most=_CAPTURES_EACH)
-            plans += [as_known(self._plan(capture), known_of(work, url)) for capture in best]
+            plans += [with_facts(self._plan(capture), facts_at(work, url)) for capture in best]
             notes.append(note or "no_capture")
         return ResolverResult(plans=unique_plans(plans), notes=() if plans else tuple(dict.fromkeys(notes)))
 

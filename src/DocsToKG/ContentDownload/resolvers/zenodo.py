@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.resolvers.deposits import (
     number_of,
     size_of,
 )
-from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, beside, papers_among
+from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, other_files, papers_among
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
 from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
 
@@ -74,7 +74,7 @@ class ZenodoResolver(AskOnce[tuple[str, str]]):
             return ResolverResult(notes=(_why_closed(access, record),), work=learned)
         files = list(_files(base, number, record))
         papers = _papers(work, number, record, files)
-        plans, others = self._plans(papers, record), beside(papers, files, self.name)
+        plans, others = self._plans(papers, record), other_files(papers, files, self.name)
         return ResolverResult(plans, () if plans else ("no_oa_pdf",), learned, others)
 
     def _plans(self, papers: Iterable[DepositedFile], record: Mapping[str, Any]) -> tuple[DownloadPlan, ...]:

@@ -19,7 +19,7 @@ from typing import Any
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError
 from DocsToKG.ContentDownload.resolvers.ids.addresses import ADDRESS, doi_of_address, identifier_in_url
-from DocsToKG.ContentDownload.resolvers.ids.library_proxies import address_meant
+from DocsToKG.ContentDownload.resolvers.ids.library_proxies import target_address
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     DOI_SPELLING,
     MAX_IDENTIFIER_CHARS,
@@ -90,7 +90,7 @@ class BadIdentifier(InputError):
 
 def parse_identifier(text: str) -> Identifier:
     """The paper that `text` names, in any usual spelling; raises `BadIdentifier`."""
-    clean = address_meant(_clean(text))
+    clean = target_address(_clean(text))
     spelled = _SPELLED.fullmatch(clean)
     if spelled is not None:
         return _parse_spelled(text, spelled["scheme"].lower(), spelled["rest"].strip())
@@ -108,7 +108,7 @@ def parse_identifier(text: str) -> Identifier:
 def identifiers_of(text: str) -> tuple[Identifier, ...]:
     """What `text` names: one identifier, and the page itself when the DOI was read off the address of a repository."""
     found = parse_identifier(text)
-    address = _address_of(address_meant(_clean(text))) if found.scheme == "doi" else None
+    address = _address_of(target_address(_clean(text))) if found.scheme == "doi" else None
     is_page = address is not None and doi_of_address(address) == found.value
     return (found, Identifier("url", address)) if address is not None and is_page else (found,)
 
@@ -207,7 +207,7 @@ def _parse_spelled(text: str, scheme: str, rest: str) -> Identifier:
 
 
 def _parse_url(text: str, url: str) -> Identifier:
-    url = address_meant(url)
+    url = target_address(url)
     found = identifier_in_url(url)
     if found is not None:
         return found

@@ -61,7 +61,7 @@ _MOST_LAYERS = 2
 _LONGEST_QUERY = 2048
 
 
-def address_meant(text: str) -> str:
+def target_address(text: str) -> str:
     """The address behind proxies and resolvers; the same text where there are none."""
     if _WHOLLY_ESCAPED.match(text):
         for _ in range(4):

@@ -14,12 +14,12 @@ from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
 from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, parse_html
 from DocsToKG.ContentDownload.resolvers.landing.json_ld import is_free
 from DocsToKG.ContentDownload.resolvers.landing.page_kind import PageKind, kind_of, next_pages
-from DocsToKG.ContentDownload.resolvers.landing.pdf_links import Found, guessed_link, other_forms, pdf_links
+from DocsToKG.ContentDownload.resolvers.landing.pdf_links import FullTextLink, guessed_link, other_forms, pdf_links
 from DocsToKG.ContentDownload.resolvers.landing.supplements import SupplementLink, supplement_links
 from DocsToKG.ContentDownload.resolvers.records.fields import title_of, year_of
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import SiteRules
 
-__all__ = ["Found", "LandingFacts", "PageKind", "doi_of_paper", "extract"]
+__all__ = ["FullTextLink", "LandingFacts", "PageKind", "doi_of_paper", "extract"]
 
 _DOI_TAGS = (
     "citation_doi",
@@ -52,9 +52,9 @@ class LandingFacts:
     names no PDF. `is_free` is what the page itself says, None if it is silent.
     """
 
-    pdf_links: tuple[Found, ...] = ()
-    other_forms: tuple[Found, ...] = ()
-    guess: Found | None = None
+    pdf_links: tuple[FullTextLink, ...] = ()
+    other_forms: tuple[FullTextLink, ...] = ()
+    guess: FullTextLink | None = None
     is_free: bool | None = None
     doi: str | None = None
     dois: tuple[str, ...] = ()

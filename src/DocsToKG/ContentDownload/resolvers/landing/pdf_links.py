@@ -42,7 +42,7 @@ _Link = tuple[str | None, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FullTextLink:
     """A link, what named it, and the form it is in."""
 
     url: str
@@ -50,7 +50,7 @@ class Found:
     mime: str = PDF
 
 
-def pdf_links(page: HtmlPage, dois: Collection[str], rules: SiteRules | None = None) -> tuple[Found, ...]:
+def pdf_links(page: HtmlPage, dois: Collection[str], rules: SiteRules | None = None) -> tuple[FullTextLink, ...]:
     """The links to the paper's PDF, strongest first."""
     known = rules or shipped_rules()
     names = own_names(page.url, dois)
@@ -68,14 +68,14 @@ def pdf_links(page: HtmlPage, dois: Collection[str], rules: SiteRules | None = N
     return tuple(newest_first(list(found.values()), lambda link: link.url))[:_MAX_LINKS]
 
 
-def guessed_link(page: HtmlPage, rules: SiteRules | None = None) -> Found | None:
+def guessed_link(page: HtmlPage, rules: SiteRules | None = None) -> FullTextLink | None:
     """Where the site keeps such files, if the page names none; nobody said that this one is there."""
     known = (rules or shipped_rules()).file_of_page(page.url)
     found = _absolute(page, [(known[0], "address_rule")] if known is not None else [])
     return next(iter(found.values()), None)
 
 
-def other_forms(page: HtmlPage, dois: Collection[str], rules: SiteRules | None = None) -> tuple[Found, ...]:
+def other_forms(page: HtmlPage, dois: Collection[str], rules: SiteRules | None = None) -> tuple[FullTextLink, ...]:
     """Full text as XML, then as HTML; the page may itself be the latter."""
     known = rules or shipped_rules()
     names = own_names(page.url, dois)
@@ -88,15 +88,15 @@ def other_forms(page: HtmlPage, dois: Collection[str], rules: SiteRules | None =
     return tuple(found)[:_MAX_LINKS]
 
 
-def _absolute(page: HtmlPage, links: Iterable[_Link], mime: str = PDF) -> dict[str, Found]:
+def _absolute(page: HtmlPage, links: Iterable[_Link], mime: str = PDF) -> dict[str, FullTextLink]:
     """By index form, each address once; a link to the page itself is no PDF and no XML."""
-    found: dict[str, Found] = {}
+    found: dict[str, FullTextLink] = {}
     own = index_url(page.url)
     for link, evidence in islice(links, _MOST_LOOKED_AT):
         address = page.absolute(link)
         address = file_address(address) if address is not None else None
         if address is not None and (mime == HTML or index_url(address) != own):
-            found.setdefault(link_key(address), Found(address, evidence, mime))
+            found.setdefault(link_key(address), FullTextLink(address, evidence, mime))
     return found
 
 

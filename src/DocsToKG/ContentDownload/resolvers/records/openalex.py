@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
+from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, copies_metadata
 from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     Identifier,
     normalize_doi,
@@ -24,7 +25,6 @@ from DocsToKG.ContentDownload.resolvers.ids.repositories import (
     hal_id_in,
     pages_of_location,
 )
-from DocsToKG.ContentDownload.resolvers.known_copies import CopyFacts, said_of_copies
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page
 from DocsToKG.ContentDownload.resolvers.records.fields import (
     authors_of,
@@ -61,7 +61,7 @@ def work_of_record(record: Mapping[str, Any]) -> WorkArtifact | None:
         license=next((found for place in open_ones if (found := text_of(place, "license"))), None),
         oa_status=text_of(object_of(record, "open_access"), "oa_status"),
         is_retracted=retracted if isinstance(retracted := record.get("is_retracted"), bool) else None,
-        metadata=said_of_copies("openalex", _copies(open_ones)) | _ids_of_archives(record, open_ones),
+        metadata=copies_metadata("openalex", _copies(open_ones)) | _ids_of_archives(record, open_ones),
         authors=authors_of(record, "authorships"),
         first_page=text_of(object_of(record, "biblio"), "first_page"),
         last_page=text_of(object_of(record, "biblio"), "last_page"),

@@ -16,13 +16,13 @@ from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverRes
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.known_copies import (
+from DocsToKG.ContentDownload.resolvers.copy_facts import (
     CopyFacts,
-    as_known,
+    copies_metadata,
+    facts_at,
     is_refused,
-    known_of,
-    refused_by_owner,
-    said_of_copies,
+    refusals_metadata,
+    with_facts,
 )
 
 WORK = named("10.1234/abc")
@@ -117,7 +117,7 @@ def test_openalex_tells_of_pages_and_files() -> None:
              "source": {"type": "repository"}}  # fmt: skip
     record = {"id": "https://openalex.org/W1", "doi": "https://doi.org/10.1234/abc", "locations": [place]}
     work = taught(ask("openalex", WORK, answer(record)))
-    assert known_of(work, EPRINT) == ACCEPTED
+    assert facts_at(work, EPRINT) == ACCEPTED
 
 
 @pytest.mark.parametrize("field", ["best_oa_location", "first_oa_location"])
@@ -170,19 +170,21 @@ def test_what_its_owner_refused_is_not_looked_up_in_an_archive(refusal: Page | E
 
 
 def test_the_first_word_holds_and_a_gap_alone_is_filled() -> None:
-    told = said_of_copies("x", [(EPRINT, ACCEPTED), (EPRINT + "#top", CopyFacts("submittedVersion")), (None, ACCEPTED)])
+    told = copies_metadata(
+        "x", [(EPRINT, ACCEPTED), (EPRINT + "#top", CopyFacts("submittedVersion")), (None, ACCEPTED)]
+    )
     work = WorkArtifact("x", metadata=told)
-    assert known_of(work, "http://eprints.example.edu/77") == ACCEPTED
-    assert known_of(work, "https://eprints.example.edu/78", EPRINT) == ACCEPTED
+    assert facts_at(work, "http://eprints.example.edu/77") == ACCEPTED
+    assert facts_at(work, "https://eprints.example.edu/78", EPRINT) == ACCEPTED
     plan = DownloadPlan(EPRINT, "x", version="publishedVersion", license="cc0")
-    assert said(as_known(plan, ACCEPTED)) == [("publishedVersion", "cc0", "repository")]
+    assert said(with_facts(plan, ACCEPTED)) == [("publishedVersion", "cc0", "repository")]
 
 
 def test_two_sources_that_speak_of_other_copies_are_both_heard() -> None:
-    first = WorkArtifact("x", metadata=said_of_copies("a", [(EPRINT, ACCEPTED)]))
-    second = WorkArtifact("x", metadata=said_of_copies("b", [(EPRINT + "/2", CopyFacts("submittedVersion"))]))
+    first = WorkArtifact("x", metadata=copies_metadata("a", [(EPRINT, ACCEPTED)]))
+    second = WorkArtifact("x", metadata=copies_metadata("b", [(EPRINT + "/2", CopyFacts("submittedVersion"))]))
     work = first.learn(second)
-    assert [known_of(work, EPRINT).version, known_of(work, EPRINT + "/2").version] == [
+    assert [facts_at(work, EPRINT).version, facts_at(work, EPRINT + "/2").version] == [
         "acceptedVersion",
         "submittedVersion",
     ]
@@ -190,8 +192,8 @@ def test_two_sources_that_speak_of_other_copies_are_both_heard() -> None:
 
 def test_an_address_with_a_key_in_it_is_not_kept() -> None:
     secret = "https://a.example.org/x?token=sesame"
-    assert said_of_copies("x", [(secret, ACCEPTED)]) == {}
-    assert refused_by_owner("x", [secret]) == {}
+    assert copies_metadata("x", [(secret, ACCEPTED)]) == {}
+    assert refusals_metadata("x", [secret]) == {}
 
 
 json_values = st.recursive(
@@ -208,6 +210,6 @@ def test_metadata_of_any_shape_are_read(told: Any, address: str) -> None:
     work = WorkArtifact(
         "x", metadata={"copies:x": told, "refused:x": told, "copies:": {"eprints.example.edu/77": told}}
     )
-    facts = known_of(work, address)
+    facts = facts_at(work, address)
     assert all(value is None or isinstance(value, str) for value in (facts.version, facts.license, facts.host_type))
     assert isinstance(is_refused(work, address), bool)

@@ -2,7 +2,7 @@
 
 A PDF answer is itself a plan. A page about another paper, a challenge or a wall gives a note and no plan. Full text in
 other forms comes after the PDFs, an address that only a rule knows comes last and is marked as a guess.
-Promises: at most two further pages, never the same page twice within one `Walk`.
+Promises: at most two further pages, never the same page twice within one `LandingVisits`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from dataclasses import dataclass, field, replace
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.resolvers.ids.identifier import Identifier, arxiv_base, identifier_in_url, to_work
-from DocsToKG.ContentDownload.resolvers.known_copies import (
+from DocsToKG.ContentDownload.resolvers.copy_facts import (
     CopyFacts,
-    as_known,
+    facts_at,
     is_refusal,
-    known_of,
-    refused_by_owner,
-    said_of_plans,
+    plans_metadata,
+    refusals_metadata,
+    with_facts,
 )
-from DocsToKG.ContentDownload.resolvers.landing.page import Found, LandingFacts, PageKind, doi_of_paper, extract
+from DocsToKG.ContentDownload.resolvers.ids.identifier import Identifier, arxiv_base, identifier_in_url, to_work
+from DocsToKG.ContentDownload.resolvers.landing.page import FullTextLink, LandingFacts, PageKind, doi_of_paper, extract
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import PDF, SiteRules
 from DocsToKG.core.urls import BadUrl, index_url
 
@@ -30,7 +30,7 @@ _FURTHER_PAGES = 2
 
 
 @dataclass(slots=True)
-class Walk:
+class LandingVisits:
     """One source's visits for one work. `pages_left` counts every page asked for."""
 
     work: WorkArtifact
@@ -54,7 +54,7 @@ class Walk:
             self.pages_left -= 1
             page = await self._fetch(address)
             self._is_new(page.url)
-            result, onward = self._read(page, known_of(self.work, url, page.url))
+            result, onward = self._read(page, facts_at(self.work, url, page.url))
             if names_a_pdf(result):
                 break
             onward = onward[:further]
@@ -73,11 +73,11 @@ class Walk:
             self.refused += [address, page.url]
         return page
 
-    def tell(self, result: ResolverResult) -> ResolverResult:
+    def with_metadata(self, result: ResolverResult) -> ResolverResult:
         """`result`, with what the sources after this one need to know of the copies met here."""
-        told = said_of_plans(self.source, result.plans)
+        told = plans_metadata(self.source, result.plans)
         if self.refused:
-            told |= refused_by_owner(self.source, self.refused)
+            told |= refusals_metadata(self.source, self.refused)
         if not told:
             return result
         learned = WorkArtifact(self.work.work_id, metadata=told)
@@ -95,8 +95,8 @@ class Walk:
 
     def _read(self, page: Page, known: CopyFacts) -> tuple[ResolverResult, tuple[str, ...]]:
         if page.is_pdf:
-            plan = self._plan(Found(page.url, "redirect"), LandingFacts(), None)
-            return ResolverResult(plans=(as_known(plan, known),)), ()
+            plan = self._plan(FullTextLink(page.url, "redirect"), LandingFacts(), None)
+            return ResolverResult(plans=(with_facts(plan, known),)), ()
         facts = extract(page.url, page.body, page.headers, status=page.status, rules=self.rules)
         if facts.kind == PageKind.CHALLENGE:
             return ResolverResult(notes=(f"challenge: {_host(page)}",)), ()
@@ -104,7 +104,7 @@ class Walk:
             return ResolverResult(notes=(f"http-status: {page.status} from {_host(page)}",)), ()
         if facts.dois and not self._is_about_it(facts):
             return ResolverResult(notes=(f"wrong-article: the page is about {facts.doi}",)), ()
-        plans = tuple(as_known(plan, known) for plan in self._plans(facts, page))
+        plans = tuple(with_facts(plan, known) for plan in self._plans(facts, page))
         supplements = tuple(Supplement(each.url, each.name, self.source, page.url) for each in facts.supplements)
         notes, learned = tuple(_notes(facts, page)), self._learned(facts, page)
         return ResolverResult(plans, notes, learned, supplements), facts.next_urls
@@ -118,7 +118,7 @@ class Walk:
         if facts.guess is not None:
             yield replace(self._plan(facts.guess, facts, page.url), is_guess=True)
 
-    def _plan(self, link: Found, facts: LandingFacts, referer: str | None) -> DownloadPlan:
+    def _plan(self, link: FullTextLink, facts: LandingFacts, referer: str | None) -> DownloadPlan:
         return DownloadPlan(
             url=link.url,
             resolver_name=self.source,

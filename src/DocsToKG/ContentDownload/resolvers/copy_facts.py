@@ -34,7 +34,7 @@ class CopyFacts:
 _NOTHING = CopyFacts()
 
 
-def said_of_copies(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) -> dict[str, Any]:
+def copies_metadata(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) -> dict[str, Any]:
     """The metadata by which the other sources learn what `source` says; the first word about an address holds."""
     told: dict[str, dict[str, str]] = {}
     for address, facts in copies:
@@ -45,17 +45,17 @@ def said_of_copies(source: str, copies: Iterable[tuple[str | None, CopyFacts]]) 
     return {f"{_SAID}{source}": told} if told else {}
 
 
-def said_of_plans(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
+def plans_metadata(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
     """The same for the files a source proposes: an archive may have them when their host has not."""
     copies = [
         (plan.url, CopyFacts(plan.version, plan.license, plan.host_type))
         for plan in plans
         if plan.version is not None or plan.license is not None or plan.host_type is not None
     ]
-    return said_of_copies(source, copies) if copies else {}
+    return copies_metadata(source, copies) if copies else {}
 
 
-def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:
+def facts_at(work: WorkArtifact, *addresses: str) -> CopyFacts:
     """What was said of the copy at the first of `addresses` that anybody spoke of."""
     entries = list(_entries(work, _SAID)) if work.metadata else []
     for key in filter(None, map(_key, addresses if entries else ())):
@@ -67,7 +67,7 @@ def known_of(work: WorkArtifact, *addresses: str) -> CopyFacts:
     return _NOTHING
 
 
-def as_known(plan: DownloadPlan, facts: CopyFacts) -> DownloadPlan:
+def with_facts(plan: DownloadPlan, facts: CopyFacts) -> DownloadPlan:
     """The plan with its gaps filled by what is known of its copy."""
     if facts is _NOTHING or facts == _NOTHING:
         return plan
@@ -84,7 +84,7 @@ def is_refusal(reason: str | None, http_status: int | None) -> bool:
     return reason == Reason.ROBOTS or http_status == _ILLEGAL
 
 
-def refused_by_owner(source: str, addresses: Iterable[str]) -> dict[str, Any]:
+def refusals_metadata(source: str, addresses: Iterable[str]) -> dict[str, Any]:
     """The metadata that keep archives from being asked for these addresses."""
     told = {key: True for address in addresses if (key := _key(address)) is not None}
     return {f"{_REFUSED}{source}": told} if told else {}
