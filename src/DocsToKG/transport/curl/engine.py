@@ -23,7 +23,7 @@ from DocsToKG.transport.curl.handle import Handle, Handles, HandleSettings
 from DocsToKG.transport.curl.routes import Addresses, Route, Routes
 from DocsToKG.transport.curl.sockets import Sockets
 from DocsToKG.transport.curl.transfer import LOW_WATER_BYTES, Transfer
-from DocsToKG.transport.curl.trust import TrustStore, machine_trust_store
+from DocsToKG.transport.curl.trust import TrustStore
 from DocsToKG.transport.engine import REPEATABLE_METHODS, Limits, Request, Response, Timings
 from DocsToKG.transport.errors import ConnectionWentStale, DeadlineExceeded
 from DocsToKG.transport.guard import AddressGuard
@@ -73,7 +73,7 @@ class CurlEngine:
         self._settings = HandleSettings(
             routes=self._routes,
             connections=Connections(),
-            trust=trust or machine_trust_store(),
+            trust=trust,
             idle_expiry_s=idle_expiry_s,
             max_age_s=max_age_s,
             touch=self._touch,

@@ -19,7 +19,7 @@ from DocsToKG.transport.curl.connections import Connections, Ends
 from DocsToKG.transport.curl.decoding import ACCEPTED
 from DocsToKG.transport.curl.routes import Route, Routes
 from DocsToKG.transport.curl.transfer import HIGH_WATER_BYTES, Transfer
-from DocsToKG.transport.curl.trust import TrustStore
+from DocsToKG.transport.curl.trust import TrustStore, machine_trust_store
 from DocsToKG.transport.engine import REPEATABLE_METHODS, Request, Timings, check_sendable
 from DocsToKG.transport.errors import AddressRefused, ConnectionWentStale, NotSent
 
@@ -46,7 +46,7 @@ class HandleSettings:
         *,
         routes: Routes,
         connections: Connections,
-        trust: TrustStore,
+        trust: TrustStore | None,
         idle_expiry_s: float,
         max_age_s: float,
         touch: Callable[[Transfer], None],
@@ -55,7 +55,7 @@ class HandleSettings:
     ) -> None:
         self.routes = routes
         self.connections = connections
-        self.trust = trust
+        self._trust = trust
         self.idle_expiry_s = max(1, round(idle_expiry_s))
         self.max_age_s = max(1, round(max_age_s))
         self.touch = touch
@@ -63,6 +63,12 @@ class HandleSettings:
         self.monotonic = monotonic
         self.turn = 0  # counts the calls into libcurl
         self.forgettings = 0  # how often it was told to forget pins: each handle then sets its own again
+
+    @property
+    def trust(self) -> TrustStore:
+        """Looked for with the first request."""
+        self._trust = self._trust or machine_trust_store()
+        return self._trust
 
 
 class Handle:

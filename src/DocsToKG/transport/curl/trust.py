@@ -9,8 +9,6 @@ import os
 import ssl
 from typing import NamedTuple
 
-import certifi
-
 
 class TrustStore(NamedTuple):
     """A file of certificates, a folder of them by hash, or both."""
@@ -25,6 +23,8 @@ def machine_trust_store() -> TrustStore:
     file = paths.cafile if paths.cafile and os.path.isfile(paths.cafile) else None
     folder = paths.capath if paths.capath and _has_files(paths.capath) else None
     if file is None and folder is None:
+        import certifi  # seldom needed, and it takes longer than all the rest of an engine
+
         return TrustStore(certifi.where())
     return TrustStore(file, folder)
 
