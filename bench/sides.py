@@ -18,7 +18,7 @@ from DocsToKG.core.digest import sha256_hex
 from DocsToKG.core.process import ours_alone
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Finish, LeasedJob, NewJob
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 LEDGER, FLOOR = "ledger", "floor"
 LEASE_S = 600.0
@@ -40,7 +40,7 @@ class Sides(ABC):
         self._number = itertools.count()
 
     @abstractmethod
-    def open(self) -> AnyLedger: ...
+    def open(self) -> DatabaseLedger: ...
 
     @abstractmethod
     def floor(self) -> Any: ...
@@ -62,7 +62,7 @@ class Sides(ABC):
         with self.open() as ledger:
             return self.timed(lambda: self._lease_and_finish(ledger))
 
-    def _lease_and_finish(self, ledger: AnyLedger) -> None:
+    def _lease_and_finish(self, ledger: DatabaseLedger) -> None:
         """One batch is finished while the next is leased, and the last waits for nobody, as with the orchestrator."""
         pending: Any = None
         done = 0

@@ -26,7 +26,8 @@ from tests.contentdownload.conftest import client_settings
 from tests.contentdownload.test_run_deadly import DIES, check_put_aside, works
 
 from DocsToKG.Orchestrator.ledger.base import JobFilter
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
+from DocsToKG.Orchestrator.ledger.opening import open_ledger
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -63,7 +64,7 @@ class Pull:
                 [PROGRAM, *words], cwd=self._folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self._env
             )
 
-    def ledger(self) -> AnyLedger:
+    def ledger(self) -> DatabaseLedger:
         return open_ledger(self.state / "ledger.sqlite", url=self._database)
 
     def workers(self) -> set[int]:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from DocsToKG.Orchestrator.ledger.base import LeasedJob, NewJob
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 
 @pytest.fixture
-def enqueue(ledger: AnyLedger) -> Callable[..., list[int]]:
+def enqueue(ledger: DatabaseLedger) -> Callable[..., list[int]]:
     """Enqueue so many jobs; their ids."""
 
     def enqueue_jobs(count: int = 1, **fields: Any) -> list[int]:
@@ -24,7 +24,7 @@ def enqueue(ledger: AnyLedger) -> Callable[..., list[int]]:
 
 
 @pytest.fixture
-def lease_one(ledger: AnyLedger, enqueue: Callable[..., list[int]]) -> Callable[..., LeasedJob]:
+def lease_one(ledger: DatabaseLedger, enqueue: Callable[..., list[int]]) -> Callable[..., LeasedJob]:
     """A new job, leased to a worker."""
 
     def lease(worker: str = "first", ttl_s: float = 600, **fields: Any) -> LeasedJob:

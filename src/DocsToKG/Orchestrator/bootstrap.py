@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.errors import LedgerError
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
+from DocsToKG.Orchestrator.ledger.opening import open_ledger
 from DocsToKG.Orchestrator.settings import AuthSettings, BadSettings, EventTargetSettings, ServerSettings
 from DocsToKG.Orchestrator.tracing import spans_to, tracer_of_process
 from DocsToKG.Orchestrator.web.tokens import TokenFile
@@ -40,7 +41,7 @@ class Service:
     """The application, its ledger and the tokens made here."""
 
     app: FastAPI
-    ledger: AnyLedger
+    ledger: DatabaseLedger
     tokens: TokenFile
 
 
@@ -101,7 +102,7 @@ def _tracer(endpoint: str | None, stack: ExitStack) -> Any | None:
     return provider.get_tracer(INSTRUMENTATION)
 
 
-def notifier_of(settings: ServerSettings, ledger: AnyLedger, *, clock: Clock | None = None) -> Notifier | None:
+def notifier_of(settings: ServerSettings, ledger: DatabaseLedger, *, clock: Clock | None = None) -> Notifier | None:
     """What carries events to the targets of the settings; None where there are no targets."""
     from DocsToKG.Orchestrator.events.notifier import Notifier, Patience
     from DocsToKG.Orchestrator.events.outbox import Wish
@@ -172,7 +173,7 @@ def _secret(wanted: EventTargetSettings) -> str:
         raise ValueError(f"cannot read {wanted.secret_file}: {getattr(error, 'strerror', 'not text')}") from None
 
 
-def _second_reader(settings: ServerSettings, clock: Clock | None) -> AnyLedger:
+def _second_reader(settings: ServerSettings, clock: Clock | None) -> DatabaseLedger:
     """The same ledger once more: a long reading of the one that serves would hold up every other."""
     return open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, clock=clock)
 

@@ -24,7 +24,7 @@ from DocsToKG.Orchestrator.command_line import (
 
 if TYPE_CHECKING:
     from DocsToKG.Orchestrator.events.outbox import Outbox, Standing, Waiting
-    from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+    from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
     from DocsToKG.Orchestrator.settings import ServerSettings
 
 app = typer.Typer(no_args_is_help=True, help="Events for others: what is sent, what waits, what was refused.")
@@ -143,7 +143,7 @@ def forget(
 
 
 @contextmanager
-def _opened(ledger: str | None, config: Path | None) -> Iterator[tuple[ServerSettings, AnyLedger]]:
+def _opened(ledger: str | None, config: Path | None) -> Iterator[tuple[ServerSettings, DatabaseLedger]]:
     with said_plainly():
         settings = settings_of(ledger, config)
         with ledger_of(settings) as opened:

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 from DocsToKG.core.streams import heard
 
 if TYPE_CHECKING:
-    from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+    from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
     from DocsToKG.Orchestrator.settings import ServerSettings
 
 JsonOption = Annotated[bool, typer.Option("--json", help="For programs: JSON on standard output.")]
@@ -64,7 +64,7 @@ def ledger_in(folder: Path) -> Path:
 
 
 @contextmanager
-def ledger_of(settings: ServerSettings) -> Iterator[AnyLedger]:
+def ledger_of(settings: ServerSettings) -> Iterator[DatabaseLedger]:
     """The ledger for looking into it, which must not make one where there is none."""
     from DocsToKG.Orchestrator.errors import LedgerUnusable
     from DocsToKG.Orchestrator.ledger.opening import open_ledger

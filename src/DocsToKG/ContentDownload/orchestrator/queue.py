@@ -21,7 +21,8 @@ from DocsToKG.core.urls import BadUrl, host_key
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerUnusable
 from DocsToKG.Orchestrator.jobs.retry import DEFAULT_MAX_ATTEMPTS
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, Enqueued, Fail, Finish, JobFilter, NewJob, Release
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger, open_ledger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
+from DocsToKG.Orchestrator.ledger.opening import open_ledger
 from DocsToKG.Orchestrator.notifications.choice import DEFAULT_CHANNEL, SignalKind, open_signal
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ class WorkQueue:
     ) -> None:
         is_ledgers_own = signal is None or (signal == "pg_notify" and url is not None)
         self.signal = None if is_ledgers_own else open_signal(signal or "local", signal_url, channel=signal_channel)
-        self.ledger: AnyLedger = (
+        self.ledger: DatabaseLedger = (
             open_ledger(
                 path,
                 url=url,
@@ -244,11 +245,11 @@ def configured_queue(settings: QueueConfig, *, max_attempts: int, clock: Clock |
     )
 
 
-def _served(url: str, token_file: str | None, path: Path) -> AnyLedger:
+def _served(url: str, token_file: str | None, path: Path) -> DatabaseLedger:
     """The ledger behind a service: all that a worker needs of one."""
     from DocsToKG.Orchestrator.client import OrchestratorClient, RemoteLedger
 
-    return cast("AnyLedger", RemoteLedger(OrchestratorClient(url, token_in(token_file)), local_path=path))
+    return cast("DatabaseLedger", RemoteLedger(OrchestratorClient(url, token_in(token_file)), local_path=path))
 
 
 def token_in(token_file: str | None) -> str:

@@ -34,7 +34,7 @@ from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.jobs.retry import ENDED_AFTER
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, JobRecord, WorkerEnd
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 _LOOK_S = 0.5
 _FALSE_STARTS = 3
@@ -51,7 +51,7 @@ class Isolation:
     def __init__(
         self,
         cfg: ContentDownloadConfig,
-        ledger: AnyLedger,
+        ledger: DatabaseLedger,
         parts: Parts,
         *,
         kept: Path,

@@ -27,7 +27,7 @@ from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.control.workers.liveness import free_dead
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 _LOOK_S = 0.1
 _PAUSE_S = 0.02
@@ -42,7 +42,7 @@ class ManyProcesses:
     def __init__(
         self,
         cfg: ContentDownloadConfig,
-        ledger: AnyLedger,
+        ledger: DatabaseLedger,
         parts: Parts,
         *,
         keep_open: Sequence[int],

@@ -14,7 +14,7 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.orchestrator.reporting import Reporter, desk_of
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.core.ids import new_worker_id
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 _LONGEST = 63
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
@@ -31,7 +31,9 @@ def node_id(cfg: ContentDownloadConfig) -> str | None:
     return _NOT_IN_A_NAME.sub("-", socket.gethostname()).strip("._-")[:_LONGEST] or None
 
 
-def reporter_of(cfg: ContentDownloadConfig, ledger: AnyLedger, orchestrator: Orchestrator, parts: Parts) -> Reporter:
+def reporter_of(
+    cfg: ContentDownloadConfig, ledger: DatabaseLedger, orchestrator: Orchestrator, parts: Parts
+) -> Reporter:
     """Tells the ledger who works here, on what, and how the hosts stand."""
     return Reporter(
         desk_of(ledger),

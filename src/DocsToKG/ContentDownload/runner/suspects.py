@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, LeasedJob
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 _IDLE_S = 2.0
 
@@ -21,7 +21,7 @@ class Suspects:
 
     def __init__(
         self,
-        ledger: AnyLedger,
+        ledger: DatabaseLedger,
         worker_id: str,
         cfg: ContentDownloadConfig,
         *,

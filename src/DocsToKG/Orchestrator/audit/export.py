@@ -27,7 +27,6 @@ from DocsToKG.Orchestrator.audit.reading import Chain, ManyWriters, OneWriter, P
 from DocsToKG.Orchestrator.audit.replaying import JobEnd, Replays
 from DocsToKG.Orchestrator.jobs.states import API_STATUS, JobState
 from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
-from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing import dsse
 from DocsToKG.Orchestrator.signing.keyring import record_of
 from DocsToKG.Orchestrator.signing.keys import Signer
@@ -86,7 +85,7 @@ def export(
     target.parent.mkdir(parents=True, exist_ok=True)
     work = Path(mkdtemp(prefix=f".{target.name}.", dir=target.parent))
     try:
-        way = OneWriter if isinstance(ledger, SqliteLedger) else ManyWriters
+        way = OneWriter if ledger.one_writer else ManyWriters
         told = ledger.look(partial(_write_content, way=way, asked=asked, folder=work))
         manifest = signed_manifest(work, asked, told, signers)
         if archive.is_archive(target):
@@ -120,7 +119,7 @@ def _settle(ledger: ControlLedger, asked: Range, wait: Callable[[float], None]) 
     now = ledger.look(lambda tx: tx.now_ms)
     if asked.end > now:
         raise BadRange(f"the range is not over: it is {moment(now)} in the ledger, and --to is {moment(asked.end)}")
-    if isinstance(ledger, SqliteLedger):
+    if ledger.one_writer:
         ledger.change(lambda tx: None)  # behind whoever writes now: what began in the range is committed then
     elif asked.end + _SETTLED_MS > now:
         wait((asked.end + _SETTLED_MS - now) / 1000)

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.errors import NotFound
+from DocsToKG.Orchestrator.ledger import sql_files
 from DocsToKG.Orchestrator.ledger.base import HistoryRow
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx
-from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 _ROW = (
     "tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket, detail_json,"
@@ -306,12 +305,9 @@ def _refuse_unknown(tx: ControlTx, target: str | None) -> None:
         raise NotFound(f"no target {target[:64]!r} on this ledger")
 
 
-def _switch(ledger: object) -> tuple[str, str]:
+def _switch(ledger: ControlLedger) -> tuple[str, str]:
     """The statements that have the outbox filled from now on, and no more."""
-    if not isinstance(ledger, SqliteLedger):
-        return "SELECT switch_outbox_v1()", "SELECT switch_outbox_v1()"
-    script = (files("DocsToKG.Orchestrator.ledger") / "sql" / "sqlite" / "events_trigger.sql").read_text("utf-8")
-    return script.rstrip().rstrip(";"), "DROP TRIGGER IF EXISTS job_history_fills_outbox"
+    return sql_files.script(ledger.dialect, "outbox_on"), sql_files.script(ledger.dialect, "outbox_off")
 
 
 def _parts(ids: Sequence[int]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -80,6 +80,16 @@ class ControlTx:
 class ControlLedger(Protocol):
     """The part of a ledger that services of the control plane stand on."""
 
+    @property
+    def dialect(self) -> str:
+        """Which SQL it speaks, as the folders of `sql/` are called."""
+        ...
+
+    @property
+    def one_writer(self) -> bool:
+        """Whether writers take turns, so that the rows of the history are in the order of their commits."""
+        ...
+
     def change(self, make: Callable[[ControlTx], T]) -> T:
         """Run `make` in one durable transaction. It may run again when nothing of it was committed."""
         ...

@@ -44,6 +44,8 @@ class Driver(Readable, Protocol):
     """A database. Reading is safe to share between threads; writing is for one thread at a time."""
 
     name: str  # where it is, without what is secret
+    dialect: str  # the folder of its statements in `sql/`
+    one_writer: bool  # whether writers take turns, so that the rows of the history are in the order of their commits
     direct: bool  # whether one who waits may write by itself while nobody else does
     chooser: Chooser
 

@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -60,13 +61,15 @@ _Said = tuple[str, str, str | None]  # why, who, ticket
 class DatabaseLedger:
     """A ledger over a driver. Close it, or use it in a `with`; what was submitted is committed first.
 
-    `poll_s` is how often it is looked for work that no signal told of.
+    Beside `path` the workers of this machine show that they live (`control.workers.liveness`). `poll_s` is how often it
+    is looked for work that no signal told of.
     """
 
     def __init__(
         self,
         driver: Driver,
         *,
+        path: Path,
         ledger_time: LedgerTime,
         signal: Signal,
         linger_s: float,
@@ -74,6 +77,7 @@ class DatabaseLedger:
         poll_s: float,
         database_ms: int = 0,
     ) -> None:
+        self.path = path
         self._driver = driver
         self._time = ledger_time
         self._signal = signal
@@ -101,6 +105,15 @@ class DatabaseLedger:
     def name(self) -> str:
         """Where the ledger is, without what is secret."""
         return self._driver.name
+
+    @property
+    def dialect(self) -> str:
+        """Which SQL it speaks, as the folders of `sql/` are called."""
+        return self._driver.dialect
+
+    @property
+    def one_writer(self) -> bool:
+        return self._driver.one_writer
 
     @property
     def signal(self) -> Signal:

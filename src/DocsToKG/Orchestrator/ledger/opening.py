@@ -6,17 +6,15 @@ The driver of a database is imported when a ledger in it is opened, and not befo
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.errors import LedgerUnusable
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 if TYPE_CHECKING:
-    from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
+    from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
     from DocsToKG.Orchestrator.notifications.base import Signal
-
-AnyLedger: TypeAlias = "SqliteLedger | PostgresLedger"
 
 
 def open_ledger(
@@ -29,7 +27,7 @@ def open_ledger(
     listen_url: str | None = None,
     retain_history_days: int | None = None,
     **more: Any,
-) -> AnyLedger:
+) -> DatabaseLedger:
     """The ledger in the file at `path`, or on the PostgreSQL server at `url`.
 
     On a server, the workers of this machine show beside `path` that they live; wake-ups go by LISTEN and NOTIFY where

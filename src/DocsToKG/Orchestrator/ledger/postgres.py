@@ -40,7 +40,6 @@ class PostgresLedger(DatabaseLedger):
         maintenance_s: float = MAINTENANCE_S,
         local_path: str | Path | None = None,
     ) -> None:
-        self.path = Path(local_path or "state/workers")
         database = Database(url, schema=schema_name, patience_s=patience_s)
         ledger_time = (DatabaseTime if database_time else LedgerTime)(clock or SystemClock())
         database_ms = schema.prepare(database)
@@ -49,6 +48,7 @@ class PostgresLedger(DatabaseLedger):
         )
         super().__init__(
             driver,
+            path=Path(local_path or "state/workers"),
             ledger_time=ledger_time,
             signal=signal or LocalSignal(),
             linger_s=linger_s,

@@ -36,6 +36,11 @@ def _named(dialect: str, file: str) -> dict[str, str]:
     return {name: body.strip().rstrip(";") for name, body in zip(parts[1::2], parts[2::2], strict=True)}
 
 
+def script(dialect: str, name: str) -> str:
+    """A statement that stands in a file of its own."""
+    return (_SQL / dialect / f"{name}.sql").read_text("utf-8").rstrip().rstrip(";")
+
+
 @cache
 def migrations(dialect: str, schema: str) -> tuple[str, ...]:
     """The scripts in order; the file named 0001 leads to version 1."""

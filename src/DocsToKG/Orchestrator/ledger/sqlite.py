@@ -31,10 +31,10 @@ class SqliteLedger(DatabaseLedger):
         poll_s: float = 0.025,
         signal: Signal | None = None,
     ) -> None:
-        self.path = Path(path)
-        ledger_time = LedgerTime(clock or SystemClock())
+        file, ledger_time = Path(path), LedgerTime(clock or SystemClock())
         super().__init__(
-            SqliteDriver(self.path, ledger_time=ledger_time, wal=wal, busy_timeout_s=busy_timeout_s),
+            SqliteDriver(file, ledger_time=ledger_time, wal=wal, busy_timeout_s=busy_timeout_s),
+            path=file,
             ledger_time=ledger_time,
             signal=signal or LocalSignal(),
             linger_s=linger_s,

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from DocsToKG.Orchestrator.audit.errors import BadRange
 from DocsToKG.Orchestrator.audit.export import Exported, export
 from DocsToKG.Orchestrator.audit.reading import Range
-from DocsToKG.Orchestrator.ledger.opening import AnyLedger
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 from DocsToKG.Orchestrator.web.envelope import Problem
 from DocsToKG.Orchestrator.web.signing import AnswerSigner
 
@@ -25,7 +25,7 @@ _CHUNK = 1 << 18
 class Exporter:
     """Writes bundles of one ledger."""
 
-    def __init__(self, open_reader: Callable[[], AnyLedger], signer: AnswerSigner) -> None:
+    def __init__(self, open_reader: Callable[[], DatabaseLedger], signer: AnswerSigner) -> None:
         self._open_reader = open_reader
         self._signer = signer
         self._busy = threading.Lock()

@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from heapq import merge
 from typing import Any, Protocol
 
-from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
+from DocsToKG.Orchestrator.ledger.control import ControlLedger, ControlTx
 
 COLUMNS = (
     "seq, tenant, shard, link, job_id, at, event, from_state, to_state, fence, attempts, actor, reason, ticket,"
@@ -53,9 +52,9 @@ class Chains(Protocol):
         ...
 
 
-def chains_of(ledger: object) -> Chains:
+def chains_of(ledger: ControlLedger) -> Chains:
     """The way that fits the ledger."""
-    return OneChain() if isinstance(ledger, SqliteLedger) else ManyChains()
+    return OneChain() if ledger.one_writer else ManyChains()
 
 
 class OneChain:

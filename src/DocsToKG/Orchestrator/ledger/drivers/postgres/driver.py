@@ -39,6 +39,8 @@ _APART_S = 1.0  # what one call does not do is likely more than once
 class PostgresDriver:
     """A pool of connections for reading, and one connection for writing, which is made when it is needed."""
 
+    dialect = "postgres"
+    one_writer = False
     direct = True
 
     def __init__(
@@ -50,7 +52,7 @@ class PostgresDriver:
         maintenance_s: float = MAINTENANCE_S,
     ) -> None:
         self.name = database.name
-        self.filters = sql_files.filters("postgres")
+        self.filters = sql_files.filters(self.dialect)
         self._statements: Mapping[str, str] = queries(database)
         self._hosts = HostChooser()
         self.chooser: Chooser = self._hosts

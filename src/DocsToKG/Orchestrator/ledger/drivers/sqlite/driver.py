@@ -38,6 +38,8 @@ class SqliteDriver:
     `wal` None leaves the journal mode as it is, for those who only look.
     """
 
+    dialect = "sqlite"
+    one_writer = True
     direct = False
 
     def __init__(self, path: Path, *, ledger_time: LedgerTime, wal: bool | None, busy_timeout_s: float) -> None:
@@ -47,7 +49,7 @@ class SqliteDriver:
         self._time = ledger_time
         self._busy_timeout_s = busy_timeout_s
         schema.prepare(path, wal=wal, busy_timeout_s=busy_timeout_s)
-        self.filters = sql_files.filters("sqlite")
+        self.filters = sql_files.filters(self.dialect)
         self._statements = schema.queries()
         self._reading = schema.open_connection(path, busy_timeout_s=busy_timeout_s, looking=wal is None)
         self._lock = threading.RLock()

@@ -1,5 +1,5 @@
 -- Events for others: who wants them, and what was not delivered yet. While nobody wants any, nothing is written here:
--- the trigger that fills the outbox (events_trigger.sql) is made with the first target and goes with the last.
+-- the trigger that fills the outbox (outbox_on.sql) is made with the first target and goes with the last.
 
 CREATE TABLE event_targets (
   name TEXT PRIMARY KEY,

@@ -1,0 +1,2 @@
+-- The schema looks by itself whether there are targets.
+SELECT switch_outbox_v1();

@@ -1,0 +1,1 @@
+DROP TRIGGER IF EXISTS job_history_fills_outbox;
