@@ -14,6 +14,8 @@ from tests.adversary.case import Case, renderings_of
 from tests.adversary.pages import article, citation, filler, sheet
 from tests.adversary.works import IndexedWork
 
+from DocsToKG.Sandbox.draw import stream
+from DocsToKG.Sandbox.pdf import prose
 from DocsToKG.Sandbox.pdf.document import LANDSCAPE, Block, Document, Mark
 
 Made = tuple[IndexedWork, Document]
@@ -752,3 +754,55 @@ def an_encyclopedia_entry_of_the_same_name() -> Made:
         first_page=412, last_page=415,
     )  # fmt: skip
     return w.PRIMES, article(other, "i77", dates=False)
+
+
+# Pages about a work that have its DOI, title and authors, and a list of references
+
+
+def _headed(work: IndexedWork) -> tuple[str, ...]:
+    return f"{work.title}|", ", ".join(work.names), f"https://doi.org/{work.doi}"
+
+
+def _listed(key: str, count: int, head: str = "References") -> list[Block | str]:
+    return [f"{head}|", *(Block(entry, 8) for entry in prose.references(stream("listed", key), count))]
+
+
+@impostor
+def a_landing_page_with_the_references_printed_into_a_file() -> Made:
+    return w.ALLOY, sheet(
+        Block("Materials and Structure   Research article   Get access", 8), *_headed(w.ALLOY), "Abstract|",
+        *filler("i80", 2), "1. Introduction|", *filler("i81", 1), "Access through your institution",
+        *_listed("i82", 30), *_listed("i83", 8, "Cited by (12)"),
+    )  # fmt: skip
+
+
+@impostor
+def a_record_of_an_index_with_the_cited_references() -> Made:
+    return w.MICE, sheet(
+        Block("Full record   Add to marked list   Export", 8), *_headed(w.MICE), "Abstract|", *filler("i84", 1),
+        *_listed("i85", 45, "Cited references"),
+    )  # fmt: skip
+
+
+@impostor
+def an_extended_abstract_with_references() -> Made:
+    return w.PARSING, sheet(*_headed(w.PARSING), *filler("i86", 4), *_listed("i87", 6))
+
+
+@impostor
+def the_notes_of_a_reader_with_references() -> Made:
+    return w.TEACHERS, sheet(Block("Reading notes", 9), *_headed(w.TEACHERS), *filler("i88", 6), *_listed("i89", 10))
+
+
+@impostor
+def an_appendix_under_title_and_doi_with_references() -> Made:
+    return w.PRIMES, sheet(
+        *_headed(w.PRIMES), "Appendix A: Derivations|", *filler("i90", 14), *_listed("i91", 9)
+    )  # fmt: skip
+
+
+@impostor
+def a_summary_in_another_language_with_references() -> Made:
+    return w.CLIMATE, sheet(
+        *_headed(w.CLIMATE), "Resumen extendido|", *filler("i92", 6, "es"), *_listed("i93", 15, "Referencias")
+    )  # fmt: skip

@@ -23,22 +23,24 @@ class Outcome(NamedTuple):
     evidence: str
 
 
-def known_work(work: IndexedWork) -> KnownWork:
+def known_work(work: IndexedWork, *, pages_known: bool = True) -> KnownWork:
+    """What the index tells; of many works it has no pages, but the number of an article."""
     return KnownWork.of(
         dois=(work.doi,),
         arxiv_id=work.arxiv_id,
         title=work.title,
         authors=[author.name.strip() for author in work.authors],
         year=work.year,
-        first_page=str(work.first_page),
-        last_page=str(work.last_page),
+        first_page=str(work.first_page) if pages_known else None,
+        last_page=str(work.last_page) if pages_known else None,
         journal=work.journal,
     )
 
 
-def judged(engine: TextEngine, case: Case, data: bytes) -> Outcome:
+def judged(engine: TextEngine, case: Case, data: bytes, *, pages_known: bool = True) -> Outcome:
     """What the product would say of these bytes, when it had asked for the work of the case."""
-    verdict = engine.examine(data, known_work(case.work)).result(timeout=_TIMEOUT_S).verdict
+    known = known_work(case.work, pages_known=pages_known)
+    verdict = engine.examine(data, known).result(timeout=_TIMEOUT_S).verdict
     word = f"{verdict.proof} ({verdict.kind})" if verdict.kind else str(verdict.proof)
     return Outcome(word, verdict.is_paper, verdict.proof is Proof.REFUSED, "; ".join(verdict.evidence[:6]))
 

@@ -18,19 +18,20 @@ IMPOSTORS, RIGHT_FILES = impostors.cases(), right_files.cases()
 CASES = [*IMPOSTORS, *RIGHT_FILES]
 PROVED_SHARE = 0.8
 
-Ask = Callable[[Case, str], Outcome]
+Ask = Callable[..., Outcome]
 
 
 @pytest.fixture(scope="module")
 def ask() -> Iterator[Ask]:
     with TextEngine(PoolLimits(workers=1)) as engine:
-        yield lambda case, rendering: judged(engine, case, case.file(rendering))
+        yield lambda case, rendering, **known: judged(engine, case, case.file(rendering), **known)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_a_case_is_judged_rightly(case: Case, ask: Ask) -> None:
-    outcome = ask(case, case.renderings[0])
-    assert not wrong(case, outcome), f"{outcome.word}: {outcome.evidence}"
+    for pages_known in (True, False):
+        outcome = ask(case, case.renderings[0], pages_known=pages_known)
+        assert not wrong(case, outcome), f"{outcome.word}: {outcome.evidence}"
 
 
 @pytest.mark.slow

@@ -30,6 +30,9 @@ YEARS_APART = 1  # between first publication online and the issue
 REFERENCE_ENTRIES = 3  # lines that look like entries, where no heading says so
 WHOLE_SHARE = 0.5  # of the pages of the printed range; a manuscript has more pages than its article, hardly fewer
 MIN_RANGE = 4
+FEW_PAGES = 4  # a paper of fewer pages shows more sections, where no page range is known
+SECTIONS_OF_FEW_PAGES = 2
+BODY_LETTERS = 1_500  # of a page of text
 
 SLIDE_RATIO = 1.2  # width over height
 SLIDE_LETTERS = 700  # of a page

@@ -39,7 +39,7 @@ from DocsToKG.ContentDownload.validation.identity.positions import (
     stamped_arxiv,
     title_share,
 )
-from DocsToKG.ContentDownload.validation.identity.wholeness import Whole, has_references, judge_wholeness
+from DocsToKG.ContentDownload.validation.identity.wholeness import Whole, Wholeness, has_references, judge_wholeness
 from DocsToKG.ContentDownload.validation.normalization import content, content_words, fold, script_of
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Page
 
@@ -116,7 +116,7 @@ def judge(known: KnownWork, document: DocumentText, origin: Origin = NOWHERE) ->
     signs = _signs(known, document, page, title, origin)
     whole = judge_wholeness(known, document, title_page=page.number)
     evidence = (*_evidence(known, signs), *whole.evidence)
-    proof, why = _proof(known, document, signs, whole.verdict)
+    proof, why = _proof(known, document, signs, whole)
     if proof is Proof.UNPROVED:
         kind = _refusal(known, document, signs, whole.verdict)
         if kind is not None:
@@ -301,7 +301,7 @@ def _other_work(known: KnownWork, doi: str | None) -> bool:
     return not any(may_be_twin(doi, wanted) for wanted in known.dois)
 
 
-def _proof(known: KnownWork, document: DocumentText, signs: _Signs, whole: Whole) -> tuple[Proof, list[str]]:
+def _proof(known: KnownWork, document: DocumentText, signs: _Signs, whole: Wholeness) -> tuple[Proof, list[str]]:
     """The class, and what kept the document from being proved."""
     why: list[str] = []
     authors = _authors_agree(known, signs)
@@ -315,10 +315,8 @@ def _proof(known: KnownWork, document: DocumentText, signs: _Signs, whole: Whole
         why.append("another paper stands before it")
     if signs.page.number > thresholds.COVER_PAGES:
         why.append(f"begins on page {signs.page.number}")
-    if whole is Whole.CUT:
-        why.append("pages are missing")
-    if whole is not Whole.WHOLE:
-        why.append("no references found")
+    if whole.lacks is not None:
+        why.append(whole.lacks)
     other = signs.other_doi if _other_work(known, signs.other_doi) and not signs.doi else None
     if other:
         why.append(f"another DOI in its own position: {other}")

@@ -11,6 +11,7 @@ from enum import StrEnum
 
 from DocsToKG.ContentDownload.validation.identity import thresholds
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
+from DocsToKG.ContentDownload.validation.normalization import script_of
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Page
 
 
@@ -22,8 +23,11 @@ class Whole(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wholeness:
+    """`lacks`: what keeps the file from being whole."""
+
     verdict: Whole
     evidence: tuple[str, ...] = ()
+    lacks: str | None = None
 
 
 _REFERENCES = re.compile(
@@ -61,14 +65,29 @@ def judge_wholeness(known: KnownWork, document: DocumentText, *, title_page: int
         if count >= thresholds.MIN_RANGE:
             if pages < thresholds.WHOLE_SHARE * count:
                 evidence.append(f"pages-missing: {pages} of {count}")
-                return Wholeness(Whole.CUT, tuple(evidence))
+                return Wholeness(Whole.CUT, tuple(evidence), "pages are missing")
             evidence.append(f"pages: {pages}, printed range {count}")
     if (page := references_page(document, title_page)) is not None:
         evidence.append(f"references: page {page}")
     headings = {found[0].strip() for shown in document.pages for found in _SECTIONS.finditer(shown.folded)}
     if headings:
         evidence.append(f"sections: {len(headings)}")
-    return Wholeness(Whole.WHOLE if page is not None else Whole.UNKNOWN, tuple(evidence))
+    if page is None:
+        return Wholeness(Whole.UNKNOWN, tuple(evidence), "no references found")
+    if expected is None and not _has_body(document, title_page, len(headings)):
+        return Wholeness(Whole.UNKNOWN, tuple(evidence), "little between title and references")
+    return Wholeness(Whole.WHOLE, tuple(evidence))
+
+
+def _has_body(document: DocumentText, title_page: int, sections: int) -> bool:
+    """Where no page range is known, sections or a page of text tell a paper from a page about it, which may list its
+    references too."""
+    if script_of("\n".join(page.text for page in document.pages[:2])) != "latin":
+        return True
+    if document.page_count - title_page + 1 < thresholds.FEW_PAGES:
+        return sections >= thresholds.SECTIONS_OF_FEW_PAGES
+    later = (page for page in document.pages if page.number > title_page)
+    return sections > 0 or any(page.letters >= thresholds.BODY_LETTERS and not has_references(page) for page in later)
 
 
 def references_page(document: DocumentText, title_page: int = 1) -> int | None:

@@ -28,6 +28,7 @@ _QPDF_DECODES = _FLATE | {
 _PIECE = 64 * 1024
 _SYNC_FLUSH = b"\x00\x00\xff\xff"
 _CHECKSUM_BYTES = 4
+_ZEROED = bytes(64)  # codings without a checksum write text, fonts and forms without such a run
 
 
 def check_streams(pdf: pikepdf.Pdf, mode: str, *, max_bytes: int, max_s: float) -> dict[str, Any]:
@@ -113,6 +114,8 @@ def _check(stream: pikepdf.Stream, max_bytes: int, ends_at: float) -> tuple[str 
             return inflate_problem(memoryview(stream.get_raw_stream_buffer()), max_bytes, ends_at)
         if not filters or not _QPDF_DECODES.issuperset(filters) or int(stream.get("/Length", 0)) > max_bytes // 4:
             return None, 0
+        if stream.get("/Subtype") != pikepdf.Name.Image and _ZEROED in bytes(stream.get_raw_stream_buffer()):
+            return "zeros where its coding has none", 0
         return "", len(stream.read_bytes(pikepdf.StreamDecodeLevel.generalized))
     except Exception as error:  # the parser raises whatever a broken object provokes
         return " ".join(str(error).split())[-120:] or type(error).__name__, 0
