@@ -153,12 +153,14 @@ def lookup(
 
     Example: content index lookup oa 10.1371/journal.pone.0000308 PMC553680
     """
+    from DocsToKG.ContentDownload.index.joining import names_of
     from DocsToKG.ContentDownload.index.reader import Access, Index
-    from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier
+    from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier, to_work
 
     names = [str(parse_identifier(text)) for text in ids]
     with Index(folder) as index:
-        found = index.lookup(names)
+        works = [to_work(parse_identifier(text)) for text in ids]
+        found = index.lookup([next(iter(names_of(work)), work.work_id) for work in works])
     for name, work in zip(names, found, strict=True):
         _print_work(name, work, as_json=as_json)
     if any(work.access is not Access.OPEN for work in found):

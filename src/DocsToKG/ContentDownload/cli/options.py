@@ -196,7 +196,7 @@ IndexDir = Annotated[
     typer.Option(
         "--index",
         metavar="DIR",
-        help="Offline index of open copies (`content index build`), asked before any service.",
+        help="Offline index of open copies (`content index build`), looked into before any service is asked.",
         show_default=False,
     ),
 ]

@@ -10,7 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.cli.launch import load_settings, no_hits, option_s
 from DocsToKG.ContentDownload.cli.options import (
     ConfigOption,
     Formats,
+    IndexDir,
     License,
     OaStatus,
     Order,
@@ -31,6 +32,7 @@ from DocsToKG.ContentDownload.cli.options import (
     wrong_word,
 )
 from DocsToKG.ContentDownload.cli.outcome import OUT_OF_REACH
+from DocsToKG.ContentDownload.cli.plan_index import plan_from_index
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
 from DocsToKG.core.urls import mask_url
 
@@ -72,6 +74,10 @@ def plan(
     year: Year = None,
     retracted: Retracted = None,
     formats: Formats = None,
+    index: IndexDir = None,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="With an index: ask services too, and show the copies of each work.")
+    ] = False,
     as_json: PlanJson = False,
 ) -> None:
     """Show where each paper could be had, in the order the copies would be tried, without fetching any.
@@ -83,12 +89,34 @@ def plan(
       content plan 10.1371/journal.pone.0000308
 
       content plan references.bib --license cc-by,cc0
+
+      content plan dois.parquet --index oa
     """
     from DocsToKG.ContentDownload.cli.pull import read
+    from DocsToKG.ContentDownload.config.loader import load_config
 
     filters = filter_words(license_names, oa_status, version, year, retracted)
-    settings = option_settings(None, resolver_order=resolver_order, filters=filters, formats=formats)
-    print_plans(_with_own_cache(load_settings(config, settings)), read(sources), as_json=as_json)
+    settings = option_settings(None, resolver_order=resolver_order, filters=filters, formats=formats, index=index)
+    cfg = load_config(config, settings)
+    if cfg.index.path is None or ask:
+        cfg = _with_own_cache(load_settings(config, settings))
+        print_plans(cfg, _joined(cfg, read(sources)), as_json=as_json)
+        return
+    if filters or formats:
+        raise typer.BadParameter("filters and formats are judged work by work: give --ask with them")
+    if not sources:
+        raise typer.BadParameter("nothing to plan: give identifiers, files, or - for standard input")
+    plan_from_index(cfg, sources, as_json=as_json)
+
+
+def _joined(cfg: ContentDownloadConfig, lines: Iterable[InputLine]) -> Iterable[InputLine]:
+    """The lines with what the index knows of their works, where one is configured."""
+    if cfg.index.path is None:
+        return lines
+    from DocsToKG.ContentDownload.index.engine import Limits
+    from DocsToKG.ContentDownload.index.joining import joined
+
+    return joined(lines, Path(cfg.index.path).expanduser(), limits=Limits(cfg.index.memory_bytes))
 
 
 def _with_own_cache(cfg: ContentDownloadConfig) -> ContentDownloadConfig:

@@ -17,6 +17,7 @@ from typing import Any, Self
 from DocsToKG.ContentDownload.errors import IndexDamaged, InputError
 from DocsToKG.ContentDownload.index.engine import (
     DEFAULT_LIMITS,
+    Database,
     Limits,
     connect,
     explained,
@@ -126,6 +127,27 @@ class Index:
                 for row in rows:
                     yield row[0], _known(dict(zip(names, row, strict=True)))
 
+    @property
+    def database(self) -> Database:
+        """The connection, for those who fill its table `asked` themselves and then count."""
+        return self._db
+
+    def count_asked(self) -> list[tuple[Any, ...]]:
+        """Of the works in `asked`, each named once: how many are open or closed, and where their first copies lie, by
+        access, source, host, kind, licence and version, with works and copies. Works that are unknown are left out."""
+        with explained(f"{self.root} cannot be read"):
+            self._db.execute(filled(statement("direct_keys"), buckets=str(len(self._files)), files=listed(self._files)))
+            self._db.execute(
+                "CREATE OR REPLACE TEMP TABLE planned (access VARCHAR, source VARCHAR, host VARCHAR, kind VARCHAR, "
+                "license VARCHAR, version VARCHAR, works BIGINT, copies BIGINT)"
+            )
+            for answers in self._by_bucket():
+                self._db.execute(filled(statement("plan_counts"), answers=answers))
+            return self._db.execute(
+                "SELECT * EXCLUDE (works, copies), sum(works)::BIGINT, sum(copies)::BIGINT FROM planned "
+                "WHERE access <> 'unknown' GROUP BY ALL"
+            ).fetchall()
+
     def _ask(self, works: Iterable[tuple[int, Sequence[str]]]) -> None:
         import pyarrow as pa  # type: ignore[import-untyped]
 
@@ -149,14 +171,19 @@ class Index:
         )
 
     def _answer(self) -> None:
-        telling = ", ".join(quoted(source.name) for source in SOURCES.values() if source.tells_access)
-        text = filled(statement("answers"), telling=telling, sources=listed(_ORDER))
-        self._db.execute(
-            f"CREATE OR REPLACE TEMP TABLE answers AS {filled(text, files=listed(self._files[:1]))} LIMIT 0"
-        )
+        nothing = self._answers("(FROM keys WHERE false)", self._files[0])
+        self._db.execute(f"CREATE OR REPLACE TEMP TABLE answers AS {nothing}")
+        for answers in self._by_bucket():
+            self._db.execute(f"INSERT INTO answers {answers}")
+
+    def _by_bucket(self) -> Iterator[str]:
+        """The query for the answers of each hash of the keys."""
         for [bucket] in self._db.execute("SELECT DISTINCT bucket FROM keys ORDER BY 1").fetchall():
-            query = text.replace("JOIN keys k", f"JOIN (FROM keys WHERE bucket = {bucket}) k")
-            self._db.execute(f"INSERT INTO answers {filled(query, files=listed([self._files[bucket]]))}")
+            yield self._answers(f"(FROM keys WHERE bucket = {bucket})", self._files[bucket])
+
+    def _answers(self, keys: str, file: Path) -> str:
+        telling = ", ".join(quoted(source.name) for source in SOURCES.values() if source.tells_access)
+        return filled(statement("answers"), telling=telling, sources=listed(_ORDER), keys=keys, files=listed([file]))
 
     def _files_of(self, names: str) -> list[Path]:
         """The files that hold the names of a query; a hash names its file."""

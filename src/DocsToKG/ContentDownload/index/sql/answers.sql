@@ -12,7 +12,7 @@ SELECT work, min(key) AS key,
   bool_or(source IN ({telling})) AS is_told
 FROM (
   SELECT k.work, r.*, list_position({sources}, r.source) AS rank
-  FROM read_parquet({files}) r JOIN keys k ON r.key = k.key
+  FROM read_parquet({files}) r JOIN {keys} k ON r.key = k.key
   WHERE r.same_as IS NULL
 )
 GROUP BY work

@@ -1,0 +1,140 @@
+"""Lists of any size, read into the database: CSV, Parquet, JSON lines (gz, zst), text, also from a bucket.
+
+The usual spellings are read there, some millions in a minute; what is written otherwise goes through the reader of
+identifiers that a pull has. Promises: a line stands for the work that a pull would take it for, or for none.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from DocsToKG.ContentDownload.index.engine import Database, explained, filled, quoted, statement
+from DocsToKG.ContentDownload.index.joining import names_of
+from DocsToKG.ContentDownload.index.parts import find_parts, on_disk
+from DocsToKG.ContentDownload.inputs import read_inputs
+from DocsToKG.ContentDownload.inputs.entries import kind_of_field
+from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work
+
+_BATCH = 20_000
+_TABLES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".txt")
+_PACKED = (".gz", ".zst")
+# Columns that name a work, strongest first, and how a cell of each becomes a name.
+_NAMES = {
+    "doi": "name_of(trim({cell}))",
+    "arxiv": "'arxiv:' || arxiv_of(trim({cell}))",
+    "pmcid": "'pmcid:' || pmcid_of(trim({cell}))",
+    "pmid": "'pmid:' || pmid_of(trim({cell}))",
+    "openalex": "'openalex:' || openalex_of(trim({cell}))",
+    "any": "name_of(trim({cell}))",
+    "url": "name_of(trim({cell}))",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ListCounts:
+    """Of a list that was read: lines, different works, lines that name none."""
+
+    lines: int
+    works: int
+    unusable: int
+
+
+def read_list(db: Database, sources: Sequence[str], spill: Path) -> ListCounts:
+    """Fill the table `asked` (work, rank, name) with the different works of all the sources."""
+    db.execute("CREATE OR REPLACE TEMP TABLE said (text VARCHAR, name VARCHAR)")
+    for source in sources:
+        if is_table(source):
+            with on_disk(find_parts("list", source), spill / "list") as files:
+                for file in files:
+                    _read_table(db, file)
+        else:
+            _insert(db, _named_by_reader([source]))
+    _name_the_rest(db)
+    [(lines, works, unusable)] = db.execute(statement("list")).fetchall()
+    db.execute(
+        "CREATE OR REPLACE TEMP TABLE asked AS SELECT row_number() OVER () AS work, 0::SMALLINT AS rank, name "
+        "FROM (SELECT DISTINCT name FROM said WHERE name IS NOT NULL)"
+    )
+    db.execute("DROP TABLE said")
+    return ListCounts(lines, works, unusable)
+
+
+def is_table(source: str) -> bool:
+    """A file that the database reads itself, by its name."""
+    bare = source.lower()
+    for suffix in _PACKED:
+        bare = bare.removesuffix(suffix)
+    return bare.endswith(_TABLES) and (source.startswith("s3://") or Path(source).is_file())
+
+
+def _read_table(db: Database, file: Path) -> None:
+    reader, columns = _reader_of(db, file)
+    cells = {kind: _quoted(column) for column in columns if (kind := kind_of_field(column)) in _NAMES}
+    if not cells:  # no header that says so: one identifier in a line
+        db.execute(filled(statement("lines"), file=quoted(file)))
+        return
+    names = ", ".join(_NAMES[kind].format(cell=f"{cells[kind]}::VARCHAR") for kind in _NAMES if kind in cells)
+    texts = ", ".join(f"{cells[kind]}::VARCHAR" for kind in _NAMES if kind in cells)
+    with explained(f"{file} cannot be read as a list"):
+        db.execute(f"INSERT INTO said SELECT coalesce({texts}), coalesce({names}) FROM {reader}")
+
+
+def _reader_of(db: Database, file: Path) -> tuple[str, list[str]]:
+    """The relation that reads a file, and its columns; none where it is plain text."""
+    name = file.name.lower()
+    if ".parquet" in name:
+        reader = f"read_parquet({quoted(file)})"
+    elif ".jsonl" in name or ".ndjson" in name:
+        reader = f"read_json({quoted(file)}, format='newline_delimited', ignore_errors=true)"
+    elif ".txt" in name:
+        return "", []
+    else:
+        reader = f"read_csv({quoted(file)}, header=true, all_varchar=true, ignore_errors=true)"
+    with explained(f"{file} cannot be read as a list"):
+        return reader, [str(row[0]) for row in db.execute(f"DESCRIBE SELECT * FROM {reader}").fetchall()]
+
+
+def _name_the_rest(db: Database) -> None:
+    """What was written in an unusual way, by the reader of a pull."""
+    left = db.execute("SELECT DISTINCT text FROM said WHERE name IS NULL AND text IS NOT NULL").fetchall()
+    if not left:
+        return
+    db.execute("CREATE OR REPLACE TEMP TABLE reread (text VARCHAR, name VARCHAR)")
+    _insert(db, ((text, _named(text)) for [text] in left), "reread")
+    db.execute("UPDATE said SET name = r.name FROM reread r WHERE said.name IS NULL AND said.text = r.text")
+
+
+def _named(text: str) -> str | None:
+    try:
+        work = to_work(parse_identifier(text))
+    except BadIdentifier:
+        return None
+    return next(iter(names_of(work)), work.work_id)
+
+
+def _named_by_reader(sources: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    for line in read_inputs(sources, stdin=sys.stdin):
+        if line.work is None:
+            yield line.text, None
+        else:
+            yield line.text, next(iter(names_of(line.work)), line.work.work_id)
+
+
+def _insert(db: Database, rows: Iterable[tuple[str, str | None]], table: str = "said") -> None:
+    import pyarrow as pa  # type: ignore[import-untyped]
+
+    rest = iter(rows)
+    while some := list(islice(rest, _BATCH)):
+        columns: Any = {"text": pa.array([text for text, _ in some], pa.string())}
+        columns["name"] = pa.array([name for _, name in some], pa.string())
+        db.register("batch", pa.table(columns))
+        db.execute(f"INSERT INTO {table} SELECT * FROM batch")
+
+
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
