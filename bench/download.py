@@ -192,7 +192,7 @@ def run_ours(root: Path, papers: Set, *, port: int, workers: int, processes: int
     with DownloadRun(cfg, on_outcome=ended) as run:
         run.enqueue(coerce_works(works(papers)))
         before_s = cpu_s()
-        with ours_alone(starts_others=processes > 1):  # as the commands do
+        with ours_alone():  # as the commands do
             run.start()
             run.wait()
             run.stop()

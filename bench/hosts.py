@@ -1,6 +1,6 @@
 """A whole run over many hosts of unequal size: how much of what the caps allow is reached?
 
-Every item goes the way of a real pull: ledger, frontier, limits, transport, proof, storage, record. The hosts answer
+Every item goes the way of a real pull: ledger, loop, limits, transport, proof, storage, record. The hosts answer
 after a fixed time, so the shortest possible run is known: no host can be done before its items have passed its
 connections, and all items must pass the workers. The input is sorted by host, which is the worst order.
 """
@@ -110,7 +110,7 @@ def measure(
         with DownloadRun(cfg, on_outcome=ended) as run:
             run.enqueue(coerce_works(works(counts)))
             before_s = cpu_s()
-            with Memory(rss_mb) as memory, ours_alone(starts_others=processes > 1):  # as the commands do
+            with Memory(rss_mb) as memory, ours_alone():  # as the commands do
                 run.start()
                 run.wait()
                 run.stop()

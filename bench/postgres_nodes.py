@@ -8,10 +8,10 @@ the last end, as the ledger has it in its history, so that start-up is left out.
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,15 +21,18 @@ from uuid import uuid4
 
 import psycopg
 
-from DocsToKG.ContentDownload.api.steps import Steps
+from DocsToKG.ContentDownload.api.gates import Gate
+from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.clock import SystemClock
+from DocsToKG.core.tasks import LoopThread
 
 _SPAN = (
     "SELECT count(*) FILTER (WHERE event = 'finished'),"
@@ -40,14 +43,18 @@ _SPAN = (
 class Wait:
     """A pipeline that keeps its slot for so long."""
 
-    def __init__(self, wait_s: float) -> None:
-        self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
+    def __init__(self, wait_s: float, slots: int) -> None:
+        self.loop = LoopThread()
+        limits = Limits(clock=SystemClock(), default_host=HostLimit(slots))
+        self.gates = WaitingRoom(limits, clock=SystemClock(), most=slots)
         self._wait_s = wait_s
 
-    def steps(self, artifact: WorkArtifact, ctx: JobContext) -> Steps[DownloadOutcome]:
-        yield from ()
+    async def obtain(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
+        gate = Gate("https://bench.test/", "bench", "artifact")
+        permit = await self.gates.permit(gate, Call(artifact.work_id, waits=ctx.waits))
         ctx.on_begin()
-        time.sleep(self._wait_s)
+        await asyncio.sleep(self._wait_s)
+        permit.release()
         return DownloadOutcome(True, "success", path=f"{artifact.work_id}.pdf", reason="ok", meta={"sha256": "a" * 64})
 
 
@@ -55,7 +62,7 @@ def run_node(url: str, slots: int, wait_s: float, folder: Path) -> None:
     """Work until the queue is empty; begins at a line on standard input."""
     cfg = load_config(None, {"orchestrator": {"max_workers": slots}}, environ={}, user_file=folder / "none")
     record = RunTelemetry(folder, run_id="bench", config_hash="", clock=SystemClock())
-    pipeline: Any = Wait(wait_s)
+    pipeline: Any = Wait(wait_s, slots)
     with WorkQueue(folder / "queue", url=url) as queue, record:
         running = Orchestrator(cfg, queue, pipeline, record)
         print("ready", flush=True)

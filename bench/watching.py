@@ -21,6 +21,7 @@ from DocsToKG.ContentDownload.api.ports import AttemptSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Verb, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
 from DocsToKG.ContentDownload.pipeline import JobContext
@@ -30,6 +31,7 @@ from DocsToKG.ContentDownload.telemetry.spans import JobEnd, JobWatch, NullWatch
 from DocsToKG.ContentDownload.telemetry.traces import JobTraces
 from DocsToKG.ContentDownload.telemetry.watching import Wanted, open_watch
 from DocsToKG.core.clock import SystemClock
+from DocsToKG.core.tasks import LoopThread
 from DocsToKG.Orchestrator.tracing import Tracing
 
 EXCHANGES = 6
@@ -40,12 +42,13 @@ class ToldPipeline:
     """Does nothing but tell what a pipeline tells."""
 
     def __init__(self, sink: AttemptSink) -> None:
-        self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
+        self.loop = LoopThread()
+        self.gates = WaitingRoom(Limits(clock=SystemClock(), default_host=HostLimit()), clock=SystemClock())
         self._sink = sink
 
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
+    async def obtain(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         for tier in _TIERS:
-            ctx.on_stage(tier)
+            ctx.on_stage(tier, None)
         for _ in range(EXCHANGES):
             self._sink.attempt(_line(artifact.work_id))
         return DownloadOutcome(True, "success", "x.pdf", "ok", {"sha256": "a" * 64, "tier": "direct_oa"})
@@ -70,6 +73,7 @@ def cpu_us_per_job(root: Path, watch: JobWatch, jobs: int) -> float:
         orchestrator.start()
         orchestrator.wait_until_drained()
         orchestrator.stop()
+        pipeline.loop.close()
         return (time.process_time() - began) / jobs * 1e6
 
 

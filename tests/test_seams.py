@@ -19,9 +19,6 @@ KNOWN = {"_exit", "_replace", "_asdict", "_fields", "_shutdown", "_run_exitfuncs
 STILL: dict[str, str] = {
     "conftest.py": "typer, asyncio",
     "conformance/postgres_server.py": "its own class",
-    "contentdownload/test_frontier*.py": "goes with the threads it is about",
-    "contentdownload/test_net_connections.py": "goes with the threads it is about",
-    "core/test_one_core.py": "goes with the threads it is about",
     "orchestrator_web/conftest.py": "fastapi",
     "test_suite_rules.py": "the suite itself",
     "transport/*.py": "both transports, while the one takes the place of the other",

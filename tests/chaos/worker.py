@@ -7,6 +7,7 @@ minute.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import resource
@@ -18,10 +19,13 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
+from DocsToKG.ContentDownload.api.gates import Gate
+from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, Role, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import RunError
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.ContentDownload.orchestrator.member import own_output, serve
 from DocsToKG.ContentDownload.orchestrator.processes import Boss
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
@@ -30,6 +34,7 @@ from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.clock import SystemClock
 from DocsToKG.core.ids import new_worker_id
+from DocsToKG.core.tasks import LoopThread
 from DocsToKG.Orchestrator.control.workers.liveness import Presence
 from DocsToKG.Orchestrator.errors import LedgerError
 
@@ -37,20 +42,31 @@ EFFECTS, LEDGER, RECORD = "effects.txt", "q.sqlite", "manifest.sqlite"
 
 
 class Effect:
-    """A pipeline whose works take `seconds` and then leave one line: the work, and who did it."""
+    """A pipeline whose works take `seconds`, `workers` of them at once, and then leave one line: the work, and who did
+    it."""
 
-    def __init__(self, folder: Path, worker_id: str) -> None:
-        self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
+    def __init__(self, folder: Path, worker_id: str, workers: int) -> None:
+        self.loop = LoopThread("content")
+        limits = Limits(clock=SystemClock(), default_host=HostLimit(workers))
+        self.gates = WaitingRoom(limits, clock=SystemClock(), most=workers)
         self._worker_id = worker_id
         self._file = os.open(folder / EFFECTS, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
-        ctx.on_begin()
-        time.sleep(artifact.metadata.get("seconds", 0.0))  # noqa: ASYNC251  # the thread works, as it would on a file
-        os.write(self._file, f"{artifact.work_id} {self._worker_id}\n".encode())
+    async def obtain(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
+        assert ctx.waits is not None
+        with ctx.waits.branch():
+            gate = Gate("https://effects.test/", "test", Role.ARTIFACT)
+            permit = await self.gates.permit(gate, Call(artifact.work_id, ctx.cancel, waits=ctx.waits))
+            try:
+                ctx.on_begin()
+                await asyncio.sleep(artifact.metadata.get("seconds", 0.0))
+                os.write(self._file, f"{artifact.work_id} {self._worker_id}\n".encode())
+            finally:
+                permit.release()
         return DownloadOutcome(True, "success", path=f"{artifact.work_id}.pdf", reason="ok", meta={"sha256": "a" * 64})
 
     def close(self) -> None:
+        self.loop.close()
         os.close(self._file)
 
 
@@ -89,7 +105,7 @@ def working(
         stack.enter_context(Presence(folder / LEDGER, worker_id))
         record = RunTelemetry(folder, run_id="r", config_hash="c", clock=time_of, worker_id=worker_id, share=share)
         stack.enter_context(record)
-        pipeline: Any = Effect(folder, worker_id)
+        pipeline: Any = Effect(folder, worker_id, workers)
         stack.callback(pipeline.close)
         if largest_file is not None:
             # A write beyond this fails as on a full disk, for this process alone and without a disk of its own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import hashlib
 import io
@@ -18,7 +19,7 @@ from typing import Any, Protocol
 
 import httpx2
 import pytest
-from tests.contentdownload.asked_cache import FRESH, URL, Blocks, ask, body, flags
+from tests.contentdownload.asked_cache import FRESH, URL, Blocks, ask, asking, body, close, flags
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import app
@@ -83,6 +84,8 @@ class Shop:
         self.answer = lambda request: body(PAPER, FRESH | {"etag": '"v1"'})
         self.cas[DIGEST] = PAPER
         ask(stack, confirm=False, **{ARTIFACT: True}).extensions[PENDING].confirm(DIGEST)
+        assert stack.cache is not None
+        stack.cache.entries.settle()
 
 
 @pytest.fixture
@@ -90,7 +93,7 @@ def shop(place: Place, tmp_path: Path) -> Iterator[Shop]:
     found = Shop(place, tmp_path / "cache")
     yield found
     for stack in found.stacks:
-        stack.close()
+        close(stack)
 
 
 MISS, HIT, SAME = (False, False), (True, False), (True, True)
@@ -127,7 +130,7 @@ def test_a_stale_answer_is_asked_about_by_date(shop: Shop) -> None:
 def test_another_process_of_today_or_tomorrow_finds_the_entry(shop: Shop) -> None:
     first = shop.open()
     ask(first)
-    first.close()
+    close(first)
     assert flags(ask(shop.open())) == HIT
 
 
@@ -155,7 +158,7 @@ def test_variants_are_kept_apart_and_a_star_is_not_kept(shop: Shop) -> None:
         stack = shop.open(force_cache=force)
         for accept in ("application/json", "text/html", "application/json"):
             assert ask(stack, headers={"accept": accept}).content == accept.encode()
-        stack.close()
+        close(stack)
     assert shop.asked == 2
     shop.answer = lambda request: body(b"yours alone", FRESH | {"vary": "*"})
     stack = shop.open(force_cache=True)
@@ -302,13 +305,16 @@ def test_expired_entries_leave_the_place(shop: Shop) -> None:
 def test_an_answer_is_seen_by_nobody_until_it_is_confirmed(shop: Shop) -> None:
     """CACHE-19: a challenge page with max-age must not be replayed on every retry."""
     stack = shop.open()
-    request = httpx2.Request("GET", URL)
-    response = stack.http.send(request, stream=True)
-    response.read()
-    assert flags(ask(stack, confirm=False)) == MISS
-    assert (shop.place.heads(), shop.place.bodies()) == ([], [])
-    response.extensions[PENDING].confirm()
-    response.close()
+
+    async def confirm_late() -> None:
+        response = await stack.http.exchange(httpx2.Request("GET", URL))
+        await response.aread()
+        assert flags(await asking(stack, confirm=False)) == MISS
+        assert (shop.place.heads(), shop.place.bodies()) == ([], [])
+        response.extensions[PENDING].confirm()
+        await response.aclose()
+
+    asyncio.run(confirm_late())
     assert flags(ask(stack)) == HIT
 
 
@@ -320,10 +326,17 @@ def test_what_is_discarded_or_breaks_off_leaves_nothing(shop: Shop) -> None:
     with pytest.raises(httpx2.ReadError):
         ask(stack)
     shop.answer = lambda request: httpx2.Response(200, headers=FRESH, stream=Blocks([b"a", b"b"]))
-    response = stack.http.send(httpx2.Request("GET", URL), stream=True)
-    next(response.iter_raw())
-    response.extensions[PENDING].confirm()
-    response.close()
+
+    async def read_half() -> None:
+        response = await stack.http.exchange(httpx2.Request("GET", URL))
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        assert await anext(aiter(response.stream)) == b"a"
+        response.extensions[PENDING].confirm()
+        await response.aclose()
+
+    asyncio.run(read_half())
+    assert stack.cache is not None
+    stack.cache.entries.settle()
     assert shop.place.everything() == {}
 
 
@@ -404,6 +417,8 @@ def test_no_secret_is_in_what_is_stored(shop: Shop) -> None:
     shop.cas[DIGEST] = PAPER
     file = ask(stack, "https://a.org/f.pdf?token=PLANTED", confirm=False, **{ARTIFACT: True})
     file.extensions[PENDING].confirm(DIGEST)
+    assert stack.cache is not None
+    stack.cache.entries.settle()
     assert shop.requests[0].headers["authorization"] == "Bearer PLANTED"
     stored = shop.place.everything()
     assert len(shop.place.heads()) == 2
@@ -460,7 +475,7 @@ def test_threads_share_a_cache_without_mixing_bodies(shop: Shop) -> None:
 
 
 CROWD = """
-import json, pathlib, sys, threading
+import asyncio, json, pathlib, sys
 import httpx2
 from DocsToKG.ContentDownload.net.build import build_http_stack
 from DocsToKG.ContentDownload.net.cache import PENDING, CacheSettings
@@ -479,24 +494,25 @@ def origin(request):
 stack = build_http_stack(httpx2.MockTransport(origin), user_agent="t",
     cache=CacheSettings(**({"base_path": pathlib.Path("cache"), "backend": backend} | knobs | paths)))
 
-def work(number):
+async def work(number):
     for turn in range(10):
         path = f"/{(seed + number * 5 + turn) % 5}"
         headers = {"cache-control": "no-cache"} if turn % 4 == 3 else {}
-        response = stack.http.send(httpx2.Request("GET", "https://crowd.org" + path, headers=headers), stream=True)
-        if response.read() != path.encode() * 300:
+        response = await stack.http.exchange(httpx2.Request("GET", "https://crowd.org" + path, headers=headers))
+        if await response.aread() != path.encode() * 300:
             wrong.append(path)
         if response.extensions["from_cache"]:
             hits.append(1)
         elif response.extensions.get(PENDING) is not None:
             response.extensions[PENDING].confirm()
-        response.close()
+        await response.aclose()
 
-threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
-[thread.start() for thread in threads]
-[thread.join() for thread in threads]
+async def crowd():
+    await asyncio.gather(*(work(number) for number in range(4)))
+    await stack.aclose()
+
+asyncio.run(crowd())
 troubles = dict(stack.cache.troubles)
-stack.close()
 print(json.dumps({"wrong": wrong, "hits": len(hits), "asked": len(asked), "troubles": troubles}))
 """
 
@@ -525,7 +541,7 @@ def test_two_processes_share_a_cache_without_mixing_bodies(place: Place, tmp_pat
 
 
 KILLED = """
-import json, os, pathlib, sys
+import asyncio, json, os, pathlib, sys
 import httpx2
 from DocsToKG.ContentDownload.net.build import build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
@@ -535,8 +551,13 @@ paths = {name: pathlib.Path(value) for name, value in knobs.items() if name.ends
 answer = lambda request: httpx2.Response(200, headers={"cache-control": "max-age=600"}, content=b"x" * 2_000_000)
 stack = build_http_stack(httpx2.MockTransport(answer), user_agent="t",
     cache=CacheSettings(**({"base_path": pathlib.Path("cache"), "backend": backend} | knobs | paths)))
-stack.http.send(httpx2.Request("GET", "https://a.org/w?x=1"), stream=True).read()
-os._exit(9)
+
+async def ask():
+    response = await stack.http.exchange(httpx2.Request("GET", "https://a.org/w?x=1"))
+    await response.aread()
+    os._exit(9)
+
+asyncio.run(ask())
 """
 
 

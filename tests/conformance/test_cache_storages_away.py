@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sqlite3
 import sys
@@ -12,10 +13,12 @@ from typing import Any, Protocol
 
 import httpx2
 import pytest
+from tests.contentdownload import asked_cache
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
-from DocsToKG.ContentDownload.net.cache import PENDING, CacheSettings
+from DocsToKG.ContentDownload.net.cache import CacheSettings
+from DocsToKG.ContentDownload.net.pending import PendingBody
 from DocsToKG.ContentDownload.net.stores import sqlite as sqlite_storage
 from DocsToKG.core.clock import ManualClock
 
@@ -52,16 +55,12 @@ def open_cache(tmp_path: Path, clock: ManualClock) -> Iterator[Open]:
 
     yield open_one
     for stack in stacks:
-        stack.close()
+        asyncio.run(stack.aclose())
 
 
 def ask(stack: HttpStack) -> tuple[bytes, bool]:
-    response = stack.http.send(httpx2.Request("GET", "https://a.org/w"), stream=True)
-    content = response.read()
-    if response.extensions.get(PENDING) is not None:
-        response.extensions[PENDING].confirm()
-    response.close()
-    return content, response.extensions["from_cache"]
+    response = asked_cache.ask(stack, "https://a.org/w")
+    return response.content, response.extensions["from_cache"]
 
 
 def troubles(stack: HttpStack) -> int:
@@ -141,14 +140,16 @@ def test_what_others_wrote_among_the_entries_is_a_miss(
         assert troubles(stack) > 0
 
 
-def test_a_body_too_large_for_the_storage_is_passed_on_and_not_kept(open_cache: Open, tmp_path: Path) -> None:
-    from DocsToKG.ContentDownload.net.pending import PendingBody
+async def passed_on(copy: PendingBody, *blocks: bytes) -> bytes:
+    return b"".join([block async for block in copy.copying(aiter(asked_cache.Blocks(list(blocks))))])
 
+
+def test_a_body_too_large_for_the_storage_is_passed_on_and_not_kept(open_cache: Open, tmp_path: Path) -> None:
     body = PendingBody.spooled(largest=10)
-    assert b"".join(body.tee(iter([b"12345678", b"90123"]))) == b"1234567890123"
+    assert asyncio.run(passed_on(body, b"12345678", b"90123")) == b"1234567890123"
     assert not body.complete
     whole = PendingBody.spooled(largest=10)
-    assert list(whole.tee(iter([b"1234567890"]))) == [b"1234567890"]
+    assert asyncio.run(passed_on(whole, b"1234567890")) == b"1234567890"
     assert (whole.complete, whole.content()) == (True, b"1234567890")
     whole.discard()
 

@@ -37,7 +37,7 @@ from tests.contentdownload.test_net_shared import (  # noqa: F401 (the same prom
 from tests.examples import examples
 from tests.many_machines.relay import Wires
 
-from DocsToKG.ContentDownload.api.steps import NotYet
+from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.fleet.intervals import quiet_times
 from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
@@ -342,7 +342,7 @@ def test_each_key_is_quiet_for_its_own_interval() -> None:
 
 HOLDER = """
 import sys, time
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.fleet.limits import FleetStore
 from DocsToKG.core.clock import SystemClock

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
-import time
 import uuid
 from collections.abc import Callable, Iterator
 
 import httpx2
 import pytest
 from tests.conformance.conftest import PASSWORD, Server
-from tests.contentdownload.test_net_robots import PAGE, Scene, rules
+from tests.contentdownload.test_net_robots import PAGE, Held, Scene, rules
 
 from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.api.steps import Gate, Wait
 from DocsToKG.ContentDownload.net.fleet.robots import FleetShelf
-from DocsToKG.ContentDownload.net.policy import UrlPolicy
-from DocsToKG.ContentDownload.net.robots import KeptAnswer, Robots
+from DocsToKG.ContentDownload.net.robots import KeptAnswer, RobotsVerdict
 
 Node = Callable[..., Scene]
 
@@ -31,8 +29,8 @@ def node(redis_url: str) -> Iterator[Node]:
     def open_one(url: str = redis_url, **knobs: float) -> Scene:
         scene = Scene()
         shelves.append(FleetShelf(url, space=world, patience_s=0.3, claim_s=0.5))
-        parts = {"limits": scene.limits, "attempts": scene, "clock": scene.clock, "random": lambda: 0.0}
-        scene.robots = Robots(http=scene.stack.http, url_policy=UrlPolicy(), shelf=shelves[-1], **parts, **knobs)  # type: ignore[arg-type]
+        scene.shelf = shelves[-1]
+        scene.use(scene.limits, shelf=shelves[-1], **knobs)
         scenes.append(scene)
         return scene
 
@@ -40,7 +38,8 @@ def node(redis_url: str) -> Iterator[Node]:
     for shelf in shelves:
         shelf.close()
     for scene in scenes:
-        scene.stack.close()
+        scene.run(scene.stack.aclose())
+        scene.runner.close()
 
 
 def test_what_one_node_has_read_holds_for_all_without_asking(node: Node) -> None:
@@ -64,33 +63,52 @@ def test_a_refusal_is_shared_for_as_long_as_it_lasts(node: Node) -> None:
 
 def test_one_node_reads_while_the_others_wait(node: Node) -> None:
     one, two = node(), node()
-    steps = one.robots.check(PAGE, Call("w"))
-    asking = steps.send(None)
-    assert isinstance(asking, Gate)
-    waiting = two.robots.check(PAGE, Call("w"))
-    assert isinstance(waiting.send(None), Wait)
-    assert one.finish(steps, one.permit(asking)).allowed
-    assert two.finish(waiting).allowed
+    two.clock.stands = waits = asyncio.Event()
+
+    async def ask() -> tuple[RobotsVerdict, RobotsVerdict]:
+        held = Held(one)
+        first = asyncio.create_task(one.robots.check(PAGE, Call("w")))
+        await held.asked.wait()
+        second = asyncio.create_task(two.robots.check("https://pub.org/x", Call("w")))
+        await waits.wait()
+        held.free.set()
+        verdict = await first
+        two.clock.advance(1.0)
+        return verdict, await second
+
+    first, second = asyncio.run(ask())
+    assert (first.allowed, second.allowed) == (True, False)
     assert two.asked == []
 
 
 def test_a_node_that_dies_while_reading_is_not_waited_for_long(node: Node) -> None:
     one, two = node(), node()
-    dead = one.robots.check(PAGE, Call("w"))
-    dead.send(None)
-    waiting = two.robots.check(PAGE, Call("w"))
-    assert isinstance(waiting.send(None), Wait)
-    time.sleep(0.6)
-    assert two.finish(waiting).allowed
+    one.shelf.claim("https://pub.org")  # and never comes back
+    two.clock.stands = waits = asyncio.Event()
+
+    async def ask() -> RobotsVerdict:
+        asking = asyncio.create_task(two.robots.check(PAGE, Call("w")))
+        await waits.wait()
+        await asyncio.sleep(0.6)
+        two.clock.advance(1.0)
+        return await asking
+
+    assert asyncio.run(ask()).allowed
     assert len(two.asked) == 1
-    dead.close()
 
 
 def test_one_that_was_called_off_makes_room_at_once(node: Node) -> None:
     one, two = node(), node()
-    off = one.robots.check(PAGE, Call("w"))
-    off.send(None)
-    off.close()
+
+    async def call_off() -> None:
+        held = Held(one)
+        off = asyncio.create_task(one.robots.check(PAGE, Call("w")))
+        await held.asked.wait()
+        off.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await off
+
+    asyncio.run(call_off())
     assert two.check().allowed
     assert len(two.asked) == 1
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
 from DocsToKG.core.clock import ManualClock

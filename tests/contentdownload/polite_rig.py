@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import httpx2
 import pytest
 
-from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
+from DocsToKG.ContentDownload.api.gates import Gate, GateShut, NotYet
+from DocsToKG.ContentDownload.api.ports import Call, OpenBody
 from DocsToKG.ContentDownload.api.types import Attempt, Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.net.breakers import Breakers
@@ -25,30 +27,77 @@ from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.core.urls import host_key
+from DocsToKG.transport.adapters import AsyncEngineTransport
+from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.curl import CurlEngine
+from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.names import StaticNames
 
 PDF = b"%PDF-1.7\n" + b"x" * 5000 + b"\n%%EOF\n"
 CALL = Call("doi:10.1/x")
 PDF_SHA = hashlib.sha256(PDF).hexdigest()
 URL = "https://cdn.publisher.org/article/abcd5678.pdf"
 
+T = TypeVar("T")
 Answer = httpx2.Response | Exception
 Site = Callable[[httpx2.Request], Answer]
 
 
+class HastyClock(ManualClock):
+    """Moved by whoever sleeps, who is told of first."""
+
+    def __init__(self, told: Callable[[float], None] = lambda seconds: None) -> None:
+        super().__init__()
+        self._told = told
+        self.stands: asyncio.Event | None = None  # then it is for others to move; set when somebody sleeps
+
+    async def sleep_until(self, moment: float) -> None:
+        if self.stands is not None:
+            self.stands.set()
+            await super().sleep_until(moment)
+            return
+        self._told(moment - self.monotonic())
+        self.advance(max(0.0, moment - self.monotonic()))
+        await asyncio.sleep(0)
+
+
+class HastyGates:
+    """Permits of `limits`; who must wait for one moves the clock."""
+
+    def __init__(self, limits: Callable[[], Limits], clock: ManualClock) -> None:
+        self.asked: list[Gate] = []
+        self.longest_s = math.inf  # that anybody waits here
+        self.granted: Callable[[], None] = lambda: None
+        self._limits = limits
+        self._clock = clock
+
+    async def permit(self, gate: Gate, call: Call) -> Any:
+        self.asked.append(gate)
+        while isinstance(answer := self._limits().ask(gate), NotYet):
+            assert answer.at is not None, f"nobody will free {answer.key}"
+            if (wait_s := answer.at - self._clock.monotonic()) > self.longest_s:
+                raise GateShut(answer.at, answer.why)
+            self._clock.advance(wait_s)
+            await asyncio.sleep(0)
+        self.granted()
+        return answer
+
+
 class Rig:
-    """One client over a scripted web, a clock moved by the steps themselves, and everything it recorded."""
+    """One client over a scripted web, a clock moved by those who wait, and everything it recorded."""
 
     def __init__(self, tmp_path: Path) -> None:
-        self.clock = ManualClock()
+        self.clock = HastyClock(self._waited)
+        self.runner = asyncio.Runner()
         self.attempts: list[Attempt] = []
         self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.requests: list[httpx2.Request] = []
-        self.gates: list[Gate] = []
         self.holds: list[dict[str, float]] = []  # for how long hosts were held back while a work waited
         self.waits: list[float] = []
         self.cas: dict[str, bytes] = {}
         self.site: Site = lambda request: httpx2.Response(404)
         self.limits = Limits(clock=self.clock, default_host=HostLimit(2))
+        self.waiting = HastyGates(lambda: self.limits, self.clock)
         self.stacks: list[HttpStack] = []
         self.base_path = tmp_path / "cache"
 
@@ -83,12 +132,16 @@ class Rig:
         )
         self.stacks.append(stack)
         url_policy = UrlPolicy(http_hosts=http_hosts, credentials=credentials)
-        common: dict[str, Any] = {"limits": self.limits, "url_policy": url_policy, "attempts": self}
+        common: dict[str, Any] = {
+            "gates": self.waiting,
+            "limits": self.limits,
+            "url_policy": url_policy,
+            "attempts": self,
+        }
         rules = Robots(http=stack.http, clock=self.clock, random=lambda: 0.5, **common) if robots else None
         return RateRetryClient(
             "unpaywall",
             http=stack.http,
-            gate=self.limits,
             robots=rules,
             policy=SourcePolicy("unpaywall", **policy),
             clock=self.clock,
@@ -100,21 +153,34 @@ class Rig:
             **common,
         )
 
-    def run(self, steps: Steps[Any]) -> Any:
-        answer: Any = None
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                return end.value
-            answer = self._permit(step) if isinstance(step, Gate) else self._sleep(step)
+    @property
+    def gates(self) -> list[Gate]:
+        """Those that permits were asked for."""
+        return self.waiting.asked
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
+
+    def open(self, client: RateRetryClient, url: str = URL, call: Call | None = None, **kwargs: Any) -> Any:
+        return self.run(client.open(url, Role.ARTIFACT, call or Call("doi:10.1/x"), **kwargs))
+
+    def read(self, opened: OpenBody) -> list[bytes]:
+        """What is left of the body."""
+
+        async def every() -> list[bytes]:
+            return [chunk async for chunk in opened.chunks()]
+
+        return self.run(every())
+
+    def close(self, opened: OpenBody) -> None:
+        self.run(opened.aclose())
 
     def download(self, client: RateRetryClient, url: str = URL, *, keep: bool = True, **kwargs: Any) -> bytes:
-        opened = self.run(client.open(url, Role.ARTIFACT, Call("doi:10.1/x"), **kwargs))
+        opened = self.open(client, url, **kwargs)
         try:
-            data = b"".join(opened.chunks())
+            data = b"".join(self.read(opened))
         finally:
-            opened.close()
+            self.close(opened)
         if keep:
             self.cas[hashlib.sha256(data).hexdigest()] = data
             opened.confirm(hashlib.sha256(data).hexdigest())
@@ -134,18 +200,9 @@ class Rig:
     def _standings(self) -> dict[str, HostStanding]:
         return self.limits.standings({host_key(gate.url) for gate in self.gates})
 
-    def _permit(self, gate: Gate) -> Any:
-        self.gates.append(gate)
-        while isinstance(answer := self.limits.ask(gate), NotYet):
-            assert answer.at is not None, f"nobody will free {answer.key}"
-            self.clock.advance(answer.at - self.clock.monotonic())
-        return answer
-
-    def _sleep(self, step: Any) -> None:
-        assert isinstance(step, Wait)
-        self.waits.append(step.until - self.clock.monotonic())
+    def _waited(self, seconds: float) -> None:
+        self.waits.append(seconds)
         self.holds.append({host: held.wait_s for host, held in self._standings().items() if held.wait_s})
-        self.clock.advance(max(0.0, self.waits[-1]))
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         self.requests.append(request)
@@ -160,7 +217,18 @@ def given_rig(tmp_path: Path) -> Iterator[Rig]:
     rig = Rig(tmp_path)
     yield rig
     for stack in rig.stacks:
-        stack.close()
+        rig.run(stack.aclose())
+    rig.runner.close()
+
+
+def reach(
+    port: int, *, names: dict[str, list[str]] | None = None, places: dict[str, str] | None = None, **options: Any
+) -> AsyncEngineTransport:
+    """The real transport. Public names mean public addresses; only then is the connection led to the server here, or
+    to another by `places`."""
+    found = StaticNames({"*": ["93.184.215.14"], **(names or {})})
+    target = ConnectTo({"*": f"plain://127.0.0.1:{port}", **(places or {})})
+    return AsyncEngineTransport(CurlEngine(guard=AddressGuard(), names=found, connect_to=target, **options))
 
 
 def pdf(**headers: str) -> httpx2.Response:
@@ -170,16 +238,17 @@ def pdf(**headers: str) -> httpx2.Response:
     return httpx2.Response(200, headers=sent, stream=Stream([PDF[:3000], PDF[3000:]]))
 
 
-class Stream(httpx2.SyncByteStream):
+class Stream(httpx2.AsyncByteStream):
     def __init__(self, blocks: list[bytes], error: Exception | None = None) -> None:
         self.blocks, self.error, self.closed = blocks, error, False
 
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self.blocks
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for block in self.blocks:
+            yield block
         if self.error is not None:
             raise self.error
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         self.closed = True
 
 

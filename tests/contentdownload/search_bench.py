@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-import time
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
-from DocsToKG.ContentDownload.api.steps import Gate, Wait
 from DocsToKG.ContentDownload.api.types import (
     DownloadOutcome,
     DownloadPlan,
@@ -25,17 +23,9 @@ from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.fallback import FallbackOrchestrator
 from DocsToKG.ContentDownload.pipeline import HeldFile, ResolverPipeline, WorkLimits
-from DocsToKG.core.clock import SystemClock
+from DocsToKG.core.clock import Clock, SystemClock
 
 WORK = WorkArtifact("doi:10.1/x", doi="10.1/x")
-
-
-class OpenGate:
-    def ask(self, gate: Gate) -> object:
-        return object()
-
-    def on_free(self, callback: Callable[[str], None]) -> None:
-        return None
 
 
 @dataclass
@@ -58,7 +48,7 @@ class Source:
 
     async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         self.asked.append(work)
-        await Wait(time.monotonic() + self.delay_s, "an answer")
+        await asyncio.sleep(self.delay_s)
         for role, seconds in self.costs:
             assert call.budget is not None
             call.budget.take_attempt(role)
@@ -86,12 +76,11 @@ class Downloads:
         assert call.budget is not None
         call.budget.take_attempt("artifact")
         self.tried.append(plan.url)
-        await Gate(plan.url, plan.resolver_name, "artifact")
-        woken = threading.Event()
-        with call.cancel.calling(woken.set):
-            if woken.wait(self.slow.get(plan.url, 0.0)):
-                self.cut.append(plan.url)
-                call.cancel.raise_if_cancelled()
+        try:
+            await asyncio.sleep(self.slow.get(plan.url, 0.0))
+        except asyncio.CancelledError:
+            self.cut.append(plan.url)
+            raise
         if plan.url in self.errors:
             raise self.errors[plan.url]
         if plan.url not in self.good:
@@ -108,6 +97,7 @@ class Bench:
     tiers: list[Tier]
     downloads: Downloads
     told: list[SourceAttempt] = field(default_factory=list)
+    clock: Clock = field(default_factory=SystemClock)
     already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None
     refuse: Callable[[WorkArtifact], str | None] = lambda work: None
     limits: WorkLimits = field(default_factory=WorkLimits)
@@ -143,7 +133,7 @@ class Bench:
             resolvers={source.name: source for source in self.sources},
             clients={source.name: None for source in self.sources},
             download=self.downloads,
-            clock=SystemClock(),
+            clock=self.clock,
             on_source=self.told.append,
             **self.more,
         )
@@ -151,8 +141,7 @@ class Bench:
     def pipeline(self) -> ResolverPipeline:
         return ResolverPipeline(
             fallback=self.fallback(),
-            gate=OpenGate(),
-            clock=SystemClock(),
+            clock=self.clock,
             limits=self.limits,
             already=self.already,
             refuse=self.refuse,

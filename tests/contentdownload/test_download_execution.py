@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gzip
 import hashlib
-import queue
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -17,8 +17,9 @@ from pathlib import Path
 
 import pikepdf
 import pytest
+from tests.contentdownload.polite_rig import reach
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, WithLimits
+from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
@@ -32,23 +33,20 @@ from DocsToKG.ContentDownload.api.types import (
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
-from DocsToKG.ContentDownload.frontier.frontier import Frontier
-from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.build import build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import SystemClock
+from DocsToKG.core.tasks import LoopThread
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 from DocsToKG.Sandbox.pdf.document import Block, Document
 from DocsToKG.Sandbox.pdf.renderings import written
-from DocsToKG.transport.connect import ConnectTo
-from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import StaticNames
 
 DOI = "10.5555/nets.2020.5"
 TITLE = "On the shape of very deep networks"
@@ -105,7 +103,8 @@ class Desk:
     """One source's client, one store, one origin."""
 
     client: RateRetryClient
-    gate: Limits
+    room: WaitingRoom
+    loop: LoopThread
     store: LocalStore
     origin: type[Origin]
     attempts: list[Attempt] = field(default_factory=list)
@@ -126,13 +125,12 @@ class Desk:
         cancel: CancelToken | None = None,
         client: Client | None = None,
         stages: WorkStages | None = None,
-        with_limits: WithLimits | None = None,
         **plan: object,
     ) -> StoredCopy | None:
         download = CandidateDownload(self.store, rules or DownloadRules(), SystemClock(), self)
-        call = Call(work.work_id, cancel or CancelToken(), stages=stages, with_limits=with_limits)
-        steps = download(DownloadPlan(url, "unpaywall", **plan), work, client or self.client, call, claim)  # type: ignore[arg-type]
-        return drive(steps, gate=self.gate, clock=SystemClock(), cancel=CancelToken())
+        call = Call(work.work_id, cancel or CancelToken(), stages=stages)
+        coming = download(DownloadPlan(url, "unpaywall", **plan), work, client or self.client, call, claim)  # type: ignore[arg-type]
+        return self.loop.run(coming, cancel=call.cancel)
 
     def refused(self, url: str, **how: object) -> str:
         with pytest.raises(CandidateRejected) as caught:
@@ -173,21 +171,18 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     store = LocalStore(tmp_path / "docs", min_free_bytes=0, fsync=False)
     store.prepare()
     stack = build_http_stack(
-        LeanTransport(
-            guard=AddressGuard(),
-            names=StaticNames({"*": ["93.184.215.14"]}),
-            connect_to=ConnectTo({"*": f"plain://127.0.0.1:{server.server_address[1]}"}),
-        ),
+        reach(server.server_address[1]),
         user_agent="DocsToKG/test",
         cache=CacheSettings(tmp_path / "cache"),
         open_cas=store.open,
     )
     limits = Limits(clock=clock, default_host=HostLimit(4, {}), hosts={"*.one-at-a-time.org": HostLimit(1, {})})
-    told = Desk(None, None, None, handler)  # type: ignore[arg-type]
+    room = WaitingRoom(limits, clock=clock)
+    told = Desk(None, None, None, None, handler)  # type: ignore[arg-type]
     client = RateRetryClient(
         "unpaywall",
         http=stack.http,
-        gate=limits,
+        gates=room,
         limits=limits,
         robots=None,
         url_policy=UrlPolicy(),
@@ -197,8 +192,9 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         random=lambda: 0.5,
         cache=stack.cache,
     )
-    yield Desk(client, limits, store, handler, exchanges=told.attempts)
-    stack.close()
+    with LoopThread() as loop:
+        yield Desk(client, room, loop, store, handler, exchanges=told.attempts)
+        loop.run(stack.aclose())
     server.shutdown()
     server.server_close()
     thread.join(5)
@@ -532,37 +528,41 @@ def test_a_download_says_where_it_is_and_when_it_is_over(desk: Desk) -> None:
     assert seen == [("fetch", bad), ("verify", bad), tier]
 
 
+class Places(KeyedLimiter):
+    """The caller's own, and who came and went."""
+
+    def __init__(self, events: list[str]) -> None:
+        super().__init__(1)
+        self._events = events
+
+    def acquire(self, key: str, blocking: bool = True, timeout: float | None = None) -> bool:
+        taken = super().acquire(key, blocking, timeout)
+        self._events.append(f"take {key}" if taken else "refused")
+        return taken
+
+    def release(self, key: str) -> None:
+        self._events.append("free")
+        super().release(key)
+
+
 @pytest.mark.parametrize("good", [True, False])
 def test_the_callers_places_are_held_while_bytes_flow_and_at_no_other_time(desk: Desk, good: bool) -> None:
     """LIM-05, ORC-13: not while the file is proved, and on every way out they are free; HEAD has its own."""
     events: list[str] = []
 
-    @contextlib.contextmanager
-    def places(resolver: str, url: str) -> Iterator[None]:
-        events.append(f"take {resolver}")
-        try:
-            yield
-        finally:
-            events.append("free")
-
     def claim() -> bool:
         events.append("claim")
         return True
 
+    desk.room.cap(Places(events), None)
     desk.origin.halfway = staticmethod(lambda: events.append("halfway"))
     url = desk.lay("/a.pdf", paper() if good else b"<!DOCTYPE html><html><body>Sign in</body></html>" * 300)
     if good:
-        assert desk.get(url, rules=HEAD, claim=claim, with_limits=places) is not None
+        assert desk.get(url, rules=HEAD, claim=claim) is not None
     else:
-        desk.refused(url, rules=HEAD, claim=claim, with_limits=places)
-    heads, gets = events[: events.index("halfway")], events[events.index("halfway") :]
-    assert heads[-1] == "take unpaywall"
-    held = 0
-    for event in events:
-        held += {"take unpaywall": 1, "free": -1}.get(event, 0)
-        assert held == (1 if event in ("take unpaywall", "halfway") else 0), events
-    assert held == 0
-    assert gets.count("claim") == int(good)
+        desk.refused(url, rules=HEAD, claim=claim)
+    one = ["take unpaywall", "halfway", "free"]
+    assert events == [*one, *one, *["claim"] * good]
 
 
 def test_a_body_that_ends_early_leaves_a_line_and_no_file(desk: Desk) -> None:
@@ -581,14 +581,16 @@ def test_files_of_one_host_come_over_its_connection_whatever_their_order(desk: D
     desk.origin.setup = lambda self: (opened.append(self), BaseHTTPRequestHandler.setup(self))  # type: ignore[method-assign]
     hosts = [f"h{n}.one-at-a-time.org" for n in range(3)]
     download = CandidateDownload(desk.store, DownloadRules(), SystemClock(), desk)
-    ended: queue.SimpleQueue[BaseException | None] = queue.SimpleQueue()
-    with Frontier(gate=desk.gate, clock=SystemClock(), threads=6) as frontier:
-        for n in range(24):
-            desk.lay(f"/{n}.pdf", paper())
-            plan = DownloadPlan(f"https://{hosts[n % 3]}/{n}.pdf", "unpaywall")
-            steps = download(plan, WORK, desk.client, Call(WORK.work_id), lambda: True)
-            frontier.submit(steps, cancel=CancelToken(), on_done=lambda end: ended.put(end.error))
-        assert [ended.get(timeout=10) for _ in range(24)] == [None] * 24
+    plans = []
+    for n in range(24):
+        desk.lay(f"/{n}.pdf", paper())
+        plans.append(DownloadPlan(f"https://{hosts[n % 3]}/{n}.pdf", "unpaywall"))
+
+    async def all_at_once() -> list[StoredCopy | None]:
+        call = Call(WORK.work_id)
+        return await asyncio.gather(*(download(plan, WORK, desk.client, call, lambda: True) for plan in plans))
+
+    assert None not in desk.loop.run(all_at_once())
     assert len(desk.origin.asked) == 24
     assert len(opened) == len(hosts)
 

@@ -22,33 +22,31 @@ from typing import Any, NamedTuple
 
 import pikepdf
 import pytest
-from tests.contentdownload.polite_rig import Budget
+from tests.contentdownload.polite_rig import Budget, reach
 from tests.warm import WarmPrograms
 
-from DocsToKG.ContentDownload.api.ports import Call, WithLimits
+from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES
 from DocsToKG.ContentDownload.api.types import Attempt, DownloadPlan, Reason, StoredCopy, WorkArtifact
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.orchestrator import Download
 from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
-from DocsToKG.ContentDownload.net.blocking import drive
-from DocsToKG.ContentDownload.net.build import build_http_stack
+from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.ContentDownload.storage.cas import cas_path
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import SystemClock
+from DocsToKG.core.tasks import LoopThread
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
-from DocsToKG.transport.connect import ConnectTo
-from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import StaticNames
 
 DOI = "10.5555/nets.2020.5"
 TITLE = "On the shape of very deep networks"
@@ -147,31 +145,30 @@ class Desk:
     store: LocalStore
     folder: Path
     attempts: list[Attempt] = field(default_factory=list)
-    closers: list[Callable[[], None]] = field(default_factory=list)
+    stacks: list[HttpStack] = field(default_factory=list)
+    loop: LoopThread = field(default_factory=LoopThread)
     wrap: Callable[[Download], Download] = lambda download: download
 
-    def client(self, **policy: Any) -> RateRetryClient:
+    def client(self, *, places: KeyedLimiter | None = None, **policy: Any) -> RateRetryClient:
         clock = SystemClock()
         stack = build_http_stack(
-            LeanTransport(
-                guard=AddressGuard(),
-                names=StaticNames({"*": ["93.184.215.14"]}),
-                connect_to=ConnectTo({"*": f"plain://127.0.0.1:{self.port}"}),
-            ),
+            reach(self.port),
             user_agent="DocsToKG/test",
             cache=CacheSettings(self.folder / "cache"),
             open_cas=self.store.open,
         )
-        self.closers.append(stack.close)
+        self.stacks.append(stack)
         # One at a time: whoever asks for the rest must have let go of what broke off.
         self.limits = Limits(clock=clock, default_host=HostLimit(1, {}))
-        rules: dict[str, Any] = {"limits": self.limits, "url_policy": UrlPolicy(), "attempts": self, "clock": clock}
+        room = WaitingRoom(self.limits, clock=clock)
+        room.cap(None, places)
+        rules: dict[str, Any] = {"gates": room, "limits": self.limits, "url_policy": UrlPolicy()}
+        rules |= {"attempts": self, "clock": clock}
         rules["random"] = lambda: 0.5
         given = {"retry": RetryPolicy(base_s=0.01, jitter_s=0.0), "wait_s": 5.0} | policy
         return RateRetryClient(
             "unpaywall",
             http=stack.http,
-            gate=self.limits,
             robots=Robots(http=stack.http, **rules),
             policy=SourcePolicy("unpaywall", **given),
             cache=stack.cache,
@@ -185,19 +182,22 @@ class Desk:
         checksum: str | None = None,
         cancel: CancelToken | None = None,
         budget: Budget | None = None,
-        with_limits: WithLimits | None = None,
         **policy: Any,
     ) -> StoredCopy:
         self.origin.script[:] = script
-        call = Call(WORK.work_id, cancel or CancelToken(), budget, None, with_limits)
+        call = Call(WORK.work_id, cancel or CancelToken(), budget)
         plan = DownloadPlan(URL, "unpaywall", checksum=checksum)
         client = self.client(**policy)
         download = self.wrap(CandidateDownload(self.store, rules or DownloadRules(), SystemClock(), self))
-        steps = download(plan, WORK, client, call, lambda: True)
-        copy = drive(steps, gate=self.limits, clock=SystemClock(), cancel=CancelToken())
+        copy = self.loop.run(download(plan, WORK, client, call, lambda: True), cancel=call.cancel)
         assert copy is not None
         assert copy.path is not None
         return copy
+
+    def close(self) -> None:
+        for stack in self.stacks:
+            self.loop.run(stack.aclose())
+        self.loop.close()
 
     def fails(self, *script: Script, **how: Any) -> TransientFailure:
         with pytest.raises(TransientFailure) as caught:
@@ -237,8 +237,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     desk = Desk(server.server_address[1], handler, store, tmp_path)
     yield desk
     handler.release.set()
-    for close in desk.closers:
-        close()
+    desk.close()
     server.shutdown()
     server.server_close()
     thread.join(5)
@@ -412,22 +411,16 @@ def test_neither_the_rest_nor_the_whole_enters_the_cache(desk: Desk) -> None:
 
 
 def test_the_callers_places_are_free_between_the_answers(desk: Desk) -> None:
-    held: list[str] = []
-
-    @contextlib.contextmanager
-    def place(resolver: str, url: str) -> Iterator[None]:
-        held.append("taken")
-        yield
-        held.append("free")
+    """There is one, and each answer needs it."""
+    places = KeyedLimiter(1)
 
     def rest(asked: Mapping[str, str]) -> Answer:
-        assert held[-1] == "taken"
+        assert places.in_use("pub.org") == 1
         return file(thesis())(asked)
 
-    desk.get(file(thesis(), cut=CUT), rest, with_limits=place)
-    assert held[::2] == ["taken"] * (len(held) // 2)
-    assert held[1::2] == ["free"] * (len(held) // 2)
-    assert len(held) >= 4
+    desk.get(file(thesis(), cut=CUT), rest, places=places)
+    assert len(desk.origin.asked) == 2
+    assert places.in_use("pub.org") == 0
 
 
 def test_works_that_share_an_address_share_the_file_that_was_gone_on_with(desk: Desk) -> None:
@@ -642,9 +635,8 @@ def test_what_was_taken_down_stays_down_in_parts_too(desk: Desk) -> None:
     bar = CandidateDownload(
         desk.store, DownloadRules(), SystemClock(), barred=lambda sha256, work: why if sha256 == gone else None
     )
-    steps = bar(DownloadPlan(URL, "unpaywall"), WORK, desk.client(), Call("w"), lambda: True)
     with pytest.raises(CandidateRejected) as caught:
-        drive(steps, gate=desk.limits, clock=SystemClock(), cancel=CancelToken())
+        desk.loop.run(bar(DownloadPlan(URL, "unpaywall"), WORK, desk.client(), Call("w"), lambda: True))
     assert caught.value.reason == Reason.TAKEN_DOWN
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import threading
+import asyncio
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.contentdownload.search_bench import OpenGate
 
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
-from DocsToKG.ContentDownload.api.steps import Gate
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -28,13 +27,12 @@ from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
-from DocsToKG.ContentDownload.frontier.frontier import Frontier
-from DocsToKG.ContentDownload.frontier.task import Ended
 from DocsToKG.ContentDownload.storage.cas import cas_path
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import SystemClock
+from DocsToKG.core.tasks import LoopThread, called_off_by
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 URL = "https://a.org/x.pdf?b=1&a=2"
@@ -44,21 +42,18 @@ FILE = make_pdf(Paper("On sharing", ("A. Author",), 2020, "10.1234/one"), size_b
 @dataclass
 class Body:
     url: str
-    held: threading.Event
+    held: asyncio.Event
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: {"content-type": "application/pdf"})
     hops: tuple[Hop, ...] = (Hop("https://a.org/x.pdf", 200),)
     from_cache: bool = False
     revalidated: bool = False
 
-    async def arriving(self) -> None:
-        pass
-
-    def chunks(self) -> Iterator[bytes]:
-        assert self.held.wait(20)
+    async def chunks(self) -> AsyncIterator[bytes]:
+        await asyncio.wait_for(self.held.wait(), 20)
         yield FILE
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         return None
 
     def confirm(self, sha256: str) -> None:
@@ -72,10 +67,9 @@ class Body:
 class Origin:
     """Counts what is asked of it; `held` keeps the body back until it is set."""
 
-    held: threading.Event = field(default_factory=threading.Event)
+    held: asyncio.Event = field(default_factory=asyncio.Event)
     failures: list[Exception] = field(default_factory=list)
     opened: list[str] = field(default_factory=list)
-    begun: threading.Event = field(default_factory=threading.Event)
 
     async def open(
         self,
@@ -86,9 +80,7 @@ class Origin:
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
     ) -> Body:
-        await Gate(url, "t", role)
         self.opened.append(url)
-        self.begun.set()
         if self.failures:
             raise self.failures.pop(0)
         return Body(url, self.held)
@@ -98,24 +90,44 @@ class Origin:
 class Bench:
     store: LocalStore
     shared: SharedDownload
-    frontier: Frontier
+    loop: LoopThread
     origin: Origin
-    endings: list[Ended] = field(default_factory=list)
+    endings: list[StoredCopy | BaseException | None] = field(default_factory=list)
     cancels: list[CancelToken] = field(default_factory=list)
     told: list[Attempt] = field(default_factory=list)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def submit(self, work_id: str, url: str = URL, **plan: str) -> None:
+        self.cancels.append(CancelToken())
+        self.loop.call(self._start, work_id, DownloadPlan(url, "t", **plan), self.cancels[-1])  # type: ignore[arg-type]
+
+    def _start(self, work_id: str, plan: DownloadPlan, cancel: CancelToken) -> None:
         work = WorkArtifact(work_id, doi=work_id.removeprefix("doi:"))
-        cancel = CancelToken()
-        self.cancels.append(cancel)
-        steps = self.shared(DownloadPlan(url, "t", **plan), work, self.origin, Call(work_id, cancel), lambda: True)  # type: ignore[arg-type]
-        self.frontier.submit(steps, cancel=cancel, on_done=self.endings.append)
+        download = self.shared(plan, work, self.origin, Call(work_id, cancel), lambda: True)  # type: ignore[arg-type]
+        self._tasks.add(asyncio.ensure_future(self._ends(called_off_by(cancel, download))))
+
+    async def _ends(self, download: Coroutine[Any, Any, StoredCopy | None]) -> None:
+        try:
+            self.endings.append(await download)
+        except Exception as error:
+            self.endings.append(error)
+
+    def let_go(self) -> None:
+        """Bodies come from now on."""
+        self.loop.call(self.origin.held.set)
 
     def wait(self, count: int) -> None:
-        until = time.monotonic() + 20
-        while len(self.endings) < count and time.monotonic() < until:
-            time.sleep(0.005)
+        self.wait_until(lambda: len(self.endings) >= count)
         assert len(self.endings) == count
+
+    def wait_until_asked(self) -> None:
+        self.wait_until(lambda: bool(self.origin.opened))
+
+    def wait_until(self, is_so: Callable[[], bool]) -> None:
+        until = time.monotonic() + 20
+        while not is_so() and time.monotonic() < until:
+            time.sleep(0.005)
+        assert is_so()
 
 
 class Lines(NullSink):
@@ -135,21 +147,22 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     shared = SharedDownload(
         CandidateDownload(store, DownloadRules(), clock), open_stored=store.open, clock=clock, attempts=lines
     )
-    with Frontier(gate=OpenGate(), clock=clock, threads=3) as frontier:  # type: ignore[arg-type]
-        yield Bench(store, shared, frontier, Origin(), told=lines.told)
+    with LoopThread() as loop:
+        yield Bench(store, shared, loop, Origin(), told=lines.told)
 
 
 def copies(bench: Bench) -> list[StoredCopy]:
-    return [ended.unwrap() for ended in bench.endings]
+    assert all(isinstance(ended, StoredCopy) for ended in bench.endings)
+    return bench.endings  # type: ignore[return-value]
 
 
 def test_works_that_name_one_address_at_once_fetch_it_once(bench: Bench) -> None:
-    """URL-08: the others wait without holding a thread, then get the bytes from the store."""
+    """URL-08: the others wait, then get the bytes from the store."""
     for number in range(6):
         bench.submit("doi:10.1234/one", URL if number % 2 else "https://a.org/x.pdf?a=2&b=1&utm_source=q")
     bench.submit("doi:10.1234/one", "https://b.org/other.pdf")
-    assert bench.origin.begun.wait(20)
-    bench.origin.held.set()
+    bench.wait_until_asked()
+    bench.let_go()
     bench.wait(7)
     assert sorted(url.partition("?")[0] for url in bench.origin.opened) == [
         "https://a.org/x.pdf",
@@ -162,31 +175,33 @@ def test_works_that_name_one_address_at_once_fetch_it_once(bench: Bench) -> None
 
 def test_each_work_proves_the_bytes_for_itself(bench: Bench) -> None:
     """The same file is one work's paper and another's wrong article."""
-    bench.origin.held.set()
+    bench.let_go()
     bench.submit("doi:10.1234/one")
     bench.wait(1)
     bench.submit("doi:10.1234/two")
     bench.wait(2)
     assert len(bench.origin.opened) == 1
-    assert bench.endings[0].error is None
-    error = bench.endings[1].error
+    assert isinstance(bench.endings[0], StoredCopy)
+    error = bench.endings[1]
     assert isinstance(error, CandidateRejected)
     assert error.reason == Reason.WRONG_ARTICLE
 
 
 def test_a_fetch_that_failed_is_the_next_one_s_to_try(bench: Bench) -> None:
-    bench.origin.held.set()
+    bench.let_go()
     bench.origin.failures = [TransientFailure(Reason.TIMEOUT), CandidateRejected(Reason.HTTP_STATUS, http_status=404)]
     for number in range(4):
         bench.submit("doi:10.1234/one")
         bench.wait(number + 1)
     assert len(bench.origin.opened) == 3
-    assert [type(ended.error).__name__ for ended in bench.endings[:2]] == ["TransientFailure", "CandidateRejected"]
-    assert bench.endings[3].unwrap().stream.from_cache
+    assert [type(ended).__name__ for ended in bench.endings[:2]] == ["TransientFailure", "CandidateRejected"]
+    copy = bench.endings[3]
+    assert isinstance(copy, StoredCopy)
+    assert copy.stream.from_cache
 
 
 def test_bytes_that_left_the_store_are_fetched_again(bench: Bench) -> None:
-    bench.origin.held.set()
+    bench.let_go()
     bench.submit("doi:10.1234/one")
     bench.wait(1)
     cas_path(bench.store.root, copies(bench)[0].sha256).unlink()
@@ -196,21 +211,21 @@ def test_bytes_that_left_the_store_are_fetched_again(bench: Bench) -> None:
 
 
 def test_another_form_of_the_same_address_is_another_fetch(bench: Bench) -> None:
-    bench.origin.held.set()
+    bench.let_go()
     bench.submit("doi:10.1234/one")
     bench.wait(1)
     bench.submit("doi:10.1234/one", expected_mime="application/xml")
     bench.wait(2)
-    assert isinstance(bench.endings[1].error, CandidateRejected)
+    assert isinstance(bench.endings[1], CandidateRejected)
 
 
 def test_a_checksum_that_does_not_fit_sends_the_next_one_to_the_network(bench: Bench) -> None:
-    bench.origin.held.set()
+    bench.let_go()
     bench.submit("doi:10.1234/one")
     bench.wait(1)
     bench.submit("doi:10.1234/one", checksum="md5:" + "0" * 32)
     bench.wait(2)
-    assert isinstance(bench.endings[1].error, TransientFailure)
+    assert isinstance(bench.endings[1], TransientFailure)
     assert len(bench.origin.opened) == 2, "kept bytes prove nothing against the server, so it was asked at once"
     bench.submit("doi:10.1234/one")
     bench.wait(3)
@@ -219,7 +234,7 @@ def test_a_checksum_that_does_not_fit_sends_the_next_one_to_the_network(bench: B
 
 def test_a_body_served_from_the_store_leaves_its_line(bench: Bench) -> None:
     """TEL-07"""
-    bench.origin.held.set()
+    bench.let_go()
     bench.submit("doi:10.1234/one")
     bench.wait(1)
     assert bench.told == []
@@ -235,7 +250,7 @@ def test_a_body_served_from_the_store_leaves_its_line(bench: Bench) -> None:
 
 def test_a_body_served_from_the_store_is_no_request_and_one_answer_of_the_cache(bench: Bench, tmp_path: Path) -> None:
     """SLO-05: whatever share of a run is served this way, its requests are those that were sent."""
-    bench.origin.held.set()
+    bench.let_go()
     for number in range(4):
         bench.submit("doi:10.1234/one")
         bench.wait(number + 1)
@@ -251,18 +266,18 @@ def test_a_body_served_from_the_store_is_no_request_and_one_answer_of_the_cache(
 
 def test_a_work_called_off_while_it_waits_leaves_and_one_called_off_while_it_fetches_makes_room(bench: Bench) -> None:
     bench.submit("doi:10.1234/one")
-    assert bench.origin.begun.wait(20)
+    bench.wait_until_asked()
     bench.submit("doi:10.1234/one")
     bench.cancels[1].cancel()
     bench.wait(1)
-    assert isinstance(bench.endings[0].error, Cancelled)
+    assert isinstance(bench.endings[0], Cancelled)
     bench.cancels[0].cancel()
-    bench.origin.held.set()
+    bench.let_go()
     bench.wait(2)
-    assert bench.endings[1].error is not None
+    assert isinstance(bench.endings[1], Cancelled)
     bench.submit("doi:10.1234/one")
     bench.wait(3)
-    assert bench.endings[2].error is None
+    assert isinstance(bench.endings[2], StoredCopy)
     assert len(bench.origin.opened) == 2
 
 
@@ -276,8 +291,8 @@ def test_the_memory_of_addresses_is_bounded(tmp_path: Path) -> None:
         CandidateDownload(store, DownloadRules(), clock), open_stored=store.open, clock=clock, remembered=2
     )
     work = WorkArtifact("doi:10.1234/one", doi="10.1234/one")
-    with Frontier(gate=OpenGate(), clock=clock, threads=1) as frontier:  # type: ignore[arg-type]
+    with LoopThread() as loop:
         for name in "abcab":
             plan = DownloadPlan(f"https://{name}.org/x.pdf", "t")
-            frontier.run(shared(plan, work, origin, Call("w"), lambda: True))  # type: ignore[arg-type]
+            loop.run(shared(plan, work, origin, Call("w"), lambda: True))  # type: ignore[arg-type]
     assert len(origin.opened) == 5, "a was forgotten when c came, b when a came again"

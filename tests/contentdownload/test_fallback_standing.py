@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
+from collections.abc import Callable
 
 import pytest
-from tests.contentdownload.search_bench import WORK, Bench, Downloads, Source
+from tests.contentdownload.search_bench import Bench, Downloads, Source
 
-from DocsToKG.ContentDownload.api.steps import Race, Wait
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.fallback.standing import Standing
-from DocsToKG.ContentDownload.pipeline import JobContext
-from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import ManualClock
 
 PUBLISHED, PREPRINT = "https://pub.org/1", "https://pre.org/1"
@@ -34,19 +33,33 @@ def test_a_preprint_waits_for_an_index_that_has_not_answered_yet() -> None:
     assert bench.downloads.tried == [PUBLISHED]
 
 
+class Sleeps(ManualClock):
+    """Sleeps by moving itself, or by `oversleeps`; `heard` is called after each sleep."""
+
+    def __init__(self, oversleeps: float = 0.0, heard: Callable[[], object] = lambda: None) -> None:
+        super().__init__()
+        self.oversleeps, self.heard, self.slept = oversleeps, heard, 0
+
+    async def sleep_until(self, moment: float) -> None:
+        self.slept += 1
+        self.advance(max(moment - self.monotonic(), self.oversleeps))
+        self.heard()
+
+
+def give_way(standing: Standing) -> None:
+    preprint = DownloadPlan(PREPRINT, "preprints", version="submittedVersion")
+    asyncio.run(standing.give_way("preprints", preprint))
+
+
 @pytest.mark.parametrize("asleep_s", [1.0, 9.0, 3600.0])
 def test_a_machine_that_slept_has_used_up_nobodys_patience(asleep_s: float) -> None:
-    clock = ManualClock()
+    clock = Sleeps(oversleeps=asleep_s)
     standing = Standing(clock, patience_s=8.0)
+    clock.heard = lambda: clock.slept == 5 and standing.leave("index")
     standing.enter("index")
     standing.enter("preprints")
-    steps = standing.give_way("preprints", DownloadPlan(PREPRINT, "preprints", version="submittedVersion"))
-    steps.send(None)
-    clock.advance(asleep_s)
-    assert "better version" in steps.send(None).why  # type: ignore[union-attr]
-    standing.leave("index")
-    with pytest.raises(StopIteration):
-        steps.send(None)
+    give_way(standing)
+    assert clock.slept == 5
 
 
 def test_a_preprint_waits_while_the_published_version_is_fetched_and_goes_on_when_it_fails() -> None:
@@ -71,34 +84,36 @@ def test_copies_of_the_same_or_of_unknown_version_race_as_before() -> None:
 
 
 def test_nobody_waits_longer_than_the_patience() -> None:
-    clock = ManualClock()
+    clock = Sleeps()
     standing = Standing(clock, patience_s=8.0)
     standing.enter("index")
     standing.enter("preprints")
-    steps = standing.give_way("preprints", DownloadPlan(PREPRINT, "preprints", version="submittedVersion"))
     asked_at = clock.monotonic()
-    for step in steps.__await__():
-        assert isinstance(step, Wait)
-        clock.advance(step.until - clock.monotonic())
+    give_way(standing)
     assert clock.monotonic() - asked_at == pytest.approx(8.0, abs=0.5)
 
 
+class Restless(ManualClock):
+    """Lets others go on for one turn of the loop, however long a sleep should be."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slept = 0
+
+    async def sleep_until(self, moment: float) -> None:
+        self.slept += 1
+        await asyncio.sleep(0)
+
+
 def test_nothing_is_fetched_between_the_winners_last_step_and_the_end_of_the_race() -> None:
+    """Who waits looks at every turn of the loop, the one included at which the winner is over and nobody cut yet."""
+    clock = Restless()
     bench = race(
         source("index", PUBLISHED, "publishedVersion"),
         source("preprints", PREPRINT, "submittedVersion"),
         good=f"{PUBLISHED} {PREPRINT}",
     )
-    pipeline = bench.pipeline()
-    walk = pipeline.steps(WORK, JobContext())
-    asked = walk.send(None)
-    assert isinstance(asked, Race)
-    index, preprints = (branch(CancelToken()) for branch in asked.branches)
-    assert "answer" in preprints.send(None).why  # type: ignore[union-attr]
-    assert "better version" in preprints.send(None).why  # type: ignore[union-attr]
-    assert list(index.__await__())
-    assert "better version" in preprints.send(None).why  # type: ignore[union-attr]
+    bench.clock = clock
+    assert bench.run().meta["resolver"] == "index"
     assert bench.downloads.tried == [PUBLISHED]
-    for steps in (preprints, walk):
-        steps.close()
-    pipeline.close()
+    assert clock.slept > 1

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.contentdownload.search_bench import WORK, Bench, Source, bench
 
-from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.api.steps import Gate, Wait
-from DocsToKG.ContentDownload.api.types import DownloadStreamResult, Reason, Role, StoredCopy, WorkArtifact
+from DocsToKG.ContentDownload.api.ports import Call, Client
+from DocsToKG.ContentDownload.api.types import (
+    DownloadStreamResult,
+    Reason,
+    ResolverResult,
+    Role,
+    StoredCopy,
+    WorkArtifact,
+)
+from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare, WorkBudget
-from DocsToKG.ContentDownload.fallback.meter import WaitMeter, metered
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.pipeline import HeldFile, JobContext, WorkLimits
 from DocsToKG.core.cancel import Cancelled
@@ -103,12 +110,22 @@ def test_a_source_that_trips_over_the_work_before_it_is_asked_costs_itself() -> 
 
 
 def test_a_source_that_can_be_asked_alone_needs_no_race() -> None:
-    """A race costs changes of threads; the steps of one source are the work's own."""
+    """A race costs a task for each branch; the way of one source is the work's own."""
+    tasks: set[object] = set()
+
+    class Watched(Source):
+        async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
+            tasks.add(asyncio.current_task())
+            return await super().resolve(work, client, call)
+
+    async def search() -> None:
+        call = Call(WORK.work_id, budget=WorkBudget(total_s=10.0, attempts=5))
+        assert await run.fallback().search(Trail(WORK, SystemClock()), call) is not None
+        assert tasks == {asyncio.current_task()}
+
     others = [Source(f"o{n}", why_not="not_mine") for n in range(3)]
-    run = bench(Source("a", ("https://a.org/1",)), *others, good="https://a.org/1", one_tier=True, parallel=3)
-    call = Call(WORK.work_id, budget=WorkBudget(total_s=10.0, attempts=5))
-    met = list(run.fallback().search(Trail(WORK, SystemClock()), call).__await__())
-    assert [type(step) for step in met] == [Wait, Gate]
+    run = bench(Watched("a", ("https://a.org/1",)), *others, good="https://a.org/1", one_tier=True, parallel=3)
+    asyncio.run(search())
     assert run.told[-1].outcome == "success"
 
 
@@ -247,7 +264,7 @@ def test_a_work_whose_last_copy_was_cut_by_its_own_budget_says_so_and_may_come_b
 
     async def download(plan, work, client, call, claim):  # type: ignore[no-untyped-def]
         call.budget.take_attempt("artifact")
-        await Wait(0.0, "a body")
+        await asyncio.sleep(0)
         call.budget.spend(59.5)
         raise error
 
@@ -327,7 +344,7 @@ def cached_copy(*, revalidated: bool, duplicate: bool) -> StoredCopy:
 
 def cached_run(copy: StoredCopy, *, already: Callable[[WorkArtifact], HeldFile | None]) -> Bench:
     async def download(plan, work, client, call, claim):  # type: ignore[no-untyped-def]
-        await Wait(0.0, "a body")
+        await asyncio.sleep(0)
         return copy
 
     run = bench(Source("a", ("https://a.org/1",)))
@@ -370,39 +387,16 @@ def test_a_source_whose_breaker_is_open_is_passed_over_and_the_work_comes_back_w
 def test_time_counts_as_waiting_only_while_every_branch_waits() -> None:
     """SLO-01: the wait for our own limits is told apart."""
     clock = ManualClock()
-    meter = WaitMeter(clock)
-
-    async def branch() -> Iterator[object]:
-        await Gate("https://a.org/", "t", "artifact")
-        await Wait(0.0, "the server")
-
-    one, two = metered(branch(), meter), metered(branch(), meter)
-    one.send(None)
-    clock.advance(1)  # the only branch begun waits
-    two.send(None)
-    clock.advance(2)  # both wait
-    one.send(None)
-    clock.advance(4)  # one is with the server
-    assert meter.waited_s == 3.0
-    one.close()
-    two.close()
-
-
-def test_metered_steps_pass_values_and_exceptions_through() -> None:
-    async def steps() -> str:
-        got = await Gate("https://a.org/", "t", "artifact")
-        try:
-            await Wait(0.0, "x")
-        except LookupError:
-            return f"{got} caught"
-        return "no"
-
-    wrapped = metered(steps(), WaitMeter(ManualClock()))
-    wrapped.send(None)
-    wrapped.send("permit")
-    with pytest.raises(StopIteration) as stop:
-        wrapped.throw(LookupError())
-    assert stop.value.value == "permit caught"
+    waits = WorkWaits(clock)
+    with waits.branch():
+        with waits.at_gate():
+            clock.advance(1)  # the only branch begun waits
+            with waits.branch():
+                with waits.at_gate():
+                    clock.advance(2)  # both wait
+                clock.advance(8)  # the second is with its server
+        clock.advance(4)  # and so is the first
+    assert waits.waited_s == 3.0
 
 
 def test_a_moment_that_is_too_short_for_an_answer_is_not_begun() -> None:

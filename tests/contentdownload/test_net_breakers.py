@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
+from tests.contentdownload.polite_rig import HastyClock, HastyGates, reach
 
+from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
@@ -32,11 +33,8 @@ from DocsToKG.core.breaker import BreakerSettings, BreakerState
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
-from DocsToKG.transport.connect import ConnectTo
-from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import StaticNames
 
+T = TypeVar("T")
 CLOSED, OPEN, HALF_OPEN = BreakerState.CLOSED, BreakerState.OPEN, BreakerState.HALF_OPEN
 ONCE = RetryPolicy(max_attempts=1)
 PUBLIC = ["93.184.215.14"]
@@ -103,27 +101,25 @@ class Told(NullSink):
 
 
 class World:
-    """A loopback web, a clock that the steps move, and a source's client with breakers."""
+    """A loopback web, a clock that whoever waits moves, and a source's client with breakers."""
 
     def __init__(self, port: int, site: type[Site]) -> None:
         self.port = port
         self.site = site
-        self.clock = ManualClock()
+        self.clock = HastyClock()
         self.told = Told()
         self.limits = Limits(clock=self.clock, default_host=HostLimit(4))
+        self.gates = HastyGates(lambda: self.limits, self.clock)
+        self.runner = asyncio.Runner()
         self.stacks: list[HttpStack] = []
         self.breakers = Breakers(clock=self.clock, settings=BreakerSettings(), sink=self.told)
 
     def client(self, *, retry: RetryPolicy = ONCE, robots: bool = False, wait_s: float = 5.0) -> RateRetryClient:
-        wire = LeanTransport(
-            guard=AddressGuard(),
-            names=StaticNames({"*": PUBLIC}),
-            connect_to=ConnectTo({"*": f"plain://127.0.0.1:{self.port}"}),
-        )
-        stack = build_http_stack(wire, user_agent="DocsToKG/test")
+        stack = build_http_stack(reach(self.port), user_agent="DocsToKG/test")
         self.stacks.append(stack)
         common: dict[str, Any] = {
             "http": stack.http,
+            "gates": self.gates,
             "limits": self.limits,
             "url_policy": UrlPolicy(),
             "attempts": self.told,
@@ -133,39 +129,26 @@ class World:
         }
         policy = SourcePolicy("unpaywall", retry=retry, wait_s=wait_s)
         rules = Robots(**common) if robots else None
-        return RateRetryClient("unpaywall", gate=self.limits, robots=rules, policy=policy, **common)
+        return RateRetryClient("unpaywall", robots=rules, policy=policy, **common)
 
     def ask(self, client: RateRetryClient, url: str, role: Role = Role.ARTIFACT, call: Call | None = None) -> Any:
         """A word for how it ended: the status, or the reason."""
-        steps = client.fetch(url, role, call or Call("doi:10.1/x"))
         try:
-            return self.drive(steps).status
+            return self.run(client.fetch(url, role, call or Call("doi:10.1/x"))).status
         except (CandidateRejected, TransientFailure) as problem:
             return problem.reason
 
     def refused(self, client: RateRetryClient, url: str, role: Role = Role.ARTIFACT) -> TransientFailure:
         with pytest.raises(TransientFailure) as caught:
-            self.drive(client.fetch(url, role, Call("doi:10.1/x")))
+            self.run(client.fetch(url, role, Call("doi:10.1/x")))
         assert caught.value.reason == Reason.BREAKER_OPEN
         return caught.value
 
     def state(self, key: str) -> BreakerState:
         return self.breakers.get(key).state
 
-    def drive(self, steps: Steps[Any]) -> Any:
-        answer: Any = None
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                return end.value
-            answer = None
-            if isinstance(step, Wait):
-                self.clock.advance(max(0.0, step.until - self.clock.monotonic()))
-            elif isinstance(step, Gate):
-                while isinstance(answer := self.limits.ask(step), NotYet):
-                    assert answer.at is not None
-                    self.clock.advance(max(0.0, answer.at - self.clock.monotonic()))
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
 
 
 @pytest.fixture
@@ -178,7 +161,8 @@ def world() -> Iterator[World]:
     world = World(server.server_address[1], site)
     yield world
     for stack in world.stacks:
-        stack.close()
+        world.run(stack.aclose())
+    world.runner.close()
     server.shutdown()
     server.server_close()
     thread.join(5)
@@ -226,24 +210,21 @@ def test_a_refused_request_takes_no_token_no_slot_and_no_attempt(world: World) -
 
     world.breakers.get("host:down.org").force_open("test")
     budget, client = Spent(), world.client(robots=True)
-    steps = client.fetch("https://down.org/a", Role.ARTIFACT, Call("w", budget=budget))
     with pytest.raises(TransientFailure, match=r"breaker of host down\.org is forced open"):
-        steps.send(None)  # before the first step: no robots.txt, no gate
+        world.run(client.fetch("https://down.org/a", Role.ARTIFACT, Call("w", budget=budget)))
+    assert world.gates.asked == []  # neither for robots.txt nor for itself
     assert (budget.attempts, world.site.counts["down.org"]) == (0, 0)
 
 
 def test_a_breaker_that_opens_while_a_request_stands_before_its_gate_still_stops_it(world: World) -> None:
     client = world.client()
     assert world.ask(client, "https://down.org/first") == 200
-    steps = client.fetch("https://down.org/a", Role.ARTIFACT, Call("w"))
-    gate = steps.send(None)
-    assert isinstance(gate, Gate)
-    world.breakers.get("host:down.org").force_open("meanwhile")
+    world.gates.granted = lambda: world.breakers.get("host:down.org").force_open("meanwhile")
     with pytest.raises(TransientFailure, match="forced open"):
-        steps.send(world.limits.ask(gate))
+        world.run(client.fetch("https://down.org/a", Role.ARTIFACT, Call("w")))
     assert world.site.counts["down.org"] == 1
     # The slot is free again: as many as ever may run.
-    permits = [world.limits.ask(gate) for _ in range(5)]
+    permits = [world.limits.ask(world.gates.asked[-1]) for _ in range(5)]
     assert [isinstance(permit, NotYet) for permit in permits] == [False] * 4 + [True]
 
 
@@ -288,7 +269,7 @@ def test_a_body_that_we_let_go_of_is_no_failure(world: World) -> None:
     world.breakers = Breakers(clock=world.clock, settings=BreakerSettings(min_samples=3), sink=world.told)
     client = world.client()
     for n in range(3):
-        world.drive(client.open(f"https://well.org/{n}", Role.ARTIFACT, Call("w"))).close()
+        world.run(world.run(client.open(f"https://well.org/{n}", Role.ARTIFACT, Call("w"))).aclose())
     assert world.breakers.get("host:well.org").look().failure_rate == 0.0
     assert not world.breakers.get("host:well.org").is_idle()  # and yet each was counted
 
@@ -484,15 +465,19 @@ def test_of_a_crowd_only_the_tests_reach_the_host(world: World) -> None:
     breaker.force_open("outage")
     breaker.unforce("over")
     world.site.moods["down.org"] = slow
-    with ThreadPoolExecutor(3) as pool:
-        tests = [pool.submit(world.ask, client, f"https://down.org/{n}") for n in range(3)]
+
+    async def crowd() -> list[int]:
+        asked = [client.fetch(f"https://down.org/{n}", Role.ARTIFACT, Call("w")) for n in range(3)]
+        tests = [asyncio.create_task(each) for each in asked]
         for _ in tests:
-            assert arrived.acquire(timeout=10)
-        refusal = world.refused(client, "https://down.org/x")
-        assert "half-open and its tests are running" in str(refusal)
-        assert refusal.retry_after_s == pytest.approx(30)
+            assert await asyncio.to_thread(arrived.acquire, timeout=10)
+        with pytest.raises(TransientFailure, match="half-open and its tests are running") as refusal:
+            await client.fetch("https://down.org/x", Role.ARTIFACT, Call("w"))
+        assert refusal.value.retry_after_s == pytest.approx(30)
         go_on.set()
-        assert [test.result(10) for test in tests] == [200] * 3
+        return [(await test).status for test in tests]
+
+    assert world.run(crowd()) == [200] * 3
     assert breaker.state is CLOSED
     assert world.site.counts["down.org"] == 4
 

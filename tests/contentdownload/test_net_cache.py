@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import itertools
@@ -18,7 +19,7 @@ from typing import Any
 import hishel
 import httpx2
 import pytest
-from tests.contentdownload.asked_cache import FRESH, URL, Blocks, ask, body, flags
+from tests.contentdownload.asked_cache import FRESH, URL, Blocks, ask, body, close, flags
 
 from DocsToKG.ContentDownload.errors import ConfigError
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
@@ -82,7 +83,7 @@ def caches(tmp_path: Path) -> Iterator[Caches]:
     found = Caches(tmp_path / "hishel")
     yield found
     for stack in found.open_stacks:
-        stack.close()
+        close(stack)
 
 
 def test_a_confirmed_answer_is_served_without_the_network(caches: Caches) -> None:
@@ -118,11 +119,15 @@ def test_a_body_read_by_half_cannot_be_confirmed(caches: Caches) -> None:
     """CACHE-16"""
     stack = caches.open()
     caches.origin.answer = lambda request: httpx2.Response(200, headers=FRESH, stream=Blocks([b"a", b"b"]))
-    response = stack.http.send(httpx2.Request("GET", URL), stream=True)
-    blocks = response.iter_raw()
-    next(blocks)
-    response.extensions[PENDING].confirm()
-    response.close()
+
+    async def read_half() -> None:
+        response = await stack.http.exchange(httpx2.Request("GET", URL))
+        assert isinstance(response.stream, httpx2.AsyncByteStream)
+        assert await anext(aiter(response.stream)) == b"a"
+        response.extensions[PENDING].confirm()
+        await response.aclose()
+
+    asyncio.run(read_half())
     assert caches.files() == []
 
 
@@ -214,7 +219,7 @@ def test_without_explicit_freshness_every_use_asks_again(caches: Caches) -> None
     strict = caches.open()
     ask(strict)
     assert flags(ask(strict)) == (True, True)
-    strict.close()
+    close(strict)
     relaxed = caches.open(allow_heuristics=True)
     ask(relaxed, "https://a.org/other")
     assert flags(ask(relaxed, "https://a.org/other")) == (True, False)
@@ -244,7 +249,7 @@ def test_force_cache_serves_what_headers_would_not_allow(caches: Caches) -> None
     forced = caches.open(force_cache=True)
     ask(forced)
     assert flags(ask(forced)) == (True, False)
-    forced.close()
+    close(forced)
     plain = caches.open()
     ask(plain, "https://a.org/2")
     ask(plain, "https://a.org/2")
@@ -258,7 +263,7 @@ def test_private_answers_are_kept_only_when_wanted(caches: Caches) -> None:
     ask(shared)
     ask(shared)
     assert caches.origin.asked == 2
-    shared.close()
+    close(shared)
     private = caches.open(cache_private=True)
     ask(private)
     ask(private)
@@ -293,7 +298,7 @@ def test_vary_keeps_variants_apart_also_when_the_cache_is_forced(caches: Caches)
         stack = caches.open(force_cache=force)
         for accept in ("application/json", "text/html", "application/json"):
             assert ask(stack, headers={"accept": accept}).content == accept.encode()
-        stack.close()
+        close(stack)
 
 
 def test_no_secret_reaches_the_cache_files(caches: Caches) -> None:
@@ -443,12 +448,16 @@ def test_a_disk_that_takes_nothing_does_not_fail_the_download(caches: Caches) ->
 def test_peek_sends_nothing(caches: Caches) -> None:
     stack = caches.open()
     assert stack.cache is not None
-    assert stack.cache.peek(httpx2.Request("GET", URL)) is None
+    assert asyncio.run(stack.cache.peek(httpx2.Request("GET", URL))) is None
     ask(stack)
-    hit = stack.cache.peek(httpx2.Request("GET", URL))
-    assert hit is not None
-    assert hit.read() == b"one"
-    hit.close()
+
+    async def peek(cache: CachedTransport) -> None:
+        hit = await cache.peek(httpx2.Request("GET", URL))
+        assert hit is not None
+        assert await hit.aread() == b"one"
+        await hit.aclose()
+
+    asyncio.run(peek(stack.cache))
     assert caches.origin.asked == 1
 
 
@@ -470,12 +479,12 @@ def test_leftovers_of_a_dead_process_are_swept_and_those_of_a_living_one_are_not
         assert process.stdout is not None
         assert process.stdin is not None
         pending = Path(process.stdout.readline().strip())
-        caches.open().close()
+        close(caches.open())
         assert pending.exists()
         process.stdin.write("die\n")
         process.stdin.flush()
         assert process.wait(10) == 9
-    caches.open().close()
+    close(caches.open())
     assert not pending.exists()
 
 
@@ -513,7 +522,7 @@ def test_the_cache_can_be_off(caches: Caches) -> None:
     """CACHE-18"""
     stack = caches.open(enabled=False)
     assert stack.cache is None
-    assert stack.http.get(URL).content == b"one"
+    assert ask(stack).content == b"one"
     assert not os.path.exists(caches.base)
 
 
@@ -547,7 +556,7 @@ def test_a_first_answer_is_kept_by_the_same_rules_as_any_other(
         stack.cache.asks_plainly = plainly
         first = ask(stack)
         seen.append((first.content, dict(first.headers), flags(first), len(caches.files())))
-        stack.close()
+        close(stack)
     assert seen[0] == seen[1]
 
 
@@ -580,7 +589,7 @@ def test_until_somebody_is_named_guessed_answers_are_given_to_nobody(caches: Cac
         ask(stack, **about("doi:known"))
     assert caches.origin.asked == 3
     assert stack.cache is not None
-    assert stack.cache.peek(httpx2.Request("GET", URL, extensions=about("doi:known"))) is None
+    assert asyncio.run(stack.cache.peek(httpx2.Request("GET", URL, extensions=about("doi:known")))) is None
 
 
 @pytest.mark.parametrize(
@@ -649,4 +658,4 @@ def test_a_kind_of_answer_is_kept_exactly_when_the_whole_answer_would_be(
         options = hishel.CacheOptions(shared=shared, supported_methods=["GET"], allow_stale=False)
         verdict = isinstance(hishel.CacheMiss(request=asked, options=options).next(whole), hishel.StoreAndUse)
         assert cache.is_storable("GET", status, control, expires, authorized) == verdict
-    cache.close()
+    asyncio.run(cache.aclose())

@@ -8,7 +8,6 @@ from typing import Any
 import httpx2
 import pytest
 from tests.contentdownload.polite_rig import (  # noqa: F401
-    CALL,
     PDF,
     PDF_SHA,
     URL,
@@ -21,8 +20,8 @@ from tests.contentdownload.polite_rig import (  # noqa: F401
     redirect,
 )
 
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.errors import TransientFailure
 from DocsToKG.ContentDownload.net.client import RateRetryClient
@@ -56,7 +55,7 @@ def test_three_runs_leave_the_promised_lines(rig: Rig) -> None:
     assert rig.tokens() == [("http-get", 200, None), ("cache-hit", 200, "ok")]
     assert len(rig.requests) == before
 
-    rig.stacks.pop().close()
+    rig.run(rig.stacks.pop().aclose())
     assert rig.download(rig.client(cache=True, always_revalidate=True)) == PDF
     assert rig.tokens() == [("http-get", 304, None), ("http-304", 304, "not-modified")]
     assert len(rig.requests) == before + 1
@@ -123,7 +122,7 @@ def test_a_budget_learns_what_each_try_was_for(rig: Rig) -> None:
     client, call = rig.client(), Call("w", budget=Listening(9, 9.0))
     rig.run(client.fetch(URL, Role.METADATA, call))
     rig.run(client.fetch(URL, Role.LANDING, call))
-    rig.run(client.open(f"{URL}?v=2", Role.ARTIFACT, call)).close()
+    rig.close(rig.open(client, f"{URL}?v=2", call=call))
     assert roles == ["metadata", "landing", "artifact"]
 
 
@@ -197,9 +196,9 @@ def test_the_interval_of_a_host_is_its_slowest_rule(rig: Rig) -> None:
 
 
 def read_and_confirm(rig: Rig, client: RateRetryClient) -> Any:
-    opened = rig.run(client.open(URL, Role.ARTIFACT, CALL))
-    data = b"".join(opened.chunks())
-    opened.close()
+    opened = rig.open(client)
+    data = b"".join(rig.read(opened))
+    rig.close(opened)
     rig.cas[hashlib.sha256(data).hexdigest()] = data
     opened.confirm(hashlib.sha256(data).hexdigest())
     return opened
@@ -216,12 +215,12 @@ def test_a_rejected_body_leaves_the_cache_wherever_it_came_from(rig: Rig) -> Non
     fresh = read_and_confirm(rig, client)
     assert (fresh.from_cache, len(rig.requests)) == (False, 2)
     fresh.reject()
-    late = rig.run(client.open(URL, Role.ARTIFACT, CALL))
+    late = rig.open(client)
     assert (late.from_cache, len(rig.requests)) == (False, 3)
-    list(late.chunks())
-    late.close()
+    rig.read(late)
+    rig.close(late)
     late.reject()
     late.confirm(PDF_SHA)
-    last = rig.run(client.open(URL, Role.ARTIFACT, CALL))
-    last.close()
+    last = rig.open(client)
+    rig.close(last)
     assert (last.from_cache, len(rig.requests)) == (False, 4)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
-import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
@@ -62,9 +62,9 @@ def test_a_file_that_used_up_its_time_is_not_gone_on_with(rig: Rig) -> None:
     """Also where the transport does not know the deadline: another answer would spend the same time again."""
 
     class Late(Stream):
-        def __iter__(self) -> Iterator[bytes]:
+        async def __aiter__(self) -> AsyncIterator[bytes]:
             yield bytes(LEAST_BYTES)
-            time.sleep(0.3)
+            await asyncio.sleep(0.3)
             yield b"late"
 
     known = {"etag": '"v1"', "content-length": "9999999"}
@@ -128,13 +128,13 @@ def test_a_pdf_in_place_of_a_page_is_received_once(rig: Rig) -> None:
     assert (page.is_pdf, page.body) == (True, b"")
     assert stream.closed
     assert rig.slots_are_free()
-    opened = rig.run(rig.client().open(page.url, Role.ARTIFACT, call.called_off_by(call.cancel), max_bytes=9_999))
-    assert b"".join(opened.chunks()) == b"\n" + PDF
+    opened = rig.run(rig.client().open(page.url, Role.ARTIFACT, call.of_branch("other"), max_bytes=9_999))
+    assert b"".join(rig.read(opened)) == b"\n" + PDF
     assert len(rig.requests) == 1
     assert rig.tokens() == [("http-get", 200, None), ("http-200", 200, None)]
     rig.site = lambda request: pdf()
     again = rig.run(rig.client().open(page.url, Role.ARTIFACT, call))
-    assert b"".join(again.chunks()) == PDF
+    assert b"".join(rig.read(again)) == PDF
     assert len(rig.requests) == 2, "who asks a second time wants it anew"
 
 
@@ -158,7 +158,7 @@ def test_a_file_that_is_no_good_as_a_page_is_asked_for_as_a_file(rig: Rig, troub
     assert call.received == {}
     assert rig.slots_are_free()
     rig.site = lambda request: pdf()
-    assert b"".join(rig.run(rig.client().open(page.url, Role.ARTIFACT, call)).chunks()) == PDF
+    assert b"".join(rig.read(rig.open(rig.client(), page.url, call))) == PDF
     assert len(rig.requests) == 2
 
 
@@ -169,12 +169,12 @@ def test_a_file_received_as_a_page_is_in_the_cache_by_its_digest(rig: Rig) -> No
     client = rig.client(cache=True)
     page = rig.run(client.fetch(URL, Role.LANDING, call))
     opened = rig.run(client.open(page.url, Role.ARTIFACT, call))
-    rig.cas[PDF_SHA] = b"".join(opened.chunks())
+    rig.cas[PDF_SHA] = b"".join(rig.read(opened))
     opened.confirm(PDF_SHA)
     later = Call("doi:10.1/x")
     assert rig.run(client.fetch(URL, Role.LANDING, later)).is_pdf
     again = rig.run(client.open(page.url, Role.ARTIFACT, later))
-    assert (again.from_cache, b"".join(again.chunks())) == (True, PDF)
+    assert (again.from_cache, b"".join(rig.read(again))) == (True, PDF)
     assert len(rig.requests) == 1
     kept = [path.read_bytes() for path in rig.base_path.rglob("*") if path.is_file()]
     assert kept
@@ -216,16 +216,25 @@ def test_links_that_lead_nowhere_are_bad_urls(rig: Rig) -> None:
         assert caught.value.reason == Reason.BAD_URL
 
 
-def test_blocking_calls_walk_the_same_steps(rig: Rig) -> None:
-    rig.site = lambda request: pdf()
-    client = rig.client()
-    assert client.get(URL).status == 200
-    assert client.request("head", URL).body == b""
-    with client.stream(URL) as opened:
-        assert b"".join(opened.chunks()) == PDF
-    assert rig.slots_are_free()
-    with pytest.raises(ValueError, match="only GET and HEAD"):
-        client.request("POST", URL)
+@pytest.mark.parametrize("body", [gzip.compress(PDF), gzip.compress(PDF[:2000]) + gzip.compress(PDF[2000:])])
+def test_a_page_may_come_compressed(rig: Rig, body: bytes) -> None:
+    rig.site = lambda request: httpx2.Response(200, headers={"content-encoding": "gzip"}, stream=Stream([body]))
+    assert rig.fetch(rig.client()).body == PDF
+
+
+def test_a_compressed_page_that_breaks_off_is_cut_though_its_length_is_right(rig: Rig) -> None:
+    cut = gzip.compress(PDF)[:-12]
+    head = {"content-encoding": "gzip", "content-length": str(len(cut))}
+    rig.site = lambda request: httpx2.Response(200, headers=head, stream=Stream([cut]))
+    with pytest.raises(TransientFailure) as caught:
+        rig.fetch(rig.client(retry=RetryPolicy(max_attempts=1)))
+    assert caught.value.reason == Reason.SIZE_MISMATCH
+
+
+@pytest.mark.parametrize("named", ["utf-8", "none", "", "identity"])
+def test_what_is_no_compression_is_read_as_it_comes(rig: Rig, named: str) -> None:
+    rig.site = lambda request: httpx2.Response(200, headers={"content-encoding": named}, stream=Stream([b"{}"]))
+    assert rig.fetch(rig.client()).body == b"{}"
 
 
 # blocks
@@ -236,9 +245,9 @@ def test_a_file_is_handed_on_in_portions(rig: Rig, size: int, blocks: list[int])
     """download.chunk_size_bytes: never more at once; small blocks are joined, once the beginning was seen."""
     body = [bytes([number % 251]) * length for number, length in enumerate(blocks)]
     rig.site = lambda request: httpx2.Response(200, stream=Stream(list(body)))
-    opened = rig.run(rig.client(chunk_bytes=size).open(URL, Role.ARTIFACT, Call("w")))
-    portions = list(opened.chunks())
-    opened.close()
+    opened = rig.open(rig.client(chunk_bytes=size))
+    portions = rig.read(opened)
+    rig.close(opened)
     assert b"".join(portions) == b"".join(body)
     assert max(len(portion) for portion in portions) <= size
     later = [len(portion) for at, portion in enumerate(portions) if sum(map(len, portions[:at])) >= 65536]
@@ -247,7 +256,7 @@ def test_a_file_is_handed_on_in_portions(rig: Rig, size: int, blocks: list[int])
 
 def test_a_body_that_breaks_off_hands_on_no_end(rig: Rig) -> None:
     rig.site = lambda request: httpx2.Response(200, stream=Stream([b"x" * 70_000] * 3, httpx2.ReadError("reset")))
-    opened = rig.run(rig.client(chunk_bytes=200_000).open(URL, Role.ARTIFACT, Call("w")))
+    opened = rig.open(rig.client(chunk_bytes=200_000))
     with pytest.raises(TransientFailure):
-        list(opened.chunks())
-    opened.close()
+        rig.read(opened)
+    rig.close(opened)

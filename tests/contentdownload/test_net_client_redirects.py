@@ -6,8 +6,7 @@ import httpx2
 import pytest
 from tests.contentdownload.polite_rig import PDF, URL, Answer, Rig, given_rig, not_found, pdf, redirect  # noqa: F401
 
-from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.api.types import Reason, Role
+from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.policy import HostCredentials
 
@@ -22,8 +21,8 @@ def test_every_redirect_hop_passes_its_own_hosts_gate_and_robots(rig: Rig) -> No
 
     rig.site = site
     client = rig.client(robots=True)
-    opened = rig.run(client.open("https://doi.org/10.1/x", Role.ARTIFACT, Call("w")))
-    opened.close()
+    opened = rig.open(client, "https://doi.org/10.1/x")
+    rig.close(opened)
     assert [gate.url for gate in rig.gates] == [
         "https://doi.org/robots.txt",
         "https://doi.org/10.1/x",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 
 import httpx2
 import pytest
 from tests.contentdownload.polite_rig import CALL, URL, Rig, given_rig, in_turn, pdf  # noqa: F401
 
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.ports import NullSink
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.breakers import Breakers
@@ -107,8 +107,8 @@ def test_a_page_that_was_looked_at_is_read_whole(rig: Rig) -> None:
 def test_only_the_beginning_of_a_refusal_is_looked_at(rig: Rig) -> None:
     read: list[int] = []
 
-    class Endless(httpx2.SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
+    class Endless(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
             while True:
                 read.append(4096)
                 yield b"<p>" * 1365 + b" "
@@ -120,8 +120,8 @@ def test_only_the_beginning_of_a_refusal_is_looked_at(rig: Rig) -> None:
 
 
 def test_a_refusal_that_breaks_off_is_still_a_busy_server(rig: Rig) -> None:
-    class Cut(httpx2.SyncByteStream):
-        def __iter__(self) -> Iterator[bytes]:
+    class Cut(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
             yield b"<html>"
             raise httpx2.ReadError("cut")
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from email.utils import formatdate
+from typing import Any
 
 import httpx2
 import pytest
-from tests.contentdownload.polite_rig import PDF, URL, Answer, Budget, Rig, given_rig, in_turn, pdf  # noqa: F401
+from tests.contentdownload.polite_rig import PDF, URL, Answer, Budget, Rig, Stream, given_rig, in_turn, pdf  # noqa: F401
 
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.ports import Call
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Wait
 from DocsToKG.ContentDownload.api.types import Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -138,11 +140,11 @@ def test_a_host_that_is_held_back_costs_no_attempt(rig: Rig) -> None:
     budget = Budget(3)
     rig.limits.hold("cdn.publisher.org", rig.clock.monotonic() + 500, "Retry-After")
 
+    rig.waiting.longest_s = 60.0
     for number in range(4):
-        steps = rig.client().open(f"{URL}?{number}", Role.ARTIFACT, Call("w", budget=budget))
-        assert isinstance(steps.send(None), Gate)
-        with pytest.raises(TransientFailure):
-            steps.throw(TransientFailure(Reason.RETRY_AFTER, "the gate stays shut"))
+        with pytest.raises(TransientFailure) as caught:
+            rig.open(rig.client(), f"{URL}?{number}", Call("w", budget=budget))
+        assert (caught.value.reason, caught.value.retry_after_s) == (Reason.RETRY_AFTER, 500.0)
     assert (budget.attempts, rig.requests) == (3, [])
 
 
@@ -165,7 +167,7 @@ def test_time_is_spent_in_exchanges_and_not_while_parked(rig: Rig) -> None:
 
     rig.site = in_turn(slow(lambda: httpx2.Response(429, headers={"retry-after": "20"})), slow(pdf))
     budget = Budget(9)
-    rig.run(rig.client().open(URL, Role.ARTIFACT, Call("w", budget=budget))).close()
+    rig.close(rig.open(rig.client(), call=Call("w", budget=budget)))
     assert budget.left == pytest.approx(94.0)
 
 
@@ -233,14 +235,14 @@ def test_waits_for_a_rate_an_interval_or_a_pause_are_recorded(rig: Rig) -> None:
 def test_a_pause_asked_for_between_grant_and_sending_is_recorded(rig: Rig) -> None:
     """LIM-12"""
     rig.site = lambda request: httpx2.Response(200)
-    steps = rig.client().fetch(URL, Role.METADATA, Call("w"))
-    permit = rig.limits.ask(steps.send(None))
-    rig.limits.hold("cdn.publisher.org", rig.clock.monotonic() + 7, "Retry-After")
-    wait = steps.send(permit)
-    assert isinstance(wait, Wait)
-    rig.clock.advance(wait.until - rig.clock.monotonic())
-    with pytest.raises(StopIteration):
-        steps.send(rig.limits.ask(steps.send(None)))
+
+    def hold() -> None:
+        rig.waiting.granted = lambda: None
+        rig.limits.hold("cdn.publisher.org", rig.clock.monotonic() + 7, "Retry-After")
+
+    rig.waiting.granted = hold
+    rig.fetch(rig.client())
+    assert len(rig.gates) == 2
     assert [(key, delay_ms) for key, delay_ms, *_ in rig.rate_waits] == [("host:cdn.publisher.org", 7_000)]
 
 
@@ -270,27 +272,58 @@ def test_a_cancelled_call_sends_nothing(rig: Rig) -> None:
 
 def test_cancelling_during_the_wait_for_the_gate_gives_the_permit_back(rig: Rig) -> None:
     cancel = CancelToken()
-    steps = rig.client().open(URL, Role.ARTIFACT, Call("w", cancel))
-    step = steps.send(None)
-    cancel.cancel()
+    rig.waiting.granted = cancel.cancel
     with pytest.raises(Cancelled):
-        steps.send(rig.limits.ask(step))
+        rig.open(rig.client(), call=Call("w", cancel))
+    assert len(rig.gates) == 1
     assert rig.slots_are_free()
 
 
-def test_a_closed_generator_keeps_no_slot(rig: Rig) -> None:
+async def cancelled_once(begun: asyncio.Event, work: Coroutine[Any, Any, object]) -> None:
+    task = asyncio.create_task(work)
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+def test_a_task_that_is_cancelled_between_two_tries_keeps_no_slot(rig: Rig) -> None:
     rig.site = in_turn(lambda: httpx2.Response(500))
-    steps = rig.client().open(URL, Role.ARTIFACT, Call("w"))
-    step = steps.send(None)
-    assert isinstance(steps.send(rig.limits.ask(step)), Wait)
-    steps.close()
+    sleeps = rig.clock.stands = asyncio.Event()
+    rig.run(cancelled_once(sleeps, rig.client().open(URL, Role.ARTIFACT, Call("w"))))
+    assert len(rig.requests) == 1
+    assert rig.slots_are_free()
+
+
+def test_a_task_that_is_cancelled_inside_a_body_gives_its_slot_back_when_it_is_closed(rig: Rig) -> None:
+    began = asyncio.Event()
+
+    class Stalled(Stream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            yield PDF[:10]
+            began.set()
+            await asyncio.sleep(60)
+
+    stream = Stalled([])
+    rig.site = lambda request: httpx2.Response(200, stream=stream)
+    opened = rig.open(rig.client())
+
+    async def read() -> None:
+        try:
+            async for _ in opened.chunks():
+                pass
+        finally:
+            await opened.aclose()
+
+    rig.run(cancelled_once(began, read()))
+    assert stream.closed
     assert rig.slots_are_free()
 
 
 def test_the_slot_is_held_until_the_body_is_closed(rig: Rig) -> None:
     rig.site = lambda request: pdf()
-    opened = rig.run(rig.client().open(URL, Role.ARTIFACT, Call("w")))
+    opened = rig.open(rig.client())
     assert not rig.slots_are_free()
-    opened.close()
-    opened.close()
+    rig.close(opened)
+    rig.close(opened)
     assert rig.slots_are_free()

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from DocsToKG.ContentDownload import way_out
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
-from DocsToKG.ContentDownload.api.steps import Gate, Wait
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.config.loader import load_config
-from DocsToKG.ContentDownload.net.connections import Connections
-from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
-from DocsToKG.ContentDownload.net.permits import admission
 from DocsToKG.ContentDownload.storage.local import LocalStore
-from DocsToKG.core.bucket import Rate
-from DocsToKG.core.clock import ManualClock, SystemClock
+from DocsToKG.core.clock import SystemClock
+from DocsToKG.core.tasks import LoopThread
 
 
 class Crowd:
@@ -82,7 +79,7 @@ def crowd() -> Iterator[Crowd]:
 
 @pytest.mark.parametrize("most", [1, 3])
 @pytest.mark.slow
-def test_twelve_threads_on_twelve_hosts_share_few_connections(crowd: Crowd, tmp_path: Path, most: int) -> None:
+def test_sixteen_tasks_on_sixteen_hosts_share_few_connections(crowd: Crowd, tmp_path: Path, most: int) -> None:
     """http.max_connections. Every request is answered, although most of them have to wait."""
     settings = {
         "contact": "me@university.edu",
@@ -99,40 +96,16 @@ def test_twelve_threads_on_twelve_hosts_share_few_connections(crowd: Crowd, tmp_
     cfg = load_config(None, settings, environ={}, user_file=tmp_path / "none")
     store, clock = LocalStore(tmp_path), SystemClock()
     limits = way_out.open_limits(cfg, clock)
-    with way_out.open_network(cfg, store=store, attempts=NullSink(), clock=clock, limits=limits) as network:
+    parts: dict[str, Any] = {"store": store, "attempts": NullSink(), "clock": clock, "limits": limits}
+    with LoopThread() as loop, way_out.open_network(cfg, loop=loop, **parts) as network:
         client = network.clients["doi_redirect"]
 
-        def ask(number: int) -> int:
-            return client.request("GET", f"https://host{number}.example.org/", role=Role.LANDING).status  # type: ignore[attr-defined]
+        async def ask() -> list[int]:
+            urls = [f"https://host{number}.example.org/" for number in range(16)]
+            pages = await asyncio.gather(*(client.fetch(url, Role.LANDING, Call("w")) for url in urls))
+            return [page.status for page in pages]
 
-        with ThreadPoolExecutor(12) as threads:
-            assert list(threads.map(ask, range(16))) == [200] * 16
+        assert loop.run(ask()) == [200] * 16
     limits.close()
     assert crowd.requests == 16
     assert crowd.most <= most
-
-
-def test_who_finds_no_connection_free_holds_nothing_while_it_waits() -> None:
-    """LIM-18: neither a slot of the host nor a token."""
-    clock = ManualClock()
-    limits = Limits(clock=clock, default_host=HostLimit(1, {"*": (Rate(1, 100.0),)}))
-    connections = Connections(1)
-    about = ("https://a.org/x", "unpaywall", Role.METADATA)
-    steps = admission(*about, clock=clock, call=Call("w"), attempts=NullSink(), connections=connections)
-    asked = steps.send(None)
-    assert isinstance(asked, Gate)
-    assert connections.take()  # another was quicker
-    waits = steps.send(limits.ask(asked))
-    assert isinstance(waits, Wait)
-    assert limits._ways.hosts["a.org"].busy == 0
-    connections.give_back()
-    clock.advance(waits.until - clock.monotonic())
-    again = steps.send(None)
-    assert isinstance(again, Gate)
-    with pytest.raises(StopIteration) as done:
-        steps.send(limits.ask(again))  # the one token of the host is there again
-    permit = done.value.value
-    assert connections.used == 1
-    permit.release()
-    permit.release()
-    assert connections.used == 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx2
@@ -17,6 +18,7 @@ from DocsToKG.ContentDownload.net.limit_store import MemoryStore
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.tasks import called_off_by
 
 
 class Leased(MemoryStore):
@@ -32,16 +34,16 @@ class Leased(MemoryStore):
         over.cancel()
 
 
-class Wire(httpx2.SyncByteStream):
-    """Half of a file; the rest never comes, and whoever waits for it is unblocked by cancelling."""
+class Wire(httpx2.AsyncByteStream):
+    """Half of a file; the rest never comes."""
 
-    def __init__(self, cancel: CancelToken, meanwhile: Callable[[], None]) -> None:
-        self._cancel, self._meanwhile = cancel, meanwhile
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self._meanwhile = meanwhile
 
-    def __iter__(self) -> Iterator[bytes]:
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         yield PDF[:3000]
         self._meanwhile()
-        self._cancel.raise_if_cancelled()
+        await asyncio.sleep(20)
         raise AssertionError("it was not cut")
 
 
@@ -52,13 +54,13 @@ def store(rig: Rig) -> Leased:
     return store
 
 
-def half(request: httpx2.Request, meanwhile: Callable[[], None]) -> httpx2.Response:
+def half(meanwhile: Callable[[], object]) -> httpx2.Response:
     headers = {"content-type": "application/pdf", "content-length": str(len(PDF))}
-    return httpx2.Response(200, headers=headers, stream=Wire(request.extensions["cancel"], meanwhile))
+    return httpx2.Response(200, headers=headers, stream=Wire(meanwhile))
 
 
 def test_a_file_that_is_cut_puts_the_work_off(rig: Rig, store: Leased) -> None:
-    rig.site = lambda request: half(request, store.end_term)
+    rig.site = lambda request: half(store.end_term)
     with pytest.raises(LimitsAway) as cut:
         rig.download(rig.client())
     assert cut.value.reason == Reason.BACKOFF
@@ -69,13 +71,16 @@ def test_a_file_that_is_cut_puts_the_work_off(rig: Rig, store: Leased) -> None:
 
 
 def test_a_page_that_is_cut_is_asked_for_again_and_uses_up_no_try(rig: Rig, store: Leased) -> None:
+    async def silent() -> httpx2.Response:
+        store.end_term()
+        await asyncio.sleep(20)
+        raise AssertionError("it was not cut")
+
     def site(request: httpx2.Request) -> Any:
         if len(rig.requests) > 3:
             return httpx2.Response(200, json={})
-        if len(rig.requests) == 1:  # before the head has come
-            store.end_term()
-            request.extensions["cancel"].raise_if_cancelled()
-        return half(request, store.end_term)
+        # The first is cut before the head has come.
+        return silent() if len(rig.requests) == 1 else half(store.end_term)
 
     rig.site = site
     client = rig.client(retry=RetryPolicy(max_attempts=1))
@@ -89,7 +94,7 @@ def test_robots_txt_that_is_cut_is_asked_for_again(rig: Rig, store: Leased) -> N
     def site(request: httpx2.Request) -> Any:
         if request.url.path != "/robots.txt":
             return pdf()
-        return httpx2.Response(404) if len(rig.requests) > 1 else half(request, store.end_term)
+        return httpx2.Response(404) if len(rig.requests) > 1 else half(store.end_term)
 
     rig.site = site
     assert rig.download(rig.client(robots=True)) == PDF
@@ -98,27 +103,54 @@ def test_robots_txt_that_is_cut_is_asked_for_again(rig: Rig, store: Leased) -> N
 
 def test_a_work_that_is_called_off_is_not_taken_for_cut(rig: Rig, store: Leased) -> None:
     cancel = CancelToken()
-    rig.site = lambda request: half(request, cancel.cancel)
-    opened = rig.run(rig.client().open(URL, Role.ARTIFACT, Call("doi:10.1/x", cancel)))
+    rig.site = lambda request: half(cancel.cancel)
+    client = rig.client()
+
+    async def read() -> None:
+        opened = await client.open(URL, Role.ARTIFACT, Call("doi:10.1/x", cancel))
+        try:
+            async for _ in opened.chunks():
+                pass
+        finally:
+            await opened.aclose()
+
     with pytest.raises(Cancelled):
-        list(opened.chunks())
-    opened.close()
+        rig.run(called_off_by(cancel, read()))
+    assert ("retry", None, "backoff") not in rig.tokens()
+    assert rig.slots_are_free()
+
+
+def test_a_task_that_is_cancelled_in_the_moment_of_the_cut_is_cancelled(rig: Rig, store: Leased) -> None:
+    async def cancel_it() -> None:
+        def both() -> None:
+            task.cancel()
+            store.end_term()
+
+        rig.site = lambda request: half(both)
+        task = asyncio.create_task(client.fetch(URL, Role.METADATA, Call("w")))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    client = rig.client()
+    rig.run(cancel_it())
+    assert len(rig.requests) == 1
     assert rig.slots_are_free()
 
 
 def test_an_exchange_that_is_over_is_reached_by_no_end_of_a_term(rig: Rig, store: Leased) -> None:
     rig.site = lambda request: pdf()
-    rig.download(rig.client())
-    store.end_term()
-    assert not rig.requests[-1].extensions["cancel"].cancelled
+    cancel = CancelToken()
 
+    async def download_and_go_on() -> None:
+        client = rig.client()
+        opened = await client.open(URL, Role.ARTIFACT, Call("doi:10.1/x", cancel))
+        assert b"".join([block async for block in opened.chunks()]) == PDF
+        await opened.aclose()
+        store.end_term()
+        await asyncio.sleep(0.01)
 
-def test_where_slots_are_never_given_away_nothing_can_cut_but_the_work(rig: Rig) -> None:
-    rig.site = lambda request: pdf()
-    call = Call("doi:10.1/x")
-    opened = rig.run(rig.client().open(URL, Role.ARTIFACT, call))
-    assert rig.requests[-1].extensions["cancel"] is call.cancel
-    opened.close()
+    rig.run(called_off_by(cancel, download_and_go_on()))
+    assert rig.tokens()[-1] == ("http-200", 200, None)
 
 
 def test_a_work_whose_transfer_was_cut_comes_back_as_if_it_had_not_been_tried() -> None:

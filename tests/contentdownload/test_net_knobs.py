@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from DocsToKG.ContentDownload import way_out
-from DocsToKG.ContentDownload.api.ports import NullSink
+from DocsToKG.ContentDownload.api.ports import Call, NullSink, Page
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.config.rules import all_source_rules, source_rules
 from DocsToKG.ContentDownload.errors import CandidateRejected, ConfigError, TransientFailure
-from DocsToKG.ContentDownload.net.client import RateRetryClient
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.core.clock import SystemClock
+from DocsToKG.core.tasks import LoopThread
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 PDF = make_pdf(Paper(title="On settings", doi=None, year=2020, authors=("A. Author",)), size_bytes=300_000, key="k")
@@ -107,50 +107,53 @@ def configured(host: Any, tmp_path: Path) -> Settings:
     return load
 
 
+class Opened:
+    """The way out as a run has it, and a thread for its tasks."""
+
+    def __init__(self, network: way_out.Network, loop: LoopThread) -> None:
+        self.network = network
+        self._loop = loop
+
+    def page(self, url: str, source: str = "landing") -> Page:
+        return self._loop.run(self.network.clients[source].fetch(url, Role.LANDING, Call("w")))
+
+    def file(self, url: str, source: str = "landing") -> list[bytes]:
+        return self._loop.run(self._read(url, source))
+
+    async def _read(self, url: str, source: str) -> list[bytes]:
+        opened = await self.network.clients[source].open(url, Role.ARTIFACT, Call("w"))
+        try:
+            return [portion async for portion in opened.chunks()]
+        finally:
+            await opened.aclose()
+
+    def seconds_until_given_up(self, url: str) -> float:
+        began = time.monotonic()
+        with pytest.raises(TransientFailure):
+            self.file(url)
+        return time.monotonic() - began
+
+
 @contextmanager
-def open_network(cfg: ContentDownloadConfig, root: Path) -> Iterator[way_out.Network]:
+def open_network(cfg: ContentDownloadConfig, root: Path) -> Iterator[Opened]:
     clock = SystemClock()
     limits = way_out.open_limits(cfg, clock)
-    opened = way_out.open_network(cfg, store=LocalStore(root), attempts=NullSink(), clock=clock, limits=limits)
-    with opened as network:
-        yield network
+    parts: dict[str, Any] = {"store": LocalStore(root), "attempts": NullSink(), "clock": clock, "limits": limits}
+    with LoopThread() as loop, way_out.open_network(cfg, loop=loop, **parts) as network:
+        yield Opened(network, loop)
     limits.close()
-
-
-@contextmanager
-def landing(cfg: ContentDownloadConfig, root: Path) -> Iterator[RateRetryClient]:
-    with open_network(cfg, root) as network:
-        client = network.clients["landing"]
-        assert isinstance(client, RateRetryClient)
-        yield client
-
-
-def ask_for(network: way_out.Network, source: str, url: str) -> int:
-    """The status that a source's client gets for a file."""
-    client = network.clients[source]
-    assert isinstance(client, RateRetryClient)
-    with client.stream(url) as body:
-        return body.status
-
-
-def seconds_until_given_up(client: RateRetryClient, url: str) -> float:
-    began = time.monotonic()
-    with pytest.raises(TransientFailure), client.stream(url) as body:
-        for _ in body.chunks():
-            pass
-    return time.monotonic() - began
 
 
 def test_a_file_that_brings_next_to_nothing_is_given_up(configured: Settings, tmp_path: Path) -> None:
     """http.timeout_stall_s"""
-    with landing(configured(http={"timeout_stall_s": 0.3}), tmp_path) as client:
-        assert 0.25 < seconds_until_given_up(client, "https://pub.org/stall") < 8.0  # of ten that it lasts
+    with open_network(configured(http={"timeout_stall_s": 0.3}), tmp_path) as opened:
+        assert 0.25 < opened.seconds_until_given_up("https://pub.org/stall") < 8.0  # of ten that it lasts
 
 
 def test_a_file_that_takes_too_long_is_given_up_although_it_comes(configured: Settings, tmp_path: Path) -> None:
     """http.timeout_total_s"""
-    with landing(configured(http={"timeout_total_s": 0.4}), tmp_path) as client:
-        assert 0.3 < seconds_until_given_up(client, "https://pub.org/long") < 8.0
+    with open_network(configured(http={"timeout_total_s": 0.4}), tmp_path) as opened:
+        assert 0.3 < opened.seconds_until_given_up("https://pub.org/long") < 8.0
 
 
 @pytest.mark.parametrize(("cap_s", "requests"), [(0.2, 1), (60.0, 2)])
@@ -160,8 +163,8 @@ def test_a_pause_is_waited_out_up_to_the_cap(
 ) -> None:
     """NET-06: http.retry_after_cap_s"""
     cfg = configured(http={"retry_after_cap_s": cap_s}, policies={"landing": {"max_retries": 1}})
-    with landing(cfg, tmp_path) as client, pytest.raises(TransientFailure) as caught:
-        client.get("https://pub.org/busy", role=Role.LANDING)
+    with open_network(cfg, tmp_path) as opened, pytest.raises(TransientFailure) as caught:
+        opened.page("https://pub.org/busy")
     assert len(host.asked) == requests
     assert caught.value.retry_after_s == (1.0 if requests == 1 else None)
 
@@ -169,8 +172,8 @@ def test_a_pause_is_waited_out_up_to_the_cap(
 def test_a_file_is_read_in_portions_of_the_size_set(configured: Settings, tmp_path: Path) -> None:
     """download.chunk_size_bytes"""
     cfg = configured(download={"chunk_size_bytes": 8192})
-    with landing(cfg, tmp_path) as client, client.stream("https://pub.org/x.pdf") as body:
-        portions = [len(portion) for portion in body.chunks()]
+    with open_network(cfg, tmp_path) as opened:
+        portions = [len(portion) for portion in opened.file("https://pub.org/x.pdf")]
     assert sum(portions) == len(PDF)
     assert max(portions) == 8192
 
@@ -180,14 +183,14 @@ def test_a_host_is_left_alone_after_a_429(configured: Settings, tmp_path: Path, 
     """limits.hosts.<host>.pause_on_429_s, and limits.default for the others."""
     pause: dict[str, Any] = {"pause_on_429_s": 77}
     limits = {"shared": False, section: {"pub.org": pause} if section == "hosts" else pause}
-    with landing(configured(limits=limits), tmp_path) as client, pytest.raises(TransientFailure) as caught:
-        client.get("https://pub.org/busy", role=Role.LANDING)
+    with open_network(configured(limits=limits), tmp_path) as opened, pytest.raises(TransientFailure) as caught:
+        opened.page("https://pub.org/busy")
     assert caught.value.retry_after_s == 77.0
 
 
 def test_the_archive_is_left_alone_for_a_minute_as_shipped(configured: Settings, tmp_path: Path) -> None:
-    with landing(configured(), tmp_path) as client, pytest.raises(TransientFailure) as caught:
-        client.get("https://web.archive.org/busy", role=Role.LANDING)
+    with open_network(configured(), tmp_path) as opened, pytest.raises(TransientFailure) as caught:
+        opened.page("https://web.archive.org/busy")
     assert caught.value.retry_after_s == 60.0
 
 
@@ -197,15 +200,15 @@ def test_a_house_that_refuses_five_times_in_a_row_is_asked_no_more_by_anybody(
 ) -> None:
     """limits.hosts.<host>.stop_on_403"""
     limits = {"shared": False, "rate_factor": 1000, "hosts": {"a.org": {"stop_on_403": stop}}}
-    with open_network(configured(limits=limits), tmp_path) as network:
+    with open_network(configured(limits=limits), tmp_path) as opened:
         for number in range(6):
             with pytest.raises(CandidateRejected):
-                ask_for(network, "landing", f"https://a.org/forbidden/{number}")
+                opened.file(f"https://a.org/forbidden/{number}")
         with pytest.raises(CandidateRejected) as caught:
-            ask_for(network, "arxiv", "https://a.org/forbidden/x")
-        assert ask_for(network, "landing", "https://b.org/x.pdf") == 200
-        assert network.refusals is not None
-        assert len(network.refusals.notes) == int(stop)
+            opened.file("https://a.org/forbidden/x", "arxiv")
+        assert b"".join(opened.file("https://b.org/x.pdf")) == PDF
+        assert opened.network.refusals is not None
+        assert len(opened.network.refusals.notes) == int(stop)
     assert caught.value.http_status == 403
     assert len([path for path in host.asked if path.startswith("/forbidden")]) == requests
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
 from collections.abc import Iterator
@@ -9,19 +10,18 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from tests.contentdownload.polite_rig import reach
 
-from DocsToKG.ContentDownload.api.steps import Gate
+from DocsToKG.ContentDownload.api.gates import Gate
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
 from DocsToKG.ContentDownload.net.shared import SharedStore
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.core.tasks import called_off_by
 from DocsToKG.Sandbox import Faults, SandboxServer
-from DocsToKG.transport.connect import ConnectTo
-from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import StaticNames
+from DocsToKG.transport.errors import DeadlineExceeded
 
 INTERVAL_S = 3.0
 
@@ -99,39 +99,45 @@ def test_another_process_is_not_met_at_the_server(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def transport() -> Iterator[tuple[LeanTransport, SandboxServer]]:
+def server() -> Iterator[SandboxServer]:
     with SandboxServer(works=2, faults=Faults.none(), thread=True) as server:
-        lean = LeanTransport(
-            guard=AddressGuard(),
-            names=StaticNames({"*": ["93.184.216.34"]}),
-            connect_to=ConnectTo({"*": f"plain://127.0.0.1:{server.port}"}),
-        )
-        yield lean, server
-        lean.close()
+        yield server
+
+
+async def asked(server: SandboxServer, *requests: httpx2.Request) -> None:
+    """One after the other, over one transport."""
+    transport = reach(server.port)
+    try:
+        for request in requests:
+            response = await transport.handle_async_request(request)
+            await response.aread()
+    finally:
+        await transport.aclose()
 
 
 def request(**extensions: object) -> httpx2.Request:
     return httpx2.Request("GET", "http://a.org/", headers={"User-Agent": "t"}, extensions=extensions)
 
 
-def test_the_transport_rests_before_the_first_byte(transport: tuple[LeanTransport, SandboxServer]) -> None:
-    lean, _ = transport
-    left = [0.15, 0.05, 0.0]
+def test_a_request_is_held_back_before_its_first_byte(server: SandboxServer) -> None:
+    """On a new and on a kept connection."""
+    left = [0.15, 0.05, 0.0, 0.1, 0.0]
     told: list[float] = []
     began = time.monotonic()
-    asked = request(goes_out=lambda: left.pop(0), sent=lambda: told.append(time.monotonic()))
-    lean.handle_request(asked).read()
+    one = request(goes_out=lambda: left.pop(0), sent=lambda: told.append(time.monotonic()))
+    asyncio.run(asked(server, one, one))
     assert not left
     assert told[0] - began >= 0.2
+    assert told[1] - told[0] >= 0.1
+    assert server.counters()["requests"] == 2
 
 
-def test_a_rest_can_be_called_off_and_ends_with_the_deadline(transport: tuple[LeanTransport, SandboxServer]) -> None:
-    lean, _ = transport
+def test_who_is_held_back_can_be_called_off_and_ends_with_the_deadline(server: SandboxServer) -> None:
     cancel = CancelToken()
     threading.Timer(0.1, cancel.cancel).start()
     began = time.monotonic()
     with pytest.raises(Cancelled):
-        lean.handle_request(request(goes_out=lambda: 30.0, cancel=cancel))
-    with pytest.raises(httpx2.TransportError):
-        lean.handle_request(request(goes_out=lambda: 30.0, deadline=time.monotonic() + 0.1))
+        asyncio.run(called_off_by(cancel, asked(server, request(goes_out=lambda: 30.0))))
+    with pytest.raises(DeadlineExceeded):
+        asyncio.run(asked(server, request(goes_out=lambda: 30.0, deadline=time.monotonic() + 0.1)))
     assert time.monotonic() - began < 25

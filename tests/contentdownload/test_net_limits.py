@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.contentdownload.asked_limits import gate, granted, refused
 from tests.examples import examples
 
-from DocsToKG.ContentDownload.api.steps import NotYet
+from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.delays import TimedGate
 from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits

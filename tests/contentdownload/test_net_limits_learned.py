@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.contentdownload.asked_limits import gate
 
-from DocsToKG.ContentDownload.api.ports import NullSink
-from DocsToKG.ContentDownload.api.steps import NotYet
+from DocsToKG.ContentDownload.api.gates import NotYet
+from DocsToKG.ContentDownload.api.ports import Call, NullSink
+from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.bootstrap import open_parts
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.build import build_http_stack
@@ -21,6 +23,7 @@ from DocsToKG.ContentDownload.net.client import RateRetryClient
 from DocsToKG.ContentDownload.net.learned import Adaptive, Announced, Pulse, announced
 from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
 from DocsToKG.ContentDownload.net.policy import SourcePolicy, UrlPolicy
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import ManualClock
 
@@ -359,7 +362,7 @@ def test_a_client_tells_what_the_network_said_and_not_what_the_cache_repeats(
         "crossref",
         http=stack.http,
         cache=stack.cache,
-        gate=limits,
+        gates=WaitingRoom(limits, clock=clock),
         limits=limits,
         robots=None,
         url_policy=UrlPolicy(),
@@ -368,12 +371,16 @@ def test_a_client_tells_what_the_network_said_and_not_what_the_cache_repeats(
         clock=clock,
         random=lambda: 0.0,
     )
-    with contextlib.closing(stack):
-        for _ in range(3):
-            assert client.get("https://a.org/works").status == 200
-        assert (len(sent), heard) == (1, [200])
-        clock.advance(1)
-        assert wait_s(limits, clock) == pytest.approx(0.2)
+
+    async def ask() -> None:
+        async with contextlib.aclosing(stack):
+            for _ in range(3):
+                assert (await client.fetch("https://a.org/works", Role.METADATA, Call("w"))).status == 200
+
+    asyncio.run(ask())
+    assert (len(sent), heard) == (1, [200])
+    clock.advance(1)
+    assert wait_s(limits, clock) == pytest.approx(0.2)
 
 
 def test_every_knob_of_the_limits_reaches_them(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.limits import HostLimit, HostPermit, Limits
 from DocsToKG.ContentDownload.net.shared import SharedStore

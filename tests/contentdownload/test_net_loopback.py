@@ -1,7 +1,8 @@
-"""The whole stack over real sockets on loopback: lean transport, credentials, cache, limits, client."""
+"""The whole stack over real sockets on loopback: engine, credentials, cache, limits, client."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import itertools
@@ -12,8 +13,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from tests.contentdownload.polite_rig import reach
 
-from DocsToKG.ContentDownload.api.ports import Call
+from DocsToKG.ContentDownload.api.ports import Call, Page
 from DocsToKG.ContentDownload.api.types import Attempt, Reason, Role
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
@@ -22,14 +24,12 @@ from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import SystemClock
-from DocsToKG.transport.connect import ConnectTo
-from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import StaticNames
+from DocsToKG.core.tasks import LoopThread
 
 PDF = b"%PDF-1.7\n" + b"x" * 200_000 + b"\n%%EOF\n"
 LEFT_ALONE_S = 60.0  # as long as a transfer stalls or drips, and a source may take, when nothing ends it
@@ -99,6 +99,7 @@ class World:
         self._port = port
         self._cache = CacheSettings(tmp_path / "cache")
         self.stacks: list[HttpStack] = []
+        self.loop = LoopThread()
 
     def attempt(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -115,14 +116,8 @@ class World:
         **policy: float | RetryPolicy,
     ) -> RateRetryClient:
         clock = SystemClock()
-        transport = LeanTransport(
-            guard=AddressGuard(),
-            # Public names mean public addresses; only then is the connection led to the server here.
-            names=StaticNames({"inside.org": ["10.0.0.1"], "*": ["93.184.215.14"]}),
-            connect_to=ConnectTo({"*": f"plain://127.0.0.1:{self._port}"}),
-        )
         stack = build_http_stack(
-            transport,
+            reach(self._port, names={"inside.org": ["10.0.0.1"]}),
             user_agent="DocsToKG/test",
             timeout_read_s=timeout_read_s,
             cache=CacheSettings(self._cache.base_path, always_revalidate=always_revalidate),
@@ -131,13 +126,20 @@ class World:
         self.stacks.append(stack)
         limits = Limits(clock=clock, default_host=HostLimit(4, {"*": (rate,)} if rate else {}))
         url_policy = UrlPolicy()
+        gates = WaitingRoom(limits, clock=clock)
         robots = Robots(
-            http=stack.http, limits=limits, url_policy=url_policy, attempts=self, clock=clock, random=lambda: 0.5
+            http=stack.http,
+            gates=gates,
+            limits=limits,
+            url_policy=url_policy,
+            attempts=self,
+            clock=clock,
+            random=lambda: 0.5,
         )
         return RateRetryClient(
             "unpaywall",
             http=stack.http,
-            gate=limits,
+            gates=gates,
             limits=limits,
             robots=robots,
             url_policy=url_policy,
@@ -148,9 +150,18 @@ class World:
             cache=stack.cache,
         )
 
+    def get(self, client: RateRetryClient, url: str, role: Role) -> Page:
+        return self.loop.run(client.fetch(url, role, Call("w")))
+
     def download(self, client: RateRetryClient, url: str) -> bytes:
-        with client.stream(url, call=Call("w")) as opened:
-            data = b"".join(opened.chunks())
+        return self.loop.run(self.downloading(client, url))
+
+    async def downloading(self, client: RateRetryClient, url: str, call: Call | None = None) -> bytes:
+        opened = await client.open(url, Role.ARTIFACT, call or Call("w"))
+        try:
+            data = b"".join([block async for block in opened.chunks()])
+        finally:
+            await opened.aclose()
         self.cas[hashlib.sha256(data).hexdigest()] = data
         opened.confirm(hashlib.sha256(data).hexdigest())
         return data
@@ -172,7 +183,8 @@ def world(tmp_path: Path) -> Iterator[World]:
     yield world
     handler.release.set()
     for stack in world.stacks:
-        stack.close()
+        world.loop.run(stack.aclose())
+    world.loop.close()
     server.shutdown()
     server.server_close()
     thread.join(5)
@@ -219,10 +231,9 @@ def test_cancelling_cuts_a_stalled_transfer(world: World) -> None:
     client = world.client(timeout_s=LEFT_ALONE_S)
     timer = threading.Timer(0.2, cancel.cancel)
     began = time.monotonic()
-    with client.stream("https://pub.org/stall.pdf", call=Call("w", cancel)) as opened:
-        timer.start()
-        with pytest.raises(Cancelled):
-            list(opened.chunks())
+    timer.start()
+    with pytest.raises(Cancelled):
+        world.loop.run(world.downloading(client, "https://pub.org/stall.pdf", Call("w", cancel)), cancel)
     timer.join()
     assert time.monotonic() - began < LEFT_ALONE_S / 2
 
@@ -241,7 +252,7 @@ def test_a_page_that_drips_is_given_up_after_the_sources_timeout_and_tried_again
     client = world.client(timeout_s=0.4, retry=RetryPolicy(max_attempts=2, base_s=0.01))
     began = time.monotonic()
     with pytest.raises(TransientFailure) as caught:
-        client.get("https://pub.org/drip", role=role)
+        world.get(client, "https://pub.org/drip", role)
     assert caught.value.reason == Reason.TIMEOUT
     assert [path for _, path in world.handler.log] == ["/robots.txt", "/drip", "/drip"]
     assert 0.7 < time.monotonic() - began < LEFT_ALONE_S / 2
@@ -267,20 +278,20 @@ def test_the_longest_single_wait_ends_a_silent_transfer(world: World) -> None:
 
 @pytest.mark.slow
 def test_the_server_sees_no_gap_shorter_than_the_interval(world: World) -> None:
-    """TEST-11, LIM-14, counted by the server, with more threads than the rate can feed."""
+    """TEST-11, LIM-14, counted by the server, with more tasks than the rate can feed."""
     client = world.client(rate=Rate(4, 1.0))
-    threads = [
-        threading.Thread(target=world.download, args=(client, f"https://pub.org/{number}.pdf")) for number in range(5)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
+
+    async def crowd() -> None:
+        async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
+            for number in range(5):
+                tasks.create_task(world.downloading(client, f"https://pub.org/{number}.pdf"))
+
+    world.loop.run(crowd())
     times = sorted(moment for moment, _ in world.handler.log)
     assert len(times) == 6
     assert min(after - before for before, after in itertools.pairwise(times)) > 0.25 - 0.1
 
 
 def test_landing_pages_over_real_sockets_tell_a_pdf(world: World) -> None:
-    page = world.client().get("https://pub.org/a.pdf", role=Role.LANDING)
+    page = world.get(world.client(), "https://pub.org/a.pdf", Role.LANDING)
     assert page.is_pdf

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import ssl
 
@@ -26,7 +27,23 @@ from DocsToKG.ContentDownload.net.policy import (
 )
 from DocsToKG.ContentDownload.way_out import source_policy
 from DocsToKG.core.bucket import TokenBucket
-from DocsToKG.transport.errors import AddressRefused, BodyTooShort, DeadlineExceeded, TlsFailed
+from DocsToKG.transport.errors import (
+    AddressRefused,
+    BodyTooLarge,
+    BodyTooShort,
+    CertificateExpired,
+    CertificateForAnotherName,
+    CertificateUntrusted,
+    ClosedEarly,
+    CompressedBodyCut,
+    ConnectionWentStale,
+    DeadlineExceeded,
+    HeadersTooLarge,
+    NameNotFound,
+    TlsFailed,
+    TlsHandshakeFailed,
+    TrustStoreUnreadable,
+)
 
 
 @pytest.mark.parametrize(
@@ -91,9 +108,9 @@ def test_credentials_go_to_their_host_over_https_only() -> None:
         return httpx2.Response(200)
 
     held = {"a.org": HostCredentials({"x-key": "k"}, {"mailto": "me@x.org"})}
-    with httpx2.Client(transport=CredentialTransport(httpx2.MockTransport(serve), credentials=held)) as http:
-        for url in ("https://a.org/w?x=1", "https://a.org/w", "http://a.org/w", "https://b.org/w"):
-            http.get(url)
+    transport = CredentialTransport(httpx2.MockTransport(serve), credentials=held)
+    for url in ("https://a.org/w?x=1", "https://a.org/w", "http://a.org/w", "https://b.org/w"):
+        asyncio.run(transport.handle_async_request(httpx2.Request("GET", url)))
     assert [str(request.url) for request in seen] == [
         "https://a.org/w?x=1&mailto=me%40x.org",
         "https://a.org/w?mailto=me%40x.org",
@@ -131,6 +148,17 @@ def test_every_error_of_the_library_has_a_meaning_of_ours() -> None:
         (httpx2.ProxyError("x"), Reason.CONN_ERROR, Retryable),
         (AddressRefused("x"), Reason.SECURITY_POLICY, CandidateRejected),
         (TlsFailed("x"), Reason.TLS_ERROR, CandidateRejected),
+        (CertificateUntrusted("x"), Reason.TLS_ERROR, CandidateRejected),
+        (CertificateExpired("x"), Reason.TLS_ERROR, CandidateRejected),
+        (CertificateForAnotherName("x"), Reason.TLS_ERROR, CandidateRejected),
+        (TlsHandshakeFailed("x"), Reason.TLS_ERROR, Retryable),
+        (TrustStoreUnreadable("x"), Reason.TLS_ERROR, TransientFailure),
+        (NameNotFound("x"), Reason.CONN_ERROR, Retryable),
+        (ConnectionWentStale("x"), Reason.CONN_ERROR, Retryable),
+        (ClosedEarly("x"), Reason.CONN_ERROR, Retryable),
+        (HeadersTooLarge("x"), Reason.DOWNLOAD_ERROR, CandidateRejected),
+        (CompressedBodyCut(received=1), Reason.SIZE_MISMATCH, Retryable),
+        (BodyTooLarge(limit=1), Reason.TOO_LARGE, CandidateRejected),
         (BodyTooShort(expected=9, received=1), Reason.SIZE_MISMATCH, Retryable),
         (httpx2.RemoteProtocolError("x"), Reason.DOWNLOAD_ERROR, CandidateRejected),
         (httpx2.UnsupportedProtocol("x"), Reason.BAD_URL, CandidateRejected),

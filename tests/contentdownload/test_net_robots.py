@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, TypeVar
 
 import httpx2
 import pytest
 from protego import Protego
+from tests.contentdownload.polite_rig import HastyClock, HastyGates
 
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -21,19 +23,21 @@ from DocsToKG.ContentDownload.net.pauses import Pauses
 from DocsToKG.ContentDownload.net.policy import HostCredentials, UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict, held_bytes
 from DocsToKG.core.bucket import Rate
-from DocsToKG.core.cancel import Cancelled, CancelToken
-from DocsToKG.core.clock import ManualClock
 
+T = TypeVar("T")
 PAGE = "https://pub.org/article/1"
 
 
 class Scene:
     def __init__(self) -> None:
-        self.clock = ManualClock()
+        self.clock = HastyClock()
+        self.gates = HastyGates(lambda: self.limits, self.clock)
+        self.runner = asyncio.Runner()
         self.attempts: list[Attempt] = []
         self.rate_waits: list[tuple[str, int, str, dict[str, str | None]]] = []
         self.asked: list[str] = []
-        self.answer: Callable[[httpx2.Request], httpx2.Response] = lambda request: rules(b"")
+        self.shelf: Any = None  # that it shares with other nodes
+        self.answer: Callable[[httpx2.Request], Any] = lambda request: rules(b"")
         self.stack: HttpStack = build_http_stack(httpx2.MockTransport(self._serve), user_agent="DocsToKG/1")
         self.use(Limits(clock=self.clock, default_host=HostLimit(2)))
 
@@ -41,6 +45,7 @@ class Scene:
         self.limits = limits
         self.robots = Robots(
             http=self.stack.http,
+            gates=self.gates,
             limits=limits,
             url_policy=url_policy or UrlPolicy(),
             attempts=self,
@@ -56,27 +61,15 @@ class Scene:
         self.rate_waits.append((key, delay_ms, why, about))
 
     def check(self, url: str = PAGE, call: Call | None = None) -> RobotsVerdict:
-        return self.finish(self.robots.check(url, call or Call("w")))
+        return self.run(self.robots.check(url, call or Call("w")))
 
-    def finish(self, steps: Steps[Any], answer: Any = None) -> Any:
-        while True:
-            try:
-                step = steps.send(answer)
-            except StopIteration as end:
-                return end.value
-            answer = self.permit(step) if isinstance(step, Gate) else self._sleep(step)
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(work)
 
-    def permit(self, gate: Any) -> Any:
-        while isinstance(answer := self.limits.ask(gate), NotYet):
-            assert answer.at is not None
-            self.clock.advance(answer.at - self.clock.monotonic())
-        return answer
+    def permit(self, gate: Gate) -> Any:
+        return self.run(self.gates.permit(gate, Call("w")))
 
-    def _sleep(self, step: Any) -> None:
-        assert isinstance(step, Wait)
-        self.clock.advance(max(0.0, step.until - self.clock.monotonic()))
-
-    def _serve(self, request: httpx2.Request) -> httpx2.Response:
+    def _serve(self, request: httpx2.Request) -> Any:
         self.asked.append(str(request.url))
         return self.answer(request)
 
@@ -89,7 +82,8 @@ def rules(text: bytes) -> httpx2.Response:
 def scene() -> Iterator[Scene]:
     scene = Scene()
     yield scene
-    scene.stack.close()
+    scene.run(scene.stack.aclose())
+    scene.runner.close()
 
 
 def test_rules_are_fetched_once_a_day_per_origin_and_leave_a_line(scene: Scene) -> None:
@@ -279,35 +273,64 @@ def test_an_absurd_crawl_delay_is_capped_aloud(scene: Scene, caplog: pytest.LogC
     assert "crawl-delay of 86400 s; 30 s is kept" in caplog.text
 
 
-def test_askers_of_one_origin_wait_parked_while_one_fetches(scene: Scene) -> None:
-    scene.answer = lambda request: rules(b"User-agent: *\nDisallow: /x")
-    first = scene.robots.check(PAGE, Call("w1"))
-    gate = first.send(None)
-    second = scene.robots.check("https://pub.org/x", Call("w2"))
-    assert isinstance(second.send(None), Wait)
-    assert scene.finish(first, scene.permit(gate)).allowed
-    assert not scene.finish(second).allowed
+class Held:
+    """Rules that are not answered before they are let go."""
+
+    def __init__(self, scene: Scene) -> None:
+        self.asked, self.free = asyncio.Event(), asyncio.Event()
+        scene.answer = self._answer
+
+    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        self.asked.set()
+        await self.free.wait()
+        return rules(b"User-agent: *\nDisallow: /x")
+
+
+def test_askers_of_one_origin_wait_while_one_fetches(scene: Scene) -> None:
+    async def ask() -> tuple[RobotsVerdict, RobotsVerdict]:
+        held = Held(scene)
+        first = asyncio.create_task(scene.robots.check(PAGE, Call("w1")))
+        second = asyncio.create_task(scene.robots.check("https://pub.org/x", Call("w2")))
+        await held.asked.wait()
+        held.free.set()
+        return await first, await second
+
+    first, second = scene.run(ask())
+    assert (first.allowed, second.allowed) == (True, False)
     assert len(scene.asked) == 1
 
 
 def test_the_next_asker_takes_over_when_the_first_is_called_off(scene: Scene) -> None:
-    first = scene.robots.check(PAGE, Call("w1"))
-    first.send(None)
-    first.close()
-    assert scene.check().allowed
-    assert len(scene.asked) == 1
+    async def ask() -> RobotsVerdict:
+        held = Held(scene)
+        first = asyncio.create_task(scene.robots.check(PAGE, Call("w1")))
+        await held.asked.wait()
+        second = asyncio.create_task(scene.robots.check("https://pub.org/x", Call("w2")))
+        first.cancel()
+        held.free.set()
+        verdict = await second
+        assert first.cancelled()
+        return verdict
+
+    assert not scene.run(ask()).allowed
+    assert len(scene.asked) == 2
 
 
 def test_a_cancelled_asker_stops_waiting(scene: Scene) -> None:
-    first = scene.robots.check(PAGE, Call("w1"))
-    first.send(None)
-    cancel = CancelToken()
-    second = scene.robots.check(PAGE, Call("w2", cancel))
-    second.send(None)
-    cancel.cancel()
-    with pytest.raises(Cancelled):
-        second.send(None)
-    first.close()
+    async def ask() -> None:
+        held = Held(scene)
+        first = asyncio.create_task(scene.robots.check(PAGE, Call("w1")))
+        await held.asked.wait()
+        second = asyncio.create_task(scene.robots.check(PAGE, Call("w2")))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        held.free.set()
+        assert (await first).allowed
+
+    scene.run(ask())
+    assert len(scene.asked) == 1
 
 
 def test_garbage_allows_and_is_survived(scene: Scene) -> None:
@@ -371,6 +394,7 @@ def test_an_exempt_place_is_not_asked_for_its_rules(scene: Scene) -> None:
     """ROB-03: archives of record, and the part of a host that is published for programs."""
     robots = Robots(
         http=scene.stack.http,
+        gates=scene.gates,
         limits=scene.limits,
         url_policy=UrlPolicy(),
         attempts=NullSink(),
@@ -379,12 +403,12 @@ def test_an_exempt_place_is_not_asked_for_its_rules(scene: Scene) -> None:
         exempt=("Web.archive.org", "zenodo.org/api/"),
     )
     for url in ("https://web.archive.org/web/2020id_/https://a.org/x.pdf", "https://zenodo.org/api/records/1/files/x"):
-        with pytest.raises(StopIteration) as stop:
-            robots.check(url, Call("w")).send(None)
-        assert stop.value.value.allowed
+        assert scene.run(robots.check(url, Call("w"))).allowed
+    assert scene.asked == []
     # The pages of the same host are asked, and so is a host that only begins alike.
     for url in ("https://zenodo.org/records/1", "https://web.archive.org.evil.example/x"):
-        assert isinstance(robots.check(url, Call("w")).send(None), Gate)
+        assert scene.run(robots.check(url, Call("w"))).allowed
+    assert len(scene.asked) == 2
 
 
 def test_an_exempt_place_is_counted_and_logged_as_such(scene: Scene, caplog: pytest.LogCaptureFixture) -> None:

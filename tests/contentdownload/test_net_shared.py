@@ -16,7 +16,7 @@ from tests.contentdownload.asked_limits import Moves, any_moves, gate, granted, 
 from tests.examples import examples
 from tests.warm import WarmPrograms
 
-from DocsToKG.ContentDownload.api.steps import NotYet
+from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.net.limit_store import MemoryStore
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.pace import BucketSpec
@@ -230,7 +230,7 @@ def test_forgotten_slots_of_a_closed_process_are_free(open_limits: Open) -> None
 HOLDER = """
 import sys, time
 from pathlib import Path
-from DocsToKG.ContentDownload.api.steps import Gate
+from DocsToKG.ContentDownload.api.gates import Gate
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.shared import SharedStore
 from DocsToKG.core.clock import SystemClock

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.contentdownload.asked_limits import gate, granted, refused
 
-from DocsToKG.ContentDownload.api.steps import NotYet
+from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.shared import SharedStore
 from DocsToKG.core.clock import ManualClock

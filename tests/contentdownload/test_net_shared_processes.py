@@ -26,7 +26,7 @@ SLACK_S = 0.1  # a thread may be stopped between a decision and what it says of 
 # it may go, by the clock that all processes of a machine have: how late it then comes is the machine's matter.
 AT_WORK = """
 import http.client, threading, time
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 
 left = threading.Semaphore(int(number))
 

@@ -4,10 +4,17 @@ import threading
 import time
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet, Permit
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.pace import BucketSpec
 from DocsToKG.ContentDownload.orchestrator import limits
 from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.core import urls
+from DocsToKG.core.bucket import TokenBucket
+from DocsToKG.core.clock import ManualClock
 
 
 def test_a_key_has_its_own_limit_or_the_default_and_at_least_one():
@@ -114,3 +121,53 @@ def test_host_key_is_the_one_of_core():
     """LIM-03."""
     assert limits.host_key is urls.host_key
     assert limits.host_key("https://User:pw@Example.ORG:443/x") == "example.org"
+
+
+def asked(of: Limits) -> Permit | NotYet:
+    return of.ask(Gate("https://a.org/", "unpaywall", "artifact"))
+
+
+@given(limit=st.integers(-1, 3), moves=st.lists(st.booleans(), max_size=40))
+def test_a_limiter_gives_its_slots_as_the_program_gives_those_of_a_source(limit: int, moves: list[bool]):
+    """LIM-01, LIM-02, LIM-04: True asks, False lets go."""
+    limiter = KeyedLimiter(9, {"unpaywall": limit})
+    running = Limits(clock=ManualClock(), default_host=HostLimit(99), resolver_slots={"unpaywall": limit})
+    held: list[Permit] = []
+    for asks in moves:
+        if asks:
+            answer = asked(running)
+            assert limiter.acquire("unpaywall", blocking=False) == (not isinstance(answer, NotYet))
+            if not isinstance(answer, NotYet):
+                held.append(answer)
+        elif held:
+            held.pop().release()
+            limiter.release("unpaywall")
+        assert limiter.in_use("unpaywall") == len(held)
+
+
+@given(
+    capacity=st.integers(1, 4),
+    refill=st.floats(0.1, 10),
+    burst=st.integers(0, 3),
+    moves=st.lists(st.tuples(st.floats(0, 2), st.booleans()), max_size=40),
+)
+def test_a_bucket_grants_as_the_program_does_for_a_source(
+    capacity: int, refill: float, burst: int, moves: list[tuple[float, bool]]
+):
+    """LIM-07, LIM-08, LIM-10: at the same moments, after the same waits, and what goes back comes again."""
+    clock = ManualClock()
+    bucket = TokenBucket(capacity, refill, burst, clock=clock)
+    spec = BucketSpec(capacity, refill, burst)
+    running = Limits(clock=clock, default_host=HostLimit(99), resolver_rates={"unpaywall": spec})
+    for gap, refunds in moves:
+        clock.advance(gap)
+        answer, wait_s = asked(running), bucket.consume()
+        if isinstance(answer, NotYet):
+            assert answer.at is not None
+            assert wait_s == pytest.approx(answer.at - clock.monotonic(), abs=1e-6)
+            continue
+        assert wait_s == 0.0
+        if refunds:
+            answer.refund()
+            bucket.refund()
+        answer.release()

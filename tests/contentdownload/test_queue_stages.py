@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contentdownload.search_bench import OpenGate, Source
+from tests.contentdownload.search_bench import Source
 
+from DocsToKG.ContentDownload.api.gates import Gate, Permit
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.stages import WorkStages
-from DocsToKG.ContentDownload.api.steps import Gate
-from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
+from DocsToKG.ContentDownload.api.types import DownloadOutcome, Role, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.fallback import FallbackOrchestrator
+from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.ContentDownload.orchestrator.limits import KeyedLimiter
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator
@@ -43,51 +45,42 @@ class Body:
 
     status, hops, from_cache, revalidated = 200, (), False, False
 
-    def __init__(self, web: Web, url: str) -> None:
+    def __init__(self, web: Web, url: str, permit: Permit) -> None:
         self.url = url
         self.headers = {"content-type": "application/pdf"}
         self._web = web
+        self._permit = permit
 
-    async def arriving(self) -> None:
-        pass
-
-    def chunks(self) -> Iterator[bytes]:
-        self._web.begin()
+    async def chunks(self) -> AsyncIterator[bytes]:
+        self._web.flowing += 1
+        self._web.most = max(self._web.most, self._web.flowing)
         try:
             yield PAPER[:5000]
-            assert self._web.go.wait(LONG_S)
+            assert await asyncio.to_thread(self._web.go.wait, LONG_S)
             yield PAPER[5000:]
         finally:
-            self._web.end()
+            self._web.flowing -= 1
 
-    def close(self) -> None:
-        return None
+    async def aclose(self) -> None:
+        self._permit.release()
 
     confirm = reject = lambda self, *words: None
 
 
 class Web:
-    """The network as a client sees it: one gate before each body."""
+    """The network as a client sees it: one permit for each body, four at once at a host."""
 
     def __init__(self) -> None:
         self.go = threading.Event()
         self.flowing = self.most = 0
-        self._lock = threading.Lock()
-
-    def begin(self) -> None:
-        with self._lock:
-            self.flowing += 1
-            self.most = max(self.most, self.flowing)
-
-    def end(self) -> None:
-        with self._lock:
-            self.flowing -= 1
+        limits = Limits(clock=SystemClock(), default_host=HostLimit(max_concurrent=4))
+        self.gates = WaitingRoom(limits, clock=SystemClock())
 
     async def open(self, url: str, role: str, call: Call, **_: Any) -> Any:
-        await Gate(url, "one", role)
+        permit = await self.gates.permit(Gate(url, "one", role), call)
         assert call.budget is not None
         call.budget.spend(0.0)
-        return Body(self, url)
+        return Body(self, url, permit)
 
     def interval_s(self, url: str) -> float:
         return 0.0
@@ -106,8 +99,7 @@ def pipeline_on(
         download=CandidateDownload(store, DownloadRules(), SystemClock()),
         clock=SystemClock(),
     )
-    gate: Any = OpenGate()
-    return ResolverPipeline(fallback=fallback, gate=gate, clock=SystemClock(), limits=WorkLimits(), **more)
+    return ResolverPipeline(fallback=fallback, gates=web.gates, clock=SystemClock(), limits=WorkLimits(), **more)
 
 
 def eventually(holds: Callable[[], bool], within_s: float = LONG_S) -> None:
@@ -174,7 +166,7 @@ class Desk:
             pipeline=pipeline,
             telemetry=record,
             retry=JobRetry(),
-            monotonic=self.clock.monotonic,
+            clock=self.clock,
             watch=Tiers(self.tiers),
         )
 
@@ -305,7 +297,8 @@ class Recorded(KeyedLimiter):
 
     def acquire(self, key: str, blocking: bool = True, timeout: float | None = None) -> bool:
         taken = super().acquire(key, blocking, timeout)
-        self._events.append(f"+{self._kind} {key}")
+        if taken:
+            self._events.append(f"+{self._kind} {key}")
         return taken
 
     def release(self, key: str) -> None:
@@ -313,31 +306,46 @@ class Recorded(KeyedLimiter):
         super().release(key)
 
 
+def asked_at(web: Web, role: Role, *, url: str = "https://PUB.org:443/x") -> None:
+    """One exchange that fails."""
+
+    async def exchange() -> None:
+        permit = await web.gates.permit(Gate(url, "unpaywall", role), Call("w"))
+        permit.release()
+        permit.release()  # twice does no harm
+
+    asyncio.run(exchange())
+
+
 def test_the_resolver_comes_first_then_the_host_and_back_in_reverse(tmp_path: Path) -> None:
-    """ORC-13, LIM-04: on every way out; a limiter that is not given caps nothing."""
+    """ORC-13, LIM-04; a limiter that is not given caps nothing, and no exchange that looks for a copy is capped."""
     events: list[str] = []
     resolver, host = Recorded("resolver", events), Recorded("host", events)
-    pipeline = pipeline_on(Web(), tmp_path, resolver_limiter=resolver, host_limiter=host)
-    with contextlib.suppress(KeyError), pipeline.with_limits("unpaywall", "https://PUB.org:443/x"):
-        assert (resolver.in_use("unpaywall"), host.in_use("pub.org")) == (1, 1)
-        raise KeyError
+    web = Web()
+    pipeline_on(web, tmp_path, resolver_limiter=resolver, host_limiter=host)
+    asked_at(web, Role.METADATA)
+    asked_at(web, Role.ARTIFACT)
     assert events == ["+resolver unpaywall", "+host pub.org", "-host pub.org", "-resolver unpaywall"]
     events.clear()
-    with pipeline_on(Web(), tmp_path, host_limiter=host).with_limits("unpaywall", "https://pub.org/"):
-        assert events == ["+host pub.org"]
-    with pipeline_on(Web(), tmp_path).with_limits("unpaywall", "https://pub.org/"):
-        pass
+    web = Web()
+    pipeline_on(web, tmp_path, host_limiter=host)
+    asked_at(web, Role.ARTIFACT)
     assert events == ["+host pub.org", "-host pub.org"]
+    events.clear()
+    web = Web()
+    pipeline_on(web, tmp_path)
+    asked_at(web, Role.ARTIFACT)
+    assert events == []
 
 
 @pytest.mark.parametrize(("cap", "most"), [(1, 1), (2, 2), (None, 4)])
-def test_injected_caps_hold_around_the_bytes_of_works_in_several_threads(
+def test_injected_caps_hold_around_the_bytes_of_works_of_several_threads(
     tmp_path: Path, cap: int | None, most: int
 ) -> None:
-    """ORC-13, LIM-04: callers wait in their threads, though the pipeline itself has fewer of them than works."""
+    """ORC-13, LIM-04: beside those of the configuration."""
     web, events = Web(), list[str]()
     host = None if cap is None else Recorded("host", events, cap)
-    pipeline = pipeline_on(web, tmp_path, host_limiter=host, threads=4)
+    pipeline = pipeline_on(web, tmp_path, host_limiter=host)
     outcomes: list[DownloadOutcome] = []
 
     def obtain(n: int) -> None:
@@ -359,7 +367,7 @@ def test_injected_caps_hold_around_the_bytes_of_works_in_several_threads(
 
 
 def test_sources_that_race_tell_their_stages_and_keep_to_the_caps(tmp_path: Path) -> None:
-    """QUE-15, ORC-13: each of them under its own token."""
+    """QUE-15, ORC-13: each of them by itself."""
     web, events, seen = Web(), list[str](), list[str]()
     host = Recorded("host", events)
     web.go.set()

@@ -6,13 +6,14 @@ exporters (MET-27).
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import re
 import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,9 +26,9 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from prometheus_client.parser import text_string_to_metric_families
+from tests.contentdownload.stand_in import Act, Exchange, StandIn, until
 
 from DocsToKG.ContentDownload.api.ports import NullSink
-from DocsToKG.ContentDownload.api.steps import Gate, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Verb, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -335,12 +336,10 @@ def test_a_ledger_that_cannot_be_read_gives_no_figure_and_no_failure(library, qu
 def test_where_nobody_set_a_provider_nothing_is_watched_and_nothing_stands_in_between(queue, clock):
     """TRC-09: the library is installed and even loaded here, and still nothing is spent on it."""
     watch, sink, [job] = job_watch(clock), NullSink(), leased(queue)
-    gate = Limits(clock=clock, default_host=HostLimit(1))
     assert isinstance(watch, NullWatch)
-    assert watch.gate(gate) is gate
+    assert not watch.hears_waits
     assert watch.attempts(sink) is sink
-    steps, download = iter(()), object()
-    assert watch.steps(job, steps) is steps
+    download = object()
     assert watch.download(download) is download  # type: ignore[arg-type, comparison-overlap]
     assert watch.enqueued("local:0") is None
     watch.show(view(queue))()
@@ -405,37 +404,26 @@ def test_the_word_of_a_reason_is_short():
 # at work
 
 
-class StandIn:
-    """As much of a pipeline as the orchestrator sees."""
-
-    def __init__(self, act: Callable[[WorkArtifact], Steps[DownloadOutcome]], gate: Limits) -> None:
-        self.gate = gate
-        self._act = act
-
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
-        ctx.on_begin()
-        return await self._act(artifact)
-
-
 @contextlib.contextmanager
 def orchestrated(
-    root: Path, library: Any, act: Callable[[WorkArtifact], Steps[DownloadOutcome]], works: list[str], **settings: Any
+    root: Path, library: Any, act: Act, works: list[str], **settings: Any
 ) -> Iterator[tuple[Orchestrator, WorkQueue]]:
     cfg = load_config(None, {}, environ={}, user_file=root / "none")
     chosen = {"retry_backoff_seconds": 0, "jitter_seconds": 0, "max_workers": 4, **settings}
     cfg = cfg.model_copy(update={"orchestrator": cfg.orchestrator.model_copy(update=chosen)})
     clock = SystemClock()
-    gate = Limits(clock=clock, default_host=HostLimit(max_concurrent=1), default_resolver_slots=9)
+    limits = Limits(clock=clock, default_host=HostLimit(max_concurrent=1), default_resolver_slots=9)
     record = RunTelemetry(root, run_id="r", config_hash="c", clock=clock, batch_window_s=0.005)
     with WorkQueue(root / "q.sqlite") as queue, record:
         queue.bulk_import((name, {}, None) for name in works)
-        pipeline: Any = StandIn(act, gate)
+        pipeline: Any = StandIn(act, limits, most=cfg.orchestrator.max_workers)
         orchestrator = Orchestrator(cfg, queue, pipeline, record, watch=library.watch(clock))
         orchestrator.start()
         try:
             yield orchestrator, queue
         finally:
             orchestrator.stop(grace_s=0.0)
+            pipeline.close()
 
 
 @pytest.mark.slow
@@ -443,10 +431,10 @@ def test_an_orchestrator_at_work_shows_dispatch_jobs_waits_depth_and_throughput(
     """TEST-05, LIM-19: with the real ledger, record, limits and threads."""
     tries: Counter[str] = Counter()
 
-    async def act(work: WorkArtifact) -> DownloadOutcome:
-        permit = await Gate("https://files.example.org/x.pdf", "test", "download")
-        await Wait(SystemClock().monotonic() + 0.03, "the transfer")
-        permit.release()
+    async def act(work: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:
+        ctx.on_begin()
+        async with exchange("https://files.example.org/x.pdf", "test"):
+            await asyncio.sleep(0.03)
         tries[work.work_id] += 1
         match work.work_id:
             case "test:skip":
@@ -495,9 +483,9 @@ def test_an_orchestrator_at_work_shows_dispatch_jobs_waits_depth_and_throughput(
 def test_jobs_given_back_at_the_stop_end_their_spans(library, tmp_path):
     begun = threading.Event()
 
-    async def act(work: WorkArtifact) -> DownloadOutcome:
+    async def act(work: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:
         begun.set()
-        await Wait(SystemClock().monotonic() + 60.0, "a long wait")
+        await asyncio.sleep(60.0)
         raise AssertionError("never comes")
 
     with orchestrated(tmp_path, library, act, ["test:1", "test:2"]):
@@ -513,9 +501,9 @@ def test_an_end_that_the_ledger_refuses_is_told_as_lost(library, tmp_path):
     go_on = threading.Event()
     begun = threading.Event()
 
-    async def act(work: WorkArtifact) -> DownloadOutcome:
+    async def act(work: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:
         begun.set()
-        assert go_on.wait(20)
+        await until(go_on.is_set)
         return DownloadOutcome(True, "success", path="x.pdf", reason="ok", meta={"sha256": "a" * 64})
 
     with orchestrated(tmp_path, library, act, ["test:1"]) as (orchestrator, queue):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contentdownload.stand_in import SUCCESS, Exchange, StandIn
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
@@ -102,17 +103,16 @@ def test_a_heartbeat_keeps_a_long_download_from_being_handed_on(queue, clock):
     assert queue.job(job["id"]).attempts == 0
 
 
-class Instant:
+class Instant(StandIn):
     """A pipeline whose works succeed at once."""
 
     def __init__(self) -> None:
-        self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
+        super().__init__(self._succeed, Limits(clock=SystemClock(), default_host=HostLimit()), most=8)
         self.worked_on: list[str] = []
 
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
+    async def _succeed(self, artifact: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:
         self.worked_on.append(artifact.work_id)
-        meta = {"sha256": "a" * 64}
-        return DownloadOutcome(True, "success", path=f"{artifact.work_id}.pdf", reason="ok", meta=meta)
+        return SUCCESS
 
 
 @contextlib.contextmanager
@@ -126,6 +126,7 @@ def orchestrator(root: Path, queue: WorkQueue) -> Iterator[tuple[Orchestrator, I
             yield running, pipeline
         finally:
             running.stop()
+            pipeline.close()
 
 
 def test_the_orchestrator_completes_what_a_crashed_worker_left(queue, clock, tmp_path):

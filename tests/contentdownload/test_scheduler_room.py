@@ -1,20 +1,22 @@
 """What a process holds while it waits: room for other hosts, fewer leases on a slow disk, live leases to the last.
 
-Ledger, record, limits and threads are real; the pipeline is a stand-in that asks its gate.
+Ledger, record, limits, loop and threads are real; the pipeline is a stand-in that asks for permits.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contentdownload.stand_in import SUCCESS, Exchange, StandIn, until
 
-from DocsToKG.ContentDownload.api.steps import Gate, GateShut, NotYet, Permit
+from DocsToKG.ContentDownload.api.gates import GateShut
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -28,32 +30,26 @@ from DocsToKG.Orchestrator.ledger.base import LeasedJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
 LONG_S = 20.0
-SUCCESS = DownloadOutcome(True, "success", path="x.pdf", reason="ok", meta={"sha256": "a" * 64})
 
 
-class Visits:
-    """A pipeline that makes one exchange with the host its work names; `busy` ones are held by somebody else."""
+class Visits(StandIn):
+    """A pipeline that makes one exchange with the host its work names; `inside` says when it may end."""
 
-    def __init__(self) -> None:
-        self.gate = Limits(clock=SystemClock(), default_host=HostLimit(max_concurrent=1))
+    def __init__(self, *, most: int = 2) -> None:
+        limits = Limits(clock=SystemClock(), default_host=HostLimit(max_concurrent=1))
+        super().__init__(self._visit, limits, most=most)
         self.visited: list[str] = []
-        self.inside: Callable[[], None] = lambda: None
+        self.inside: Callable[[], Awaitable[None]] = lambda: asyncio.sleep(0)
 
-    def occupy(self, host: str) -> Permit:
-        taken = self.gate.ask(Gate(f"https://{host}/", "test", "artifact"))
-        assert not isinstance(taken, NotYet)
-        return taken
-
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
+    async def _visit(self, artifact: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:
         host = artifact.metadata["host"]
         try:
-            permit: Permit = await Gate(f"https://{host}/", "r", "artifact")
+            async with exchange(f"https://{host}/"):
+                ctx.on_begin()
+                await self.inside()
         except GateShut as shut:
             meta = {"retryable": True, "only_waited": True, "retry_after_s": shut.at - time.monotonic()}
             return DownloadOutcome(False, "error", reason="rate_limited", meta=meta)
-        ctx.on_begin()
-        self.inside()
-        permit.release()
         self.visited.append(host)
         return SUCCESS
 
@@ -76,6 +72,7 @@ def orchestrating(
         finally:
             with contextlib.suppress(Exception):
                 running.stop(grace_s=0.0)
+            stand_in.close()
 
 
 def eventually(check: Callable[[], bool]) -> None:
@@ -141,7 +138,7 @@ def test_where_all_wait_for_the_same_host_jobs_are_not_sent_round_and_round(tmp_
 def test_the_shorter_works_are_the_more_are_leased_at_once(tmp_path, monkeypatch, seconds, most):
     """ORC-03: two for each worker last while the ledger is asked for more, unless a work takes next to no time."""
     pipeline, asked = Visits(), []
-    pipeline.inside = lambda: time.sleep(seconds)
+    pipeline.inside = lambda: asyncio.sleep(seconds)
     lease = SqliteLedger.lease
 
     def leasing(self: SqliteLedger, worker_id: str, limit: int, *given: Any, **named: Any) -> list[LeasedJob]:
@@ -160,7 +157,7 @@ def test_the_shorter_works_are_the_more_are_leased_at_once(tmp_path, monkeypatch
 def test_a_gate_that_opens_later_than_in_a_minute_holds_no_lease(tmp_path):
     """ORC-03: the job goes back with its host and the time, and counts no attempt."""
     pipeline = Visits()
-    pipeline.gate.hold("away.org", time.monotonic() + 600, "Retry-After")
+    pipeline.limits.hold("away.org", time.monotonic() + 600, "Retry-After")
     with orchestrating(tmp_path, ["away.org", "free.org"], pipeline=pipeline) as (running, queue, _):
         running.wait_until_drained(patience_s=60)
         job = queue.ledger.job(1)
@@ -172,7 +169,7 @@ def test_a_gate_that_opens_later_than_in_a_minute_holds_no_lease(tmp_path):
 def test_leases_are_kept_alive_during_the_grace(tmp_path):
     """ORC-10, ORC-11: a long last download is not handed to somebody else while it may finish."""
     go, clock, pipeline = threading.Event(), ManualClock(), Visits()
-    pipeline.inside = lambda: go.wait(LONG_S) and None
+    pipeline.inside = lambda: until(go.is_set)
     with orchestrating(tmp_path, ["a.org"], pipeline=pipeline, clock=clock, heartbeat_seconds=0.01) as (run, queue, _):
         eventually(lambda: run.active == 1)
         stopping = threading.Thread(target=run.stop, args=(LONG_S,))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import statistics
@@ -13,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contentdownload.stand_in import SUCCESS, Exchange, StandIn
 
-from DocsToKG.ContentDownload.api.steps import Gate, Permit
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
@@ -62,20 +63,20 @@ class FirstBytes:
         self._thread.join()
 
 
-class Calls:
+class Calls(StandIn):
     """A pipeline that sends one byte to the server and waits for its answer."""
 
     def __init__(self, port: int) -> None:
-        self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
+        super().__init__(self._call, Limits(clock=SystemClock(), default_host=HostLimit()), most=8)
         self._port = port
 
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
-        permit: Permit = await Gate(f"http://127.0.0.1:{self._port}/", "r", "artifact")
-        with socket.create_connection(("127.0.0.1", self._port)) as wire:
-            wire.sendall(b"?")
-            wire.recv(1)
-        permit.release()
-        return DownloadOutcome(True, "success", path="x.pdf", reason="ok", meta={"sha256": "a" * 64})
+    async def _call(self, artifact: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:
+        async with exchange(f"http://127.0.0.1:{self._port}/"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            writer.write(b"?")
+            await reader.read(1)
+            writer.close()
+        return SUCCESS
 
 
 @pytest.fixture
@@ -92,6 +93,7 @@ def idle(tmp_path: Path) -> Iterator[tuple[WorkQueue, FirstBytes]]:
             yield queue, server
         finally:
             running.stop()
+            pipeline.close()
 
 
 def delays(server: FirstBytes, enqueue: Any) -> list[float]:

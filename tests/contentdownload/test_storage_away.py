@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.contentdownload.search_bench import Bench, Source, bench
+from tests.contentdownload.stand_in import Exchange, StandIn
 
-from DocsToKG.ContentDownload.api.steps import Wait
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, Reason, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import StorageAway
@@ -88,6 +90,27 @@ def test_a_work_that_has_waited_long_for_the_store_is_given_back() -> None:
     outcome = with_store(bench(source, good=A), lambda: looks.append(1) or Hold(0.01, "away"))  # type: ignore[func-returns-value]
     assert (outcome.reason, outcome.meta["only_waited"], source.asked) == (Reason.BACKOFF, True, [])
     assert 3 < len(looks) < 20
+
+
+def test_a_work_that_waits_for_the_store_is_given_back_at_once_when_the_run_stops(tmp_path: Path) -> None:
+    """ORC-11: nothing of it has begun."""
+    looked = threading.Event()
+    run = bench(Source("a", (A,)))
+    run.about_store = {"held_up": lambda: looked.set() or Hold(60.0, "away")}
+    pipeline = run.pipeline()
+    with (
+        WorkQueue(tmp_path / "q.sqlite") as queue,
+        RunTelemetry(tmp_path, run_id="r", config_hash="c", clock=SystemClock()) as record,
+    ):
+        queue.enqueue("a:1", {})
+        running = Orchestrator(load_config(None, {}, environ={}, user_file=tmp_path / "no"), queue, pipeline, record)
+        running.start()
+        assert looked.wait(20)
+        began = time.monotonic()
+        running.stop(grace_s=60.0)
+        assert time.monotonic() - began < 4.0
+        assert (queue.job(1).state, queue.job(1).attempts) == ("queued", 0)
+    pipeline.close()
 
 
 class Place:
@@ -180,17 +203,19 @@ def test_a_file_that_was_taken_ends_the_outage() -> None:
     assert place.looks == 0
 
 
-class Patient:
+class Patient(StandIn):
     """A pipeline whose works wait until they are called off."""
 
     def __init__(self) -> None:
-        self.gate = Limits(clock=SystemClock(), default_host=HostLimit())
+        super().__init__(self._wait, Limits(clock=SystemClock(), default_host=HostLimit()), most=8)
         self.begun, self.cut = threading.Event(), threading.Event()
 
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
-        ctx.cancel.on_cancel(self.cut.set)
+    async def _wait(self, artifact: WorkArtifact, ctx: JobContext, exchange: Exchange) -> DownloadOutcome:
         self.begun.set()
-        await Wait(SystemClock().monotonic() + 3600, "nothing")
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            self.cut.set()
         raise AssertionError("it was called off")
 
 
@@ -221,4 +246,5 @@ def test_a_job_whose_lease_may_be_over_is_cut_although_the_ledger_does_not_answe
         finally:
             answers.set()
             running.stop()
+            pipeline.close()
         assert queue.stats()["in_progress"] == 0

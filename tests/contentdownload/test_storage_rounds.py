@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import threading
@@ -10,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from DocsToKG.ContentDownload.api.steps import Until
 from DocsToKG.ContentDownload.errors import CandidateRejected, StorageError
 from DocsToKG.ContentDownload.storage.local import LocalStore, Stored
 from DocsToKG.ContentDownload.storage.rounds import Rounds
@@ -26,24 +26,13 @@ def store(tmp_path: Path) -> LocalStore:
 
 
 def keep(store: LocalStore, data: bytes, human: str) -> Stored:
-    """What the frontier does with the steps, in this thread."""
+    """One file, brought by a task."""
     temp = store.temp()
     temp.write(data)
-    steps = store.storing(temp, human=human)
-    done = threading.Event()
-    try:
-        step = steps.send(None)
-        assert isinstance(step, Until)
-        step.start(done.set)
-        assert done.wait(LONG_S)
-        steps.send(None)
-    except StopIteration as end:
-        stored: Stored = end.value
-        return stored
-    raise AssertionError("one wait is enough")
+    return asyncio.run(store.storing(temp, human=human))
 
 
-def test_a_file_is_there_durably_when_its_steps_go_on(store: LocalStore) -> None:
+def test_a_file_is_there_durably_when_its_task_goes_on(store: LocalStore) -> None:
     stored = keep(store, b"paper", "PDF/a.pdf")
     assert stored.path.read_bytes() == b"paper"
     assert store.verify(hashlib.sha256(b"paper").hexdigest(), "PDF/a.pdf")
@@ -53,25 +42,44 @@ def test_nothing_is_told_to_be_safe_before_the_disk_has_said_so(
     store: LocalStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """STO-02"""
-    hold, told, fsync = threading.Event(), threading.Event(), os.fsync
+    hold, fsync = threading.Event(), os.fsync
 
     def held(file: int) -> None:
         assert hold.wait(LONG_S)
         fsync(file)
 
     monkeypatch.setattr(os, "fsync", held)
-    temp = store.temp()
-    temp.write(b"paper")
-    steps = store.storing(temp, human="PDF/a.pdf")
-    step = steps.send(None)
-    assert isinstance(step, Until)
-    step.start(told.set)
-    assert not told.wait(0.1)
-    assert not (store.root / "PDF" / "a.pdf").exists()
-    hold.set()
-    assert told.wait(LONG_S)
-    with pytest.raises(StopIteration):
-        steps.send(None)
+
+    async def bring() -> Stored:
+        temp = store.temp()
+        temp.write(b"paper")
+        storing = asyncio.create_task(store.storing(temp, human="PDF/a.pdf"))
+        assert not (await asyncio.wait([storing], timeout=0.1))[0]
+        assert not (store.root / "PDF" / "a.pdf").exists()
+        hold.set()
+        return await storing
+
+    assert asyncio.run(bring()).path.read_bytes() == b"paper"
+
+
+def test_the_loop_goes_on_while_the_disk_takes_its_time(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    fsync, ended = os.fsync, threading.Event()
+
+    def slow(file: int) -> None:
+        assert ended.wait(LONG_S)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", slow)
+
+    async def bring() -> list[Stored]:
+        temps = [store.temp() for _ in range(20)]
+        for number, temp in enumerate(temps):
+            temp.write(b"%d" % number)
+        bringing = [store.storing(temp, human=f"PDF/{number}.pdf") for number, temp in enumerate(temps)]
+        asyncio.get_running_loop().call_later(0.01, ended.set)  # nobody else could
+        return await asyncio.gather(*bringing)
+
+    assert [stored.path.read_bytes() for stored in asyncio.run(bring())] == [b"%d" % number for number in range(20)]
 
 
 def test_a_name_that_leads_out_is_refused_to_the_one_who_brought_it(store: LocalStore) -> None:
@@ -79,16 +87,31 @@ def test_a_name_that_leads_out_is_refused_to_the_one_who_brought_it(store: Local
         keep(store, b"bad", "../bad.pdf")
 
 
-def test_a_disk_that_is_behind_lets_nobody_bring_more_without_waiting(
-    store: LocalStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Bodies that wait are in memory, so their number is bounded."""
-    monkeypatch.setattr(Rounds, "left", 64)
-    temp = store.temp()
-    temp.write(b"paper")
-    with pytest.raises(StopIteration) as end:
-        store.storing(temp, human="PDF/a.pdf").send(None)
-    assert end.value.value.path.read_bytes() == b"paper"
+def test_what_waits_for_the_disk_is_not_held_in_memory(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However far behind the disk is: then there are many that wait."""
+    hold, fsync = threading.Event(), os.fsync
+
+    def held(file: int) -> None:
+        assert hold.wait(LONG_S)
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", held)
+
+    async def bring() -> None:
+        temps = [store.temp() for _ in range(100)]
+        for number, temp in enumerate(temps):
+            temp.write(b"%d" % number)
+        storing = [
+            asyncio.create_task(store.storing(temp, human=f"PDF/{number}.pdf")) for number, temp in enumerate(temps)
+        ]
+        await asyncio.sleep(0)
+        assert [temp.data for temp in temps] == [None] * 100
+        hold.set()
+        await asyncio.gather(*storing)
+        for temp in temps:
+            temp.discard()
+
+    asyncio.run(bring())
 
 
 def test_duties_left_during_a_round_are_done_together_in_the_next() -> None:

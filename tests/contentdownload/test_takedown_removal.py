@@ -198,7 +198,8 @@ def keep(entries: EntryStore, url: str, body: bytes, *, in_cas: bool) -> None:
     if not in_cas:
         pending = entries.new_body()
         assert pending is not None
-        list(pending.tee(iter([body])))
+        pending.keep(body)
+        pending.finish()
     answer = StoredAnswer(url, "GET", {}, 200, {}, sha256=digest, size=len(body), in_cas=in_cas)
     entries.publish(key, answer, pending)
 

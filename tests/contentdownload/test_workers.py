@@ -12,9 +12,8 @@ import pytest
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.errors import DiskFull, RunError
-from DocsToKG.ContentDownload.frontier.task import Ended
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
-from DocsToKG.ContentDownload.orchestrator.workers import JobRetry, Worker
+from DocsToKG.ContentDownload.orchestrator.workers import Ended, JobRetry, Worker
 from DocsToKG.ContentDownload.pipeline import JobContext
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.core.cancel import Cancelled

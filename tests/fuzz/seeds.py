@@ -7,9 +7,9 @@ Seeds are named `seed-*`; what fuzzing has found stays beside them under `found-
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,7 +39,7 @@ class Recorder:
         self.bodies: list[bytes] = []
         self.pages: list[bytes] = []
 
-    async def fetch(self, url: str, role: Any, call: Call, *, headers: Any = None) -> Iterator[Any]:
+    async def fetch(self, url: str, role: Any, call: Call, *, headers: Any = None) -> Page:
         parts = urlsplit(url)
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=20)
@@ -66,9 +66,7 @@ def recorded() -> dict[str, list[bytes]]:
             client = Recorder(sandbox.port)
             for work in works:
                 try:
-                    steps = source.resolve(work, client, Call(work_id=work.work_id))
-                    for _ in steps:
-                        pass
+                    asyncio.run(source.resolve(work, client, Call(work_id=work.work_id)))
                 except ContentDownloadError:
                     continue
                 if len({len(body) for body in client.bodies}) >= MOST_SEEDS:

@@ -8,16 +8,16 @@ import gc
 import os
 import shutil
 import socket
-import ssl
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tests import needs
+from tests.contentdownload.polite_rig import reach
 from tests.raw_server import RawServer, Side
 
 from DocsToKG.ContentDownload.api.ports import Call, Page
@@ -29,12 +29,14 @@ from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.policy import UrlPolicy
 from DocsToKG.ContentDownload.net.robots import Robots
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
+from DocsToKG.ContentDownload.validation.pdf.worker_pool import shared_engine
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.clock import SystemClock
-from DocsToKG.transport.connect import ConnectTo
-from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import StaticNames
+from DocsToKG.core.tasks import LoopThread
+from DocsToKG.transport.curl.trust import TrustStore
+
+T = TypeVar("T")
 
 PDF = b"%PDF-1.7\n" + b"x" * 4000 + b"\n%%EOF\n"
 MOST_BYTES = 2_000_000
@@ -139,7 +141,7 @@ class Rig:
         self._base_path = base_path
         self._stacks: list[HttpStack] = []
         self.clock = SystemClock()
-        self.limits = Limits(clock=self.clock, default_host=HostLimit(1))
+        self._loop = LoopThread("rig")
 
     def attempt(self, attempt: Attempt) -> None:
         self.attempts.append(attempt)
@@ -151,7 +153,7 @@ class Rig:
         self,
         *,
         robots: bool = False,
-        ssl_context: ssl.SSLContext | None = None,
+        trust: TrustStore | None = None,
         cached: bool = True,
         retries: int = 0,
         patient: bool = True,
@@ -160,20 +162,16 @@ class Rig:
     ) -> RateRetryClient:
         """Who is not `patient` leaves a server that says nothing within a second, which a busy machine may need."""
         clock, wait_s = self.clock, 5.0 if patient else 0.3
-        transport = LeanTransport(
-            guard=AddressGuard(),
-            names=StaticNames({**self.names, "*": [PUBLIC]}),
-            connect_to=ConnectTo({"*": f"plain://127.0.0.1:{self.server.port}", **self.places}),
-            ssl_context=ssl_context,
-        )
+        transport = reach(self.server.port, names=self.names, places=self.places, trust=trust)
         cache = CacheSettings(self._base_path) if cached else None
         stack = build_http_stack(
             transport, user_agent="DocsToKG/test", timeout_connect_s=2 * wait_s, timeout_read_s=wait_s, cache=cache
         )
         self._stacks.append(stack)
-        self.limits = limits = Limits(clock=clock, default_host=HostLimit(1))
+        limits = Limits(clock=clock, default_host=HostLimit(1))
         shared: dict[str, Any] = {
             "http": stack.http,
+            "gates": WaitingRoom(limits, clock=clock),
             "limits": limits,
             "url_policy": UrlPolicy(),
             "attempts": self,
@@ -190,7 +188,7 @@ class Rig:
             retry=retry,
             max_page_bytes=MOST_BYTES,
         )
-        return RateRetryClient("landing", gate=limits, robots=rules, policy=policy, cache=stack.cache, **shared)
+        return RateRetryClient("landing", robots=rules, policy=policy, cache=stack.cache, **shared)
 
     def play(self, script: Script, host: str = "evil.example", path: str = "/paper.pdf") -> str:
         self.server.pages[host, path] = script
@@ -201,11 +199,20 @@ class Rig:
         self.places[host] = f"{'tls' if tls else 'plain'}://127.0.0.1:{port}"
 
     def download(self, client: RateRetryClient, url: str) -> bytes:
-        with client.stream(url, call=Call("doi:10.1/x"), max_bytes=MOST_BYTES) as body:
-            return b"".join(body.chunks())
+        async def download() -> bytes:
+            body = await client.open(url, Role.ARTIFACT, Call("doi:10.1/x"), max_bytes=MOST_BYTES)
+            try:
+                return b"".join([chunk async for chunk in body.chunks()])
+            finally:
+                await body.aclose()
+
+        return self.run(download())
 
     def page(self, client: RateRetryClient, url: str, role: Role = Role.LANDING) -> Page:
-        return client.get(url, role=role, call=Call("doi:10.1/x"))
+        return self.run(client.fetch(url, role, Call("doi:10.1/x")))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self._loop.run(work)
 
     def goes_on(self, client: RateRetryClient) -> bool:
         """The next candidate, on the same host with its one slot, is obtained."""
@@ -220,7 +227,8 @@ class Rig:
 
     def close(self) -> None:
         for stack in self._stacks:
-            stack.close()
+            self.run(stack.aclose())
+        self._loop.close()
         self.server.pages.clear()
         self.server.requests.clear()
 
@@ -272,6 +280,7 @@ def nothing_left_behind(cache_folder: Path) -> Iterator[None]:
     if not os.path.isdir("/proc/self/fd"):
         yield
         return
+    shared_engine().warm()  # the whole program's, and it ends with that
     gc.collect()
     # A first look-up and the like are paid for once, so a small remainder is no leak.
     threads, files, resident = set(threading.enumerate()), _descriptors(), _resident_bytes()

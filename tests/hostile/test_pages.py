@@ -9,7 +9,6 @@ import pytest
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.types import Reason, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.landing.page import extract
 from DocsToKG.ContentDownload.resolvers.landing_scrape import LandingResolver
@@ -19,10 +18,6 @@ pytestmark = pytest.mark.slow  # seconds of real sockets and processes; part of 
 
 PDF = b"%PDF-1.7\n" + b"x" * 4000 + b"\n%%EOF\n"
 URL = "https://evil.example/page"
-
-
-def run(rig, steps):
-    return drive(steps, gate=rig.limits, clock=rig.clock, cancel=Call("x").cancel)
 
 
 # robots.txt
@@ -139,7 +134,7 @@ def test_an_index_answer_of_any_shape_gives_no_plan_and_no_crash(rig, kind):
     work = WorkArtifact("doi:10.1/x", doi="10.1/x")
     rig.play(lambda talk: talk.answer(JSON[kind], b"Content-Type: application/json"), "api.unpaywall.org", "/v2/10.1/x")
     client, began = rig.client(), time.thread_time()
-    result = run(rig, resolver.resolve(work, client, Call("doi:10.1/x")))
+    result = rig.run(resolver.resolve(work, client, Call("doi:10.1/x")))
     assert result.plans == ()
     known = ("malformed_answer", "no_open_copy", "closed", "embargo", "no_oa_pdf", "wrong-article")
     assert result.notes[0].partition(":")[0] in known
@@ -206,7 +201,7 @@ def test_a_link_header_made_to_hurt_is_read_in_bounded_time():
 def landing(rig, client, html, *headers):
     rig.play(lambda talk: talk.answer(html, b"Content-Type: text/html", *headers), path="/page")
     work = WorkArtifact("url:x", landing_urls=(URL,))
-    return run(rig, LandingResolver(settings=ResolverSettings()).resolve(work, client, Call("url:x")))
+    return rig.run(LandingResolver(settings=ResolverSettings()).resolve(work, client, Call("url:x")))
 
 
 @pytest.mark.parametrize("place", ["/page", "https://evil.example/page#again", "/PAGE/../page", "//evil.example/page?"])

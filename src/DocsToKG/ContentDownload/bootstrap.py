@@ -63,6 +63,7 @@ from DocsToKG.ContentDownload.way_out import (
 )
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_run_id, new_worker_id
+from DocsToKG.core.tasks import LoopThread
 
 __all__ = [
     "Network",
@@ -138,6 +139,7 @@ def open_parts(
     root = Path(cfg.telemetry.manifest_path).parent
     database = database_path(cfg)
     with ExitStack() as stack:
+        loop = stack.enter_context(LoopThread("content"))
         store = open_store(cfg, joining=share == "guest")
         shared = open_shared(cfg)
         if shared is not None:
@@ -168,7 +170,9 @@ def open_parts(
             open_watch(_wanted(cfg), clock=clock, run_id=telemetry.run_id, worker_id=worker_id, share=share)
         )
         attempts = hosts = HostTally(watching.watch.attempts(telemetry))
-        network = stack.enter_context(open_network(cfg, store=store, attempts=attempts, clock=clock, limits=limits))
+        network = stack.enter_context(
+            open_network(cfg, store=store, attempts=attempts, clock=clock, limits=limits, loop=loop)
+        )
         stack.callback(_tell_network, network, telemetry, watching)
         refetch: set[str] = set()
         if network.cache is not None:
@@ -183,6 +187,8 @@ def open_parts(
             on_source=telemetry.source_attempt,
             already=lambda work: None if work.work_id in refetch else _already(catalog, store, work),
             takedowns=shared_takedowns(shared, cfg, clock),
+            loop=loop,
+            asks_servers=shared is not None or cfg.storage.backend != "fs",
             rejected=catalog.rejected(),
             # What is shared, others may have filled a moment later.
             starts_empty=shared is None and not catalog.query("SELECT 1 FROM downloads LIMIT 1").rows,
@@ -198,9 +204,10 @@ def open_planning(cfg: ContentDownloadConfig) -> Iterator[tuple[ResolverPipeline
     store = new_store(cfg)
     with (
         closing(open_limits(cfg, clock)) as limits,
-        open_network(cfg, store=store, attempts=NullSink(), clock=clock, limits=limits) as network,
+        LoopThread("content") as loop,
+        open_network(cfg, store=store, attempts=NullSink(), clock=clock, limits=limits, loop=loop) as network,
     ):
-        pipeline = _pipeline(cfg, network, store, clock, attempts=NullSink())
+        pipeline = _pipeline(cfg, network, store, clock, attempts=NullSink(), loop=loop)
         try:
             yield pipeline, network
         finally:
@@ -231,8 +238,9 @@ def open_replaying(cfg: ContentDownloadConfig, place: Path) -> Iterator[Resolver
     )
     with (
         closing(open_limits(alone, clock)) as limits,
+        LoopThread("content") as loop,
         open_network(
-            alone, store=open_store(cfg), attempts=NullSink(), clock=clock, limits=limits, offline=True
+            alone, store=open_store(cfg), attempts=NullSink(), clock=clock, limits=limits, offline=True, loop=loop
         ) as network,
     ):
         here = alone.model_copy(
@@ -241,7 +249,7 @@ def open_replaying(cfg: ContentDownloadConfig, place: Path) -> Iterator[Resolver
                 "telemetry": cfg.telemetry.model_copy(update={"manifest_path": str(place / MANIFEST)}),
             }
         )
-        pipeline = _pipeline(here, network, open_store(here), clock, attempts=NullSink())
+        pipeline = _pipeline(here, network, open_store(here), clock, attempts=NullSink(), loop=loop)
         try:
             yield pipeline
         finally:
@@ -325,6 +333,8 @@ def _pipeline(
     takedowns: SharedTakedowns | None = None,
     rejected: Collection[tuple[str, str]] = frozenset(),
     starts_empty: bool = False,
+    asks_servers: bool = False,
+    loop: LoopThread,
 ) -> ResolverPipeline:
     rules = all_source_rules(cfg)
     usable = {name for name in registry.names() if rules[name].enabled}
@@ -392,14 +402,15 @@ def _pipeline(
     )
     return ResolverPipeline(
         fallback=fallback,
-        gate=network.limits,
+        gates=network.gates,
+        loop=loop,
         clock=clock,
         limits=WorkLimits(cfg.budgets.total_timeout_s, cfg.budgets.total_attempts),
         already=already,
         starts_empty=starts_empty,
         refuse=refuse,
         held_up=store.held_up,
-        threads=cfg.budgets.max_concurrent,
+        asks_servers=asks_servers,
         supplements=supplements if cfg.download.supplements else None,
     )
 

@@ -9,14 +9,11 @@ parts and does not pass is no judgment on the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
 from DocsToKG.ContentDownload.api.ranges import Rest
 from DocsToKG.ContentDownload.api.stages import FETCH, HEAD_CHECK, STORE, VERIFY
-from DocsToKG.ContentDownload.api.steps import Arrival, ExchangeOver, Steps
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -40,9 +37,8 @@ from DocsToKG.ContentDownload.validation.pdf.structure import MIN_PDF_BYTES, is_
 from DocsToKG.ContentDownload.validation.policy import Decision, ValidationRules
 from DocsToKG.ContentDownload.validation.source import Source
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.tasks import finished
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
-
-T = TypeVar("T")
 
 MAX_BYTES = 128 * 1024 * 1024
 Barred = Callable[[str, str], tuple[Reason, str] | None]  # digest and work: why these bytes may not be kept for it
@@ -83,50 +79,34 @@ class CandidateDownload:
     attempts: AttemptSink = field(default_factory=NullSink)
     barred: Barred = lambda sha256, work_id: None
 
-    def __call__(
+    async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-    ) -> Steps[StoredCopy | None]:
+    ) -> StoredCopy | None:
         """Fetch, prove and store one candidate; None when a rival has claimed the work in the meantime."""
         plan = prepare_candidate_download(plan, formats=self.rules.formats)
-        return self._fetch(plan, work, client, call, claim, plan.max_bytes_override or self.rules.max_bytes)
-
-    async def _fetch(
-        self,
-        plan: DownloadPlan,
-        work: WorkArtifact,
-        client: Client,
-        call: Call,
-        claim: Callable[[], bool],
-        max_bytes: int,
-    ) -> StoredCopy | None:
-        places = ExitStack() if call.with_limits is not None else None
+        max_bytes = plan.max_bytes_override or self.rules.max_bytes
         try:
             is_here = plan.url in call.received
             if self.rules.head_enabled and not is_here and client.interval_s(plan.url) <= _HEAD_INTERVAL_S:
                 call.at(HEAD_CHECK, plan.url)
-                await _holding(probe_candidate(plan, client, call, max_bytes), places, plan, call)
-                if places is not None:
-                    places.close()
+                await probe_candidate(plan, client, call, max_bytes)
             for asks_left in range(_STALE_COPIES, -1, -1):
                 call.at(FETCH, plan.url)
-                asking = client.open(plan.url, Role.ARTIFACT, call, headers=_request_headers(plan), max_bytes=max_bytes)
-                body = await (asking if places is None else _holding(asking, places, plan, call))
+                headers = _request_headers(plan)
+                body = await client.open(plan.url, Role.ARTIFACT, call, headers=headers, max_bytes=max_bytes)
                 try:
-                    return await self._take(body, places, plan, work, client, call, claim, max_bytes)
+                    return await self._take(body, plan, work, client, call, claim, max_bytes)
                 except (CandidateRejected, TransientFailure) as problem:
                     # What we kept is damaged, which says nothing about what the server has.
                     if not (body.from_cache and problem.reason in _DAMAGED and asks_left):
                         raise
             raise AssertionError("the last try returns or raises")
         finally:
-            if places is not None:
-                places.close()
             call.leave()
 
     async def _take(
         self,
         body: OpenBody,
-        places: ExitStack | None,
         plan: DownloadPlan,
         work: WorkArtifact,
         client: Client,
@@ -139,16 +119,13 @@ class CandidateDownload:
         with self.store.temp() as temp:
             try:
                 try:
-                    streamed = await streaming(body, temp, form=form_of(plan))
+                    streamed = await stream_candidate_payload(body, temp, form=form_of(plan))
                 except Retryable as broken:
                     first = body
-                    body, streamed = await going_on(broken, first, temp, places, plan, client, call, max_bytes)
+                    body, streamed = await going_on(broken, first, temp, plan, client, call, max_bytes)
                     is_spliced = body is first
                 finally:
-                    body.close()  # the host's slot is free again; proving costs it nothing
-                    if places is not None:
-                        places.close()
-                await ExchangeOver()
+                    await body.aclose()  # the host's slot is free again; proving costs it nothing
                 call.at(VERIFY)
                 finishing = finalize_candidate_download(
                     plan,
@@ -237,26 +214,12 @@ async def probe_candidate(plan: DownloadPlan, client: Client, call: Call, max_by
         raise CandidateRejected(Reason.POLICY_TYPE, f"{kind[:80]} is announced", url=page.url)
 
 
-def stream_candidate_payload(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> DownloadStreamResult:
-    """`streaming` while the caller waits."""
-    steps = streaming(body, temp, form=form)
-    try:
-        steps.send(None)
-        while True:
-            steps.send(True)
-    except StopIteration as end:
-        streamed: DownloadStreamResult = end.value
-        return streamed
-
-
-async def streaming(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> DownloadStreamResult:
+async def stream_candidate_payload(body: OpenBody, temp: TempFile, *, form: Form = PDF) -> DownloadStreamResult:
     """Write the body to the temporary file; what is surely no paper is cut off as soon as that shows."""
     # Of a file that goes on, the beginning has been looked at.
-    head, chunks, may_be_it = b"", body.chunks(), temp.size > 0
-    while True:
-        await body.arriving()
-        if (chunk := next(chunks, None)) is None:
-            break
+    head, may_be_it = b"", temp.size > 0
+    async for chunk in body.chunks():
+        await temp.wait_for_room(len(chunk))
         temp.write(chunk)
         if not may_be_it and len(head) < _SNIFF_BYTES:
             head += chunk[: _SNIFF_BYTES - len(head)]
@@ -270,7 +233,6 @@ async def going_on(
     broken: Retryable,
     body: OpenBody,
     temp: TempFile,
-    places: ExitStack | None,
     plan: DownloadPlan,
     client: Client,
     call: Call,
@@ -281,19 +243,16 @@ async def going_on(
     began anew."""
     more = body
     while broken.whole is not None:
-        more.close()
-        if places is not None:
-            places.close()
+        await more.aclose()
         rest, headers = Rest(broken.whole, temp.size), _request_headers(plan)
-        asking = client.open(plan.url, Role.ARTIFACT, call, headers=headers, max_bytes=max_bytes, rest=rest)
         try:
-            more = await _holding(asking, places, plan, call)
+            more = await client.open(plan.url, Role.ARTIFACT, call, headers=headers, max_bytes=max_bytes, rest=rest)
         except CandidateRejected:
             break  # this way of asking is refused, which says nothing of the file
         try:
             if more.status == 200:
                 temp.restart()
-            streamed = await streaming(more, temp, form=form_of(plan))
+            streamed = await stream_candidate_payload(more, temp, form=form_of(plan))
             return (more, streamed) if more.status == 200 else (body, _stream_result(body, temp))
         except Retryable as again:
             # Who sent all of it anew would do so each time.
@@ -305,7 +264,7 @@ async def going_on(
                 raise
             break  # a rest that never ends
         finally:
-            more.close()
+            await more.aclose()
     raise broken
 
 
@@ -342,7 +301,7 @@ async def finalize_candidate_download(
             return None
         call.at(STORE)
         human = (human_path if is_kept else quarantine_path)(work, kind=form.name)
-        stored = await store.storing(inner or temp, human=human)
+        stored = await finished(store.storing(inner or temp, human=human))
     finally:
         if inner is not None:
             inner.discard()
@@ -360,38 +319,6 @@ async def finalize_candidate_download(
         facts=facts.record() | {"doi_seen": doi_in(facts, work), "unwrapped": None if inner is None else "gzip"},
         quarantined=None if is_kept else store.relative(stored.place),
     )
-
-
-async def _holding(steps: Steps[T], places: ExitStack | None, plan: DownloadPlan, call: Call) -> T:
-    """The same steps; while they run, `places` holds those that the caller wants taken, and at the end it keeps them.
-
-    None is held while the steps wait before a gate: whoever blocks for a place waits for a thread that is at work.
-    """
-    if places is None or call.with_limits is None:
-        return await steps
-    answer: Any = None
-    error: BaseException | None = None
-    is_held = False
-    try:
-        while True:
-            if not is_held:
-                places.enter_context(call.with_limits(plan.resolver_name, plan.url))
-            try:
-                step = steps.throw(error) if error is not None else steps.send(answer)
-            except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]  # typed by the generator itself
-            is_held = isinstance(step, Arrival)  # the exchange goes on
-            if not is_held:
-                places.close()
-            answer, error = None, None
-            try:
-                answer = await step
-            except GeneratorExit:
-                raise
-            except BaseException as thrown:
-                error = thrown
-    finally:
-        steps.close()
 
 
 def _check_digests(plan: DownloadPlan, came: ReceivedFile, inner: ReceivedFile | None) -> None:

@@ -1,22 +1,21 @@
 """One work from its identifiers to its outcome.
 
-Knows the order: what is already there, then the tiers, then the outcome with everything the record needs. The work
-is written once, as a generator of steps; `process` drives it while the caller waits, the scheduler drives thousands.
-Does not know jobs, queues or HTTP.
+Knows the order: what is already there, then the tiers, then the outcome with everything the record needs. `obtain` is
+the work as a coroutine, of which the scheduler runs thousands; `process` runs one while the caller waits. Does not know
+jobs, queues or HTTP.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 from DocsToKG.ContentDownload.api.licences import spdx
-from DocsToKG.ContentDownload.api.ports import Call, Limiter
+from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.stages import WorkStages
-from DocsToKG.ContentDownload.api.steps import Gatekeeper, Steps, Wait
 from DocsToKG.ContentDownload.api.types import (
     DownloadOutcome,
     DownloadPlan,
@@ -24,6 +23,7 @@ from DocsToKG.ContentDownload.api.types import (
     Reason,
     WorkArtifact,
 )
+from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import PutOff, StorageAway
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
 from DocsToKG.ContentDownload.fallback.memory import WorkMemory
@@ -31,14 +31,14 @@ from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator,
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
 from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
-from DocsToKG.ContentDownload.frontier.frontier import Frontier
+from DocsToKG.ContentDownload.net.waiting import Limiter, WaitingRoom
 from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.supplement_download import SupplementDownload
 from DocsToKG.ContentDownload.validation.identity.verdict import Proof
-from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
-from DocsToKG.core.turns import giving_way
-from DocsToKG.core.urls import host_key, index_url, mask_url
+from DocsToKG.core.tasks import LoopThread
+from DocsToKG.core.urls import index_url, mask_url
 from DocsToKG.core.values import lean_dataclass
 
 T = TypeVar("T")
@@ -56,6 +56,7 @@ class JobContext:
     on_stage: Callable[[str, str | None], None] = lambda stage, url: None  # with the file's address that it is for
     on_begin: Callable[[], None] = lambda: None  # told once, when the first exchange with the network is over
     is_first: bool = False  # nobody has worked on it before, so nobody has stored a file without saying so
+    waits: WorkWaits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,55 +77,61 @@ class HeldFile:
 
 class ResolverPipeline:
     """Drives works through the tiers. `already` looks for a file that an earlier run obtained, `starts_empty`: there
-    was none; `refuse` says why a work is not wanted at all, or None; `held_up` why nothing could be stored now.
+    was none; `refuse` says why a work is not wanted at all, or None; `held_up` why nothing could be stored now;
+    `asks_servers`: these answers take their time. `loop` is where works are run for callers who wait.
 
-    `resolver_limiter` and `host_limiter` are the caller's own caps, held while the bytes of a file flow. They block a
-    thread; the limits of the configuration do not, and hold with or without them.
+    `resolver_limiter` and `host_limiter` are the caller's own caps on exchanges at once, beside those of the
+    configuration.
     """
 
     def __init__(
         self,
         *,
         fallback: FallbackOrchestrator,
-        gate: Gatekeeper,
         clock: Clock,
         limits: WorkLimits,
+        loop: LoopThread | None = None,
+        gates: WaitingRoom | None = None,
         already: Callable[[WorkArtifact], HeldFile | None] = lambda work: None,
         starts_empty: bool = False,
         refuse: Callable[[WorkArtifact], str | None] = lambda work: None,
         held_up: Callable[[], Hold | None] = lambda: None,
-        threads: int = 3,
+        asks_servers: bool = False,
         resolver_limiter: Limiter | None = None,
         host_limiter: Limiter | None = None,
         supplements: SupplementDownload | None = None,
     ) -> None:
+        if gates is not None and (resolver_limiter is not None or host_limiter is not None):
+            gates.cap(resolver_limiter, host_limiter)
         self._supplements = supplements
-        self._resolver_limiter = resolver_limiter
-        self._host_limiter = host_limiter
         self._fallback = fallback
-        self._gate = gate
+        self._gates = gates
         self._clock = clock
         self._limits = limits
         self._already = already
         self._starts_empty = starts_empty
         self._refuse = refuse
         self._held_up = held_up
-        self._threads = threads
+        self._asks_servers = asks_servers
         self._memory = WorkMemory(clock)
-        self._frontier: Frontier | None = None
-        self._starting = threading.Lock()
-        self._closed = False
+        self._loop = loop or LoopThread("pipeline")
+        self._owns_loop = loop is None
         self._closers: list[Callable[[], None]] = []
 
     @property
-    def gate(self) -> Gatekeeper:
-        return self._gate
+    def loop(self) -> LoopThread:
+        """Where the works are run."""
+        return self._loop
+
+    @property
+    def gates(self) -> WaitingRoom | None:
+        """Where they wait for permits."""
+        return self._gates
 
     def process(self, artifact: WorkArtifact, ctx: JobContext | None = None) -> DownloadOutcome:
         """Obtain one work while the caller waits: for single-shot runs and debugging."""
         ctx = ctx or JobContext()
-        outcome: DownloadOutcome = self._own_frontier().run(self.steps(artifact, ctx), cancel=ctx.cancel)
-        return outcome
+        return self._loop.run(self.obtain(artifact, ctx), cancel=ctx.cancel)
 
     run = process
 
@@ -133,34 +140,41 @@ class ResolverPipeline:
         trail = Trail(artifact, self._clock)
         return self.drive(self._fallback.plan(trail, self._call(artifact, JobContext()))), trail
 
-    async def steps(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
-        """The whole walk of one work as steps."""
-        looks_left = _LOOKS_AT_THE_STORE
-        while (hold := self._held_up()) is not None and looks_left:
+    async def obtain(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
+        """The whole way of one work."""
+        looks_left, waits = _LOOKS_AT_THE_STORE, ctx.waits or WorkWaits(self._clock)
+        while (hold := await self._asked(self._held_up)) is not None and looks_left:
             looks_left -= 1
-            await Wait(self._clock.monotonic() + min(hold.seconds, _LONGEST_LOOK_S), f"the store: {hold.why}")
+            with waits.branch():
+                await waits.sleep(min(hold.seconds, _LONGEST_LOOK_S))
         try:
             if hold is not None:
                 raise StorageAway(Reason.BACKOFF, hold.why, retry_after_s=hold.seconds)
-            if (known := self._known_end(artifact, ctx)) is not None:
+            known = await self._known_end(artifact, ctx)
+            if known is not None:
                 return known
             began = self._clock.monotonic()
-            trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id))
+            trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id), waits=waits)
             stages = WorkStages(ctx.on_stage)
-            found = await self._fallback.search(trail, self._call(artifact, ctx, stages), on_tier=stages.tier)
+            found = await self._fallback.search(trail, self._call(artifact, ctx, waits, stages), on_tier=stages.tier)
             ctx.cancel.raise_if_cancelled()
             elapsed_s = self._clock.monotonic() - began
             supplements = await self._obtain_supplements(trail, artifact, ctx) if found is not None else []
-            return self._outcome(trail, found, elapsed_s, supplements)
+            return await self._outcome(trail, found, elapsed_s, supplements)
         except PutOff as away:
             return _put_off(artifact, away)
 
-    def _known_end(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome | None:
+    async def _asked(self, question: Callable[[], T]) -> T:
+        """What store and record say; where they are servers, the loop does not wait for their answer."""
+        return await asyncio.to_thread(question) if self._asks_servers else question()
+
+    async def _known_end(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome | None:
         """How the work ends that is there already, or not wanted; None when it is to be searched."""
-        held = None if ctx.is_first and self._starts_empty else self._already(artifact)
+        is_new = ctx.is_first and self._starts_empty
+        held = None if is_new else await self._asked(partial(self._already, artifact))
         if held is not None:
             return _already_there(artifact, held)
-        why_not = self._refuse(artifact)
+        why_not = await self._asked(partial(self._refuse, artifact))
         return _left_out(artifact, why_not) if why_not is not None else None
 
     async def _obtain_supplements(self, trail: Trail, artifact: WorkArtifact, ctx: JobContext) -> list[dict[str, Any]]:
@@ -172,40 +186,36 @@ class ResolverPipeline:
         files = await self._fallback.supplements(trail, call)
         return await self._supplements(files, trail.work, self._fallback.client_of, call)
 
-    def _outcome(
+    async def _outcome(
         self, trail: Trail, found: Found | None, elapsed_s: float, supplements: Sequence[Mapping[str, Any]] = ()
     ) -> DownloadOutcome:
         self._remember(trail, is_over=found is not None or trail.refused is not None or not trail.transient)
         if found is not None:
-            return self._unchanged(trail, found, elapsed_s) or _success(trail, found, elapsed_s, supplements)
+            return await self._unchanged(trail, found, elapsed_s) or _success(trail, found, elapsed_s, supplements)
         if trail.refused is not None:
             return _left_out(trail.work, trail.refused)
         return _failure(trail, elapsed_s, now=self._clock.now())
 
     def close(self) -> None:
-        with self._starting:
-            self._closed = True
-            if self._frontier is not None:
-                self._frontier.stop(grace_s=0.0)
-                self._frontier = None
         while self._closers:
             self._closers.pop()()
+        if self._owns_loop:
+            self._loop.close()
 
     def on_close(self, closer: Callable[[], None]) -> None:
         """Close something together with this pipeline."""
         self._closers.append(closer)
 
-    def drive(self, steps: Steps[T], cancel: CancelToken | None = None) -> T:
-        """Any other steps, through the same gate, while the caller waits."""
-        value: T = self._own_frontier().run(steps, cancel=cancel)
-        return value
+    def drive(self, work: Coroutine[Any, Any, T], cancel: CancelToken | None = None) -> T:
+        """Any other work on the same loop, while the caller waits."""
+        return self._loop.run(work, cancel=cancel)
 
-    def _unchanged(self, trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome | None:
+    async def _unchanged(self, trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome | None:
         """A skip when the cache gave the very file that is on record for this work (CACHE-20, CACHE-21)."""
         stream = found.copy.stream
         if not (stream.from_cache and found.copy.duplicate):
             return None
-        held = self._already(trail.work)
+        held = await self._asked(partial(self._already, trail.work))
         if held is None or held.sha256 != found.copy.sha256:
             return None
         meta = _found_meta(trail, found, elapsed_s) | {"dedupe": "adopted"}
@@ -219,38 +229,11 @@ class ResolverPipeline:
         else:
             self._memory.keep(trail.work.work_id, trail.past())
 
-    @contextmanager
-    def with_limits(self, resolver_name: str, url: str) -> Iterator[None]:
-        """A place of the resolver, then one of the address's host, for the length of the body (LIM-04)."""
-        with _place(self._resolver_limiter, resolver_name), _place(self._host_limiter, host_key(url)):
-            yield
-
-    def _call(self, artifact: WorkArtifact, ctx: JobContext, stages: WorkStages | None = None) -> Call:
+    def _call(
+        self, artifact: WorkArtifact, ctx: JobContext, waits: WorkWaits | None = None, stages: WorkStages | None = None
+    ) -> Call:
         budget = WorkBudget(total_s=self._limits.total_s, attempts=self._limits.attempts, on_begin=ctx.on_begin)
-        is_capped = self._resolver_limiter is not None or self._host_limiter is not None
-        return Call(artifact.work_id, ctx.cancel, budget, stages, self.with_limits if is_capped else None)
-
-    def _own_frontier(self) -> Frontier:
-        with self._starting:
-            if self._closed:
-                raise Cancelled("the pipeline is closed")
-            if self._frontier is None:
-                self._frontier = Frontier(gate=self._gate, clock=self._clock, threads=self._threads, name="pipeline")
-                self._frontier.start()
-            return self._frontier
-
-
-@contextmanager
-def _place(limiter: Limiter | None, key: str) -> Iterator[None]:
-    if limiter is None:
-        yield
-        return
-    with giving_way():
-        limiter.acquire(key)
-    try:
-        yield
-    finally:
-        limiter.release(key)
+        return Call(artifact.work_id, ctx.cancel, budget, stages, waits)
 
 
 def _already_there(work: WorkArtifact, held: HeldFile) -> DownloadOutcome:
@@ -308,7 +291,7 @@ def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:
         "hops": copy.stream.hops,
         "doi_seen": copy.facts.get("doi_seen"),
         "dedupe": "duplicate" if copy.duplicate else "new",
-        "ttfp_ms": round((elapsed_s - trail.meter.waited_s) * 1000),
+        "ttfp_ms": round((elapsed_s - trail.waits.waited_s) * 1000),
         "proof": copy.facts.get("proof"),
         "damaged": bool(copy.facts.get("damaged")),
         "validation": dict(copy.facts),
@@ -345,7 +328,7 @@ def _search_meta(trail: Trail, elapsed_s: float) -> dict[str, Any]:
         "fallback_chain": trail.sources,
         "candidates": [asdict(tried) for tried in trail.in_order()],
         "duration_ms": round(elapsed_s * 1000),
-        "waited_ms": round(trail.meter.waited_s * 1000),
+        "waited_ms": round(trail.waits.waited_s * 1000),
     }
 
 

@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.storage.paths import supplement_path
 from DocsToKG.ContentDownload.validation.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.validation.forms import PDF, has_pdf_header
 from DocsToKG.ContentDownload.validation.page_kinds import classify_body
+from DocsToKG.core.tasks import finished
 
 _HEAD_BYTES = 64 * 1024
 _PAGES = (".html", ".htm", ".xhtml")
@@ -56,9 +57,9 @@ class SupplementDownload:
             try:
                 head = await _read(body, temp)
             finally:
-                body.close()
+                await body.aclose()
             self._check(file, body, temp, head, work)
-            stored = await self.store.storing(temp, human=supplement_path(work, file.name))
+            stored = await finished(self.store.storing(temp, human=supplement_path(work, file.name)))
         body.confirm(stored.sha256)
         said = (body.headers.get("content-type") or "").partition(";")[0].strip().lower()
         return {
@@ -84,11 +85,10 @@ class SupplementDownload:
 
 async def _read(body: OpenBody, temp: TempFile) -> bytes:
     """All of the body into the temporary file; its beginning."""
-    head, chunks = b"", body.chunks()
-    while True:
-        await body.arriving()
-        if (chunk := next(chunks, None)) is None:
-            return head
+    head = b""
+    async for chunk in body.chunks():
+        await temp.wait_for_room(len(chunk))
         temp.write(chunk)
         if len(head) < _HEAD_BYTES:
             head += chunk[: _HEAD_BYTES - len(head)]
+    return head

@@ -30,7 +30,6 @@ from DocsToKG.ContentDownload.net.breakers import Breakers
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CachedTransport, CacheSettings, open_entries
 from DocsToKG.ContentDownload.net.client import RateRetryClient
-from DocsToKG.ContentDownload.net.connections import Connections
 from DocsToKG.ContentDownload.net.entries import EntryStore
 from DocsToKG.ContentDownload.net.learned import Adaptive
 from DocsToKG.ContentDownload.net.limit_store import LimitStore, MemoryStore
@@ -42,17 +41,20 @@ from DocsToKG.ContentDownload.net.policy import HostCredentials, SourcePolicy, U
 from DocsToKG.ContentDownload.net.refusals import Refusals
 from DocsToKG.ContentDownload.net.robots import Robots, Shelf
 from DocsToKG.ContentDownload.net.shared import default_store_path, open_limit_store, space_of
+from DocsToKG.ContentDownload.net.waiting import WaitingRoom
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.core.breaker import Breaker, BreakerSettings
 from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.tasks import LoopThread
 from DocsToKG.core.urls import host_key
+from DocsToKG.transport.adapters import AsyncEngineTransport
 from DocsToKG.transport.client import silence_request_log
 from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.curl import CurlEngine
 from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
 from DocsToKG.transport.names import StaticNames, SystemNames
 from DocsToKG.transport.proxy import Proxies
 
@@ -62,6 +64,7 @@ class Network:
     """The way out: who may ask what, and the client of each source."""
 
     limits: Limits
+    gates: WaitingRoom
     clients: Mapping[str, Client]
     breakers: Breakers | None = None  # None: switched off
     cache: CachedTransport | None = None  # None: switched off
@@ -90,22 +93,24 @@ def open_network(
     attempts: AttemptSink,
     clock: Clock,
     limits: Limits,
+    loop: LoopThread,
     offline: bool = False,
 ) -> Iterator[Network]:
-    """`offline`: nothing is sent, and only what the cache has is found."""
+    """For the tasks of `loop`, where it is closed. `offline`: nothing is sent, and only what the cache has is found."""
     rules = all_source_rules(cfg)
     credentials = _credentials(rules)
     refusals = _refusals(cfg)
     agent = user_agent(cfg)
     silence_request_log()
+    gates = WaitingRoom(limits, clock=clock, most=min(cfg.orchestrator.max_workers, cfg.http.max_connections))
     url_policy = UrlPolicy(http_hosts=cfg.http.allow_http_hosts, credentials=credentials)
     with (
-        closing(_http_stack(cfg, agent, credentials, store, clock, offline)) as stack,
+        _open_stack(_http_stack(cfg, agent, credentials, store, clock, offline), loop) as stack,
         _together(cfg, clock) as (make_breaker, shelf),
     ):
         breakers = _breakers(cfg, attempts, clock, make_breaker)
         shared: dict[str, Any] = {
-            "connections": Connections(cfg.http.max_connections),
+            "gates": gates,
             "pauses": _pauses(cfg),
             "breakers": breakers,
         }
@@ -117,7 +122,6 @@ def open_network(
                 name,
                 http=stack.http,
                 cache=stack.cache,
-                gate=limits,
                 limits=limits,
                 robots=robots,
                 url_policy=url_policy,
@@ -131,7 +135,15 @@ def open_network(
             )
             for name, rule in rules.items()
         }
-        yield Network(limits, clients, breakers, stack.cache, robots, refusals)
+        yield Network(limits, gates, clients, breakers, stack.cache, robots, refusals)
+
+
+@contextmanager
+def _open_stack(stack: HttpStack, loop: LoopThread) -> Iterator[HttpStack]:
+    try:
+        yield stack
+    finally:
+        loop.run(stack.aclose())
 
 
 @contextmanager
@@ -214,7 +226,7 @@ def _http_stack(
     offline: bool,
 ) -> HttpStack:
     http = cfg.http
-    wire = NoNetwork() if offline else _wire(cfg, clock)
+    wire = NoNetwork() if offline else AsyncEngineTransport(_engine(cfg))
     return build_http_stack(
         wire,
         user_agent=agent,
@@ -227,16 +239,15 @@ def _http_stack(
     )
 
 
-def _wire(cfg: ContentDownloadConfig, clock: Clock) -> LeanTransport:
+def _engine(cfg: ContentDownloadConfig) -> CurlEngine:
     http = cfg.http
-    return LeanTransport(
+    return CurlEngine(
         guard=AddressGuard(allow_hosts=http.allow_private_hosts),
         names=StaticNames(http.names, fallback=SystemNames()) if http.names else SystemNames(),
         connect_to=_connect_to(http.connect_to),
         proxies=_proxies(http.proxy.mapping()),
         max_idle=http.max_keepalive,
         max_open=http.max_connections,
-        clock=clock,
     )
 
 

@@ -1,7 +1,8 @@
-"""How many requests a second? A token bucket, and the words rates are written in.
+"""How many requests a second? The rule of a token bucket, the bucket itself, and the words rates are written in.
 
-A bucket never sleeps: it grants, or says how long until it could. Refund gives a token back
-when the cache answered and no request was sent.
+`Bucket` is the pure rule, by which the program limits its sources: it holds no state and reads no clock. `TokenBucket`
+is one of them with both, for threads. A bucket never sleeps: it grants, or says how long until it could. Refund gives a
+token back when the cache answered and no request was sent.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import re
 import threading
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from DocsToKG.core.clock import Clock, SystemClock
 
@@ -43,37 +45,80 @@ class Rate:
         return cls(amount, per * _UNITS[_SHORT.get(unit, unit)])
 
 
+Memory: TypeAlias = list[float]  # what a rule must remember; its caller keeps it
+
+# A hair of slack: the wait we named must be enough when it is over, whatever rounding did.
+HAIR = 1e-9
+
+
+class Taken(tuple[float, float]):
+    """What one start changed: enough to take it back."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSpec:
+    """A token bucket as it is written in a source's settings."""
+
+    capacity: float
+    refill_per_sec: float
+    burst: float = 0.0
+
+
+class Bucket:
+    """Tokens up to `capacity + burst`, refilled evenly. Remembers the tokens and when they were counted."""
+
+    def __init__(self, spec: BucketSpec, *, factor: float = 1.0, name: str = "b") -> None:
+        if spec.capacity <= 0 or spec.refill_per_sec <= 0 or spec.burst < 0:
+            raise ValueError("capacity and refill_per_sec must be above zero, burst must not be negative")
+        self.name = name
+        self._limit = spec.capacity + spec.burst
+        self._refill = spec.refill_per_sec * factor
+
+    def wait_s(self, memory: Memory, now: float, amount: float = 1.0) -> float:
+        """Seconds until `amount` tokens are there; 0.0 when they are."""
+        missing = amount - self._tokens(memory, now)
+        return 0.0 if missing <= HAIR else missing / self._refill
+
+    def ready_at(self, memory: Memory, now: float, scale: float = 1.0) -> float:
+        return now + self.wait_s(memory, now)
+
+    def take(self, memory: Memory, now: float, scale: float = 1.0, *, amount: float = 1.0) -> Taken:
+        memory[:] = [self._tokens(memory, now) - amount, now]
+        return Taken((now, now))
+
+    def give_back(self, memory: Memory, taken: Taken, now: float, *, amount: float = 1.0) -> None:
+        memory[:] = [min(self._limit, self._tokens(memory, now) + amount), now]
+
+    def _tokens(self, memory: Memory, now: float) -> float:
+        if not memory:
+            return self._limit
+        tokens, at = memory
+        return min(self._limit, tokens + max(0.0, now - at) * self._refill)
+
+
 class TokenBucket:
-    """Tokens up to `capacity + burst`, refilled at `refill_per_sec`; safe to share between threads."""
+    """A `Bucket` with its memory and a clock; safe to share between threads."""
 
     def __init__(
         self, capacity: float, refill_per_sec: float, burst: float = 0.0, *, clock: Clock | None = None
     ) -> None:
-        if capacity <= 0 or refill_per_sec <= 0 or burst < 0:
-            raise ValueError("capacity and refill_per_sec must be above zero, burst must not be negative")
+        self._rule = Bucket(BucketSpec(capacity, refill_per_sec, burst))
+        self._memory: Memory = []
         self._clock = clock or SystemClock()
-        self._limit = capacity + burst
-        self._refill = refill_per_sec
-        self._tokens = self._limit
-        self._at = self._clock.monotonic()
         self._lock = threading.Lock()
 
     def consume(self, amount: float = 1.0) -> float:
         """0.0 when granted; otherwise the seconds until it could be, and nothing is taken."""
         with self._lock:
-            self._tick()
-            # A hair of slack: the wait we named must be enough when it is over, whatever rounding did.
-            if self._tokens >= amount - 1e-9:
-                self._tokens -= amount
-                return 0.0
-            return (amount - self._tokens) / self._refill
+            now = self._clock.monotonic()
+            wait_s = self._rule.wait_s(self._memory, now, amount)
+            if wait_s == 0.0:
+                self._rule.take(self._memory, now, amount=amount)
+            return wait_s
 
     def refund(self, amount: float = 1.0) -> None:
         with self._lock:
-            self._tick()
-            self._tokens = min(self._limit, self._tokens + amount)
-
-    def _tick(self) -> None:
-        now = self._clock.monotonic()
-        self._tokens = min(self._limit, self._tokens + (now - self._at) * self._refill)
-        self._at = now
+            now = self._clock.monotonic()
+            self._rule.give_back(self._memory, Taken((now, now)), now, amount=amount)

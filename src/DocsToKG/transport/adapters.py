@@ -4,8 +4,8 @@
 wait run by turns, serves them all, so that they share connections, limits and promises with no second implementation.
 Both read from
 `request.extensions`: `timeout` (httpx2's, and `silence` in it), `deadline` (monotonic seconds for the whole exchange),
-`sent` (called when the request goes out); the synchronous one also `cancel` (a `CancelToken`). They put `peer` into
-`response.extensions`.
+`sent` (called when the request goes out); the synchronous one also `cancel` (a `CancelToken`), the other `goes_out`
+(asked right before sending: for how many seconds to hold the request back). They put `peer` into `response.extensions`.
 """
 
 from __future__ import annotations
@@ -18,29 +18,65 @@ from typing import Any, TypeVar
 import httpx2
 
 from DocsToKG.core.cancel import CancelToken
-from DocsToKG.core.clock import Clock
+from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.transport.engine import Engine, Limits, Request, Response
+from DocsToKG.transport.errors import DeadlineExceeded, NotSent
+from DocsToKG.transport.fields import Fields
 from DocsToKG.transport.guard import AddressGuard
+from DocsToKG.transport.messages import NO_BODY, LightResponse
 from DocsToKG.transport.names import AsyncNameResolver, SystemNames
 from DocsToKG.transport.shared_loop import LoopClosed, SharedLoop
 
 _T = TypeVar("_T")
-_FRAMING = frozenset({"content-length", "transfer-encoding"})
 _SMALL_BYTES = 64 * 1024
 
 
 class AsyncEngineTransport(httpx2.AsyncBaseTransport):
     """Closing it closes the engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, *, clock: Clock | None = None) -> None:
         self._engine = engine
+        self._clock = clock or SystemClock()
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if not isinstance(request.stream, httpx2.AsyncByteStream):
+        stream = request.stream
+        if stream is NO_BODY:
+            body = b""
+        elif isinstance(stream, httpx2.AsyncByteStream):
+            body = b"".join([block async for block in stream])
+        else:
             raise httpx2.LocalProtocolError("the request's body is not asynchronous; this transport is")
-        body = b"".join([block async for block in request.stream])
-        response = await self._engine.fetch(_asked(request, body))
+        goes_out = request.extensions.get("goes_out")
+        if goes_out is None:
+            response = await self._engine.fetch(_asked(request, body))
+        else:
+            response = await self._fetch_when(goes_out, request, body)
         return _answer(response, _AsyncBody(response))
+
+    async def _fetch_when(self, goes_out: Callable[[], float], request: httpx2.Request, body: bytes) -> Response:
+        """Connecting may have taken so long that others have gone ahead; whoever spaces requests says so right before
+        the first byte, and then the request is held back."""
+        rest_s = 0.0
+
+        def may_go() -> bool:
+            nonlocal rest_s
+            rest_s = goes_out()
+            return rest_s <= 0
+
+        asked = _asked(request, body, may_go)
+        while True:
+            try:
+                return await self._engine.fetch(asked)
+            except NotSent:
+                await self._rest(rest_s, asked.limits.deadline)
+
+    async def _rest(self, seconds: float, deadline: float | None) -> None:
+        until = self._clock.monotonic() + seconds
+        if deadline is None or until < deadline:
+            await self._clock.sleep_until(until)
+            return
+        await self._clock.sleep_until(deadline)
+        raise DeadlineExceeded("the time given to this request is over")
 
     async def aclose(self) -> None:
         await self._engine.aclose()
@@ -114,9 +150,8 @@ class _AsyncBody(httpx2.AsyncByteStream):
     def __init__(self, response: Response) -> None:
         self._response = response
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        async for block in self._response:
-            yield block
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._response.__aiter__()
 
     async def aclose(self) -> None:
         await self._response.aclose()
@@ -168,41 +203,40 @@ class _SyncBody(httpx2.SyncByteStream):
                 self._transport._run(self.response.aclose(), None)
 
 
-def _asked(request: httpx2.Request, body: bytes) -> Request:
+def _asked(request: httpx2.Request, body: bytes, before_send: Callable[[], bool] | None = None) -> Request:
     asked: dict[str, Any] = request.extensions
-    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
-    names = {name.lower() for name, _ in headers}
+    headers = request.headers.pairs if isinstance(request.headers, Fields) else _pairs(request.headers)
     announced = request.headers.get("content-length")
     if announced is not None and announced != str(len(body)):
         raise httpx2.LocalProtocolError("the request's body is not as long as its Content-Length")
-    has_body = bool(body) or not names.isdisjoint(_FRAMING)
+    has_body = bool(body) or announced is not None or "transfer-encoding" in request.headers
     return Request(
         request.method,
         str(request.url),
         headers,
         body if has_body else None,
         _limits(asked),
-        on_sent=asked.get("sent"),
+        before_send,
+        asked.get("sent"),
     )
+
+
+def _pairs(headers: httpx2.Headers) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw]
 
 
 def _limits(asked: dict[str, Any]) -> Limits:
     timeouts = asked.get("timeout") or {}
     read_s, silence_s = timeouts.get("read"), timeouts.get("silence")
-    waits = [wait for wait in (read_s, silence_s) if wait is not None]
-    return Limits(
-        connect_s=timeouts.get("connect"),
-        first_byte_s=read_s,
-        silence_s=min(waits) if waits else None,
-        deadline=asked.get("deadline"),
-    )
+    if silence_s is None or (read_s is not None and read_s < silence_s):
+        silence_s = read_s
+    return Limits(timeouts.get("connect"), read_s, silence_s, asked.get("deadline"))
 
 
 def _answer(response: Response, body: httpx2.SyncByteStream | httpx2.AsyncByteStream) -> httpx2.Response:
-    raw = [(name.encode("utf-8"), value.encode("utf-8")) for name, value in response.headers.raw]
     extensions = {
         "http_version": response.http_version.encode("ascii"),
         "reason_phrase": response.reason.encode("latin-1", "replace"),
         "peer": response.peer,
     }
-    return httpx2.Response(response.status, headers=raw, stream=body, extensions=extensions)
+    return LightResponse(response.status, Fields.of(response.headers), body, extensions)

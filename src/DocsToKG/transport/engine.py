@@ -67,28 +67,28 @@ class Timings(NamedTuple):
 class Headers(Mapping[str, str]):
     """The fields of a head. Names are found in any case; what several fields say is one list, joined by commas.
 
-    `raw` keeps every field in the order and spelling it came in.
+    `raw` keeps every field in the order and spelling it came in; `named` is what is found, by name in lower case.
     """
 
-    __slots__ = ("_index", "raw")
+    __slots__ = ("named", "raw")
 
     def __init__(self, raw: Sequence[tuple[str, str]] = ()) -> None:
         self.raw = raw
-        self._index: dict[str, str] = {spelled.lower(): value for spelled, value in raw}
-        if len(self._index) < len(raw):
-            self._index = _joined(raw)
+        self.named: dict[str, str] = {spelled.lower(): value for spelled, value in raw}
+        if len(self.named) < len(raw):
+            self.named = _joined(raw)
 
     def __getitem__(self, name: str) -> str:
-        return self._index[name.lower()]
+        return self.named[name.lower()]
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and name.lower() in self._index
+        return isinstance(name, str) and name.lower() in self.named
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._index)
+        return iter(self.named)
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self.named)
 
     def get_list(self, name: str) -> list[str]:
         """What each field of this name says."""
@@ -96,7 +96,7 @@ class Headers(Mapping[str, str]):
         return [value for spelled, value in self.raw if spelled.lower() == wanted]
 
     def __repr__(self) -> str:
-        return f"Headers({list(self._index)})"  # values may be secrets
+        return f"Headers({list(self.named)})"  # values may be secrets
 
 
 def _joined(raw: Sequence[tuple[str, str]]) -> dict[str, str]:

@@ -6,12 +6,13 @@ question; here they are read once, until one is changed. Names, values and their
 
 from __future__ import annotations
 
-from collections.abc import ItemsView
+from collections.abc import ItemsView, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
 import httpx2
 
+from DocsToKG.transport.engine import Headers
 from DocsToKG.transport.head import Head, by_name
 
 
@@ -24,6 +25,7 @@ class Fields(httpx2.Headers):
     _raw: list[tuple[bytes, bytes, bytes]]
     template: Fields | None = None  # whose list and index these are, as long as nothing is changed
     encoded: bytes | None = None  # of a template: how it goes over the wire
+    _pairs: tuple[tuple[str, str], ...] | None = None  # of a template
 
     @classmethod
     def sent(cls, named: dict[str, str]) -> Fields:
@@ -44,6 +46,27 @@ class Fields(httpx2.Headers):
         made._index = head.named
         made._encoding = head.encoding
         return made
+
+    @classmethod
+    def of(cls, headers: Headers) -> Fields:
+        """What an engine's response says."""
+        made = cls.__new__(cls)
+        made._text = list(headers.raw)
+        made._index = dict(headers.named)
+        made._encoding = "utf-8"
+        return made
+
+    @property
+    def pairs(self) -> Sequence[tuple[str, str]]:
+        """Every field as it is spelled, as an engine takes it."""
+        if self.template is None:
+            encoding = self._encoding or self.encoding
+            return [(name.decode(encoding), value.decode(encoding)) for name, _, value in self._list]
+        known = self.template
+        if known._pairs is None:
+            encoding = known._encoding or known.encoding
+            known._pairs = tuple((name.decode(encoding), value.decode(encoding)) for name, _, value in known._raw)
+        return known._pairs
 
     @property
     def _list(self) -> list[tuple[bytes, bytes, bytes]]:  # made when it is asked for

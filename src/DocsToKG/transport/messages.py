@@ -27,10 +27,12 @@ class LightRequest(httpx2.Request):
 class LightResponse(httpx2.Response):
     """An answer whose body is still to come. Its headers and `extensions` are kept, not copied."""
 
-    stream: httpx2.SyncByteStream
-
     def __init__(
-        self, status: int, headers: httpx2.Headers, stream: httpx2.SyncByteStream, extensions: dict[str, Any]
+        self,
+        status: int,
+        headers: httpx2.Headers,
+        stream: httpx2.SyncByteStream | httpx2.AsyncByteStream,
+        extensions: dict[str, Any],
     ) -> None:
         self.status_code = status
         self.headers = headers
@@ -47,4 +49,11 @@ class LightResponse(httpx2.Response):
     def close(self) -> None:
         if not self.is_closed:
             self.is_closed = True
+            assert isinstance(self.stream, httpx2.SyncByteStream)
             self.stream.close()
+
+    async def aclose(self) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            assert isinstance(self.stream, httpx2.AsyncByteStream)
+            await self.stream.aclose()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import field
 from typing import Protocol, TypedDict, Unpack
 
 from DocsToKG.ContentDownload.api.ranges import Rest
 from DocsToKG.ContentDownload.api.stages import WorkStages
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
+from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.values import lean_dataclass
 
@@ -55,48 +54,38 @@ class NullSink:
         return None
 
 
-class Limiter(Protocol):
-    """Places per key, for callers who may block."""
-
-    def acquire(self, key: str) -> object: ...
-
-    def release(self, key: str) -> object: ...
-
-
-# The caller's own places for one exchange of a source (by its name) with the host of an address.
-WithLimits = Callable[[str, str], AbstractContextManager[None]]
-
-
 @lean_dataclass(frozen=True, slots=True)
 class Call:
     """What every request of one work carries: whose it is, how to call it off, how long it may take, who wants to know
-    where it is, the places that the caller wants taken while bytes flow, and the files that came where a page was asked
-    for, by their addresses: `Client.open` gives them without a second request."""
+    where it is and how long it waits. `branch` tells apart the ways in which the work is looked for side by side;
+    `received` are the files that came where a page was asked for, by their addresses: `Client.open` gives them without
+    a second request."""
 
     work_id: str
     cancel: CancelToken = field(default_factory=CancelToken)
     budget: Budget | None = None
     stages: WorkStages | None = None
-    with_limits: WithLimits | None = None
+    waits: WorkWaits | None = None
+    branch: object = None
     received: dict[str, ReceivedBody] = field(default_factory=dict)
 
     def within(self, budget: Budget) -> Call:
         """The same, with another budget."""
-        return Call(self.work_id, self.cancel, budget, self.stages, self.with_limits, self.received)
+        return Call(self.work_id, self.cancel, budget, self.stages, self.waits, self.branch, self.received)
 
-    def called_off_by(self, cancel: CancelToken) -> Call:
-        """The same for a branch that can be cut by itself."""
-        return Call(self.work_id, cancel, self.budget, self.stages, self.with_limits, self.received)
+    def of_branch(self, branch: object) -> Call:
+        """The same for one of several branches."""
+        return Call(self.work_id, self.cancel, self.budget, self.stages, self.waits, branch, self.received)
 
     def at(self, stage: str, url: str | None = None) -> None:
         """The download of this branch has come to a stage."""
         if self.stages is not None:
-            self.stages.at(self.cancel, stage, url)
+            self.stages.at(self.branch, stage, url)
 
     def leave(self) -> None:
         """The download of this branch is over."""
         if self.stages is not None:
-            self.stages.leave(self.cancel)
+            self.stages.leave(self.branch)
 
 
 class Budget(Protocol):
@@ -148,14 +137,11 @@ class OpenBody(Protocol):
     @property
     def revalidated(self) -> bool: ...
 
-    def arriving(self) -> Steps[None]:
-        """Wait as a step until more of the body has come, so that the next of `chunks` need not block a thread."""
-
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
         """Decoded bytes as they come. Raises `TransientFailure` when the stream breaks or ends short
         (reason `size-mismatch`), `CandidateRejected(too-large)` past the cap."""
 
-    def close(self) -> None: ...
+    async def aclose(self) -> None: ...
 
     def confirm(self, sha256: str) -> None:
         """The bytes are proved and stored under this digest: the pending cache entry becomes visible."""
@@ -179,13 +165,10 @@ class ReceivedBody:
         self._answer = answer
         self._data = data
 
-    async def arriving(self) -> None:
-        return None
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._data
 
-    def chunks(self) -> Iterator[bytes]:
-        return iter((self._data,))
-
-    def close(self) -> None:
+    async def aclose(self) -> None:
         self._data = b""
 
     def confirm(self, sha256: str) -> None:
@@ -202,13 +185,15 @@ class Client(Protocol):
     Every hop is gated on its own host.
     """
 
-    def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+    async def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
         """A whole small answer, any final status below 500 (404 is an answer), size capped."""
+        ...
 
-    def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+    async def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
         """Status and headers alone, never from the cache."""
+        ...
 
-    def open(
+    async def open(
         self,
         url: str,
         role: Role,
@@ -217,9 +202,10 @@ class Client(Protocol):
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
         rest: Rest | None = None,
-    ) -> Steps[OpenBody]:
+    ) -> OpenBody:
         """The final answer with its body unread; statuses other than 200 are raised. With `rest` it is that of a file
         that broke off, with status 206, or with 200 the file from its first byte."""
+        ...
 
     def interval_s(self, url: str) -> float:
         """The least seconds between two requests to the host of this address, by our limits and its robots.txt."""
@@ -234,4 +220,4 @@ class Resolver(Protocol):
     def applies_to(self, work: WorkArtifact) -> str | None:
         """None when there is something to ask; otherwise why not (`no_doi`, `missing_email`, ...)."""
 
-    def resolve(self, work: WorkArtifact, client: Client, call: Call) -> Steps[ResolverResult]: ...
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult: ...

@@ -141,7 +141,7 @@ def drive(
     for repair in run.repairs:
         typer.echo(f"Mended in the record: {repair}", err=True)
     interrupted = False
-    with ours_alone(starts_others=run.is_in_many), heeding(lambda times: None):
+    with ours_alone(), heeding(lambda times: None):
         try:
             stopped = _fill(run, lines, query, most=most, retry_failed=retry_failed, quiet=quiet)
         except KeyboardInterrupt:

@@ -91,7 +91,7 @@ def run(
         settings["queue"] = given
     settings = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
     cfg = load_config(config, settings)
-    with ours_alone(starts_others=cfg.orchestrator.processes > 1), heeding(leave_if_asked_again):
+    with ours_alone(), heeding(leave_if_asked_again):
         file = None if config is None else str(Path(config).resolve())
         code = run_queue(cfg, drain=drain, on_start=tell_address, config_file=file)
     _tell_what_is_left(config, settings)

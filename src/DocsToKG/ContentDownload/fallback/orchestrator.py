@@ -9,12 +9,11 @@ source costs one source; a store that takes no files ends the search, since ever
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Resolver
-from DocsToKG.ContentDownload.api.steps import Race, Steps
 from DocsToKG.ContentDownload.api.types import (
     DownloadPlan,
     Reason,
@@ -29,13 +28,13 @@ from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected, PutOff, RunError, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare
 from DocsToKG.ContentDownload.fallback.memory import Answer, Tried
-from DocsToKG.ContentDownload.fallback.meter import metered
 from DocsToKG.ContentDownload.fallback.order import in_turn
 from DocsToKG.ContentDownload.fallback.standing import Standing
 from DocsToKG.ContentDownload.fallback.trail import Trail
 from DocsToKG.ContentDownload.validation.forms import form_of
-from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.tasks import race
 from DocsToKG.core.urls import BadUrl, host_key
 from DocsToKG.core.values import lean_dataclass
 
@@ -67,9 +66,9 @@ class Found:
 class Download(Protocol):
     """Fetch, prove and store one candidate. `claim` must say yes before anything is stored; None when it says no."""
 
-    def __call__(
+    async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-    ) -> Steps[StoredCopy | None]: ...
+    ) -> StoredCopy | None: ...
 
 
 class FallbackOrchestrator:
@@ -128,39 +127,41 @@ class FallbackOrchestrator:
     async def _search(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Found | None:
         identify_at = 1 if self._identify and self._knows_copies(trail.work) else 0
         if self._identify and not identify_at:
-            await metered(self._find_out(trail, call), trail.meter)
+            with trail.waits.branch():
+                await self._find_out(trail, call)
         trail.refused = self._refuse(trail.work)
         for number, tier in enumerate(self._tiers if trail.refused is None else ()):
             if number and number == identify_at:
-                await metered(self._find_out(trail, call), trail.meter)
+                with trail.waits.branch():
+                    await self._find_out(trail, call)
             on_tier(tier.name)
             if not _ARCHIVES.isdisjoint(tier.sources):
                 trail.look_back()
             for sources in self._turns(number, trail):
-                asking = self._ask(sources, tier.parallel, trail, call)
-                if asking is not None and (found := (await asking)) is not None:
+                if (found := await self._ask(sources, tier.parallel, trail, call)) is not None:
                     return found
             if self._is_over(tier.name, trail.work):
                 break
         return await self._try_alternatives(trail, call, on_tier)
 
-    def _ask(
-        self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call
-    ) -> Steps[Found | None] | None:
-        """Those who have something to ask by, in a race; one alone needs none. None when there is nobody."""
+    async def _ask(self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Found | None:
+        """Those who have something to ask by, in a race; one alone needs none."""
         asked = [(home, name) for home, name in sources if self._can_be_asked(home, name, trail)]
         if len(asked) > 1:
-            return self._race(asked, parallel, trail, call)
+            return await self._race(asked, parallel, trail, call)
         for home, name in asked:
-            return self._branch(home, name, trail.place(), None, trail, call, call.cancel)
+            return await self._branch(home, name, trail.place(), None, trail, call)
         return None
 
     async def _race(self, asked: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Found | None:
         standing = Standing(self._clock)
-        branches = [partial(self._branch, home, name, trail.place(), standing, trail, call) for home, name in asked]
+        branches = [
+            partial(self._branch, home, name, trail.place(), standing, trail, call.of_branch(name))
+            for home, name in asked
+        ]
         for _, name in asked[:parallel]:  # those who begin together know of each other, whoever is quicker
             standing.enter(name)
-        return await Race(branches, parallel, call.cancel)  # type: ignore[no-any-return]  # as its kind says
+        return await race(branches, parallel)
 
     def _can_be_asked(self, tier: str, name: str, trail: Trail) -> bool:
         """Whose business the work is not leaves no line; who lacks a key or an address for it does."""
@@ -281,14 +282,13 @@ class FallbackOrchestrator:
         return call.within(SourceShare(call.budget, seconds=share_s))
 
     def _branch(
-        self, tier: str, name: str, place: int, race: Standing | None, trail: Trail, call: Call, cancel: CancelToken
-    ) -> Steps[Found | None]:
-        own = call if cancel is call.cancel else call.called_off_by(cancel)
-        return self._guarded(partial(self._ask_source, tier, name, place, trail, own), tier, name, trail, own, race)
+        self, tier: str, name: str, place: int, race: Standing | None, trail: Trail, call: Call
+    ) -> Coroutine[Any, Any, Found | None]:
+        return self._guarded(partial(self._ask_source, tier, name, place, trail, call), tier, name, trail, call, race)
 
     async def _guarded(
         self,
-        ask: Callable[[Tell], Steps[Proposed | None]],
+        ask: Callable[[Tell], Awaitable[Proposed | None]],
         tier: str,
         name: str,
         trail: Trail,
@@ -301,7 +301,8 @@ class FallbackOrchestrator:
             race.enter(name)
         found = None
         try:
-            found = await metered(self._try_source(ask(tell), tier, name, trail, call, tell, race), trail.meter)
+            with trail.waits.branch():
+                found = await self._try_source(ask(tell), tier, name, trail, call, tell, race)
         except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
@@ -363,7 +364,7 @@ class FallbackOrchestrator:
 
     async def _try_source(
         self,
-        asking: Steps[Proposed | None],
+        asking: Awaitable[Proposed | None],
         tier: str,
         name: str,
         trail: Trail,

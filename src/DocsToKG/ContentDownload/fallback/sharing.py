@@ -7,15 +7,15 @@ waits holds no thread; a fetch that failed is the next one's to try.
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody, Page
 from DocsToKG.ContentDownload.api.ranges import Rest
-from DocsToKG.ContentDownload.api.steps import Wait
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -65,7 +65,7 @@ class SharedDownload:
     ) -> StoredCopy | None:
         key = _key(plan)
         while not self._take(key):
-            await Wait(self._clock.monotonic() + _LOOK_AGAIN_S, "another work is fetching the same file")
+            await self._clock.sleep_until(self._clock.monotonic() + _LOOK_AGAIN_S)
         try:
             asked = self._served(key, plan, client) if key in self._fetched else client
             copy = await self._download(plan, work, asked, call, claim)
@@ -146,7 +146,7 @@ class StoredClient:
         if rest is not None:
             return await self.network.open(url, role, call, headers=headers, max_bytes=max_bytes, rest=rest)
         fetched = self.remembered()
-        file = None if fetched is None else self.open_stored(fetched.sha256)
+        file = None if fetched is None else await asyncio.to_thread(self.open_stored, fetched.sha256)
         if fetched is None or file is None:
             return await self.network.open(url, role, call, headers=headers, max_bytes=max_bytes)
         body = StoredBody(file, fetched, forget=self.forget)
@@ -185,14 +185,11 @@ class StoredBody:
     def hops(self) -> tuple[Hop, ...]:
         return self._fetched.hops
 
-    async def arriving(self) -> None:
-        """All of it is here."""
-
-    def chunks(self) -> Iterator[bytes]:
-        while chunk := self._file.read(_CHUNK_BYTES):
+    async def chunks(self) -> AsyncIterator[bytes]:
+        while chunk := await asyncio.to_thread(self._file.read, _CHUNK_BYTES):
             yield chunk
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         self._file.close()
 
     def confirm(self, sha256: str) -> None:

@@ -8,9 +8,6 @@ patience is used up by looking: while a machine sleeps or has no time for us, th
 
 from __future__ import annotations
 
-import threading
-
-from DocsToKG.ContentDownload.api.steps import Wait
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.api.versions import VERSIONS, version_rank
 from DocsToKG.core.clock import Clock
@@ -26,28 +23,23 @@ class Standing:
     def __init__(self, clock: Clock, *, patience_s: float = _PATIENCE_S) -> None:
         self._clock = clock
         self._patience_s = patience_s
-        self._lock = threading.Lock()
         self._best: dict[str, int] = {}
 
     def enter(self, name: str) -> None:
-        with self._lock:
-            self._best[name] = 0
+        self._best[name] = 0
 
     def leave(self, name: str) -> None:
-        with self._lock:
-            self._best.pop(name, None)
+        self._best.pop(name, None)
 
     async def give_way(self, name: str, plan: DownloadPlan) -> None:
         """Go on when no other source of the race may still bring a better version than `plan`."""
         rank = version_rank(plan.version) if plan.version in VERSIONS else 0
-        with self._lock:
-            self._best[name] = rank
+        self._best[name] = rank
         left_s, pause_s = self._patience_s, _FIRST_LOOK_S
         while self._is_outranked(name, rank) and left_s > 0:
-            await Wait(self._clock.monotonic() + pause_s, "a better version may come")
+            await self._clock.sleep_until(self._clock.monotonic() + pause_s)
             left_s -= pause_s
             pause_s = min(_LAST_LOOK_S, pause_s * 2)
 
     def _is_outranked(self, name: str, rank: int) -> bool:
-        with self._lock:
-            return any(best < rank for other, best in self._best.items() if other != name)
+        return any(best < rank for other, best in self._best.items() if other != name)

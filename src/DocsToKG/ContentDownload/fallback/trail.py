@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, StoredCopy, Supplement, WorkArtifact
+from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.copies import address_key, copy_key
 from DocsToKG.ContentDownload.fallback.memory import Answer, Past, Tried, known_of
-from DocsToKG.ContentDownload.fallback.meter import WaitMeter
 from DocsToKG.ContentDownload.resolvers.copy_facts import is_refusal, refusals_metadata
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import has_secret, index_url, mask_url
@@ -45,8 +45,10 @@ _DAY = re.compile(r" until \d{4}-\d\d-\d\d", re.ASCII)
 class Trail:
     """The memory of one work's search."""
 
-    def __init__(self, work: WorkArtifact, clock: Clock, *, past: Past | None = None) -> None:
-        self.meter = WaitMeter(clock)
+    def __init__(
+        self, work: WorkArtifact, clock: Clock, *, past: Past | None = None, waits: WorkWaits | None = None
+    ) -> None:
+        self.waits = waits or WorkWaits(clock)
         self._lock = threading.Lock()
         self._past = past
         self._seen: set[str] = set(past.keys if past else ())

@@ -37,7 +37,7 @@ class Answers:
         self._pauses = pauses
         self._clock = clock
 
-    def settle(self, journey: Journey, opened: StreamedBody) -> None:
+    async def settle(self, journey: Journey, opened: StreamedBody) -> None:
         """Returns where the answer is for whoever asked; raises what else it says: not now, not for us, elsewhere."""
         final = opened.is_challenge or opened.is_replay or (journey.verb is Verb.HEAD and opened.status in NO_HEAD)
         if opened.status in self._retried and not final:
@@ -50,7 +50,7 @@ class Answers:
         if opened.is_replay and opened.status >= 400:
             raise rejected(Reason.HTTP_STATUS, opened)
         opened.hops = (*journey.hops, Hop(opened.url, opened.status))
-        self._leave_if_moved(opened)
+        await self._leave_if_moved(opened)
 
     def _tell_answer(self, about: About, opened: StreamedBody) -> None:
         status = 304 if opened.revalidated else opened.status
@@ -86,7 +86,7 @@ class Answers:
         asked_s = asked_pause_s(opened.headers.get("retry-after"), now=self._clock.now())
         return self._pauses.after(opened.url, opened.status, asked_s)
 
-    def _leave_if_moved(self, opened: StreamedBody) -> None:
+    async def _leave_if_moved(self, opened: StreamedBody) -> None:
         places = opened.locations if opened.status in _REDIRECTS else ()
         if not places:
             return
@@ -96,7 +96,7 @@ class Answers:
             target = join_url(opened.url, places[0])
         except BadUrl as error:
             raise CandidateRejected(Reason.BAD_URL, "redirect to no usable URL", url=mask_url(opened.url)) from error
-        if opened.drain():
+        if await opened.drain():
             opened.publish()
         raise Moved(opened.hops[-1], target)
 

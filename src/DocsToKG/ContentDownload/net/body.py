@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 
 import httpx2
 
+from DocsToKG.ContentDownload.api.gates import Permit
 from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES, Whole, whole_of
-from DocsToKG.ContentDownload.api.steps import Arrival, Permit
 from DocsToKG.ContentDownload.api.types import Hop, Reason
 from DocsToKG.ContentDownload.api.walls import says_challenge
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError
 from DocsToKG.ContentDownload.net.breakers import Watched
 from DocsToKG.ContentDownload.net.cache import FORGET, PENDING
+from DocsToKG.ContentDownload.net.cutting import unless_cut
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS, WIRE_ERRORS_OR_CUT, Retryable, cut_off, describe, fault_of
 from DocsToKG.ContentDownload.net.journal import About, Journal
 from DocsToKG.ContentDownload.net.offers import PendingEntry
-from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_url
-from DocsToKG.transport.errors import DeadlineExceeded
-from DocsToKG.transport.wire import Awaited
+from DocsToKG.transport.decoding import Decoder, lenient_decoder
+from DocsToKG.transport.errors import BodyTooLarge, DeadlineExceeded
 
 _DRAIN_BYTES = 64 * 1024
 _DRAIN_S = 1.0  # a new connection takes no longer
@@ -36,7 +37,7 @@ _BREAKS = frozenset({Reason.SIZE_MISMATCH, Reason.TIMEOUT, Reason.CONN_ERROR})
 
 
 class StreamedBody:
-    """Implements `OpenBody`. Holds the permit until `close`; `confirm` may come after that."""
+    """Implements `OpenBody`. Holds the permit until `aclose`; `confirm` may come after that."""
 
     whole: Whole | None = None  # the file that this is the rest of
     may_go_on = False  # whether the rest may be asked for, should it break off
@@ -85,11 +86,15 @@ class StreamedBody:
         self._awaited = 0
         # A body that is in memory already did not come through a stream whose bytes could be counted.
         self._counted = not (self.from_cache or response.is_stream_consumed)
+        self._decoder: Decoder | None = None
+        if "content-encoding" in self.headers and not response.is_stream_consumed:
+            self._decoder = lenient_decoder(self.headers["content-encoding"])
         self._whole = False
-        self._received = 0
-        self._is_raw = False
-        self._looked_at: list[bytes] = []
-        self._rest: Iterator[bytes] | None = None
+        self._ended = False
+        self._downloaded = 0
+        self._received = 0  # decoded
+        self._blocks: AsyncIterator[bytes] | None = None
+        self._looked_at: deque[bytes] = deque()
         self._portions: Portions | None = None  # of the body that is being read
         self._is_looking = False
         self._trouble: ContentDownloadError | None = None  # met while looking, told to whoever reads
@@ -101,107 +106,90 @@ class StreamedBody:
             return ()
         return tuple(dict.fromkeys(filter(None, self._response.headers.get_list("location"))))
 
-    def chunks(self) -> Iterator[bytes]:
+    def chunks(self) -> AsyncIterator[bytes]:
         self._refuse_above_cap(self.content_length or 0)
-        blocks = self._arriving() if self._rest is None else self._looked_at_first(self._rest)
         if self._chunk_bytes is None:
-            return blocks
-        self._portions = Portions(blocks, self._chunk_bytes)
+            return Blocks(self._read)
+        self._portions = Portions(self._read, self._chunk_bytes)
         return self._portions
 
-    async def arriving(self) -> None:
-        """Wait for the next of `chunks` as a step, so that it is there when it is asked for."""
-        while self._portions is not None and not self._portions.is_ready:
-            awaited = self._awaited_now()
-            if awaited is not None:
-                await self._wait_for(awaited)
-            self._portions.pull()
-
-    async def _wait_for(self, awaited: Awaited) -> None:
-        began = self._clock.monotonic()
-        try:
-            if (await Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
-                awaited.give_up()
-        finally:
-            waited_s = self._clock.monotonic() - began
-            self._waited_s += waited_s
-            if self._about.call.budget is not None:
-                self._about.call.budget.spend(waited_s)
-
-    def _awaited_now(self) -> Awaited | None:
-        find = getattr(self._response.stream, "awaited", None)
-        try:
-            return find() if find is not None else None
-        except WIRE_ERRORS_OR_CUT:
-            return None  # whoever reads next meets the same, and says what it means
-
-    def look(self, most: int) -> bytes:
+    async def look(self, most: int) -> bytes:
         """The body's beginning, about `most` bytes of it, within a few seconds; `chunks` gives it again."""
-        self._rest, until = self._arriving(), self._clock.monotonic() + _LOOK_S
+        until, size = self._clock.monotonic() + _LOOK_S, 0
         self._is_looking = True
         try:
-            while sum(map(len, self._looked_at)) < most and self._clock.monotonic() < until:
-                self._looked_at.append(next(self._rest))
-        except StopIteration:
-            pass
+            while size < most and self._clock.monotonic() < until:
+                block = await self._next()
+                if block is None:
+                    break
+                self._looked_at.append(block)
+                size += len(block)
         except ContentDownloadError as trouble:
             self._trouble = trouble
         self._is_looking = False
         return b"".join(self._looked_at)[:most]
 
-    def _looked_at_first(self, rest: Iterator[bytes]) -> Iterator[bytes]:
-        yield from self._looked_at
+    async def _read(self) -> bytes | None:
+        if self._looked_at:
+            return self._looked_at.popleft()
         if self._trouble is not None:
             raise self._trouble
-        yield from rest
+        return await self._next()
 
-    def _arriving(self) -> Iterator[bytes]:
-        if "content-encoding" not in self.headers and not self._response.is_stream_consumed:
-            blocks = self._raw()  # what arrives is what is read
-        else:
-            if not self._response.is_stream_consumed:
-                self._response.stream = _Counted(self._response.stream, self._refuse_above_cap)
-            blocks = self._response.iter_bytes()
-        while (block := self._next(blocks)) is not None:
-            self._received += len(block)
-            self._refuse_above_cap(self._received)
-            yield block
-            if self._is_raw and getattr(self._response.stream, "is_over", False):
-                break  # known with the last byte
+    async def _next(self) -> bytes | None:
+        """The next block, decoded; None at the end of a body that is whole."""
+        if self._ended:
+            return None
+        while (block := await self._arrival()) is not None:
+            self._downloaded += len(block)
+            if self._decoder is not None:
+                # What a decoder swallows (all that follows the end of a gzip stream) must count too.
+                self._refuse_above_cap(self._downloaded)
+                block = self._decoded(block)
+            if block:
+                self._received += len(block)
+                self._refuse_above_cap(self._received)
+                return block
+        self._ended = True
         self._end()
+        return None
 
-    def _raw(self) -> Iterator[bytes]:
-        """The bytes of the stream, without httpx2's layers over it."""
-        stream = self._response.stream
-        assert isinstance(stream, httpx2.SyncByteStream)
-        self._response.is_stream_consumed = self._is_raw = True
-        return iter(stream)
+    def _decoded(self, block: bytes) -> bytes:
+        assert self._decoder is not None
+        try:
+            return self._decoder.feed(block, None if self.max_bytes is None else self.max_bytes - self._received)
+        except BodyTooLarge as error:
+            self._refuse_above_cap(error.limit + 1)
+            raise
+        except httpx2.DecodingError as error:
+            raise self._broken(error) from None
 
-    def drain(self) -> bool:
+    async def drain(self) -> bool:
         """Read a short body to its end, so that the connection can be used again. True when it was, and soon."""
         length, call, began = self.content_length, self._about.call, self._clock.monotonic()
         if length is None or length > _DRAIN_BYTES:
             return False
-        with contextlib.suppress(*WIRE_ERRORS):
+        with contextlib.suppress(*WIRE_ERRORS, TimeoutError):
             try:
-                for _ in self._response.iter_raw():
-                    call.cancel.raise_if_cancelled()
-                    if self._clock.monotonic() - began > _DRAIN_S:
-                        return False
+                async with asyncio.timeout(_DRAIN_S):
+                    while await anext(self._source(), None) is not None:
+                        call.cancel.raise_if_cancelled()
+                        if self._clock.monotonic() - began > _DRAIN_S:
+                            return False
                 self._whole = not self._cancel.cancelled
-            except Cancelled:
-                call.cancel.raise_if_cancelled()
             finally:
                 if call.budget is not None:
                     call.budget.spend(self._clock.monotonic() - began)
         return self._whole
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         if self._closed:
             return
         self._closed = True
         try:
-            self._response.close()
+            if isinstance(self._blocks, AsyncGenerator):
+                await self._blocks.aclose()
+            await self._response.aclose()
         except WIRE_ERRORS:
             pass  # what was read counts by itself
         finally:
@@ -233,12 +221,13 @@ class StreamedBody:
         if self._pending is not None and self._whole:
             self._pending.confirm()
 
-    def _next(self, blocks: Iterator[bytes]) -> bytes | None:
+    async def _arrival(self) -> bytes | None:
+        """The next block as it comes."""
         call = self._about.call
         call.cancel.raise_if_cancelled()
         began = self._clock.monotonic()
         try:
-            block = next(blocks, None)
+            block = await unless_cut(self._cancel, call.cancel, anext(self._source(), None))
             # Transports that do not know the deadline are held to it here, between two blocks.
             if block is not None and time.monotonic() > self._deadline:
                 raise httpx2.ReadTimeout("deadline")
@@ -247,6 +236,8 @@ class StreamedBody:
                 self._waited_s += self._clock.monotonic() - began
                 if self._waited_s >= self._patience_s:
                     self._refuse_trickle()
+            elif self._decoder is not None:
+                self._decoder.finish()
         except WIRE_ERRORS_OR_CUT as error:
             # A transfer that we cut ourselves is no failure of the server.
             call.cancel.raise_if_cancelled()
@@ -258,6 +249,19 @@ class StreamedBody:
             if call.budget is not None:
                 call.budget.spend(self._clock.monotonic() - began)
         return block
+
+    def _source(self) -> AsyncIterator[bytes]:
+        """The bytes of the stream, without httpx2's layers over it."""
+        if self._blocks is None:
+            response = self._response
+            if response.is_stream_consumed:  # it came whole, and has been decoded
+                stream: object = httpx2.ByteStream(response.content)
+            else:
+                stream = response.stream
+                response.is_stream_consumed = True
+            assert isinstance(stream, httpx2.AsyncByteStream)
+            self._blocks = aiter(stream)
+        return self._blocks
 
     def _refuse_trickle(self) -> None:
         """A byte now and then would keep us until all the work's time is spent and no other copy can be tried."""
@@ -281,8 +285,7 @@ class StreamedBody:
         return failure
 
     def _end(self) -> None:
-        announced = self.content_length
-        received = self._received if self._is_raw else self._response.num_bytes_downloaded
+        announced, received = self.content_length, self._downloaded
         if self._counted and announced is not None and announced != received:
             self._tell_body(cut_by=Reason.SIZE_MISMATCH)
             self._tell_breakers(broken=True)
@@ -330,63 +333,68 @@ class StreamedBody:
             raise CandidateRejected(Reason.TOO_LARGE, detail, url=mask_url(self.url), http_status=self.status)
 
 
-class Portions:
-    """`blocks` joined or cut to `size` bytes; not joined at the beginning, where a reader looks at what it gets, nor
-    where they are large enough: joining copies."""
+class Blocks:
+    """What `take` gives, until it gives None."""
 
-    def __init__(self, blocks: Iterator[bytes], size: int) -> None:
-        self._blocks = blocks
-        self._size = size
-        self._passed = 0
-        self._waiting: deque[bytes] = deque()
-        self._length = 0  # of what waits
-        self._ended = False
-        self.is_ready = False  # whether the next one, or the end, is known without reading on
+    def __init__(self, take: Callable[[], Awaitable[bytes | None]]) -> None:
+        self._take = take
 
-    @property
-    def waiting(self) -> int:
-        """How many bytes have been taken and not given."""
-        return self._length
-
-    def pull(self) -> None:
-        """Take one more block."""
-        block = next(self._blocks, None)
-        if block is None:
-            self._ended = self.is_ready = True
-        elif block:
-            self._waiting.append(block)
-            self._length += len(block)
-            self.is_ready = self._next_length() > 0
-
-    def __iter__(self) -> Iterator[bytes]:
+    def __aiter__(self) -> AsyncIterator[bytes]:
         return self
 
-    def __next__(self) -> bytes:
-        while not self.is_ready:
-            self.pull()
-        if not self._length:
-            raise StopIteration
-        length = self._next_length()
-        portion = self._waiting.popleft() if length == len(self._waiting[0]) else self._cut(length)
-        self._length -= length
+    async def __anext__(self) -> bytes:
+        block = await self._take()
+        if block is None:
+            raise StopAsyncIteration
+        return block
+
+
+class Portions:
+    """What `take` gives, joined or cut to `size` bytes; not joined at the beginning, where a reader looks at what it
+    gets, nor where blocks are large enough: joining copies."""
+
+    def __init__(self, take: Callable[[], Awaitable[bytes | None]], size: int) -> None:
+        self._take = take
+        self._size = size
+        self._passed = 0
+        self._blocks: deque[bytes] = deque()
+        self._ended = False
+        self.waiting = 0  # bytes that have been taken and not given
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not (length := self._next_length()):
+            if self._ended:
+                raise StopAsyncIteration
+            block = await self._take()
+            if block is None:
+                self._ended = True
+            else:
+                self._blocks.append(block)
+                self.waiting += len(block)
+        portion = self._blocks.popleft() if length == len(self._blocks[0]) else self._cut(length)
+        self.waiting -= length
         self._passed += length
-        self.is_ready = self._ended or (self._length > 0 and self._next_length() > 0)
         return portion
 
     def _next_length(self) -> int:
         """Of the portion that can be given; 0 when more has to come first."""
-        first = len(self._waiting[0])
+        if not self._blocks:
+            return 0
+        first = len(self._blocks[0])
         if self._passed < _SEEN_AT_ONCE or first >= _LARGE_BLOCK:
             return min(self._size, first)
-        return min(self._size, self._length) if self._ended or self._length >= self._size else 0
+        return min(self._size, self.waiting) if self._ended or self.waiting >= self._size else 0
 
     def _cut(self, length: int) -> bytes:
         """The first `length` bytes that wait; copied only where blocks have to be joined or cut."""
         parts = []
         while length:
-            block = self._waiting.popleft()
+            block = self._blocks.popleft()
             if len(block) > length:
-                self._waiting.appendleft(block[length:])
+                self._blocks.appendleft(block[length:])
                 block = block[:length]
             parts.append(block)
             length -= len(block)
@@ -395,21 +403,3 @@ class Portions:
 
 def _as_length(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
-
-
-class _Counted(httpx2.SyncByteStream):
-    """The bytes as they came. What a decoder swallows (all that follows the end of a gzip stream) must count too."""
-
-    def __init__(self, stream: Any, refuse_above_cap: Callable[[int], None]) -> None:
-        self._stream = stream
-        self._refuse_above_cap = refuse_above_cap
-
-    def __iter__(self) -> Iterator[bytes]:
-        received = 0
-        for block in self._stream:
-            received += len(block)
-            self._refuse_above_cap(received)
-            yield block
-
-    def close(self) -> None:
-        self._stream.close()

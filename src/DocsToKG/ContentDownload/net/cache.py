@@ -7,22 +7,22 @@ errors and ranges are never stored, and a file's entry is its headers plus its C
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import uuid
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import httpx2
-from hishel import BaseStorage, CacheMiss, CacheOptions, Entry, Headers, Request, Response, StoreAndUse
-from hishel.httpx2 import CacheTransport
+from hishel import AsyncBaseStorage, CacheMiss, CacheOptions, Entry, Headers, Request, Response, StoreAndUse
+from hishel.httpx2 import AsyncCacheTransport
 
 from DocsToKG.ContentDownload.net.entries import STILL_NOTHING_S, EntryStore, HeaderLists, StoredAnswer
 from DocsToKG.ContentDownload.net.offers import PendingEntry, offer, stored_answer, varying
+from DocsToKG.ContentDownload.net.pending import Copied
 from DocsToKG.ContentDownload.net.rewording import (
     ABOUT_WORK,
     FORBID,
@@ -30,13 +30,11 @@ from DocsToKG.ContentDownload.net.rewording import (
     PEEK,
     WIRE_URL,
     BelowCache,
-    Completed,
     WouldSend,
 )
 from DocsToKG.ContentDownload.net.stores.choice import open_backend
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.urls import index_url, mask_url
-from DocsToKG.transport.client import SentRequest
 
 # Keys of a request's extensions. ARTIFACT: the body will be kept in the CAS. UNCACHED: go past the cache.
 ARTIFACT, UNCACHED = "artifact", "uncached"
@@ -79,7 +77,7 @@ class Nothing(NamedTuple):
     at: float
 
 
-class ExchangeView(BaseStorage):
+class ExchangeView(AsyncBaseStorage):
     """One exchange's view of the entries, in the shape hishel asks for."""
 
     def __init__(
@@ -104,7 +102,7 @@ class ExchangeView(BaseStorage):
         """Keep nothing of this exchange, whatever its headers say."""
         self._forbidden = True
 
-    def create_entry(
+    async def create_entry(
         self, request: Request, response: Response, key: str, *, ttl: float | None = None, tti: float | None = None
     ) -> Entry:
         headers = _lists(response.headers)
@@ -112,18 +110,21 @@ class ExchangeView(BaseStorage):
         in_cas = self._artifact and answer.status == 200
         if not self._forbidden:
             self.pending = offer(self._entries, key, lambda: answer, in_cas=in_cas)
-        copied = self.pending.copying(response.stream) if self.pending is not None else None
+        stream = response.stream
+        assert isinstance(stream, AsyncIterable)
+        copied = self.pending.copying(stream) if self.pending is not None else None
         kept = response if copied is None else replace(response, stream=copied)
         return Entry(id=uuid.UUID(answer.id), request=request, response=kept)
 
-    def get_entries(self, key: str) -> list[Entry]:
-        return [entry for answer in self._entries.find(key) if (entry := self._entry(key, answer)) is not None]
+    async def get_entries(self, key: str) -> list[Entry]:
+        answers = await self._entries.ask(self._entries.find, key)
+        return [entry for answer in answers if (entry := await self._entry(key, answer)) is not None]
 
-    def update_headers(self, id: uuid.UUID, headers: Headers) -> None:
+    async def update_headers(self, id: uuid.UUID, headers: Headers) -> None:
         if id.hex in self._keys:
             self._entries.refresh(self._keys[id.hex], id.hex, _lists(headers))
 
-    def remove_entry(self, id: uuid.UUID) -> None:
+    async def remove_entry(self, id: uuid.UUID) -> None:
         if id.hex in self._keys:
             self._entries.remove(self._keys[id.hex], id.hex)
 
@@ -132,31 +133,48 @@ class ExchangeView(BaseStorage):
         for entry_id, key in self._keys.items():
             self._entries.remove(key, entry_id)
 
-    def close(self) -> None:
+    def let_go(self) -> None:
+        """Close the files that entries were read from."""
         for file in self._opened:
             file.close()
 
-    def _entry(self, key: str, answer: StoredAnswer) -> Entry | None:
+    async def _entry(self, key: str, answer: StoredAnswer) -> Entry | None:
         if answer.varying != varying(answer.headers.get("vary", []), self._sent, key):
             return None
         if not self._takes_guessed and any(GUESSED in line for line in answer.headers.get("cache-control", ())):
             return None
-        opened = self._entries.open_body(key, answer)
+        opened = await self._entries.ask(self._entries.open_body, key, answer)
         if opened is None:
             return None
         self._opened.append(opened)
         self._keys[answer.id] = key
-        stream = self._entries.read_body(key, answer, opened)
+        stream = _Stored(self._entries.read_body(key, answer, opened))
         # The variant was chosen here, where only digests are known; hishel is shown headers that fit.
         request = Request(method=answer.method, url=answer.url, headers=Headers(dict(self._sent)))
         return Entry(uuid.UUID(answer.id), request, Response(answer.status, Headers(answer.headers), stream))
 
 
-class CachedTransport(httpx2.BaseTransport):
+class _Stored:
+    """A stored body, read from a file or from memory."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        block = next(self._blocks, None)
+        if block is None:
+            raise StopAsyncIteration
+        return block
+
+
+class CachedTransport(httpx2.AsyncBaseTransport):
     """hishel between two shims of ours. Answers carry booleans `from_cache` and `revalidated`."""
 
     def __init__(
-        self, next_transport: httpx2.BaseTransport, *, settings: CacheSettings, entries: EntryStore, clock: Clock
+        self, next_transport: httpx2.AsyncBaseTransport, *, settings: CacheSettings, entries: EntryStore, clock: Clock
     ) -> None:
         self._below = BelowCache(
             next_transport,
@@ -178,7 +196,7 @@ class CachedTransport(httpx2.BaseTransport):
         self._rfc: bool | CacheOptions = False if settings.force_cache else rfc
         self.asks_plainly = not (settings.force_cache or settings.always_revalidate)
         # hishel wants a storage of its own; every request brings its view instead.
-        self._hishel = CacheTransport(self._below, storage=ExchangeView(entries, artifact=False), rfc=self._rfc)
+        self._hishel = AsyncCacheTransport(self._below, storage=ExchangeView(entries, artifact=False), rfc=self._rfc)
 
     @property
     def entries(self) -> EntryStore:
@@ -195,33 +213,41 @@ class CachedTransport(httpx2.BaseTransport):
         work that was missed must be asked for anew, as what an index knows may have changed since."""
         self._may_reuse = is_known
 
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        # hishel reads neither of the two wishes that a request can have (RFC 9111 section 5.2.1).
-        wishes = _wishes(request)
-        if "only-if-cached" in wishes:
-            stored = self.peek(request)
-            return stored or _flagged(httpx2.Response(504), from_cache=False, revalidated=False)
-        if self._passes_by(request, wishes):
-            return self._past(request, self._below.ask(request))
-        nothing = self._nothing(request) if self.asks_plainly else None
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        # What a peek found nothing for goes to its origin, and not past the cache.
+        if NOTHING not in request.extensions:
+            # hishel reads neither of the two wishes that a request can have (RFC 9111 section 5.2.1).
+            wishes = _wishes(request)
+            if "only-if-cached" in wishes:
+                stored = await self.peek(request)
+                return stored or _flagged(httpx2.Response(504), from_cache=False, revalidated=False)
+            if self._passes_by(request, wishes):
+                return self._past(request, await self._below.ask(request))
+        nothing = await self._nothing(request) if self.asks_plainly else None
         if nothing is None:
-            return self._through(request, *_key_and_url(request))
+            return await self._through(request, *_key_and_url(request))
         # Where nothing is stored, hishel is asked one thing: whether the answer may be.
-        return self._kept(request, nothing, self._clock.monotonic(), self._below.ask(request))
+        nothing_at = self._clock.monotonic()
+        response = await self._below.ask(request)
+        try:
+            return self._kept(request, nothing, nothing_at, response)
+        except BaseException:
+            await response.aclose()
+            raise
 
-    def peek(self, request: httpx2.Request) -> httpx2.Response | None:
+    async def peek(self, request: httpx2.Request) -> httpx2.Response | None:
         """The stored answer, if it may be used without asking the origin. Sends nothing."""
         wishes = _wishes(request)
         if self._passes_by(request, wishes):
             return None
-        nothing = self._look(request)
+        nothing = await self._look(request)
         if nothing is not None:
             if "only-if-cached" not in wishes:
                 request.extensions[NOTHING] = nothing
             return None
         request.extensions[PEEK] = True
         try:
-            response = self._through(request, *_key_and_url(request))
+            response = await self._through(request, *_key_and_url(request))
             response.request = request
             return response
         except WouldSend:
@@ -229,42 +255,27 @@ class CachedTransport(httpx2.BaseTransport):
         finally:
             del request.extensions[PEEK]
 
-    def close(self) -> None:
-        self._hishel.close()
-        self._entries.close()
+    async def aclose(self) -> None:
+        await self._hishel.aclose()
+        await self._entries.ask(self._entries.close)
 
-    def _nothing(self, request: httpx2.Request) -> Nothing | None:
+    async def _nothing(self, request: httpx2.Request) -> Nothing | None:
         """As `_look`, where a moment ago is soon enough."""
         found: Nothing | None = request.extensions.get(NOTHING)
         if found is not None and self._clock.monotonic() - found.at < STILL_NOTHING_S:
             return found
-        return self._look(request)
+        return await self._look(request)
 
-    def _look(self, request: httpx2.Request) -> Nothing | None:
+    async def _look(self, request: httpx2.Request) -> Nothing | None:
         """Where nothing is stored for the request; None when something is."""
         key, url = _key_and_url(request)
-        return None if self._entries.find(key) else Nothing(key, url, self._clock.monotonic())
+        found = await self._entries.ask(self._entries.find, key)
+        return None if found else Nothing(key, url, self._clock.monotonic())
 
     def _passes_by(self, request: httpx2.Request, wishes: Collection[str]) -> bool:
         method_out = request.method not in self._settings.cacheable_methods
         unwanted = bool(request.extensions.get(UNCACHED)) or "no-store" in wishes
         return method_out or "range" in request.headers or unwanted
-
-    def begin(self, request: httpx2.Request) -> SentRequest | None:
-        """As `handle_request`, in two halves; None where more than one question may have to be asked."""
-        # What a peek found nothing for goes to its origin, and not past the cache.
-        if NOTHING not in request.extensions:
-            wishes = _wishes(request)
-            if "only-if-cached" in wishes:
-                return None
-            if self._passes_by(request, wishes):
-                sent = self._below.begin(request)
-                return None if sent is None else Completed(sent, partial(self._past, request))
-        nothing = self._nothing(request) if self.asks_plainly else None
-        sent = self._below.begin(request) if nothing is not None else None
-        if sent is None or nothing is None:
-            return None
-        return Completed(sent, partial(self._kept, request, nothing, self._clock.monotonic()))
 
     def _past(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         """An answer that the cache has nothing to do with."""
@@ -280,11 +291,7 @@ class CachedTransport(httpx2.BaseTransport):
             response.headers.pop("transfer-encoding", None)
         if response.is_stream_consumed:
             response = _unread(response)
-        try:
-            pending = None if said is None else self._offered(request, nothing, nothing_at, response, said)
-        except BaseException:
-            response.close()
-            raise
+        pending = None if said is None else self._offered(request, nothing, nothing_at, response, said)
         response.extensions[PENDING] = pending
         return _flagged(response, from_cache=False, revalidated=False)
 
@@ -302,8 +309,10 @@ class CachedTransport(httpx2.BaseTransport):
         in_cas = status == 200 and bool(request.extensions.get(ARTIFACT))
         tell = partial(_told, request, nothing, status, response.headers)
         pending = offer(self._entries, nothing.key, tell, in_cas=in_cas, nothing_at=nothing_at)
-        if pending is not None and (copied := pending.copying(response.stream)) is not None:
-            response.stream = _KeptStream(copied, response.stream)
+        stream = response.stream
+        assert isinstance(stream, httpx2.AsyncByteStream)
+        if pending is not None and (copied := pending.copying(stream)) is not None:
+            response.stream = _KeptStream(copied, stream)
         return pending
 
     def _judge(self, method: str, status: int, control: str | None, expires: bool, authorized: bool) -> bool:
@@ -313,7 +322,7 @@ class CachedTransport(httpx2.BaseTransport):
         next_state = CacheMiss(request=asked, options=self._options).next(Response(status, Headers(said), iter(())))
         return isinstance(next_state, StoreAndUse)
 
-    def _through(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
+    async def _through(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
         view = ExchangeView(
             self._entries,
             artifact=bool(request.extensions.get(ARTIFACT)),
@@ -321,9 +330,9 @@ class CachedTransport(httpx2.BaseTransport):
             takes_guessed=self._takes_guessed(request),
         )
         try:
-            response = self._hishel.handle_request(self._disguised(request, view, key, url))
+            response = await self._hishel.handle_async_request(self._disguised(request, view, key, url))
         except BaseException:
-            view.close()
+            view.let_go()
             raise
         status = response.extensions["caching"]
         response.stream = _ViewedStream(response.stream, view)
@@ -350,44 +359,46 @@ class CachedTransport(httpx2.BaseTransport):
         )
 
 
-class _KeptStream(httpx2.SyncByteStream):
+class _KeptStream(httpx2.AsyncByteStream):
     """A body of which a copy is kept while it is read."""
 
-    def __init__(self, copied: Any, stream: Any) -> None:
+    def __init__(self, copied: Copied, stream: httpx2.AsyncByteStream) -> None:
         self._copied = copied
         self._stream = stream
 
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._copied
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._copied
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         # Closing the copy discards it when it is not whole; it does not reach the connection.
-        with contextlib.closing(self._stream):
-            self._copied.close()
+        await self._copied.aclose()
+        await self._stream.aclose()
 
 
-class _ViewedStream(httpx2.SyncByteStream):
+class _ViewedStream(httpx2.AsyncByteStream):
     """A body that lets go of the cache files it was read from."""
 
     def __init__(self, stream: Any, view: ExchangeView) -> None:
         self._stream = stream
         self._view = view
 
-    def __iter__(self) -> Iterator[bytes]:
-        yield from self._stream
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return aiter(self._stream)
 
-    def close(self) -> None:
-        with contextlib.closing(self._view):
-            self._stream.close()
+    async def aclose(self) -> None:
+        try:
+            await self._stream.aclose()
+        finally:
+            self._view.let_go()
 
 
 def build_cache_transport(
-    next_transport: httpx2.BaseTransport,
+    next_transport: httpx2.AsyncBaseTransport,
     *,
     settings: CacheSettings,
     open_cas: Callable[[str], BinaryIO | None],
     clock: Clock | None = None,
-) -> httpx2.BaseTransport:
+) -> httpx2.AsyncBaseTransport:
     """`next_transport` behind the cache that `settings` describe, or itself when the cache is off."""
     if not settings.enabled:
         return next_transport

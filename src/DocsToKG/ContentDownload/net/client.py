@@ -1,4 +1,4 @@
-"""Asks the network for one source, politely. Everything is a generator of steps; nothing here sleeps.
+"""Asks the network for one source, politely.
 
 Per hop: URL policy, cache, robots, gate, send; a redirect is a hop of its own, a passing failure is tried
 again after a wait. Knows the order of these, not how any of them is done.
@@ -7,26 +7,24 @@ Promises: permits are released on every way out; every exchange leaves its line 
 
 from __future__ import annotations
 
-import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 import httpx2
 
+from DocsToKG.ContentDownload.api.gates import Gates, Permit
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, OpenBody, Page, ReceivedBody
 from DocsToKG.ContentDownload.api.ranges import Rest
-from DocsToKG.ContentDownload.api.steps import Arrival, Gatekeeper, Permit, Steps, Wait
 from DocsToKG.ContentDownload.api.types import Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import CandidateRejected, ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.answers import NO_HEAD, Answers, rejected
-from DocsToKG.ContentDownload.net.blocking import drive
 from DocsToKG.ContentDownload.net.body import StreamedBody
 from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import ARTIFACT, CachedTransport
-from DocsToKG.ContentDownload.net.connections import Connections
+from DocsToKG.ContentDownload.net.cutting import unless_cut
 from DocsToKG.ContentDownload.net.faults import (
     WIRE_ERRORS,
     WIRE_ERRORS_OR_CUT,
@@ -53,9 +51,10 @@ from DocsToKG.ContentDownload.net.refusals import Refusals
 from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.rewording import ABOUT_WORK
 from DocsToKG.ContentDownload.net.robots import Robots, RobotsVerdict
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import host_key, mask_url
-from DocsToKG.transport.client import exchange_of, sender_of
+from DocsToKG.transport.client import PlainAsyncClient
 from DocsToKG.transport.errors import DeadlineExceeded
 from DocsToKG.transport.fields import Fields
 from DocsToKG.transport.messages import LightRequest
@@ -64,6 +63,7 @@ from DocsToKG.transport.places import url_of
 __all__ = ["RateRetryClient", "SourcePolicy"]
 
 T = TypeVar("T")
+Finish: TypeAlias = Callable[[StreamedBody], Awaitable[T]]  # makes of the answer what was asked for
 
 _HEAD_BYTES = 1024
 # What an https attempt on an http link may fail with while plain http would work.
@@ -77,8 +77,8 @@ class RateRetryClient:
         self,
         name: str,
         *,
-        http: httpx2.Client,
-        gate: Gatekeeper,
+        http: PlainAsyncClient,
+        gates: Gates,
         limits: Limits,
         robots: Robots | None,
         url_policy: UrlPolicy,
@@ -89,16 +89,13 @@ class RateRetryClient:
         cache: CachedTransport | None = None,
         breakers: Breakers | None = None,
         max_redirects: int = 10,
-        connections: Connections | None = None,
         pauses: Pauses | None = None,
         refusals: Refusals | None = None,
     ) -> None:
         self.name = name
         self._http = http
         self._agent = http.headers["user-agent"]
-        self._exchanged = exchange_of(http)
-        self._begun = sender_of(http)
-        self._gate = gate
+        self._gates = gates
         self._limits = limits
         self._robots = robots
         self._url_policy = url_policy
@@ -111,7 +108,6 @@ class RateRetryClient:
         self._cache = cache
         self._breakers = breakers
         self._max_redirects = max_redirects
-        self._connections = connections or Connections()
         self._pauses = pauses or Pauses()
         self._refusals = refusals or Refusals()
         self._answers = Answers(
@@ -124,28 +120,9 @@ class RateRetryClient:
         self._timeouts = {"read": wait_s, "write": wait_s, "pool": wait_s, "connect": connect_s}
         self._timeouts["silence"] = policy.trickle_s
 
-    def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Steps[Page]:
+    async def fetch(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
         journey = self._journey(Verb.GET, url, role, call, headers)
-        asking = self._travel(journey, lambda opened: self._read_page(journey, opened))
-        return asking if role is not Role.LANDING else self._page_or_file(asking, journey)
-
-    async def _page_or_file(self, asking: Steps[Page], journey: Journey) -> Page:
-        """A PDF in place of a page is read to its end and kept for whoever opens its address. What is too large or too
-        slow for a page is asked for again, as a file."""
-        page = await asking
-        if journey.file is not None:
-            opened, pieces, rest = journey.file
-            try:
-                await opened.arriving()
-                while (chunk := next(rest, None)) is not None:
-                    pieces.append(chunk)
-                    await opened.arriving()
-                journey.call.received[page.url] = ReceivedBody(opened, b"".join(pieces))
-            except (CandidateRejected, TransientFailure):
-                pass
-            finally:
-                opened.close()
-        return page
+        return await self._travel(journey, lambda opened: self._read_page(journey, opened))
 
     async def head(self, url: str, role: Role, call: Call, *, headers: Mapping[str, str] | None = None) -> Page:
         """Status and headers only; never from the cache. Who does not answer HEAD is asked for a few bytes instead."""
@@ -157,7 +134,7 @@ class RateRetryClient:
         probe.is_probe = True
         return as_head(await self._travel(probe, lambda opened: self._read_page(probe, opened)))
 
-    def open(
+    async def open(
         self,
         url: str,
         role: Role,
@@ -166,41 +143,20 @@ class RateRetryClient:
         headers: Mapping[str, str] | None = None,
         max_bytes: int | None = None,
         rest: Rest | None = None,
-    ) -> Steps[OpenBody]:
+    ) -> OpenBody:
         if rest is None and (received := call.received.pop(url, None)) is not None:
             return _kept(received, max_bytes)
         journey = self._journey(Verb.GET, url, role, call, headers)
         journey.artifact = True
         if rest is not None:
-            return self._go_on(journey, rest, max_bytes)
-        return self._travel(journey, lambda opened: self._hand_over(opened, max_bytes))
+            # As after any failure: not at once, and from the address that was given, so that each hop is asked anew.
+            await self._clock.sleep_until(self._clock.monotonic() + self._retries.delay_s(1))
+            journey.rest = rest
+        return await self._travel(journey, lambda opened: self._hand_over(opened, max_bytes, rest))
 
     def interval_s(self, url: str) -> float:
         """The least seconds between two requests for files to the host of `url`, as far as it is known."""
         return self._limits.interval_s(host_key(url), Role.ARTIFACT)
-
-    def request(
-        self, method: str, url: str, *, role: Role = Role.METADATA, call: Call | None = None, **kwargs: Any
-    ) -> Page:
-        """`fetch` or `head`, blocking the caller."""
-        call = call or Call(work_id="")
-        ask = {"GET": self.fetch, "HEAD": self.head}.get(method.upper())
-        if ask is None:
-            raise ValueError(f"{method}: only GET and HEAD are sent")
-        return drive(ask(url, role, call, **kwargs), gate=self._gate, clock=self._clock, cancel=call.cancel)
-
-    def get(self, url: str, **kwargs: Any) -> Page:
-        return self.request("GET", url, **kwargs)
-
-    @contextlib.contextmanager
-    def stream(
-        self, url: str, *, role: Role = Role.ARTIFACT, call: Call | None = None, **kwargs: Any
-    ) -> Iterator[OpenBody]:
-        """`open`, blocking the caller; closed at the end of the block."""
-        call = call or Call(work_id="")
-        steps = self.open(url, role, call, **kwargs)
-        with contextlib.closing(drive(steps, gate=self._gate, clock=self._clock, cancel=call.cancel)) as opened:
-            yield opened
 
     def _journey(self, verb: Verb, url: str, role: Role, call: Call, headers: Mapping[str, str] | None) -> Journey:
         own = self._headers[role]
@@ -208,13 +164,7 @@ class RateRetryClient:
             own = role_headers(role, self._agent, {**self._policy.headers, **headers})
         return Journey(verb, url, role, call, own, self.name if role is Role.METADATA else None)
 
-    async def _go_on(self, journey: Journey, rest: Rest, max_bytes: int | None) -> StreamedBody:
-        """As after any failure: not at once, and from the address that was given, so that each hop is asked anew."""
-        await Wait(self._clock.monotonic() + self._retries.delay_s(1), f"the rest of a file at {host_key(journey.url)}")
-        journey.rest = rest
-        return await self._travel(journey, lambda opened: self._hand_over(opened, max_bytes, rest))
-
-    async def _travel(self, journey: Journey, finish: Callable[[StreamedBody], T]) -> T:
+    async def _travel(self, journey: Journey, finish: Finish[T]) -> T:
         while True:
             admitted = self._enter(journey)
             try:
@@ -242,12 +192,12 @@ class RateRetryClient:
             admitted = Admitted(admitted.fallback)
         return admitted
 
-    def _hop(self, journey: Journey, admitted: Admitted, finish: Callable[[StreamedBody], T]) -> Steps[T]:
+    async def _hop(self, journey: Journey, admitted: Admitted, finish: Finish[T]) -> T:
         if not admitted.was_http:
-            return self._tries(journey, admitted.url, finish, self._policy.retry.max_attempts)
-        return self._upgraded_hop(journey, admitted, finish)
+            return await self._tries(journey, admitted.url, finish, self._policy.retry.max_attempts)
+        return await self._upgraded_hop(journey, admitted, finish)
 
-    async def _upgraded_hop(self, journey: Journey, admitted: Admitted, finish: Callable[[StreamedBody], T]) -> T:
+    async def _upgraded_hop(self, journey: Journey, admitted: Admitted, finish: Finish[T]) -> T:
         """An http link is asked as https first."""
         try:
             tries = self._policy.retry.max_attempts if admitted.fallback is None else 1
@@ -262,16 +212,16 @@ class RateRetryClient:
                 raise
         return await self._tries(journey, admitted.fallback, finish, self._policy.retry.max_attempts)
 
-    async def _tries(self, journey: Journey, url: str, finish: Callable[[StreamedBody], T], most: int) -> T:
+    async def _tries(self, journey: Journey, url: str, finish: Finish[T], most: int) -> T:
         attempt = 1
         while True:
             try:
                 opened = await self._exchange(journey, url)
                 try:
-                    self._answers.settle(journey, opened)
-                    return finish(opened)
+                    await self._answers.settle(journey, opened)
+                    return await finish(opened)
                 except BaseException:
-                    opened.close()
+                    await opened.aclose()
                     raise
             except LimitsAway:
                 continue  # no try of ours is used up, and the gate opens when the limits are back
@@ -284,7 +234,7 @@ class RateRetryClient:
                     raise
                 self._journal.retry(journey.about(url), failure)
             attempt += 1
-            await Wait(self._clock.monotonic() + pause_s, f"another try at {host_key(url)}")
+            await self._clock.sleep_until(self._clock.monotonic() + pause_s)
 
     def _give_up(self, about: About, failure: Retryable) -> None:
         if failure.http_status is not None:
@@ -299,7 +249,7 @@ class RateRetryClient:
         call = journey.call
         call.cancel.raise_if_cancelled()
         request = self._request(journey, url)
-        held = self._peek(journey, request, url)
+        held = await self._peek(journey, request, url)
         if held is not None:
             return held
         self._refusals.look(url)
@@ -313,10 +263,10 @@ class RateRetryClient:
             url,
             self.name,
             journey.role,
+            gates=self._gates,
             clock=self._clock,
             call=call,
             attempts=self._attempts,
-            connections=self._connections,
         )
         watched = UNWATCHED
         try:
@@ -365,17 +315,15 @@ class RateRetryClient:
             raise
 
     def _request(self, journey: Journey, url: str) -> httpx2.Request:
-        extensions = {"timeout": self._timeouts, "cancel": journey.call.cancel, ARTIFACT: journey.artifact}
+        extensions: dict[str, object] = {"timeout": self._timeouts, ARTIFACT: journey.artifact}
         if journey.role is Role.METADATA:
             extensions[ABOUT_WORK] = journey.call.work_id
         try:
-            place = url_of(url)
-            named = {} if "host" in journey.headers else {"Host": place.netloc.decode("ascii")}
-            named |= journey.headers
+            named = journey.headers
             # Who only leads to the file knows nothing of what it is known by.
             if journey.rest is not None and journey.rest.lies_at(url):
-                named |= journey.rest.wishes()
-            request = LightRequest(journey.method, place, Fields.sent(named), extensions)
+                named = {**named, **journey.rest.wishes()}
+            request = LightRequest(journey.method, url_of(url), Fields.sent(named), extensions)
         except WIRE_ERRORS as error:
             raise fault_of(error).failure(url, describe(error)) from None
         if journey.cookies is not None:
@@ -386,10 +334,10 @@ class RateRetryClient:
         """For one exchange from the first byte to the last. Only a file may be so large that it needs long."""
         return self._policy.deadline_s if journey.role is Role.ARTIFACT else self._policy.timeout_s
 
-    def _peek(self, journey: Journey, request: httpx2.Request, url: str) -> StreamedBody | None:
+    async def _peek(self, journey: Journey, request: httpx2.Request, url: str) -> StreamedBody | None:
         """What the cache may answer by itself: no permit, no robots, no try is spent on it."""
         began = self._clock.monotonic()
-        response = self._cache.peek(request) if self._cache is not None else None
+        response = await self._cache.peek(request) if self._cache is not None else None
         if response is None:
             return None
         return self._opened(journey, response, url, permit=None, began=began)
@@ -413,32 +361,16 @@ class RateRetryClient:
             retry_after_s=verdict.transient_s,
         )
 
-    async def _answer(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer with its body unread. While it is on its way, the work holds no thread."""
-        sent = self._begun(request)
-        if sent is None:
-            return self._exchanged(request)
-        try:
-            awaited = sent.awaited()
-            if (await Arrival(awaited.fileno, awaited.until, awaited.number)) is False:
-                awaited.give_up()
-        except BaseException:
-            sent.close()
-            raise
-        response = sent.response()
-        response.request = request
-        return response
-
     async def _send(self, journey: Journey, request: httpx2.Request, url: str, permit: HostPermit) -> StreamedBody:
         call, began = journey.call, self._clock.monotonic()
         allowed_s, left_s = self._allowed_s(journey), call.budget.seconds_left() if call.budget else math.inf
         # The transport's deadline is in the machine's own time, whatever clock the waiting goes by.
         request.extensions["deadline"] = time.monotonic() + min(allowed_s, left_s)
-        request.extensions["cancel"] = cancel = permit.cut_with(call.cancel)
         request.extensions["goes_out"] = permit.goes_out
         request.extensions["sent"] = permit.is_sent
+        cancel = permit.cut_with(call.cancel)
         try:
-            response = await self._answer(request)
+            response = await unless_cut(cancel, call.cancel, self._http.exchange(request))
         except WIRE_ERRORS_OR_CUT as error:
             call.cancel.raise_if_cancelled()
             if cancel.cancelled:
@@ -451,7 +383,7 @@ class RateRetryClient:
         finally:
             if call.budget is not None:
                 call.budget.spend(self._clock.monotonic() - began)
-        opened = self._opened(journey, response, url, permit=permit, began=began)
+        opened = self._opened(journey, response, url, permit=permit, began=began, cancel=cancel)
         try:
             if opened.from_cache and not opened.revalidated:
                 permit.refund()
@@ -461,9 +393,10 @@ class RateRetryClient:
                 if journey.verb is not Verb.HEAD or opened.status not in NO_HEAD:
                     self._refusals.heard(url, opened.status)
             journey.take_cookies(response)
-            opened.is_challenge = opened.is_challenge or (journey.verb is not Verb.HEAD and is_bot_check(opened))
+            if not opened.is_challenge and journey.verb is not Verb.HEAD:
+                opened.is_challenge = await is_bot_check(opened)
         except BaseException:
-            opened.close()
+            await opened.aclose()
             raise
         return opened
 
@@ -479,9 +412,15 @@ class RateRetryClient:
         return failure
 
     def _opened(
-        self, journey: Journey, response: httpx2.Response, url: str, *, permit: Permit | None, began: float
+        self,
+        journey: Journey,
+        response: httpx2.Response,
+        url: str,
+        *,
+        permit: Permit | None,
+        began: float,
+        cancel: CancelToken | None = None,
     ) -> StreamedBody:
-        asked = response.request.extensions
         # In their order, as for all that is made for each exchange: names cost more than twice as much.
         return StreamedBody(
             response,
@@ -489,15 +428,15 @@ class RateRetryClient:
             permit,
             self._journal,
             self._clock,
-            asked.get("deadline", math.inf),
+            response.request.extensions.get("deadline", math.inf),
             self._clock.monotonic() - began,
             self._policy.trickle_s,
             self._policy.chunk_bytes if journey.artifact or journey.role is Role.LANDING else None,
             self._pauses.is_replay(url, response),
-            asked.get("cancel"),
+            cancel,
         )
 
-    def _hand_over(self, opened: StreamedBody, max_bytes: int | None, rest: Rest | None = None) -> StreamedBody:
+    async def _hand_over(self, opened: StreamedBody, max_bytes: int | None, rest: Rest | None) -> StreamedBody:
         if opened.status != 200:
             if rest is None or not rest.is_in(opened.url, opened.status, opened.headers):
                 raise rejected(Reason.NOT_MODIFIED if opened.status == 304 else Reason.HTTP_STATUS, opened)
@@ -509,23 +448,28 @@ class RateRetryClient:
         opened.may_go_on = self._tries_again
         return opened
 
-    def _read_page(self, journey: Journey, opened: StreamedBody) -> Page:
+    async def _read_page(self, journey: Journey, opened: StreamedBody) -> Page:
         opened.max_bytes = self._policy.max_page_bytes
-        body = bytearray()
-        is_pdf = False
-        chunks = opened.chunks() if journey.wants_body else iter(())
-        for chunk in chunks:
-            body += chunk
-            is_pdf = journey.role is Role.LANDING and b"%PDF-" in body[:_HEAD_BYTES]
-            if is_pdf:
-                break
-        if is_pdf and opened.status == 200:
-            opened.becomes_file()
-            journey.file = opened, [bytes(body)], chunks
-        else:
-            if not is_pdf and opened.status < 400 and journey.wants_body:
-                opened.publish()
-            opened.close()
+        body, is_pdf = bytearray(), False
+        try:
+            if journey.wants_body:
+                async for chunk in opened.chunks():
+                    body += chunk
+                    if not is_pdf and journey.role is Role.LANDING and b"%PDF-" in body[:_HEAD_BYTES]:
+                        is_pdf = True
+                        if opened.status != 200:
+                            break
+                        opened.becomes_file()
+                if is_pdf and opened.status == 200:
+                    # Whoever opens its address is given it without another request.
+                    journey.call.received[opened.url] = ReceivedBody(opened, bytes(body))
+                elif opened.status < 400:
+                    opened.publish()
+        except (CandidateRejected, TransientFailure):
+            if not is_pdf:
+                raise
+            # Too large or too slow for a page: it is asked for again, as a file.
+        await opened.aclose()
         return Page(
             url=opened.url,
             status=opened.status,
@@ -537,7 +481,7 @@ class RateRetryClient:
         )
 
 
-async def _kept(received: ReceivedBody, max_bytes: int | None) -> ReceivedBody:
+def _kept(received: ReceivedBody, max_bytes: int | None) -> ReceivedBody:
     if max_bytes is not None and received.size > max_bytes:
         raise CandidateRejected(Reason.TOO_LARGE, f"more than {max_bytes} bytes", url=mask_url(received.url))
     return received

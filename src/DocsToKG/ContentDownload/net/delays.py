@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from DocsToKG.ContentDownload.api.steps import Gate
+from DocsToKG.ContentDownload.api.gates import Gate
 from DocsToKG.core.values import lean_dataclass
 
 # The rules: a pause the host asked for, the spacing of requests to a host, the rate of a source.

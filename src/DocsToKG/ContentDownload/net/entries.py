@@ -7,6 +7,7 @@ and a counted trouble, never a failed download.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import logging
@@ -14,6 +15,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from io import BytesIO
@@ -31,6 +33,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 _BLOCK = 256 * 1024
+_WRITER = "cache-entries"
 _NO_ID = "0" * 32
 _as_json = json.JSONEncoder().encode
 _LARGEST_HEAD = 256 * 1024
@@ -113,9 +116,13 @@ class EntryStore:
         self._next_shard = 0
         self._rests_until = self._silent_until = clock.monotonic()
         self._lock = threading.Lock()
+        # One thread, so that changes are made in their order.
+        self._writer = ThreadPoolExecutor(1, _WRITER) if backend.slow else None
+        self._last_change: Future[object] | None = None
 
     def find(self, key: str) -> list[StoredAnswer]:
         """The visible, unexpired entries under `key`."""
+        self.settle()
         nothing: list[tuple[str, bytes]] = []
         heads = self._try("find", nothing, self.backend.heads, key)
         if not heads:
@@ -154,7 +161,43 @@ class EntryStore:
     def publish(
         self, key: str, answer: StoredAnswer, body: PendingBody | None, *, nothing_at: float = float("-inf")
     ) -> None:
-        """Make an entry visible, instead of those it replaces. `nothing_at`: when there was none under `key`."""
+        """Make an entry visible, instead of those it replaces; takes `body` over. `nothing_at`: when there was none
+        under `key`."""
+        self._change(self._publish, key, answer, body, nothing_at)
+
+    def refresh(self, key: str, entry_id: str, headers: HeaderLists) -> None:
+        """The origin said the entry is still good, under these headers."""
+        self._change(self._refresh, key, entry_id, headers)
+
+    def remove(self, key: str, entry_id: str) -> None:
+        self._change(self._try, "remove", None, self.backend.delete, key, [entry_id])
+
+    async def ask(self, question: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """`question`, one of those above, for the tasks of an event loop, which a slow place must not hold up."""
+        if not self.backend.slow:
+            return question(*args, **kwargs)
+        return await asyncio.to_thread(question, *args, **kwargs)
+
+    def _change(self, deed: Callable[P, object], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Done when it returns; at a slow place it is done by a thread, which nobody waits for but who asks next."""
+        if self._writer is None:
+            deed(*args, **kwargs)
+            return
+        self._last_change = self._writer.submit(deed, *args, **kwargs)
+
+    def settle(self) -> None:
+        """What was changed before is done when this returns; whoever asks sees it."""
+        if self._last_change is not None and not threading.current_thread().name.startswith(_WRITER):
+            wait((self._last_change,))
+
+    def _publish(self, key: str, answer: StoredAnswer, body: PendingBody | None, nothing_at: float) -> None:
+        try:
+            self._put(key, answer, body, nothing_at)
+        finally:
+            if body is not None:
+                body.discard()
+
+    def _put(self, key: str, answer: StoredAnswer, body: PendingBody | None, nothing_at: float) -> None:
         stored_at = self._clock.now()
         head = answer.to_json(stored_at)
         if len(head) > _LARGEST_HEAD:
@@ -166,8 +209,7 @@ class EntryStore:
         self._try("write", None, self.backend.put, entry, body, replaced=replaced)
         self._sweep_a_shard()
 
-    def refresh(self, key: str, entry_id: str, headers: HeaderLists) -> None:
-        """The origin said the entry is still good, under these headers."""
+    def _refresh(self, key: str, entry_id: str, headers: HeaderLists) -> None:
         answer = next((found for found in self.find(key) if found.id == entry_id), None)
         if answer is None:
             return
@@ -176,19 +218,21 @@ class EntryStore:
             entry = Entry(key, entry_id, refreshed, answer.stored_at)
             self._try("write", None, self.backend.rewrite, entry)
 
-    def remove(self, key: str, entry_id: str) -> None:
-        self._try("remove", None, self.backend.delete, key, [entry_id])
-
     def walk(self) -> Iterator[StoredAnswer | None]:
         """Every entry, also those too old to be served; None for one that cannot be read. Raises `StoreFailed`."""
+        self.settle()
         for head in self.backend.walk():
             yield self._answer(_NO_ID, head)
 
     def clear(self) -> int:
         """Drop every entry; how many there were. Raises `StoreFailed`."""
+        self.settle()
         return self.backend.clear()
 
     def close(self) -> None:
+        """Write what is to be written."""
+        if self._writer is not None:
+            self._writer.shutdown()
         self.backend.close()
 
     def _is_old(self, answer: StoredAnswer) -> bool:

@@ -25,6 +25,8 @@ from DocsToKG.transport.errors import (
     ClosedEarly,
     DeadlineExceeded,
     TlsFailed,
+    TlsHandshakeFailed,
+    TrustStoreUnreadable,
 )
 
 
@@ -66,6 +68,8 @@ _COME_BACK_S = 5.0
 FAULTS: dict[type[BaseException], Fault] = {
     AddressRefused: Fault(Reason.SECURITY_POLICY),
     TlsFailed: Fault(Reason.TLS_ERROR),
+    TlsHandshakeFailed: Fault(Reason.TLS_ERROR, passing=True, retry=True),
+    TrustStoreUnreadable: Fault(Reason.TLS_ERROR, passing=True),  # ours, and no fault of the host
     BodyTooLarge: Fault(Reason.TOO_LARGE),
     BodyTooShort: Fault(Reason.SIZE_MISMATCH, passing=True, retry=True),
     # The long time that a file may take is spent; another try would spend it again.

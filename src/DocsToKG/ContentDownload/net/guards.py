@@ -15,13 +15,13 @@ _HTML = ("text/html", "application/xhtml")
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{0,300})")
 
 
-def is_bot_check(opened: StreamedBody) -> bool:
+async def is_bot_check(opened: StreamedBody) -> bool:
     """Whether the page answered is a guard's. Its beginning is read, and can be read again."""
     if opened.status not in WALL_STATUSES or opened.from_cache or opened.is_replay:
         return False
     if not (opened.content_type or "").strip().lower().startswith(_HTML):
         return False
-    text = opened.look(_LOOKED_AT_BYTES).decode("latin-1").lower()
+    text = (await opened.look(_LOOKED_AT_BYTES)).decode("latin-1").lower()
     title = _TITLE.search(text)
     sight = Sight(text=text, url=opened.url.lower(), title=title[1] if title else "", short=True, bare=False)
     return first_wall(sight, of={Wall.CHALLENGE}) is not None

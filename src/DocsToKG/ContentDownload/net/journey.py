@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.cookiejar
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import httpx2
@@ -12,7 +11,6 @@ import httpx2
 from DocsToKG.ContentDownload.api.ports import Call
 from DocsToKG.ContentDownload.api.ranges import Rest
 from DocsToKG.ContentDownload.api.types import Hop, Role, Verb
-from DocsToKG.ContentDownload.net.body import StreamedBody
 from DocsToKG.ContentDownload.net.journal import About
 
 _MOST_COOKIES = 50
@@ -33,8 +31,6 @@ class Journey:
     artifact: bool = False
     is_probe: bool = False  # only the head of the answer is wanted
     rest: Rest | None = None  # only this is missing of the file
-    # A PDF that came in place of a page: its answer, what has been read of it, and what has not.
-    file: tuple[StreamedBody, list[bytes], Iterator[bytes]] | None = None
     hops: list[Hop] = field(default_factory=list)
     seen: set[tuple[str, str]] = field(default_factory=set)
     # Some sites set a cookie and redirect to themselves; it lives as long as this journey. Most set none.

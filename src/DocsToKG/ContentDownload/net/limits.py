@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from DocsToKG.ContentDownload.api.steps import Gate, NotYet, Permit
+from DocsToKG.ContentDownload.api.gates import Gate, NotYet, Permit
 from DocsToKG.ContentDownload.api.types import Role
 from DocsToKG.ContentDownload.net.delays import HOLD, TimedGate
 from DocsToKG.ContentDownload.net.domains import Domains, HostLimit

@@ -7,14 +7,13 @@ looked at again, so nothing is put together before one is confirmed. Promises: n
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 import httpx2
 
 from DocsToKG.ContentDownload.net.entries import EntryStore, HeaderLists, StoredAnswer
-from DocsToKG.ContentDownload.net.pending import PendingBody
+from DocsToKG.ContentDownload.net.pending import Copied, PendingBody
 
 
 class PendingEntry:
@@ -48,9 +47,9 @@ class PendingEntry:
             self._body.discard()
             self._body = None
 
-    def copying(self, stream: Any) -> Iterator[bytes] | None:
+    def copying(self, stream: AsyncIterable[bytes]) -> Copied | None:
         """The body to be read in place of `stream`, where a copy of it is kept."""
-        return None if self._body is None else self._body.tee(iter(stream or ()))
+        return None if self._body is None else self._body.copying(aiter(stream))
 
     def confirm(self, sha256: str | None = None) -> None:
         """Publish: an artifact under the digest of its proved file, anything else with the body just read whole."""
@@ -60,7 +59,8 @@ class PendingEntry:
         if self._body is not None:
             if self._body.complete:
                 self._publish(replace(self._tell(), sha256=self._body.sha256, size=self._body.size))
-            self._body.discard()
+            else:
+                self._body.discard()
         elif sha256:
             answer = self._tell()
             answer.sha256, answer.in_cas = sha256, True

@@ -10,12 +10,12 @@ import httpx2
 from DocsToKG.transport.errors import AddressRefused
 
 
-class NoNetwork(httpx2.BaseTransport):
+class NoNetwork(httpx2.AsyncBaseTransport):
     """Stands where the real transport stands."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         self.asked.append(request.url.host)
         raise AddressRefused("nothing is sent: the cache has no answer to this")

@@ -1,6 +1,7 @@
 """When may the next request start? Three pure rules over monotonic numbers.
 
-`Spacing` keeps an even flow with a bounded burst (GCRA), `Quota` counts a long window, `Bucket` is the token bucket.
+`Spacing` keeps an even flow with a bounded burst (GCRA), `Quota` counts a long window, `Bucket` is the token bucket
+of `core.bucket`.
 A rule holds no state: what it must remember is a list of numbers that its caller keeps, in memory or in a file that
 processes share. None of them waits, locks or reads a clock.
 Promises: over any window at most rate x window + burst starts; with burst 1 no gap below the interval.
@@ -9,34 +10,16 @@ Promises: over any window at most rate x window + burst starts; with burst 1 no 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
-from DocsToKG.core.bucket import Rate
+from DocsToKG.core.bucket import Bucket, BucketSpec, Memory, Rate, Taken
+
+__all__ = ["Bucket", "BucketSpec", "Memory", "Pace", "Quota", "Spacing", "Taken", "pace_of"]
 
 # An operator who writes "1000/day" means an allowance, not one request every 86 seconds.
 _LONGEST_SPACING_S = 60.0
 # A larger allowance is remembered in this many grains of time, so that its memory stays small.
 _GRAINS = 64
-# A hair of slack: the wait we named must be enough when it is over, whatever rounding did.
-_HAIR = 1e-9
-
-Memory: TypeAlias = list[float]
-
-
-class Taken(tuple[float, float]):
-    """What one start changed: enough to take it back."""
-
-    __slots__ = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BucketSpec:
-    """A token bucket as it is written in a source's settings."""
-
-    capacity: float
-    refill_per_sec: float
-    burst: float = 0.0
 
 
 class Pace(Protocol):
@@ -120,34 +103,6 @@ class Quota:
                 if memory[at + 2] <= 0:
                     del memory[at : at + 3]
                 return
-
-
-class Bucket:
-    """Tokens up to `capacity + burst`, refilled evenly. Remembers the tokens and when they were counted."""
-
-    def __init__(self, spec: BucketSpec, *, factor: float, name: str = "b") -> None:
-        if spec.capacity <= 0 or spec.refill_per_sec <= 0 or spec.burst < 0:
-            raise ValueError("capacity and refill_per_sec must be above zero, burst must not be negative")
-        self.name = name
-        self._limit = spec.capacity + spec.burst
-        self._refill = spec.refill_per_sec * factor
-
-    def ready_at(self, memory: Memory, now: float, scale: float = 1.0) -> float:
-        missing = 1.0 - self._tokens(memory, now)
-        return now if missing <= _HAIR else now + missing / self._refill
-
-    def take(self, memory: Memory, now: float, scale: float = 1.0) -> Taken:
-        memory[:] = [self._tokens(memory, now) - 1.0, now]
-        return Taken((now, now))
-
-    def give_back(self, memory: Memory, taken: Taken, now: float) -> None:
-        memory[:] = [min(self._limit, self._tokens(memory, now) + 1.0), now]
-
-    def _tokens(self, memory: Memory, now: float) -> float:
-        if not memory:
-            return self._limit
-        tokens, at = memory
-        return min(self._limit, tokens + max(0.0, now - at) * self._refill)
 
 
 def pace_of(rate: Rate | BucketSpec, *, burst: float, factor: float, name: str) -> Pace:

@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -70,16 +70,9 @@ class PendingBody:
     def sha256(self) -> str:
         return self._digest.hexdigest()
 
-    def tee(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
-        """Pass `chunks` on while keeping a copy."""
-        try:
-            for chunk in chunks:
-                self._keep(chunk)
-                yield chunk
-            self._finish()
-        finally:
-            if not self.complete:
-                self.discard()
+    def copying(self, blocks: AsyncIterator[bytes]) -> Copied:
+        """`blocks` passed on while a copy of them is kept."""
+        return Copied(self, blocks)
 
     def content(self) -> bytes:
         """All of it; only of a body without a name, which has a largest size."""
@@ -101,21 +94,23 @@ class PendingBody:
             with contextlib.suppress(OSError):
                 self.path.unlink()
 
-    def _keep(self, chunk: bytes) -> None:
+    def keep(self, block: bytes) -> None:
+        """One more block of the copy."""
         if self._file is None:
             return
-        if self._largest is not None and self.size + len(chunk) > self._largest:
+        if self._largest is not None and self.size + len(block) > self._largest:
             self._close()
             return
         try:
-            self._file.write(chunk)
-            self._digest.update(chunk)
-            self.size += len(chunk)
+            self._file.write(block)
+            self._digest.update(block)
+            self.size += len(block)
         except OSError:
             log.warning("the cache folder is full or away; going on without", exc_info=True)
             self._close()
 
-    def _finish(self) -> None:
+    def finish(self) -> None:
+        """It was the last block."""
         if self._file is not None:
             with contextlib.suppress(OSError):
                 self._file.flush()
@@ -129,6 +124,36 @@ class PendingBody:
         if file is not None:
             with contextlib.suppress(OSError):
                 file.close()
+
+
+class Copied:
+    """A body on its way to its reader. The copy is thrown away unless the reader comes to the end."""
+
+    def __init__(self, copy: PendingBody, blocks: AsyncIterator[bytes]) -> None:
+        self._copy = copy
+        self._blocks = blocks
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            block = await anext(self._blocks)
+        except StopAsyncIteration:
+            self._copy.finish()
+            raise
+        except BaseException:
+            self._copy.discard()
+            raise
+        self._copy.keep(block)
+        return block
+
+    async def aclose(self) -> None:
+        """Discards a copy that is not whole. The stream it was read from is its owner's to close."""
+        if not self._copy.complete:
+            self._copy.discard()
+        if isinstance(self._blocks, AsyncGenerator):
+            await self._blocks.aclose()
 
 
 def _claim(root: Path) -> tuple[Path, BinaryIO]:

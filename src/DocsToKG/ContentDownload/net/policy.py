@@ -19,7 +19,6 @@ from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.urls import BadUrl, host_key, mask_url, request_url
 from DocsToKG.core.values import lean_dataclass
-from DocsToKG.transport.client import SentRequest, begin_of
 
 _ACCEPT = {
     Role.METADATA: "application/json, application/xml;q=0.9, text/xml;q=0.9, text/html;q=0.5, */*;q=0.3",
@@ -141,19 +140,17 @@ class UrlPolicy:
         return any(key in text for key in self._keys)
 
 
-class CredentialTransport(httpx2.BaseTransport):
+class CredentialTransport(httpx2.AsyncBaseTransport):
     """Adds each host's credentials below the cache, on https only."""
 
-    def __init__(self, next_transport: httpx2.BaseTransport, *, credentials: Mapping[str, HostCredentials]) -> None:
+    def __init__(
+        self, next_transport: httpx2.AsyncBaseTransport, *, credentials: Mapping[str, HostCredentials]
+    ) -> None:
         self._next = next_transport
-        self._begin = begin_of(next_transport)
         self._credentials = {host.lower(): held for host, held in credentials.items()}
 
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
-        return self._next.handle_request(self._with_credentials(request))
-
-    def begin(self, request: httpx2.Request) -> SentRequest | None:
-        return None if self._begin is None else self._begin(self._with_credentials(request))
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await self._next.handle_async_request(self._with_credentials(request))
 
     def _with_credentials(self, request: httpx2.Request) -> httpx2.Request:
         if not self._credentials or request.url.scheme != "https":
@@ -161,8 +158,8 @@ class CredentialTransport(httpx2.BaseTransport):
         held = self._credentials.get(host_key(str(request.url)))
         return request if held is None else _signed(request, held)
 
-    def close(self) -> None:
-        self._next.close()
+    async def aclose(self) -> None:
+        await self._next.aclose()
 
 
 def _signed(request: httpx2.Request, held: HostCredentials) -> httpx2.Request:

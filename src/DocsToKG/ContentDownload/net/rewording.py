@@ -7,7 +7,6 @@ redirects and links that carry a signature. Does not know hishel itself.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from email.utils import formatdate, parsedate_to_datetime
 from functools import lru_cache
 
@@ -15,7 +14,6 @@ import httpx2
 
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import mask_text, mask_url
-from DocsToKG.transport.client import SentRequest, begin_of
 
 # Keys of a request's extensions between the two shims.
 WIRE_URL, PEEK, FORBID = "wire_url", "peek", "forbid_storing"
@@ -31,36 +29,30 @@ class WouldSend(Exception):
     """A peek found nothing that may be used as it is."""
 
 
-class BelowCache(httpx2.BaseTransport):
+class BelowCache(httpx2.AsyncBaseTransport):
     """Asks for the real URL, and words the answer so that hishel keeps what we want kept."""
 
     def __init__(
-        self, next_transport: httpx2.BaseTransport, *, allow_heuristics: bool, clock: Clock, index_ttl_s: float = 0.0
+        self,
+        next_transport: httpx2.AsyncBaseTransport,
+        *,
+        allow_heuristics: bool,
+        clock: Clock,
+        index_ttl_s: float = 0.0,
     ) -> None:
-        self._next = next_transport
-        self._begin = begin_of(next_transport)
+        self.ask = next_transport.handle_async_request  # the answer as it came
+        self.aclose = next_transport.aclose  # type: ignore[method-assign]
         self._allow_heuristics = allow_heuristics
         self._index_ttl_s = int(index_ttl_s)
         self._clock = clock
 
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         if request.extensions.get(PEEK):
             raise WouldSend
-        response = self.ask(self._real(request) if WIRE_URL in request.extensions else request)
+        response = await self.ask(self._real(request) if WIRE_URL in request.extensions else request)
         if self.reword(request, response) is None:
             request.extensions.get(FORBID, lambda: None)()
         return response
-
-    def ask(self, request: httpx2.Request) -> httpx2.Response:
-        """The answer as it came."""
-        return self._next.handle_request(request)
-
-    def begin(self, request: httpx2.Request) -> SentRequest | None:
-        """As `ask`, in two halves; None where the transport below does not do it so."""
-        return None if self._begin is None else self._begin(request)
-
-    def close(self) -> None:
-        self._next.close()
 
     def _real(self, request: httpx2.Request) -> httpx2.Request:
         url = request.extensions.get(WIRE_URL, request.url)
@@ -87,21 +79,6 @@ class BelowCache(httpx2.BaseTransport):
         elif not self._allow_heuristics and "expires" not in said and not _FRESHNESS.search(control):
             said["cache-control"] = headers["cache-control"] = f"{control}, no-cache" if control else "no-cache"
         return said
-
-
-class Completed:
-    """A request on its way, of whose answer more is made than came."""
-
-    __slots__ = ("_complete", "_sent", "awaited", "close")
-
-    def __init__(self, sent: SentRequest, complete: Callable[[httpx2.Response], httpx2.Response]) -> None:
-        self._sent = sent
-        self._complete = complete
-        self.awaited = sent.awaited
-        self.close = sent.close
-
-    def response(self) -> httpx2.Response:
-        return self._complete(self._sent.response())
 
 
 def _says_nothing(request: httpx2.Request, response: httpx2.Response, said: dict[str, str]) -> bool:

@@ -1,12 +1,13 @@
 """May a robot ask for this URL? robots.txt by RFC 9309, fetched once per origin and shared by all.
 
-Knows protego, the RFC's reading of status codes, and how long an answer is kept. Fetching is a step like
-any other: gated, redirects followed hop by hop. Promises: nothing is allowed while the rules could not be
-read (429, 5xx, no answer), and one origin is fetched by one asker at a time while the others wait parked.
+Knows protego, the RFC's reading of status codes, and how long an answer is kept. Fetching is an exchange like
+any other: with a permit, redirects followed hop by hop. Promises: nothing is allowed while the rules could not be
+read (429, 5xx, no answer), and one origin is fetched by one asker at a time while the others wait.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import itertools
 import logging
@@ -20,13 +21,13 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias, cast
 import httpx2
 from protego import Protego
 
+from DocsToKG.ContentDownload.api.gates import Gates, Permit
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call
-from DocsToKG.ContentDownload.api.steps import Permit, Wait
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Reason, Role, Verb
 from DocsToKG.ContentDownload.errors import ContentDownloadError, LimitsAway, TransientFailure
 from DocsToKG.ContentDownload.net.breakers import UNWATCHED, Breakers, Watched
 from DocsToKG.ContentDownload.net.cache import UNCACHED
-from DocsToKG.ContentDownload.net.connections import Connections
+from DocsToKG.ContentDownload.net.cutting import unless_cut
 from DocsToKG.ContentDownload.net.faults import WIRE_ERRORS_OR_CUT, asked_pause_s, cut_off, describe, fault_of
 from DocsToKG.ContentDownload.net.limits import HostPermit, Limits
 from DocsToKG.ContentDownload.net.pauses import Pauses
@@ -36,13 +37,16 @@ from DocsToKG.ContentDownload.net.retries import Retries
 from DocsToKG.ContentDownload.net.robots_rules import allows, host_of_origin, plain_rules
 from DocsToKG.core.backoff import RetryPolicy
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.tasks import finished
 from DocsToKG.core.urls import BadUrl, host_key, join_url, mask_url
 from DocsToKG.core.values import lean_dataclass
+from DocsToKG.transport.client import PlainAsyncClient
 
 log = logging.getLogger(__name__)
 
 SOURCE = "robots"
 _LARGEST_BYTES = 500 * 1024
+_SHORT_BYTES = 16 * 1024
 _MOST_HOPS = 5
 _MOST_ORIGINS = 10_000
 MOST_BYTES = 96 * 1024 * 1024
@@ -132,7 +136,8 @@ class Robots:
     def __init__(
         self,
         *,
-        http: httpx2.Client,
+        http: PlainAsyncClient,
+        gates: Gates,
         limits: Limits,
         url_policy: UrlPolicy,
         attempts: AttemptSink,
@@ -145,7 +150,6 @@ class Robots:
         crawl_delay_cap_s: float = 30.0,
         retry: RetryPolicy | None = None,
         breakers: Breakers | None = None,
-        connections: Connections | None = None,
         pauses: Pauses | None = None,
         exempt: Collection[str] = (),
         shelf: Shelf | None = None,
@@ -164,14 +168,14 @@ class Robots:
         self._crawl_delay_cap_s = crawl_delay_cap_s
         self._retries = Retries(retry or RetryPolicy(max_attempts=2, base_s=0.5), random=random)
         self._breakers = breakers
-        self._connections = connections or Connections()
+        self._gates = gates
         self._pauses = pauses or Pauses()
         self._exempt = tuple(place if "/" in place else f"{place}/" for place in map(str.lower, exempt))
         self._shelf = shelf
         self._lock = threading.Lock()
         self._known: dict[str, _Rules] = {}
         self._kept_bytes = 0
-        self._fetching: set[str] = set()
+        self._fetching: dict[str, asyncio.Event] = {}  # set when its rules have been read
         self.decisions: Counter[str] = Counter()  # how often each state was the answer
 
     async def check(self, url: str, call: Call) -> RobotsVerdict:
@@ -213,52 +217,51 @@ class Robots:
         return verdict
 
     async def _rules_of(self, origin: str, call: Call) -> _Rules:
-        pause_s = 0.05
         while True:
             call.cancel.raise_if_cancelled()
-            with self._lock:
-                rules = self._known.get(origin)
-                if rules is not None and self._clock.monotonic() < rules.expires:
-                    return rules
-                mine = origin not in self._fetching
-                self._fetching.add(origin)
-            if mine:
+            rules = self._known.get(origin)
+            if rules is not None and self._clock.monotonic() < rules.expires:
+                return rules
+            being_read = self._fetching.get(origin)
+            if being_read is None:
                 return await self._learn(origin, call)
-            await Wait(self._clock.monotonic() + pause_s, f"robots.txt of {origin}")
-            pause_s = min(1.0, pause_s * 2)
+            await being_read.wait()
 
     async def _learn(self, origin: str, call: Call) -> _Rules:
+        read = self._fetching[origin] = asyncio.Event()
         try:
             if self._shelf is None:
-                rules = self._read(origin, (await self._fetch(origin, call)))
+                rules = await self._parsed(origin, await self._fetch(origin, call))
             else:
                 rules = await self._learn_together(origin, call, self._shelf)
             self._keep(origin, rules)
         finally:
             # Also when the asker was called off: the next one in line takes over.
-            with self._lock:
-                self._fetching.discard(origin)
+            del self._fetching[origin]
+            read.set()
         if rules.verdict.crawl_delay_s:
             self._limits.set_crawl_delay(host_key(origin), rules.verdict.crawl_delay_s)
         return rules
 
     async def _learn_together(self, origin: str, call: Call, shelf: Shelf) -> _Rules:
         """What a node of the fleet has read is good for all; one reads while the others wait."""
-        while (found := shelf.find(origin)) is None:
+        # The server may take long to answer, which must not hold up the event loop.
+        while (found := await asyncio.to_thread(shelf.find, origin)) is None:
             call.cancel.raise_if_cancelled()
-            if shelf.claim(origin):
+            if await finished(asyncio.to_thread(shelf.claim, origin)):
                 try:
+                    _give_way_to_cancel()
                     answer = await self._fetch(origin, call)
-                    rules = self._read(origin, answer)
+                    rules = await self._parsed(origin, answer)
                     kept = KeptAnswer(answer.status, answer.state, answer.body, answer.cause)
-                    shelf.put(origin, kept, rules.expires - self._clock.monotonic())
+                    await asyncio.to_thread(shelf.put, origin, kept, rules.expires - self._clock.monotonic())
                     return rules
                 finally:
-                    shelf.let_go(origin)
-            await Wait(self._clock.monotonic() + _ANOTHER_READS_S, f"robots.txt of {origin}")
+                    await finished(asyncio.to_thread(shelf.let_go, origin))
+            await self._clock.sleep_until(self._clock.monotonic() + _ANOTHER_READS_S)
         (status, state, body, cause), left_s = found
         reason = Reason(cause) if cause else None
-        rules = self._read(origin, _Answer(status, cast("State", state), body, cause=reason))
+        rules = await self._parsed(origin, _Answer(status, cast("State", state), body, cause=reason))
         return replace(rules, expires=self._clock.monotonic() + min(left_s, self._keep_s))
 
     def _keep(self, origin: str, rules: _Rules) -> None:
@@ -268,6 +271,12 @@ class Robots:
             self._kept_bytes += rules.size_bytes - (old.size_bytes if old is not None else 0)
             while len(self._known) > _MOST_ORIGINS or self._kept_bytes > MOST_BYTES:
                 self._kept_bytes -= self._known.pop(next(iter(self._known))).size_bytes
+
+    async def _parsed(self, origin: str, answer: _Answer) -> _Rules:
+        """A long file takes so long to read that the event loop leaves it to a thread."""
+        if len(answer.body) <= _SHORT_BYTES:
+            return self._read(origin, answer)
+        return await asyncio.to_thread(self._read, origin, answer)
 
     def _read(self, origin: str, answer: _Answer) -> _Rules:
         now = self._clock.monotonic()
@@ -298,7 +307,7 @@ class Robots:
             answer = await self._follow(f"{origin}/robots.txt", call)
             if not answer.worth_another_try or answer.retry_after_s or self._retries.is_over(attempt):
                 return answer
-            await Wait(self._clock.monotonic() + self._retries.delay_s(attempt), f"robots.txt of {origin} again")
+            await self._clock.sleep_until(self._clock.monotonic() + self._retries.delay_s(attempt))
         raise AssertionError("unreachable")
 
     async def _follow(self, url: str, call: Call) -> _Answer:
@@ -326,16 +335,16 @@ class Robots:
             url,
             SOURCE,
             Role.METADATA,
+            gates=self._gates,
             clock=self._clock,
             call=call,
             attempts=self._attempts,
-            connections=self._connections,
         )
         began = self._clock.monotonic()
         try:
             watched = self._watched(url, permit)
             try:
-                answer, content_type = self._exchange(url, call, permit)
+                answer, content_type = await self._exchange(url, call, permit)
             except BaseException as error:
                 watched.raised(error)
                 raise
@@ -368,25 +377,28 @@ class Robots:
         else:
             watched.answered(answer.status, retry_after_s=answer.retry_after_s)
 
-    def _exchange(self, url: str, call: Call, permit: HostPermit) -> tuple[_Answer, str | None]:
+    async def _exchange(self, url: str, call: Call, permit: HostPermit) -> tuple[_Answer, str | None]:
         timeouts = dict.fromkeys(("connect", "read", "write", "pool"), self._timeout_s)
         deadline, cancel = time.monotonic() + self._timeout_s, permit.cut_with(call.cancel)
-        extensions = {"timeout": timeouts, "deadline": deadline, "cancel": cancel, UNCACHED: True}
         # Mostly the first question to its host, after a look-up and a handshake: the next one keeps its distance from
         # when this one is sent.
-        extensions |= {"goes_out": permit.goes_out, "sent": permit.is_sent}
+        extensions: dict[str, object] = {"goes_out": permit.goes_out, "sent": permit.is_sent}
+        extensions |= {"timeout": timeouts, "deadline": deadline, UNCACHED: True}
         try:
             request = httpx2.Request("GET", url, headers=self._headers, extensions=extensions)
-            response = self._http.send(request, stream=True, follow_redirects=False)
-            try:
-                return self._received(response, deadline), response.headers.get("content-type")
-            finally:
-                response.close()
+            return await unless_cut(cancel, call.cancel, self._asked(request, deadline))
         except WIRE_ERRORS_OR_CUT as error:
             call.cancel.raise_if_cancelled()
             if cancel.cancelled:
                 raise cut_off(url) from None
             return self._unanswered(url, error), None
+
+    async def _asked(self, request: httpx2.Request, deadline: float) -> tuple[_Answer, str | None]:
+        response = await self._http.exchange(request)
+        try:
+            return await self._received(response, deadline), response.headers.get("content-type")
+        finally:
+            await response.aclose()
 
     def _unanswered(self, url: str, error: BaseException) -> _Answer:
         fault = fault_of(error)
@@ -395,14 +407,16 @@ class Robots:
         state: State = "timeout" if fault.reason is Reason.TIMEOUT else "unreachable"
         return _Answer(None, state, cause=fault.reason, final=final)
 
-    def _received(self, response: httpx2.Response, deadline: float) -> _Answer:
+    async def _received(self, response: httpx2.Response, deadline: float) -> _Answer:
         body = bytearray()
-        for chunk in response.iter_bytes() if response.status_code == 200 else ():
-            body += chunk
-            if len(body) >= _LARGEST_BYTES:
-                break
-            if time.monotonic() > deadline:
-                raise httpx2.ReadTimeout("robots.txt takes too long")
+        if response.status_code == 200:
+            async with contextlib.aclosing(response.aiter_bytes()) as chunks:
+                async for chunk in chunks:
+                    body += chunk
+                    if len(body) >= _LARGEST_BYTES:
+                        break
+                    if time.monotonic() > deadline:
+                        raise httpx2.ReadTimeout("robots.txt takes too long")
         retry_after = response.headers.get("retry-after") if response.status_code >= 429 else None
         asked_s = asked_pause_s(retry_after, now=self._clock.now())
         return _Answer(
@@ -429,6 +443,13 @@ class Robots:
             role=Role.METADATA,
             retry_after_s=answer.retry_after_s,
         )
+
+
+def _give_way_to_cancel() -> None:
+    """The task may have been cancelled while something had to be finished."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
 
 
 def _origin(url: str) -> str:

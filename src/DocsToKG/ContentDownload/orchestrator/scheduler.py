@@ -1,45 +1,49 @@
-"""The orchestrator of one process: leases jobs, feeds the frontier, keeps leases alive, stops without loss.
+"""The orchestrator of one process: leases jobs, runs each as a task, keeps leases alive, stops without loss.
 
-Knows the ledger, the worker and the frontier; knows nothing of papers. Event-driven: it sleeps until work arrives,
-room is free or a time has come. Promises: at most `max_workers` jobs run and `lookahead` are held; jobs that fill the
-lookahead and only wait make room for others; a slow disk makes it lease less; a lease that is lost, or may be because
-the ledger does not answer, cuts its job; on stop, running jobs finish within the grace, their leases alive, and
-everything else goes back to the ledger.
+Knows the ledger, the worker and where tasks wait; knows nothing of papers. One event loop runs the tasks; a thread of
+its own leases, since the ledger blocks, and another keeps the leases alive, which no busy loop can starve. Promises: at
+most `max_workers` exchanges run and `lookahead` jobs are held; jobs that fill the lookahead and only wait make room for
+others; a slow disk makes it lease less; a lease that is lost, or may be because the ledger does not answer, cuts its
+job; on stop, running jobs finish within the grace, their leases alive, and everything else goes back to the ledger.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
+from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import RunError
-from DocsToKG.ContentDownload.frontier.frontier import Frontier
-from DocsToKG.ContentDownload.frontier.task import Crowded, Ended, Hands
+from DocsToKG.ContentDownload.net.waiting import Crowded
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
-from DocsToKG.ContentDownload.orchestrator.stages import NoteStage
-from DocsToKG.ContentDownload.orchestrator.workers import JobRetry, OnOutcome, Worker
+from DocsToKG.ContentDownload.orchestrator.stages import Hands, NoteStage
+from DocsToKG.ContentDownload.orchestrator.workers import Ended, JobRetry, OnOutcome, Worker
 from DocsToKG.ContentDownload.pipeline import ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.metrics import QueueView
 from DocsToKG.ContentDownload.telemetry.spans import JobWatch, job_watch, view_of
-from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_worker_id
+from DocsToKG.core.tasks import called_off_by
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, LeasedJob
 
 _STAGES_S = 1.0  # how often the ledger is told where jobs are that stay at a stage
 _CHOSEN_LOOK_S = 0.2  # how often jobs are asked for that a `lease` chooses
 _POLL_S = 1.0  # how long a wake-up from another process may go unnoticed
 # How often to see whether there is room for more. To be told of every job that begins or ends would cost each of them a
-# change of threads; the fresh ones that are held bridge the time. While nothing moves, looks become rarer.
+# change of threads; those that can begin at once bridge the time. While nothing moves, looks become rarer.
 _FIRST_LOOK_S, _BUSY_LOOK_S, _LAST_LOOK_S = 0.002, 0.01, 0.05
 _FIRST_PAUSE_S = 0.02
-# For how long fresh jobs are held, and how many for each worker at most: where works take milliseconds, two for each
-# do not last until the ledger has answered. Ends are known many at a time, so they are counted over a while.
+_WIND_DOWN_LOOK_S = 0.05
+# For how long jobs are held that can begin at once, and how many for each worker at most: where works take
+# milliseconds, two for each do not last until the ledger has answered. Ends are known many at a time, so they are
+# counted over a while.
 _AHEAD_S, _MOST_AHEAD = 0.15, 8
 _COUNTED_S = 0.25
 # Sending works away costs the ledger two rows each. What is not known yet is worth a look, though ever less often;
@@ -57,6 +61,7 @@ class _Held:
     job: LeasedJob
     token: CancelToken
     leased_at: float  # by our own clock, before the ledger was asked
+    waits: WorkWaits
     begun: bool = False
     crowded: Crowded | None = None
 
@@ -93,18 +98,15 @@ class Orchestrator:
         self._lookahead = settings.leases_held
         self._workers = settings.max_workers
         self._spare = min(self._workers, self._lookahead // 8)  # more are leased once so many places are free
-        self._fresh = 2 * self._workers  # how many jobs that have not begun are held at most
+        self._fresh = 2 * self._workers  # how many jobs that could begin at once are held at most
         self.pressure = Pressure()
         self._telemetry = telemetry
         self._next_parting = 0.0
         self._parting_pause_s = _FIRST_PAUSE_S
-        self._frontier = Frontier(
-            gate=self._watch.gate(pipeline.gate),
-            clock=self._clock,
-            threads=settings.max_workers,
-            name=self.worker_id[:12],
-            hands=in_hand,
-        )
+        self._loop = pipeline.loop
+        self._gates = pipeline.gates
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._live = 0  # leased jobs whose task has not ended
         self._worker = Worker(
             self.worker_id,
             ledger=self._ledger,
@@ -115,10 +117,11 @@ class Orchestrator:
             on_outcome=on_outcome,
             on_fault=self._fail,
             pressure=self.pressure,
-            monotonic=self._clock.monotonic,
+            clock=self._clock,
             watch=self._watch,
-            more_to_come=lambda: self._frontier.live > 1,  # one may be about to go
+            more_to_come=lambda: self._live > 1,  # one may be about to go
             note_stage=note_stage,
+            in_hand=in_hand,
         )
         self._run_token = CancelToken()
         self._lock = threading.Lock()
@@ -141,7 +144,6 @@ class Orchestrator:
 
     def start(self) -> None:
         self._hide = self._watch.show(self._view())
-        self._frontier.start()
         self._dispatcher.start()
         self._heartbeat.start()
         self._doubter.start()
@@ -150,8 +152,8 @@ class Orchestrator:
         """Lease no more, let running jobs finish for `grace_s`, give the rest back. Raises what made the run fail."""
         self.halt()
         try:
-            self._frontier.stop(grace_s=grace_s)
             _join(self._dispatcher)
+            self._loop.run(self._wind_down(grace_s))
             with self._lock:
                 self._moved.wait_for(lambda: not self._held or self._failure is not None)
         finally:
@@ -193,7 +195,8 @@ class Orchestrator:
 
     @property
     def active(self) -> int:
-        return self._frontier.active
+        """Jobs that have an exchange under way."""
+        return self._gates.used if self._gates is not None else self._live
 
     @property
     def held(self) -> int:
@@ -204,7 +207,8 @@ class Orchestrator:
         """What parked jobs wait for, most first."""
         slow = self.pressure.words()
         held_back = self._lookahead - self._allowed()
-        return {**({slow: held_back} if slow else {}), **dict(self._frontier.waits().most_common())}
+        waits = self._gates.waits().most_common() if self._gates is not None else ()
+        return {**({slow: held_back} if slow else {}), **dict(waits)}
 
     def _view(self) -> QueueView:
         return view_of(self._ledger, held=lambda: len(self._held), active=lambda: self.active, clock=self._clock)
@@ -226,8 +230,8 @@ class Orchestrator:
             jobs = self._lease(room) if self._lease is not None else self._lease_due(room)
             self._watch.on_lease(jobs, self._clock.monotonic() - asked_at)
             self._look_ahead(asked_at)
-            for job in jobs:
-                self._begin(job, asked_at)
+            if jobs:
+                self._begin(jobs, asked_at)
             if not jobs and self._lease is None:
                 self._ledger.wait_for_work(_POLL_S, unless=self._stopping.is_set, job_type=DEFAULT_JOB_TYPE)
             elif not jobs:
@@ -275,15 +279,15 @@ class Orchestrator:
         allows fewer, and those are full sooner.
         """
         allowed = self._allowed()
-        if self._frontier.active >= min(self._workers, allowed):
+        if self._gates is None or self._gates.used >= min(self._workers, allowed):
             self._parting_pause_s = _FIRST_PAUSE_S
             return
         is_full = len(self._held) >= min(allowed, self._lookahead - self._spare)  # from there on no more are leased
-        if not (is_full and self._frontier.is_starved and self._clock.monotonic() >= self._next_parting):
+        if not (is_full and self._is_starved and self._clock.monotonic() >= self._next_parting):
             return
         with self._lock:
             waiting = {ours.token: ours for ours in self._held.values() if not ours.begun}
-        crowds = self._frontier.crowds(allowed // 2, waiting.__contains__)
+        crowds = self._loop.run(self._crowds(allowed // 2, waiting))
         if not crowds:
             return
         known = True
@@ -304,23 +308,72 @@ class Orchestrator:
 
     # one job
 
-    def _begin(self, job: LeasedJob, leased_at: float) -> None:
-        ours = _Held(job, CancelToken(parent=self._run_token), leased_at)
+    def _begin(self, jobs: list[LeasedJob], leased_at: float) -> None:
+        held = [_Held(job, CancelToken(parent=self._run_token), leased_at, WorkWaits(self._clock)) for job in jobs]
         with self._lock:
-            self._held[job.lease_id] = ours
-        self._watch.on_job_start(job)
-        steps = self._worker.steps(job, ours.token, on_begin=partial(setattr, ours, "begun", True))
-        self._frontier.submit(steps, cancel=ours.token, on_done=partial(self._end, ours), number=job.job_id)
+            self._held.update((ours.job.lease_id, ours) for ours in held)
+            self._live += len(held)
+        if self._stopping.is_set():  # they were leased while it was told to stop
+            for ours in held:
+                ours.token.cancel()
+        self._loop.call(self._start_tasks, held)
+
+    def _start_tasks(self, held: list[_Held]) -> None:
+        loop = asyncio.get_running_loop()
+        for ours in held:
+            task = loop.create_task(self._run(ours))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, ours: _Held) -> None:
+        job, waits = ours.job, ours.waits
+        try:
+            self._watch.on_job_start(job)
+            working = self._worker.run_job(job, ours.token, waits, partial(setattr, ours, "begun", True))
+            ended = Ended(await called_off_by(ours.token, working), None, waits.shut_host)
+        except asyncio.CancelledError:
+            ended = Ended(error=Cancelled("stopped"))
+        except BaseException as error:
+            ended = Ended(error=error)
+        self._end(ours, ended)
 
     def _end(self, ours: _Held, ended: Ended) -> None:
         if isinstance(ended.error, RunError):
             self._fail(ended.error)
+        ours.token.close()
         try:
             self._worker.close_job(ours.job, ended, partial(self._let_go, ours.job), crowded=ours.crowded)
-            if self._frontier.live == 1:  # this one, and nobody comes after it
+            with self._lock:
+                self._live -= 1
+            if self._live == 0:  # nobody comes after this one
                 self._telemetry.hurry()
         except Exception as error:
             self._fail(error)
+
+    async def _wind_down(self, grace_s: float | None) -> None:
+        """Jobs that wait go back at once, running ones may finish for `grace_s`; then they are cut."""
+        until = None if grace_s is None else self._clock.monotonic() + grace_s
+        if self._gates is not None:
+            self._gates.is_closing = True
+        while self._tasks:
+            with self._lock:
+                held = list(self._held.values())
+            is_over = until is not None and self._clock.monotonic() >= until
+            for ours in held:
+                if is_over or ours.waits.is_parked:
+                    ours.token.cancel()
+            await asyncio.wait(set(self._tasks), timeout=_WIND_DOWN_LOOK_S)
+        if self._gates is not None:
+            self._gates.is_closing = False
+
+    async def _crowds(self, keep: int, waiting: dict[CancelToken, _Held]) -> list[Crowded]:
+        return self._gates.crowds(keep, waiting.__contains__) if self._gates is not None else []
+
+    @property
+    def _is_starved(self) -> bool:
+        """More exchanges could be under way, and every job that is held waits."""
+        gates = self._gates
+        return gates is not None and gates.is_idle and gates.waiting >= self._live - gates.used
 
     def _let_go(self, job: LeasedJob) -> None:
         with self._lock:
@@ -333,10 +386,11 @@ class Orchestrator:
 
     def _room(self) -> int:
         """How many more jobs to lease; a job counts until the ledger has its end. 0 until it is worth a question."""
-        if self._frontier.room(most_live=self._lookahead - self._spare, most_fresh=max(2, self._fresh // 4)) <= 0:
+        gates, live = self._gates, self._live
+        startable = live - (gates.used + gates.blocked if gates is not None else 0)
+        if live >= self._lookahead - self._spare or startable >= max(2, self._fresh // 2):
             return 0
-        room = self._frontier.room(most_live=self._lookahead, most_fresh=self._fresh)
-        return min(room, self._allowed() - len(self._held))
+        return min(self._lookahead - live, self._fresh - startable, self._allowed() - len(self._held))
 
     def _look_ahead(self, now: float) -> None:
         """Hold as many fresh jobs as have ended lately in the time that they are to last."""

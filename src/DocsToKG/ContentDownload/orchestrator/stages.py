@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
+from typing import Protocol
 
-from DocsToKG.ContentDownload.api.stages import SCHEDULED
+from DocsToKG.ContentDownload.api.stages import SCHEDULED, STORE, VERIFY
 from DocsToKG.core.urls import BadUrl, host_key
 from DocsToKG.Orchestrator.ledger.base import Callback, LeasedJob, Progress
 
@@ -19,14 +20,37 @@ Submit = Callable[[Progress, Callback], None]
 
 NoteStage = Callable[[int, str], None]  # the job's number and its stage
 
+
+class Hands(Protocol):
+    """Where it is noted which jobs' files are being looked at, for whoever finds the process dead."""
+
+    def take(self, number: int, /) -> int | None:
+        """The place of the note, for `drop`."""
+
+    def drop(self, place: int | None, /) -> None: ...
+
+
 _LASTING_S = 0.8
+_LOOKED_AT = frozenset({VERIFY, STORE})
 _MOST_AT_ONCE = 1000  # words in one go; more may wait a second longer
 
 
 class Place:
     """One job's stage. Its worker moves it; whoever writes stages down reads it."""
 
-    __slots__ = ("_at_once", "_begun", "_busy", "_on_begin", "_on_tier", "_stages", "_tier", "_told", "at", "job")
+    __slots__ = (
+        "_at_once",
+        "_begun",
+        "_busy",
+        "_hand",
+        "_on_begin",
+        "_on_tier",
+        "_stages",
+        "_tier",
+        "_told",
+        "at",
+        "job",
+    )
 
     def __init__(
         self,
@@ -48,15 +72,34 @@ class Place:
         self._on_begin = on_begin
         self._on_tier = on_tier
         self._stages = stages
+        self._hand: int | None = None
 
     def come_to(self, stage: str, url: str | None = None) -> None:
         self.at = (stage, url, self._stages.monotonic())
+        if self._stages.in_hand is not None:
+            self._note_in_hand(stage, self._stages.in_hand)
         self._stages.note(self.job.job_id, stage)
         if self._on_tier is not None and stage != self._tier and stage.startswith("resolve:"):
             self._tier = stage  # to come back to it after a download is no news
             self._on_tier(stage)
         if self._at_once and self._begun:
             self._say(stage, None)
+
+    def _note_in_hand(self, stage: str, hands: Hands) -> None:
+        if stage not in _LOOKED_AT:
+            self._let_go(hands)
+        elif self._hand is None:
+            self._hand = hands.take(self.job.job_id)
+
+    def _let_go(self, hands: Hands) -> None:
+        place, self._hand = self._hand, None
+        if place is not None:
+            hands.drop(place)
+
+    def leave(self) -> None:
+        """The job is over."""
+        if self._stages.in_hand is not None:
+            self._let_go(self._stages.in_hand)
 
     def begin(self) -> None:
         """The job has met the network."""
@@ -102,7 +145,9 @@ class JobStages:
         monotonic: Callable[[], float],
         on_refused: Callable[[BaseException], None],
         note: NoteStage | None = None,
+        in_hand: Hands | None = None,
     ) -> None:
+        self.in_hand = in_hand
         self.note = note or _note_nothing
         self.submit = submit
         self.monotonic = monotonic
@@ -129,7 +174,9 @@ class JobStages:
             place.come_to(stage, place.at[1])
 
     def leave(self, job: LeasedJob) -> None:
-        self._places.pop(job.lease_id, None)
+        place = self._places.pop(job.lease_id, None)
+        if place is not None:
+            place.leave()
 
     def write(self) -> None:
         """Write the stages that have lasted, those that have lasted longest first."""

@@ -1,6 +1,6 @@
 """One job: from its lease to its acknowledgement.
 
-Knows how an outcome becomes a job state, and the order record first, ledger after. Runs a job as steps for the
+Knows how an outcome becomes a job state, and the order record first, ledger after. Runs a job as a coroutine for the
 scheduler, or as a plain call. Promises: every write names the lease's fence; a job that was called off is given back
 and counts no attempt; an exception of the pipeline costs one attempt and never a thread.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -18,15 +17,17 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.stages import INDEX
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
+from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import RunError
-from DocsToKG.ContentDownload.frontier.task import Crowded, Ended
+from DocsToKG.ContentDownload.net.waiting import Crowded
 from DocsToKG.ContentDownload.orchestrator.pressure import Pressure
-from DocsToKG.ContentDownload.orchestrator.stages import JobStages, NoteStage
+from DocsToKG.ContentDownload.orchestrator.stages import Hands, JobStages, NoteStage
 from DocsToKG.ContentDownload.pipeline import JobContext, ResolverPipeline
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.spans import JobWatch, NullWatch, end_of
 from DocsToKG.core.cancel import Cancelled, CancelToken
+from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.urls import mask_text
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.jobs.retry import RELEASE_CAP_S, job_backoff_s
@@ -45,6 +46,16 @@ class JobRetry:
     max_attempts: int = 3
     backoff_s: float = 60.0
     jitter_s: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the work on a job ended: with an outcome, or with the exception that left it; `shut_host` is the last host
+    that was shut for long."""
+
+    value: Any = None
+    error: BaseException | None = None
+    shut_host: str | None = None
 
 
 # Told once per work, when its outcome is final and safe on disk.
@@ -72,10 +83,11 @@ class Worker:
         on_outcome: OnOutcome | None = None,
         on_fault: Callable[[BaseException], None] = lambda error: None,
         pressure: Pressure | None = None,
-        monotonic: Callable[[], float] = time.monotonic,
+        clock: Clock | None = None,
         watch: JobWatch | None = None,
         more_to_come: Callable[[], bool] = lambda: True,
         note_stage: NoteStage | None = None,
+        in_hand: Hands | None = None,
     ) -> None:
         self._more_to_come = more_to_come
         self.worker_id = worker_id
@@ -87,18 +99,26 @@ class Worker:
         self._on_outcome = on_outcome or (lambda work_id, outcome: None)
         self._on_fault = on_fault
         self._pressure = pressure or Pressure()
-        self._monotonic = monotonic
+        self._clock = clock or SystemClock()
+        self._monotonic = monotonic = self._clock.monotonic
         self._watch = watch or NullWatch()
         self._is_watched = type(self._watch) is not NullWatch
         self._works: dict[str, WorkArtifact] = {}  # by the leases under which they are worked on
         self._stages = JobStages(
-            submit=ledger.tell_progress, monotonic=monotonic, on_refused=self._blame, note=note_stage
+            submit=ledger.tell_progress, monotonic=monotonic, on_refused=self._blame, note=note_stage, in_hand=in_hand
         )
 
-    async def steps(self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None) -> DownloadOutcome:
+    async def run_job(
+        self, job: LeasedJob, cancel: CancelToken, waits: WorkWaits, on_begin: Then | None = None
+    ) -> DownloadOutcome:
         """The job's work. `on_begin` is told when it has met the network."""
         work = self._works[job.lease_id] = _artifact(job)
-        return await self._watch.steps(job, self._pipeline.steps(work, self.context(job, cancel, on_begin)))
+        if self._watch.hears_waits:
+            waits.on_slot_wait = partial(self._watch.on_wait, job)
+        outcome = await self._pipeline.obtain(work, self.context(job, cancel, on_begin, waits))
+        if self._is_watched:
+            self._watch.on_work_end(job, outcome)
+        return outcome
 
     def run_one(self, job: LeasedJob) -> DownloadOutcome | None:
         """The whole job while the caller waits. None when the job itself failed; what stops the run is raised, after
@@ -119,13 +139,19 @@ class Worker:
         self._stages.write()
 
     def context(
-        self, job: LeasedJob, cancel: CancelToken, on_begin: Then | None = None, *, at_once: bool = False
+        self,
+        job: LeasedJob,
+        cancel: CancelToken,
+        on_begin: Then | None = None,
+        waits: WorkWaits | None = None,
+        *,
+        at_once: bool = False,
     ) -> JobContext:
         """A job counts as begun once it has met the network: one that only stood before a gate when its process died
         is no suspect."""
         on_tier = partial(self._watch.on_stage, job) if self._is_watched else None
         place = self._stages.enter(job, at_once=at_once, on_begin=on_begin, on_tier=on_tier)
-        return JobContext(cancel, on_stage=place.come_to, on_begin=place.begin, is_first=job.fence == 1)
+        return JobContext(cancel, on_stage=place.come_to, on_begin=place.begin, is_first=job.fence == 1, waits=waits)
 
     def close_job(
         self, job: LeasedJob, ended: Ended, then: Then = lambda: None, *, crowded: Crowded | None = None

@@ -1,11 +1,13 @@
 """A run: works in, proved files and an honest row for each out.
 
 `DownloadRun` is the Python interface and what every command drives: it enqueues on the ledger of the run, runs the
-orchestrator, and tells how each work ended. Knows the order of these things, not how any of them is done.
+orchestrator, and tells how each work ended. Knows the order of these things, not how any of them is done. For programs
+with an event loop it does the same in threads.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,7 +41,9 @@ from DocsToKG.ContentDownload.runner.taking_up import TakingUp
 from DocsToKG.ContentDownload.telemetry.folder import RESULTS
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
+from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
+from DocsToKG.core.tasks import finished, not_before
 from DocsToKG.Orchestrator.control.workers.liveness import Presence, free_dead
 from DocsToKG.Orchestrator.errors import LedgerDamaged
 from DocsToKG.Orchestrator.jobs.states import JobState
@@ -50,7 +54,8 @@ _GRACE_S = 8.0
 
 
 class DownloadRun:
-    """One run in one folder. Use as a context manager; `on_outcome(work_id, outcome)` is told each final outcome."""
+    """One run in one folder. Use as a context manager, with `with` or `async with`; `on_outcome(work_id, outcome)` is
+    told each final outcome, from a thread of the run."""
 
     def __init__(
         self,
@@ -76,6 +81,7 @@ class DownloadRun:
         self._missed = 0
         self._before: dict[str, int] | None = None  # of the ledger, when several processes began
         self._listing: Listing | None = None
+        self._called_off = threading.Event()
         self.hit_byte_limit = False
         self.repeated = 0
 
@@ -104,6 +110,19 @@ class DownloadRun:
             if self._orchestrator is not None:
                 self._orchestrator.halt()
                 self.stop(grace_s=0.0)
+
+    async def __aenter__(self) -> Self:
+        entering = asyncio.ensure_future(asyncio.to_thread(self.__enter__))
+        try:
+            return await asyncio.shield(entering)
+        except asyncio.CancelledError:
+            with suppress(Exception):
+                await finished(entering)
+                await finished(asyncio.to_thread(self.__exit__, None, None, None))
+            raise
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        await not_before(asyncio.to_thread(self.__exit__, *exc_info))
 
     @contextmanager
     def _opened_queue(self) -> Iterator[WorkQueue]:
@@ -172,8 +191,28 @@ class DownloadRun:
         try:
             self.wait()
         finally:
-            self.stop()
+            self.stop(0.0 if self._called_off.is_set() else _GRACE_S)
         return self.result()
+
+    async def aprocess_artifacts(
+        self, artifacts: Iterable[str | Mapping[str, Any] | WorkArtifact], *, retry_failed: bool = True
+    ) -> RunResult:
+        """`process_artifacts` while the caller's event loop goes on. Cancelling it stops the run: what runs is cut, the
+        rest stays on the ledger, and nothing stays leased."""
+        self._called_off.clear()
+        working = asyncio.ensure_future(asyncio.to_thread(self.process_artifacts, artifacts, retry_failed=retry_failed))
+        try:
+            return await asyncio.shield(working)
+        except asyncio.CancelledError:
+            self._call_off()
+            with suppress(Exception):
+                await finished(working)
+            raise
+
+    def _call_off(self) -> None:
+        self._called_off.set()
+        if (orchestrator := self._orchestrator) is not None:
+            orchestrator.halt()
 
     def enqueue(
         self,
@@ -241,6 +280,8 @@ class DownloadRun:
         self._orchestrator.start()
         self._isolation = self._isolating(self._orchestrator)
         self._isolation.start()
+        if self._called_off.is_set():  # while it began
+            self._orchestrator.halt()
         if isinstance(self._orchestrator, Orchestrator):
             self._reports.enter_context(reporter_of(self._cfg, self._queue.ledger, self._orchestrator, self._parts))
 
@@ -452,6 +493,8 @@ class DownloadRun:
     def _enqueue_lines(self, lines: Iterable[InputLine], retry_failed: bool, watch: Callable[[int], None]) -> None:
         remembered = iter(lines)
         while batch := list(islice(remembered, _BATCH)):
+            if self._called_off.is_set():
+                raise Cancelled
             watch(self._tally.total)
             works = [line.work for line in batch if line.work is not None and line.duplicate_of is None]
             self._enqueue_batch(works, retry_failed)

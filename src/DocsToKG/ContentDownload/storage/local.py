@@ -8,6 +8,7 @@ next `prepare` removes.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import errno
 import fcntl
@@ -23,7 +24,6 @@ from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
 
-from DocsToKG.ContentDownload.api.steps import Until
 from DocsToKG.ContentDownload.errors import DiskFull, StorageError
 from DocsToKG.ContentDownload.storage.cas import cas_key, cas_path
 from DocsToKG.ContentDownload.storage.disk import NO_LINK, DiskErrors, hard_link, in_words, open_unnamed, sync_folder
@@ -32,7 +32,6 @@ from DocsToKG.ContentDownload.storage.outage import Hold
 from DocsToKG.ContentDownload.storage.paths import QUARANTINE, inside, is_plain, numbered
 from DocsToKG.ContentDownload.storage.rounds import Rounds
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, Link, TempFile
-from DocsToKG.core.turns import giving_way
 from DocsToKG.core.values import lean_dataclass
 
 __all__ = ["LocalStore", "Order", "Stored", "TempFile"]
@@ -40,7 +39,6 @@ __all__ = ["LocalStore", "Order", "Stored", "TempFile"]
 _MIB = 1 << 20
 _TEMP_PREFIX = "part-"
 _SIBLINGS = 1000
-_MOST_LEFT = 64
 _LIVELY_S = 0.015
 
 
@@ -159,21 +157,21 @@ class LocalStore:
         """Give the temp file's bytes their digest's place and their readable name, durably. Consumes `temp`."""
         began = time.monotonic()
         order = Order(temp, human)
-        with giving_way():  # the disk may take its time
-            self._rounds.do(order)
+        self._rounds.do(order)
         return self._result(order, began)
 
     async def storing(self, temp: TempFile, *, human: str) -> Stored:
-        """`store` as steps: while the disk takes its time, the work holds no thread. Whoever has `temp` discards it."""
-        if self._rounds.left >= _MOST_LEFT:
-            return self.store(temp, human=human)  # the disk is behind: whoever brings more waits for it
+        """`store` for tasks: they wait while the disk takes its time. Whoever has `temp` discards it."""
         began = time.monotonic()
         # Written here and only flushed in the round: each call to the disk lets go of the interpreter, and a thread
         # that makes many of them beside a busy one waits for it each time.
         self._place(human)
         temp.seal(fsync=False)
         order = Order(temp, human, is_sealed=True)
-        await Until(partial(self._rounds.begin, order), "the disk")
+        loop = asyncio.get_running_loop()
+        stored: asyncio.Future[None] = loop.create_future()
+        self._rounds.begin(order, partial(_tell, loop, stored))
+        await stored
         return self._result(order, began)
 
     def _result(self, order: Order, began: float) -> Stored:
@@ -477,6 +475,16 @@ class LocalStore:
         if self._fsync:
             for folder in folders:
                 sync_folder(folder)
+
+
+def _tell(loop: asyncio.AbstractEventLoop, future: asyncio.Future[None]) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed, and nobody waits there any more
+        loop.call_soon_threadsafe(_settle, future)
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _spoil(orders: Sequence[Order], error: Exception) -> None:

@@ -9,11 +9,14 @@ works wait, and stop nothing.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import random
 import shutil
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path, PosixPath
 from typing import BinaryIO, TypeVar
 
@@ -27,7 +30,6 @@ from DocsToKG.ContentDownload.storage.paths import is_plain
 from DocsToKG.ContentDownload.storage.staging import Budget, StagedFile
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, TempFile
 from DocsToKG.ContentDownload.storage.uploads import abort_orphans
-from DocsToKG.core.turns import giving_way
 
 _T = TypeVar("_T")
 _LOG = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ _COME_BACK_S = 1.0  # then it waits for the store, not before some host
 _MIB = 1 << 20
 _SLOW_S = 10.0  # so few leases should be held as if each file took so long
 _ORPHAN_S = 3600.0
+_MOST_UPLOADS = 16
 
 
 class BucketPath(PosixPath):
@@ -79,6 +82,7 @@ class BucketStore(LocalStore):
         self._service = Outage(self._ask_service)
         self._disk = Outage(self._ask_disk)
         self._need = 2 * _MIB  # bytes, for the disk to count as usable again
+        self._uploads = ThreadPoolExecutor(_MOST_UPLOADS, thread_name_prefix="upload")
         self.root = BucketPath(bucket.url)
 
     def check_space(self, need_bytes: int = 0) -> None:
@@ -115,14 +119,13 @@ class BucketStore(LocalStore):
         return hold
 
     async def storing(self, temp: TempFile, *, human: str) -> Stored:
-        return self.store(temp, human=human)
+        return await asyncio.get_running_loop().run_in_executor(self._uploads, partial(self.store, temp, human=human))
 
     def store(self, temp: TempFile, *, human: str) -> Stored:
         """Upload the bytes to their digest's key, unless they are there. Consumes `temp`."""
         began = time.monotonic()
         try:
-            with giving_way():
-                duplicate = self._upload(temp, human)
+            duplicate = self._upload(temp, human)
         finally:
             self._on_stored(time.monotonic() - began)
             sha256, size = temp.sha256, temp.size
@@ -196,8 +199,7 @@ class BucketStore(LocalStore):
 
     def _ask_service(self) -> str | None:
         try:
-            with giving_way():
-                self.bucket.find("cas")
+            self.bucket.find("cas")
         except BucketAway as error:
             return str(error)
         return None
@@ -255,7 +257,6 @@ class BucketStore(LocalStore):
 
     def _asked(self, ask: Callable[[], _T]) -> _T:
         try:
-            with giving_way():
-                return ask()
+            return ask()
         except BucketAway as error:
             raise self._away(str(error)) from None

@@ -2,18 +2,19 @@
 
 Knows how many bytes wait there and for which work. Whoever would go over the budget waits until others have left.
 Promises: the bytes on disk stay within the budget, except for a file that is larger than all of it, which goes alone;
-nobody waits for ever, because the work that came first always has room to finish. Not the thread: one thread fetches
-for many works by turns.
+nobody waits for ever, because the work that came first always has room to finish.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Hashable
 
 from DocsToKG.ContentDownload.errors import DiskFull
 from DocsToKG.ContentDownload.storage.temp import IN_MEMORY, TempFile
-from DocsToKG.core.turns import giving_way
+
+_LOOK_AGAIN_S = 0.05
 
 
 class Budget:
@@ -40,10 +41,17 @@ class Budget:
                 self._count(work, size)
                 return
             self.waits += 1
-        # The lock is let go of before the turn is waited for: whoever has that may want the lock.
-        with giving_way(), self._changed:
             self._changed.wait_for(lambda: self._fits(work, size))
             self._count(work, size)
+
+    def fits(self, work: Hashable, size: int) -> bool:
+        """Whether `take` would return at once; from now on `work` stands in line."""
+        with self._changed:
+            self._held.setdefault(work, 0)
+            if self._fits(work, size):
+                return True
+            self.waits += 1
+            return False
 
     def _count(self, work: Hashable, size: int) -> None:
         self._held[work] += size
@@ -53,8 +61,9 @@ class Budget:
     def give_back(self, work: Hashable, size: int) -> None:
         with self._changed:
             self._used -= size
-            self._held[work] -= size
-            if self._held[work] <= 0:
+            left = self._held.get(work, 0) - size
+            self._held[work] = left
+            if left <= 0:
                 del self._held[work]
             self._changed.notify_all()
 
@@ -99,6 +108,13 @@ class StagedFile(TempFile):
             work=self._work,
         )
 
+    async def wait_for_room(self, size: int) -> None:
+        if self._fd < 0 and self.size + size <= self._in_memory:
+            return
+        needed = size if self._fd >= 0 else self.size + size
+        while not self._budget.fits(self._work, needed):  # noqa: ASYNC110  # threads make room, when they have uploaded
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
     def discard(self) -> None:
         try:
             super().discard()
@@ -120,6 +136,5 @@ class StagedFile(TempFile):
             raise self._refused(self.size, full) from None
 
     def _give_back(self) -> None:
-        if self._on_disk:
-            size, self._on_disk = self._on_disk, 0
-            self._budget.give_back(self._work, size)
+        size, self._on_disk = self._on_disk, 0
+        self._budget.give_back(self._work, size)

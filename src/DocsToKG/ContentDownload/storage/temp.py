@@ -81,6 +81,9 @@ class TempFile:
     def has_name(self) -> bool:
         return self._name is not None
 
+    async def wait_for_room(self, size: int) -> None:
+        """Return when so many bytes more can be written without waiting for others."""
+
     def write(self, data: bytes) -> None:
         if not self._is_open:
             raise ValueError("the temporary file is closed")

@@ -25,6 +25,7 @@ from DocsToKG.ContentDownload.telemetry.text import (
     storable_int,
     storable_json,
     storable_object,
+    storable_object_json,
     storable_url,
 )
 
@@ -166,7 +167,7 @@ def _validation(record: ManifestRecord) -> str | None:
     if record.validation is None:
         return None
     told = {name: value for name, value in record.validation.items() if value}
-    return orjson.dumps(storable_object(told)).decode()
+    return storable_object_json(told)
 
 
 def _supplements(record: ManifestRecord) -> str:

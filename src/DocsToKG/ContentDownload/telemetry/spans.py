@@ -11,10 +11,9 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink
-from DocsToKG.ContentDownload.api.steps import Gatekeeper, Steps
 from DocsToKG.ContentDownload.api.types import Attempt, DownloadOutcome, OutcomeClass
 from DocsToKG.ContentDownload.telemetry import metrics
 from DocsToKG.ContentDownload.telemetry.counting import CountedAttempts, count_outcome
@@ -22,7 +21,6 @@ from DocsToKG.ContentDownload.telemetry.job_log import JobLog
 from DocsToKG.ContentDownload.telemetry.metrics import AllGauges, Gauges, Meters, QueueView
 from DocsToKG.ContentDownload.telemetry.otel import figures_of, global_providers
 from DocsToKG.ContentDownload.telemetry.traces import Download, JobTraces
-from DocsToKG.ContentDownload.telemetry.waits import SlotWaits
 from DocsToKG.core.clock import Clock
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import (
@@ -35,8 +33,6 @@ from DocsToKG.Orchestrator.ledger.base import (
     Release,
 )
 from DocsToKG.Orchestrator.tracing import Tracing
-
-T = TypeVar("T")
 
 
 class JobEnd(StrEnum):
@@ -65,7 +61,7 @@ class JobWatch(Protocol):
         """The job has come to a stage, such as `resolve:direct_oa`."""
 
     def on_work_end(self, job: LeasedJob, outcome: DownloadOutcome) -> None:
-        """The pipeline is through with the job; `steps` says so by itself."""
+        """The pipeline is through with the job."""
 
     def on_completing(self, job: LeasedJob, *, recorded: bool) -> None:
         """The ledger is being told how the job ended; before that it was `recorded`, or there was nothing to record."""
@@ -78,11 +74,10 @@ class JobWatch(Protocol):
     def on_wait(self, job: LeasedJob, kind: str, key: str, seconds: float) -> None:
         """The job waited for a place at a `resolver` or a `host`."""
 
-    def gate(self, gate: Gatekeeper) -> Gatekeeper:
-        """The gatekeeper to use instead of this one."""
-
-    def steps(self, job: LeasedJob, steps: Steps[T]) -> Steps[T]:
-        """The steps to run instead of these."""
+    @property
+    def hears_waits(self) -> bool:
+        """Whether `on_wait` does anything."""
+        ...
 
     def attempts(self, sink: AttemptSink) -> AttemptSink:
         """The sink to tell instead of this one."""
@@ -127,11 +122,7 @@ class NullWatch:
     def on_wait(self, job: LeasedJob, kind: str, key: str, seconds: float) -> None:
         return None
 
-    def gate(self, gate: Gatekeeper) -> Gatekeeper:
-        return gate
-
-    def steps(self, job: LeasedJob, steps: Steps[T]) -> Steps[T]:
-        return steps
+    hears_waits = False
 
     def attempts(self, sink: AttemptSink) -> AttemptSink:
         return sink
@@ -167,7 +158,6 @@ class WatchedJobs:
         self._traces = traces
         self._log = log
         self._on_hide = on_hide
-        self._waits: SlotWaits | None = None
         self._open: dict[str, _Try] = {}  # by lease
         self._lock = threading.Lock()
 
@@ -250,19 +240,9 @@ class WatchedJobs:
         if self._traces is not None:
             self._traces.wait(job, kind, key, seconds)
 
-    def gate(self, gate: Gatekeeper) -> Gatekeeper:
-        if not self._counts and self._traces is None:
-            return gate
-        self._waits = SlotWaits(gate, self._clock)
-        return self._waits
-
-    async def steps(self, job: LeasedJob, steps: Steps[T]) -> T:
-        if self._waits is not None:
-            steps = self._waits.watched(steps, lambda kind, key, seconds: self.on_wait(job, kind, key, seconds))
-        outcome = await steps
-        if isinstance(outcome, DownloadOutcome):
-            self.on_work_end(job, outcome)
-        return outcome
+    @property
+    def hears_waits(self) -> bool:
+        return self._counts or self._traces is not None
 
     def attempts(self, sink: AttemptSink) -> AttemptSink:
         told = _ToldAttempts(sink, self._traces, self._log) if self._traces or self._log else sink

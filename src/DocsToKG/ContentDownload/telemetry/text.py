@@ -6,6 +6,7 @@ Promises: the same values always give the same bytes, so that a file can be comp
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -83,6 +84,16 @@ def storable_object(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): storable_object(item) for key, item in value.items()}
     return [storable_object(item) for item in value[:_ITEMS_CAP]]
+
+
+def storable_object_json(value: Mapping[str, Any]) -> str:
+    """The object as a record can hold it, as compact JSON. Most are short and plain, which shows in their JSON: no text
+    and no list in it is longer than a record holds."""
+    with contextlib.suppress(TypeError):  # what JSON does not know, or a text that UTF-8 cannot hold
+        text = orjson.dumps(value)
+        if len(text) <= _TEXT_CAP and text.isascii() and text.count(b",") < _ITEMS_CAP and b"\\u" not in text:
+            return text.decode()
+    return orjson.dumps(storable_object(value)).decode()
 
 
 def json_lines(items: Iterable[Mapping[str, Any]]) -> bytes:

@@ -10,13 +10,12 @@ know exporters. Promises: whatever is open when a job ends is ended; a loser of 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from time import time_ns
 from typing import Any, Protocol
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, OpenBody
-from DocsToKG.ContentDownload.api.steps import Steps
 from DocsToKG.ContentDownload.api.types import (
     Attempt,
     AttemptStatus,
@@ -68,9 +67,9 @@ _REQUESTS = SENT | {AttemptStatus.DOWNLOAD_ERROR}
 class Download(Protocol):
     """Fetch, prove and store one candidate."""
 
-    def __call__(
+    async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
-    ) -> Steps[StoredCopy | None]: ...
+    ) -> StoredCopy | None: ...
 
 
 @dataclass(slots=True, eq=False)
@@ -293,9 +292,9 @@ class _StagedBody:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._body, name)
 
-    def chunks(self) -> Iterator[bytes]:
+    async def chunks(self) -> AsyncIterator[bytes]:
         size = 0
-        for chunk in self._body.chunks():
+        async for chunk in self._body.chunks():
             size += len(chunk)
             yield chunk
         self._stages.streamed(size)

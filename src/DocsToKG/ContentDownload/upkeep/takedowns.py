@@ -20,7 +20,6 @@ from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.errors import RecordError
 from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier, to_work
 from DocsToKG.ContentDownload.telemetry.snapshots import replacing
-from DocsToKG.core.turns import giving_way
 
 LIST = "takedowns.json"
 LEARN_EVERY_S = 5.0  # how long another machine may still obtain what was taken down
@@ -124,8 +123,7 @@ class Takedowns:
             return
         if self._looking.acquire(blocking=False):
             try:
-                with giving_way():
-                    self.learn()
+                self.learn()
                 self._looked_at = time.monotonic()
             finally:
                 self._looking.release()

@@ -51,7 +51,11 @@ _CONNECTION_GONE = frozenset(
 
 
 class CurlEngine:
-    """An `Engine` over libcurl. Belongs to the event loop that first uses it."""
+    """An `Engine` over libcurl. Belongs to the event loop that first uses it.
+
+    Idle connections are closed to stay within `max_open`; where so many are in use, libcurl has further exchanges wait
+    while their limits of time run, so whoever sets it asks for no more at once.
+    """
 
     def __init__(
         self,
@@ -62,6 +66,7 @@ class CurlEngine:
         proxies: Proxies | None = None,
         trust: TrustStore | None = None,
         max_idle: int = 64,
+        max_open: int | None = None,
         idle_expiry_s: float = 30.0,
         max_age_s: float = 600.0,
         max_streams: int = 100,
@@ -81,6 +86,7 @@ class CurlEngine:
             monotonic=self._clock.monotonic,
         )
         self._max_idle = max_idle
+        self._max_open = max_open
         self._max_streams = max_streams
         self._multi: pycurl.CurlMulti  # made with the first request
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -173,6 +179,8 @@ class CurlEngine:
             multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
             multi.setopt(pycurl.M_MAXCONNECTS, max(1, self._max_idle))
             multi.setopt(pycurl.M_MAX_CONCURRENT_STREAMS, self._max_streams)
+            if self._max_open is not None:
+                multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, self._max_open)
         elif self._loop is not loop:
             raise RuntimeError("an engine belongs to one event loop")
 

@@ -109,8 +109,9 @@ def error_of(failure: Failure) -> Exception:
 
 
 def _was_cut(failure: Failure) -> bool:
-    """TLS ended without its closing word, or a chunked body without its last chunk."""
-    return "unexpected eof" in failure.text.lower() or "missing close_notify" in failure.text.lower()
+    """TLS ended without its closing word, a chunked body without its last chunk or with one that cannot be read."""
+    text = failure.text.lower()
+    return "unexpected eof" in text or "missing close_notify" in text or "chunk" in text
 
 
 def _proxy_error(failure: Failure, host: str) -> Exception | None:

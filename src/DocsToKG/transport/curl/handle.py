@@ -16,10 +16,10 @@ import httpx2
 import pycurl
 
 from DocsToKG.transport.curl.connections import Connections, Ends
-from DocsToKG.transport.curl.decoding import ACCEPTED
 from DocsToKG.transport.curl.routes import Route, Routes
 from DocsToKG.transport.curl.transfer import HIGH_WATER_BYTES, Transfer
 from DocsToKG.transport.curl.trust import TrustStore, machine_trust_store
+from DocsToKG.transport.decoding import ACCEPTED
 from DocsToKG.transport.engine import REPEATABLE_METHODS, Request, Timings, check_sendable
 from DocsToKG.transport.errors import AddressRefused, ConnectionWentStale, NotSent
 

@@ -13,9 +13,9 @@ from typing import Protocol
 import httpx2
 
 from DocsToKG.transport.curl.connections import Connection
-from DocsToKG.transport.curl.decoding import Decoder, decoder_for
 from DocsToKG.transport.curl.head import Head, parse_head
 from DocsToKG.transport.curl.routes import Addresses, Route
+from DocsToKG.transport.decoding import Decoder, decoder_for
 from DocsToKG.transport.engine import Headers, Request, Timings, read_all
 from DocsToKG.transport.errors import BodyTooLarge, DeadlineExceeded, HeadersTooLarge
 

@@ -15,7 +15,6 @@ from DocsToKG.ContentDownload.catalog.shared.reading import Reading, ask_freely,
 from DocsToKG.ContentDownload.catalog.shared.schema import check
 from DocsToKG.ContentDownload.catalog.store import ROW_CAP, Catalog, QueryResult
 from DocsToKG.ContentDownload.errors import RecordError
-from DocsToKG.core.turns import giving_way
 
 
 class SharedCatalog(Catalog):
@@ -46,8 +45,7 @@ class SharedCatalog(Catalog):
         self._check()
         statement = f"SELECT row_to_json(answer) FROM ({translated(sql, self._shared.schema)}) answer"
         values: Any = parameters if isinstance(parameters, Mapping) else tuple(parameters)
-        with giving_way():
-            return [row for (row,) in self._shared.fetch(statement, values)]
+        return [row for (row,) in self._shared.fetch(statement, values)]
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[Db]:

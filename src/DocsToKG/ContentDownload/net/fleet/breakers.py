@@ -64,6 +64,9 @@ class FleetBreakers:
         offset_s = self._link.times.offset_s
         return self._clock.monotonic() + (0.0 if math.isnan(offset_s) else offset_s)
 
+    async def sleep_until(self, moment: float) -> None:
+        await self._clock.sleep_until(self._clock.monotonic() + moment - self.monotonic())
+
     def new_token(self) -> str:
         self._count += 1
         return f"{self.epoch_id}.{self._owner}.{self._count}"

@@ -34,6 +34,8 @@ class Backend(Protocol):
 
     # Whether other machines see the same entries.
     shared: bool
+    # Whether a call may take long: a server, or a file that others keep locked. An event loop leaves it to a thread.
+    slow: bool
     # How long it is left alone after a failure, so that a server that is away does not slow down every request.
     rest_s: float
 

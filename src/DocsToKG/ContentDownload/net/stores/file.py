@@ -26,7 +26,7 @@ _ORPHAN_S = 60.0
 class FileBackend:
     """The entries below `base_path`."""
 
-    shared = False
+    shared = slow = False
     rest_s = 0.0
 
     def __init__(self, base_path: Path) -> None:

@@ -35,7 +35,7 @@ _REWRITE = "if redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 then redis.call('HSE
 class RedisBackend:
     """The entries on the server at `url`."""
 
-    shared = True
+    shared = slow = True
     rest_s = 5.0
 
     def __init__(self, url: str, *, ttl_s: float, prefix: str = PREFIX) -> None:

@@ -37,7 +37,7 @@ _ORPHAN_S = 3600.0
 class S3Backend:
     """The entries below `prefix` in `bucket`."""
 
-    shared = True
+    shared = slow = True
     rest_s = 5.0
 
     def __init__(self, bucket: str, *, prefix: str) -> None:

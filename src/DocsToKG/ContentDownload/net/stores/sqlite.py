@@ -47,6 +47,7 @@ class SqliteBackend:
     """The entries in the file `path`."""
 
     shared = False
+    slow = True
     rest_s = 0.0
 
     def __init__(self, path: Path) -> None:

@@ -14,6 +14,7 @@ import httpx2
 from DocsToKG.transport.errors import BodyTooLarge, CompressedBodyCut
 
 ACCEPTED = "gzip, deflate"
+_INFLATED = frozenset({"gzip", "x-gzip", "deflate"})
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 _PIECE_BYTES = 1 << 20
 
@@ -86,3 +87,28 @@ class _Inflater:
             return b""
         self._inner = zlib.decompressobj(self._format)
         return rest
+
+
+def lenient_decoder(content_encoding: str) -> Decoder | None:
+    """As `decoder_for`, where any name that is no compression we know is passed over: some servers name a charset."""
+    codings = [item.strip().lower() for item in content_encoding.split(",")]
+    decoders = [_Inflater(_ZLIB if coding == "deflate" else _GZIP) for coding in codings if coding in _INFLATED]
+    if len(decoders) < 2:
+        return decoders[0] if decoders else None
+    return _Chain(decoders[::-1])
+
+
+class _Chain:
+    """Encoded more than once; the last coding is taken off first."""
+
+    def __init__(self, decoders: list[_Inflater]) -> None:
+        self._decoders = decoders
+
+    def feed(self, data: bytes, room: int | None) -> bytes:
+        for decoder in self._decoders:
+            data = decoder.feed(data, room)
+        return data
+
+    def finish(self) -> None:
+        for decoder in self._decoders:
+            decoder.finish()
