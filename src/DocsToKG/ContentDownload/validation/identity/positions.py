@@ -8,7 +8,7 @@ window of text is compared with every other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from DocsToKG.ContentDownload.validation.dois import find_dois, is_placeholder, same_doi
@@ -371,12 +371,12 @@ def header_years(page: Page) -> set[int]:
     return years
 
 
-def title_share(document: DocumentText, known: KnownWork) -> float | None:
-    """How much of the title's telling words the document has; None when they are too few."""
+def title_share(pages: Sequence[Page], known: KnownWork) -> float | None:
+    """How much of the title's telling words the pages have; None when they are too few."""
     telling = [word for word in dict.fromkeys(known.title_words) if len(word) >= 4 and not _GENERAL.fullmatch(word)]
     if len(telling) < thresholds.MIN_TELLING_WORDS:
         return None
-    seen = {word[:6] for page in document.pages for line in page.lines for word in content_words(line.text)}
+    seen = {word[:6] for page in pages for line in page.lines for word in content_words(line.text)}
     return sum(word[:6] in seen for word in telling) / len(telling)
 
 

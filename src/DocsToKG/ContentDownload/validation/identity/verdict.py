@@ -355,9 +355,9 @@ def _proof_by_title(
         why.append("a short title, set as its text")
     if not authors:
         why.append("authors not found" if authors is False else "authors not known")
-    if signs.range is False and not signs.page_number:
+    if _prints_other_pages(signs):
         why.append("other pages are printed")
-    if known.year and signs.years and min(abs(year - known.year) for year in signs.years) > thresholds.YEARS_APART:
+    if _prints_other_year(known, signs):
         why.append("another year is printed")
     if signs.other_declared and _other_work(known, signs.other_declared):
         why.append(f"declares {signs.other_declared}")
@@ -397,17 +397,40 @@ def _refusal(known: KnownWork, document: DocumentText, signs: _Signs, whole: Who
         return Kind.SUPPLEMENT
     if signs.kind is not None and _kind_is_sure(known, signs, is_found, whole):
         return signs.kind
-    share = title_share(document, known) or 0.0
+    share = title_share(document.pages, known) or 0.0
     is_silent = not signs.doi_mentioned or share < thresholds.SHARED_TITLE
     own = signs.other_doi or (signs.other_declared if is_silent else None)
-    is_foreign = _other_work(known, own) or (own is not None and bool(known.dois) and _has_other_title(known, document))
+    has_other_title = _has_other_title(known, document) or _is_contradicted(known, signs)
+    is_foreign = _other_work(known, own) or (own is not None and bool(known.dois) and has_other_title)
     is_other = is_foreign and not signs.doi and not signs.doi_declared
-    # One family name in common says little against another DOI and another title.
-    if is_other and signs.title is None and not (authors and signs.authors >= 2):
+    # One family name in common says little against another DOI and another title; a group's papers share some.
+    are_theirs = bool(authors) and signs.authors >= 2
+    if _is_contradicted(known, signs):
+        are_theirs = signs.authors == len(known.families) > 0
+    if is_other and signs.title is None and not are_theirs:
         return Kind.ANOTHER_ARTICLE
     if _is_stranger(known, document, signs, authors):
         return Kind.ANOTHER_ARTICLE
     return None
+
+
+def _prints_other_pages(signs: _Signs) -> bool:
+    return signs.range is False and not signs.page_number
+
+
+def _prints_other_year(known: KnownWork, signs: _Signs) -> bool:
+    if not known.year or not signs.years:
+        return False
+    return min(abs(year - known.year) for year in signs.years) > thresholds.YEARS_APART
+
+
+def _is_contradicted(known: KnownWork, signs: _Signs) -> bool:
+    """The title page has few of the title's words, and other pages, another year or none of the authors."""
+    share = title_share((signs.page,), known)
+    if share is None or share >= thresholds.OTHER_TITLE:
+        return False
+    has_no_author = _authors_agree(known, signs) is False and not signs.authors
+    return has_no_author or _prints_other_pages(signs) or _prints_other_year(known, signs)
 
 
 # Words that begin so many papers' own pages that only a file without the looks of a paper is refused for them.
@@ -441,7 +464,7 @@ def _is_stranger(known: KnownWork, document: DocumentText, signs: _Signs, author
         return False
     if known.script != "latin":
         return False
-    share = title_share(document, known)
+    share = title_share(document.pages, known)
     return share is not None and share < thresholds.STRANGER_SHARE
 
 
