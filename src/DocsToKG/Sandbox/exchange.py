@@ -7,7 +7,7 @@ A reply may ask to be delivered badly: slowly, in part, or cut off; the server c
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from email.utils import formatdate
 from http import HTTPStatus
@@ -61,6 +61,12 @@ class Delivery:
 
 
 WHOLE = Delivery()
+
+
+def unknown_to_us(request: Request, known: Iterable[str]) -> str | None:
+    """The first parameter that a stand-in would ignore: it is refused, so that nobody takes silence for an answer."""
+    names = [name for name, _ in parse_qsl(request.raw_query, keep_blank_values=True)]
+    return next((name for name in names if name not in set(known)), None)
 
 
 @dataclass(slots=True)

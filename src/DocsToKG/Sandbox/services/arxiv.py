@@ -6,12 +6,13 @@ import re
 from html import escape
 
 from DocsToKG.Sandbox.artifacts import bare_target, file_reply
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, redirect
+from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, redirect, unknown_to_us
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Work
 
 _ID = re.compile(r"(?P<id>\d{4}\.\d{4,5}|[a-z-]+(?:\.[A-Z]{2})?/\d{7})(?:v(?P<version>\d{1,2}))?")
 _MAX_IDS = 2_000
+_KNOWN = ("id_list", "search_query", "start", "max_results", "sortBy", "sortOrder")
 
 
 class Arxiv:
@@ -41,11 +42,47 @@ class Arxiv:
         return work
 
     def _query(self, request: Request) -> Reply:
+        if (name := unknown_to_us(request, _KNOWN)) is not None:
+            return _feed(400, [_error_entry(f"unknown_to_the_sandbox_{name}")])
         names = [name for name in request.query.get("id_list", "").split(",") if name][:_MAX_IDS]
         for name in names:
             if not _ID.fullmatch(name):
-                return _feed(400, [_error_entry(name)])
-        return _feed(200, [_entry(work) for name in names if (work := self._find(name))])
+                return _feed(400, [_error_entry(f"incorrect_id_format_for_{name[:60]}")])
+        try:
+            works = self._searched([work for name in names if (work := self._find(name))] if names else None, request)
+            start, most = int(request.query.get("start", "0")), int(request.query.get("max_results") or "10")
+        except ValueError as error:
+            return _feed(400, [_error_entry(str(error))])
+        shown = works[start : start + (most if "max_results" in request.query or not names else len(works))]
+        return _feed(200, [_entry(work) for work in shown], total=len(works), start=start)
+
+    def _searched(self, named: list[Work] | None, request: Request) -> list[Work]:
+        """Of the named works, or of all on arXiv, those with the words; a `ValueError` for what is unknown here."""
+        world, query = self._web.world, request.query.get("search_query", "").strip()
+        if named is None and not query:
+            return []
+        every = (world.work(number) for number in range(world.count)) if named is None else iter(named)
+        tests = [_test(term) for term in re.split(r"\s+AND\s+", query) if term] if query else []
+        works = [work for work in every if work.copy("arxiv") and all(test in _text(work, of) for of, test in tests)]
+        order = request.query.get("sortBy", "relevance")
+        if order not in ("relevance", "submittedDate", "lastUpdatedDate"):
+            raise ValueError("unknown_sortBy")
+        if order != "relevance":
+            works.sort(key=lambda work: work.date, reverse=request.query.get("sortOrder") != "ascending")
+        return works
+
+
+def _test(term: str) -> tuple[str, str]:
+    """A field and the words sought in it."""
+    match = re.fullmatch(r'(?:(ti|au|all):)?"?([\w .-]{1,80})"?', term)
+    if match is None or re.search(r"\b(?:OR|ANDNOT)\b", term):
+        raise ValueError("search_query_unknown_to_the_sandbox")
+    return match[1] or "all", match[2].lower()
+
+
+def _text(work: Work, of: str) -> str:
+    people = " ".join(f"{given} {family}" for given, family in work.authors)
+    return {"ti": work.title, "au": people}.get(of, f"{work.title} {people}").lower()
 
 
 def _abstract_page(work: Work) -> Reply:
@@ -63,13 +100,13 @@ def _abstract_page(work: Work) -> Reply:
     return Reply(200, page.encode())
 
 
-def _feed(status: int, entries: list[str]) -> Reply:
+def _feed(status: int, entries: list[str], *, total: int | None = None, start: int = 0) -> Reply:
     text = (
         '<?xml version="1.0" encoding="UTF-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom"'
         ' xmlns:opensearch="http://a9.com/-/spec/opensearch/1.1/" xmlns:arxiv="http://arxiv.org/schemas/atom">\n'
         f"<id>https://arxiv.org/api/sandbox</id><title>arXiv Query</title>"
-        f"<opensearch:totalResults>{len(entries)}</opensearch:totalResults>"
-        f"<opensearch:startIndex>0</opensearch:startIndex>\n{''.join(entries)}</feed>\n"
+        f"<opensearch:totalResults>{len(entries) if total is None else total}</opensearch:totalResults>"
+        f"<opensearch:startIndex>{start}</opensearch:startIndex>\n{''.join(entries)}</feed>\n"
     )
     return Reply(status, text.encode(), "application/atom+xml; charset=utf-8")
 
@@ -87,6 +124,7 @@ def _entry(work: Work) -> str:
     )
 
 
-def _error_entry(name: str) -> str:
-    where = f"https://arxiv.org/api/errors#incorrect_id_format_for_{escape(name[:60])}"
-    return f"<entry><id>{where}</id><title>Error</title><summary>incorrect id format</summary></entry>\n"
+def _error_entry(what: str) -> str:
+    where = f"https://arxiv.org/api/errors#{escape(what[:100])}"
+    said = escape(what[:100].replace("_", " "))
+    return f"<entry><id>{where}</id><title>Error</title><summary>{said}</summary></entry>\n"

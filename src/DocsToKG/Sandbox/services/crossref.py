@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Reply, Request, json_reply, text_reply
+from DocsToKG.Sandbox.exchange import Reply, Request, json_reply, text_reply, unknown_to_us
 from DocsToKG.Sandbox.services.doi import target_of
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Work
 
 _POOLS = {"public": (5, 1), "polite": (10, 3)}
 _MAX_ROWS = 1_000
+_KNOWN = ("filter", "rows", "offset", "cursor", "query", "select", "mailto")
+_FIELDS = (
+    *("DOI", "type", "title", "container-title", "publisher", "volume", "issue", "page", "author", "issued"),
+    *("link", "license", "resource", "relation", "URL"),
+)
 _CREATIVE = {"cc-by": "by/4.0", "cc-by-nc": "by-nc/4.0", "cc-by-nc-nd": "by-nc-nd/4.0"}
 
 
@@ -52,15 +57,51 @@ class Crossref:
 
     def _list(self, request: Request) -> Reply:
         filters = [word for word in request.query.get("filter", "").split(",") if word]
-        unknown = [word for word in filters if not word.startswith("doi:")]
-        rows = request.query.get("rows", "20")
-        if unknown or not rows.isdecimal() or int(rows) > _MAX_ROWS:
-            problem = {"type": "parameter-not-allowed", "value": (unknown or [rows])[0], "message": "not understood"}
-            failure = {"status": "failed", "message-type": "validation-failure", "message": [problem]}
-            return json_reply(failure, 400)
-        works = [self._web.world.by_doi(word.removeprefix("doi:")) for word in filters[:_MAX_ROWS]]
-        items = [record(work) for work in works if work and work.in_crossref][: int(rows)]
-        return _message("work-list", {"total-results": len(items), "items-per-page": int(rows), "items": items})
+        rows, offset = request.query.get("rows", "20"), request.query.get("offset", "0")
+        wrong = unknown_to_us(request, _KNOWN) or next((w for w in filters if not w.startswith("doi:")), None)
+        if wrong is not None:
+            return _failure("parameter-not-allowed", wrong, "unknown to the sandbox")
+        if not rows.isdecimal() or int(rows[:6]) > _MAX_ROWS or not offset.isdecimal():
+            return _failure("integer-not-valid", rows, f"rows are at most {_MAX_ROWS}")
+        cursor = request.query.get("cursor")
+        start = _start(cursor) if cursor is not None else int(offset[:9])
+        if start is None:
+            return _failure("cursor-not-valid", str(cursor), "no cursor of ours", status=404)
+        works = [work for work in self._asked(filters, request) if work.in_crossref]
+        shown = [record(work) for work in works[start : start + int(rows)]]
+        select = [name for name in request.query.get("select", "").split(",") if name]
+        if unknown := [name for name in select if name not in _FIELDS]:
+            return _failure("parameter-not-allowed", unknown[0], "no field that may be selected")
+        items = [{name: item[name] for name in select if name in item} for item in shown] if select else shown
+        told: dict[str, Any] = {"total-results": len(works), "items-per-page": int(rows), "items": items}
+        if cursor is not None:
+            told["next-cursor"] = f"sandbox-{start + len(items)}"
+        return _message("work-list", told)
+
+    def _asked(self, filters: list[str], request: Request) -> list[Work]:
+        """Those that the filter names, else all; of these the ones whose title, journal or authors have the words."""
+        world = self._web.world
+        named = [world.by_doi(word.removeprefix("doi:")) for word in filters[:_MAX_ROWS]]
+        works = [work for work in named if work] if filters else [world.work(n) for n in range(world.count)]
+        words = request.query.get("query", "").lower().split()[:20]
+        return [work for work in works if all(word in _text(work) for word in words)]
+
+
+def _text(work: Work) -> str:
+    people = " ".join(f"{given} {family}" for given, family in work.authors)
+    return f"{work.title} {work.journal} {people}".lower()
+
+
+def _start(cursor: str) -> int | None:
+    if cursor == "*":
+        return 0
+    number = cursor.removeprefix("sandbox-")
+    return int(number) if cursor.startswith("sandbox-") and number.isdecimal() else None
+
+
+def _failure(kind: str, value: str, message: str, *, status: int = 400) -> Reply:
+    problem = {"type": kind, "value": value, "message": message}
+    return json_reply({"status": "failed", "message-type": "validation-failure", "message": [problem]}, status)
 
 
 def record(work: Work) -> dict[str, Any]:

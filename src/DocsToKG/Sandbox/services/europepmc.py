@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from DocsToKG.Sandbox.artifacts import file_reply
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply
+from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, unknown_to_us
 from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
 from DocsToKG.Sandbox.services.jats import jats
 from DocsToKG.Sandbox.web import Web
@@ -16,6 +16,16 @@ _ROOT = "/europepmc/webservices/rest"
 _BY_DOI = re.compile(r'DOI:"?([^"\s]+)"?')
 _BY_PMCID = re.compile(r'PMCID:"?PMC(\d{1,12})"?')
 _BY_PMID = re.compile(r'EXT_ID:"?(\d{1,12})"?(?: AND SRC:MED)?')
+
+
+_KNOWN = ("query", "resultType", "format", "pageSize", "cursorMark", "email")
+
+
+def _is_known(term: str) -> bool:
+    """An identifier, or plain words; other fields and operators are unknown here."""
+    if any(pattern.fullmatch(term) for pattern in (_BY_DOI, _BY_PMCID, _BY_PMID)):
+        return True
+    return re.fullmatch(r'"?[\w .,-]*"?', term) is not None and not re.search(r"\b(?:AND|NOT)\b", term)
 
 
 class EuropePmc:
@@ -37,19 +47,39 @@ class EuropePmc:
         return html_reply("404", "<h1>Not Found</h1>", 404)
 
     def _search(self, request: Request) -> Reply:
-        work = self._find(request.query.get("query", "").strip()[:1000])
-        if work and (trouble := self._web.index_trouble(work, self.name)):
+        query = request.query.get("query", "").strip()[:8000]
+        name = unknown_to_us(request, _KNOWN)
+        terms = re.split(r"\s+OR\s+", query.strip("()"))
+        if name is None and not all(map(_is_known, terms)):
+            name = "query"
+        if name is not None or request.query.get("format", "json") != "json":
+            return json_reply({"errCode": 400, "errMsg": f"{name or 'format'} is unknown to the sandbox"}, 400)
+        works = list({work.index: work for term in terms for work in self._found(term)}.values())
+        if len(works) == 1 and (trouble := self._web.index_trouble(works[0], self.name)):
             return trouble
-        found = [record(work)] if work else []
+        size = request.query.get("pageSize", "25")
+        start = request.query.get("cursorMark", "*").removeprefix("sandbox-")
+        first = int(start) if start.isdecimal() else 0
+        shown = works[first : first + (int(size) if size.isdecimal() else 25)]
+        after = first + len(shown)
         return json_reply(
             {
                 "version": "6.9",
-                "hitCount": len(found),
-                "nextCursorMark": "*",
-                "request": {"queryString": request.query.get("query", "")[:1000], "resultType": "core"},
-                "resultList": {"result": found},
+                "hitCount": len(works),
+                "nextCursorMark": f"sandbox-{after}" if after < len(works) else request.query.get("cursorMark", "*"),
+                "request": {"queryString": query[:1000], "resultType": "core"},
+                "resultList": {"result": [record(work) for work in shown]},
             }
         )
+
+    def _found(self, term: str) -> list[Work]:
+        """By an identifier, else by words of the title."""
+        if ":" in term:
+            work = self._find(term)
+            return [work] if work else []
+        world, words = self._web.world, term.lower().strip('"').split()
+        works = (world.work(number) for number in range(world.count)) if words else iter(())
+        return [work for work in works if work.pmid and all(word in work.title.lower() for word in words)]
 
     def _find(self, query: str) -> Work | None:
         """Only works in PubMed are known here."""

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import Counter
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply
+from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, unknown_to_us
 from DocsToKG.Sandbox.identifiers import OPENALEX_BASE, PMID_BASE
 from DocsToKG.Sandbox.services.unpaywall import listed_copies
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Copy, Work
 
 _MAX_VALUES = 100
+_MAX_TARGET = 4094
+_SINGLE = ("select", "api_key", "mailto")
+_LIST = (*_SINGLE, "filter", "search", "page", "per_page", "per-page", "cursor", "sort", "sample", "seed", "group_by")
 _ARXIV_PREFIX = "10.48550/arxiv."
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 Test = Callable[[Work], bool]
+_SORTED: dict[str, Callable[[Work], Any]] = {
+    "publication_date": lambda work: work.date,
+    "publication_year": lambda work: work.year,
+    "display_name": lambda work: work.title,
+}
+_GROUPED: dict[str, Callable[[Work], str]] = {
+    "publication_year": lambda work: str(work.year),
+    "open_access.oa_status": lambda work: work.oa_status if listed_copies(work) else "closed",
+    "is_oa": lambda work: str(bool(listed_copies(work))).lower(),
+    "type": lambda work: "article" if work.in_crossref else "preprint",
+}
 
 
 class BadFilter(ValueError):
@@ -36,7 +52,11 @@ class OpenAlex:
             return json_reply({"error": "Invalid API key", "message": "omit api_key when you have none"}, 401)
         if request.host == "content.openalex.org":
             return json_reply({"error": "Not cached" if key else "API key required"}, 404 if key else 401)
-        reply = self._list(request) if request.path == "/works" else self._single(request)
+        try:
+            _check(request)
+            reply = self._list(request) if request.path == "/works" else self._single(request)
+        except BadFilter as error:
+            reply = json_reply({"error": "Invalid query parameters error.", "message": str(error)}, 400)
         limit = str(int(100 * self._web.limits.rate_factor) or 1)
         reply.headers |= {"X-RateLimit-Limit": limit, "X-RateLimit-Remaining": limit, "X-RateLimit-Reset": "1"}
         return reply
@@ -45,7 +65,7 @@ class OpenAlex:
         work = self._find(request.path.removeprefix("/works/"))
         if work is None:
             return html_reply("404 Not Found", "<h1>Not Found</h1>", 404)
-        return self._web.index_trouble(work, self.name) or json_reply(record(work))
+        return self._web.index_trouble(work, self.name) or json_reply(_selected(record(work), request))
 
     def _find(self, name: str) -> Work | None:
         world = self._web.world
@@ -64,15 +84,16 @@ class OpenAlex:
         return None
 
     def _list(self, request: Request) -> Reply:
-        try:
-            works = list(self._matching(request))
-            size, start = _page(request)
-        except BadFilter as error:
-            return json_reply({"error": "Invalid query parameters error.", "message": str(error)}, 400)
+        works = _sorted(list(self._matching(request)), request)
+        size, start = _page(request)
+        if "group_by" in request.query:
+            return json_reply({"meta": {"count": len(works)}, "results": [], "group_by": _groups(works, request)})
         shown = works[start : start + size]
         after = start + size if start + size < len(works) else None
         meta = {"count": len(works), "per_page": size, "next_cursor": _cursor(after)}
-        return json_reply({"meta": meta, "results": [record(work) for work in shown], "group_by": []})
+        return json_reply(
+            {"meta": meta, "results": [_selected(record(work), request) for work in shown], "group_by": []}
+        )
 
     def _matching(self, request: Request) -> Iterator[Work]:
         world = self._web.world
@@ -92,6 +113,45 @@ class OpenAlex:
             raise BadFilter(f"at most {_MAX_VALUES} values may be joined with |")
         found = [self._web.world.by_doi(value.removeprefix("https://doi.org/")) for value in values]
         return [work for work in found if work]
+
+
+def _check(request: Request) -> None:
+    is_list = request.path == "/works"
+    if is_list and len(request.target) > _MAX_TARGET:
+        raise BadFilter(f"the address is longer than {_MAX_TARGET} characters")
+    name = unknown_to_us(request, _LIST if is_list else _SINGLE)
+    if name is not None:
+        raise BadFilter(f"{name} is unknown to the sandbox")
+
+
+def _selected(shown: dict[str, Any], request: Request) -> dict[str, Any]:
+    names = [name for name in request.query.get("select", "").split(",") if name]
+    if unknown := [name for name in names if name not in shown]:
+        raise BadFilter(f"{unknown[0]} is not a field of works that the sandbox has")
+    return {name: shown[name] for name in names} if names else shown
+
+
+def _sorted(works: list[Work], request: Request) -> list[Work]:
+    """In the order asked for, or a sample of them."""
+    if "sample" in request.query:
+        size, seed = request.query["sample"], request.query.get("seed", "0")
+        if not size.isdecimal():
+            raise BadFilter("sample must be a number")
+        return Random(seed).sample(works, min(int(size[:6]), len(works)))
+    for word in reversed([word for word in request.query.get("sort", "").split(",") if word]):
+        name, _, way = word.partition(":")
+        if name not in _SORTED or way not in ("", "asc", "desc"):
+            raise BadFilter(f"sort by {word} is unknown to the sandbox")
+        works = sorted(works, key=_SORTED[name], reverse=way == "desc")
+    return works
+
+
+def _groups(works: list[Work], request: Request) -> list[dict[str, Any]]:
+    name = request.query["group_by"]
+    if name not in _GROUPED:
+        raise BadFilter(f"group_by {name} is unknown to the sandbox")
+    counts = Counter(_GROUPED[name](work) for work in works)
+    return [{"key": key, "key_display_name": key, "count": count} for key, count in counts.most_common()]
 
 
 def _key(request: Request) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from DocsToKG.Sandbox.exchange import Reply, Request, json_reply
+from DocsToKG.Sandbox.exchange import Reply, Request, json_reply, unknown_to_us
 from DocsToKG.Sandbox.identifiers import PMC_BASE, PMID_BASE
 from DocsToKG.Sandbox.web import Web
 from DocsToKG.Sandbox.works import Work
@@ -15,6 +15,13 @@ _FIELDS = frozenset(
     {"paperId", "externalIds", "openAccessPdf", "isOpenAccess", "title", "year", "authors", "venue", "url"}
 )
 _MAX_BATCH = 500
+# What the service knows of a paper and the sandbox has nothing to say of, with the value for nothing.
+_NOTHING: dict[str, Any] = {
+    "abstract": None, "citationCount": 0, "citationStyles": None, "citations": [], "corpusId": None, "embedding": None,
+    "fieldsOfStudy": None, "influentialCitationCount": 0, "journal": None, "publicationDate": None,
+    "publicationTypes": None, "publicationVenue": None, "referenceCount": 0, "references": [], "s2FieldsOfStudy": [],
+    "tldr": None,
+}  # fmt: skip
 
 
 class SemanticScholar:
@@ -27,8 +34,10 @@ class SemanticScholar:
     def answer(self, request: Request) -> Reply:
         if not request.path.startswith(_ROOT):
             return json_reply({"message": "Not Found"}, 404)
-        fields = set(request.query.get("fields", "title").split(","))
-        if unknown := sorted(fields - _FIELDS):
+        if (name := unknown_to_us(request, ("fields",))) is not None:
+            return json_reply({"error": f"{name} is unknown to the sandbox"}, 400)
+        fields = {field.partition(".")[0] for field in request.query.get("fields", "title").split(",")}
+        if unknown := sorted(fields - _FIELDS - set(_NOTHING)):
             return json_reply({"error": f"Unrecognized or unsupported fields: [{', '.join(unknown)}]"}, 400)
         name = request.path.removeprefix(_ROOT)
         if name == "batch":
@@ -71,7 +80,7 @@ def record(work: Work, fields: set[str]) -> dict[str, Any]:
     """The fields asked for; the id always."""
     ids = {"DOI": work.doi, "ArXiv": work.arxiv_id, "PubMed": work.pmid}
     ids["PubMedCentral"] = (work.pmcid or "").removeprefix("PMC") or None
-    every = {
+    every: dict[str, Any] = _NOTHING | {
         "externalIds": {name: value for name, value in ids.items() if value},
         "openAccessPdf": _open_pdf(work),
         "isOpenAccess": work.oa_status != "closed",

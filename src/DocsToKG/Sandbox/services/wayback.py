@@ -11,7 +11,7 @@ from hashlib import sha1
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from DocsToKG.Sandbox.artifacts import file_reply
-from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, redirect, text_reply
+from DocsToKG.Sandbox.exchange import Reply, Request, html_reply, json_reply, redirect, text_reply, unknown_to_us
 from DocsToKG.Sandbox.houses import indexes_in
 from DocsToKG.Sandbox.services.pages import landing_page
 from DocsToKG.Sandbox.web import Web
@@ -19,6 +19,20 @@ from DocsToKG.Sandbox.works import Copy, Work
 
 _FIELDS = ("urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length")
 _REPLAY = re.compile(r"/web/(\d{1,14})(id_)?/(.+)")
+_MATCHES = ("exact", "prefix", "host")
+_KNOWN = (
+    "url",
+    "matchType",
+    "from",
+    "to",
+    "filter",
+    "limit",
+    "output",
+    "fl",
+    "gzip",
+    "resolveRevisits",
+    "showResumeKey",
+)
 _EARLY = "20000101000000"
 
 
@@ -78,8 +92,13 @@ class Wayback:
         return [Capture(stamp, copy.landing_url, "text/html", 200, landing_page(work, copy).body)]
 
     def _index(self, request: Request) -> Reply:
-        url = request.query.get("url", "")
-        rows = [capture.row() for capture in self._captures(url)]
+        url, match = request.query.get("url", ""), request.query.get("matchType", "exact")
+        name = unknown_to_us(request, _KNOWN) or ("matchType" if match not in _MATCHES else None)
+        if name is not None:
+            return text_reply(f"{name} is unknown to the sandbox\n", 400)
+        rows = [capture.row() for capture in (self._captures(url) if match == "exact" else self._under(url, match))]
+        first, last = request.query.get("from", ""), request.query.get("to", "")
+        rows = [row for row in rows if row[1][: len(first)] >= first and row[1][: len(last)] <= last]
         try:
             rows = [row for row in rows if _passes(row, request)]
         except re.error:
@@ -87,9 +106,23 @@ class Wayback:
         limit = request.query.get("limit", "")
         if re.fullmatch(r"-?\d{1,6}", limit):
             rows = rows[: int(limit)] if int(limit) >= 0 else rows[int(limit) :]
+        shown = [name for name in request.query.get("fl", "").split(",") if name] or list(_FIELDS)
+        if not set(shown) <= set(_FIELDS):
+            return text_reply("Bad fl\n", 400)
+        rows = [[row[_FIELDS.index(name)] for name in shown] for row in rows]
         if request.query.get("output") == "json":
-            return json_reply([list(_FIELDS), *rows] if rows else [])
+            return json_reply([shown, *rows] if rows else [])
         return text_reply("".join(" ".join(row) + "\n" for row in rows))
+
+    def _under(self, url: str, match: str) -> list[Capture]:
+        """The captures below an address, or of its host."""
+        bare = re.sub(r"^https?:/+", "", url).rstrip("*")
+        sought = bare.partition("/")[0] + "/" if match == "host" else bare
+        works = map(self._web.world.work, range(self._web.world.count))
+        copies = (copy for work in works if work.copy("wayback") and (copy := work.copy("publisher")))
+        addresses = [address for copy in copies for address in (copy.pdf_url, copy.landing_url)]
+        under = [address for address in addresses if address.partition("://")[2].startswith(sought)]
+        return [capture for address in under for capture in self._captures(address)]
 
     def _available(self, request: Request) -> Reply:
         url = request.query.get("url", "")
