@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.Orchestrator.client.api import End, OrchestratorClient, RemoteLease, moment
@@ -29,6 +29,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     Finish,
     FinishResult,
     LeasedJob,
+    LeaseTerms,
     NewJob,
     Progress,
     Release,
@@ -120,21 +121,13 @@ class RemoteLedger:
             answers += [Enqueued(row["id"], row["artifactId"], row["created"], _STATES[row["status"]]) for row in rows]
         return answers
 
-    def lease(
-        self,
-        worker_id: str,
-        limit: int,
-        ttl_s: float,
-        *,
-        job_type: str | None = None,
-        begun: bool = False,
-        tenants: Collection[str] | None = None,
-    ) -> list[LeasedJob]:
+    def lease(self, worker_id: str, limit: int, ttl_s: float, **terms: Unpack[LeaseTerms]) -> list[LeasedJob]:
         """The service leases for the tenant of the token; work counts as begun with the lease."""
         if limit < 1:
             return []
-        types = [] if job_type is None else [job_type]
-        leases = self._client.lease(worker_id, job_types=types, limit=min(limit, _AT_ONCE), lease_s=max(1.0, ttl_s))
+        leases = self._client.lease(
+            worker_id, job_types=_types(terms), limit=min(limit, _AT_ONCE), lease_s=max(1.0, ttl_s)
+        )
         return self._taken(worker_id, leases)
 
     def _taken(self, worker_id: str, leases: Sequence[RemoteLease]) -> list[LeasedJob]:
@@ -144,29 +137,21 @@ class RemoteLedger:
         return [_leased(lease, now) for lease in leases]
 
     def finish_and_lease(
-        self,
-        finishes: Sequence[Finish],
-        worker_id: str,
-        limit: int,
-        ttl_s: float,
-        *,
-        job_type: str | None = None,
-        begun: bool = False,
-        tenants: Collection[str] | None = None,
+        self, finishes: Sequence[Finish], worker_id: str, limit: int, ttl_s: float, **terms: Unpack[LeaseTerms]
     ) -> tuple[list[FinishResult | LeaseLost], list[LeasedJob]]:
         """The last end and the leases are one request."""
         told: list[FinishResult | LeaseLost] = [self._finished(finish) for finish in finishes[:-1]]
         if not finishes or limit < 1:
             told += [self._finished(finish) for finish in finishes[-1:]]
-            return told, self.lease(worker_id, limit, ttl_s, job_type=job_type)
-        last, types = finishes[-1], [] if job_type is None else [job_type]
+            return told, self.lease(worker_id, limit, ttl_s, **terms)
+        last = finishes[-1]
         try:
             leases = self._client.complete_and_lease(
-                last.lease_id, _ENDS[last.state], worker_id, job_types=types, limit=min(limit, _AT_ONCE),
+                last.lease_id, _ENDS[last.state], worker_id, job_types=_types(terms), limit=min(limit, _AT_ONCE),
                 lease_s=max(1.0, ttl_s), **_how(last),
             )  # fmt: skip
         except LeaseLost as lost:
-            return [*told, lost], self.lease(worker_id, limit, ttl_s, job_type=job_type)
+            return [*told, lost], self.lease(worker_id, limit, ttl_s, **terms)
         self._let_go(last.lease_id)
         return [*told, "applied"], self._taken(worker_id, leases)
 
@@ -372,3 +357,8 @@ def _request(job: NewJob) -> dict[str, Any]:
         "traceparent": job.trace_context if re.match(TRACEPARENT, job.trace_context or "") else None,
     }  # fmt: skip
     return {name: value for name, value in request.items() if value is not None}
+
+
+def _types(terms: LeaseTerms) -> list[str]:
+    job_type = terms.get("job_type")
+    return [] if job_type is None else [job_type]

@@ -11,10 +11,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from secrets import token_hex
-from typing import Any
+from typing import Any, Unpack
 
 from DocsToKG.core.breaker import BreakerSettings, BreakerState
-from DocsToKG.Orchestrator.control.operators import said, words
+from DocsToKG.Orchestrator.control.operators import By, ByWithReason, said, words
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
 from DocsToKG.Orchestrator.jobs.breakers import CheckResult, StoredBreaker, default_settings
@@ -106,32 +106,18 @@ class BreakerService:
 
         return self._ledger.change(write)
 
-    def force_open(
-        self, tenant: str, service_id: str, *, actor: str, reason: str, ticket: str | None = None
-    ) -> BreakerView:
-        return self._force(tenant, service_id, BreakerState.OPEN, actor, reason, ticket)
+    def force_open(self, tenant: str, service_id: str, **by: Unpack[ByWithReason]) -> BreakerView:
+        return self._force(tenant, service_id, BreakerState.OPEN, **by)
 
-    def force_close(
-        self, tenant: str, service_id: str, *, actor: str, reason: str | None = None, ticket: str | None = None
-    ) -> BreakerView:
-        return self._force(tenant, service_id, BreakerState.CLOSED, actor, reason, ticket)
+    def force_close(self, tenant: str, service_id: str, **by: Unpack[By]) -> BreakerView:
+        return self._force(tenant, service_id, BreakerState.CLOSED, **by)
 
-    def unforce(
-        self, tenant: str, service_id: str, *, actor: str, reason: str | None = None, ticket: str | None = None
-    ) -> BreakerView:
+    def unforce(self, tenant: str, service_id: str, **by: Unpack[By]) -> BreakerView:
         """Let it go by its answers again."""
-        return self._force(tenant, service_id, None, actor, reason, ticket)
+        return self._force(tenant, service_id, None, **by)
 
-    def _force(
-        self,
-        tenant: str,
-        service_id: str,
-        state: BreakerState | None,
-        actor: str,
-        reason: str | None,
-        ticket: str | None,
-    ) -> BreakerView:
-        key, audit = key_of(service_id), said(actor, reason, ticket)
+    def _force(self, tenant: str, service_id: str, state: BreakerState | None, **by: Unpack[By]) -> BreakerView:
+        key, audit = key_of(service_id), said(**by)
 
         def write(tx: ControlTx) -> BreakerView:
             breaker = rows.locked(tx, plain_name("tenant", tenant), key)
@@ -148,17 +134,10 @@ class BreakerService:
         return self._ledger.change(write)
 
     def configure(
-        self,
-        tenant: str,
-        service_id: str,
-        settings: BreakerSettings | None,
-        *,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
+        self, tenant: str, service_id: str, settings: BreakerSettings | None, **by: Unpack[By]
     ) -> BreakerView:
         """Give a breaker settings of its own; None brings back those of its kind."""
-        key, audit = key_of(service_id), said(actor, reason, ticket)
+        key, audit = key_of(service_id), said(**by)
         text = None if settings is None else json.dumps(asdict(settings), sort_keys=True)
 
         def write(tx: ControlTx) -> BreakerView:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 from DocsToKG.Orchestrator.control import paging
-from DocsToKG.Orchestrator.control.operators import said
+from DocsToKG.Orchestrator.control.operators import By, said
 from DocsToKG.Orchestrator.control.records import Record, check_version
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, NotFound
 from DocsToKG.Orchestrator.ledger import breaker_rows
@@ -92,42 +93,21 @@ class IncidentService:
         return self._ledger.look(lambda tx: _get(tx, tenant, incident_id))
 
     def acknowledge(
-        self,
-        tenant: str,
-        incident_id: str,
-        *,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-        if_version: int | None = None,
+        self, tenant: str, incident_id: str, *, if_version: int | None = None, **by: Unpack[By]
     ) -> IncidentView:
         """Somebody looks at it. Doing so twice is no harm; one that is resolved is refused."""
-        return self._move(tenant, incident_id, "acknowledged", actor, reason, ticket, if_version)
+        return self._move(tenant, incident_id, "acknowledged", if_version, **by)
 
     def resolve(
-        self,
-        tenant: str,
-        incident_id: str,
-        *,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-        if_version: int | None = None,
+        self, tenant: str, incident_id: str, *, if_version: int | None = None, **by: Unpack[By]
     ) -> IncidentView:
         """It is over. What happens from now on is a new one."""
-        return self._move(tenant, incident_id, "resolved", actor, reason, ticket, if_version)
+        return self._move(tenant, incident_id, "resolved", if_version, **by)
 
     def _move(
-        self,
-        tenant: str,
-        incident_id: str,
-        state: str,
-        actor: str,
-        reason: str | None,
-        ticket: str | None,
-        if_version: int | None,
+        self, tenant: str, incident_id: str, state: str, if_version: int | None, **by: Unpack[By]
     ) -> IncidentView:
-        audit = said(actor, reason, ticket)
+        audit = said(**by)
 
         def write(tx: ControlTx) -> IncidentView:
             now = _get(tx, tenant, incident_id, " /* lock */")

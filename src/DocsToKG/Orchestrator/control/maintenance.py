@@ -6,8 +6,9 @@ Knows the switch among the settings. Promises: it acts on every instance from th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Unpack
 
-from DocsToKG.Orchestrator.control.operators import Said, said
+from DocsToKG.Orchestrator.control.operators import By, Said, said
 from DocsToKG.Orchestrator.ledger.control import EVERY, ControlLedger, ControlTx, version_of
 from DocsToKG.Orchestrator.ledger.policy_rows import MAINTENANCE
 
@@ -28,12 +29,12 @@ class MaintenanceService:
     def __init__(self, ledger: ControlLedger) -> None:
         self._ledger = ledger
 
-    def on(self, *, actor: str, reason: str | None = None, ticket: str | None = None) -> MaintenanceStatus:
-        audit = said(actor, reason, ticket)
+    def on(self, **by: Unpack[By]) -> MaintenanceStatus:
+        audit = said(**by)
         return self._ledger.change(lambda tx: _switch(tx, True, audit))
 
-    def off(self, *, actor: str, reason: str | None = None, ticket: str | None = None) -> MaintenanceStatus:
-        audit = said(actor, reason, ticket)
+    def off(self, **by: Unpack[By]) -> MaintenanceStatus:
+        audit = said(**by)
         return self._ledger.change(lambda tx: _switch(tx, False, audit))
 
     def status(self) -> MaintenanceStatus:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from typing import Required, TypedDict
 
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.errors import BadJob
@@ -12,15 +12,31 @@ _MAX_TICKET = 200
 _MOST = 10**9
 
 
+class By(TypedDict, total=False):
+    """Who asks for a change, why and for which ticket."""
+
+    actor: Required[str]
+    reason: str | None
+    ticket: str | None
+
+
+class ByWithReason(TypedDict, total=False):
+    """The same where nobody may leave out why."""
+
+    actor: Required[str]
+    reason: Required[str]
+    ticket: str | None
+
+
 class Said(TypedDict):
-    """As columns and audit rows have it."""
+    """The same as columns and audit rows have it."""
 
     actor: str
     reason: str | None
     ticket: str | None
 
 
-def said(actor: str, reason: str | None, ticket: str | None) -> Said:
+def said(actor: str, reason: str | None = None, ticket: str | None = None) -> Said:
     return Said(actor=plain_name("actor", actor), reason=words("reason", reason), ticket=words("ticket", ticket))
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any
+from typing import Any, Unpack
 
-from DocsToKG.Orchestrator.control.operators import Said, amount, said
+from DocsToKG.Orchestrator.control.operators import By, Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.records import Record, check_version
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
@@ -84,9 +84,7 @@ class PolicyService:
         priority: int = 0,
         job_type: str | None = None,
         enabled: bool = True,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
+        **by: Unpack[By],
     ) -> PolicyView:
         rules = _checked(
             {
@@ -96,7 +94,7 @@ class PolicyService:
                 "burst_multiplier": burst_multiplier, "priority": priority, "job_type": job_type, "enabled": enabled,
             }
         )  # fmt: skip
-        audit, policy_id = said(actor, reason, ticket), f"pol_{token_hex(8)}"
+        audit, policy_id = said(**by), f"pol_{token_hex(8)}"
 
         def write(tx: ControlTx) -> PolicyView:
             [(count,)] = tx.ask("SELECT count(*) FROM quota_policies")
@@ -114,20 +112,13 @@ class PolicyService:
         return self._ledger.change(write)
 
     def update(
-        self,
-        policy_id: str,
-        changes: Mapping[str, Any],
-        *,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-        if_version: int | None = None,
+        self, policy_id: str, changes: Mapping[str, Any], *, if_version: int | None = None, **by: Unpack[By]
     ) -> PolicyView:
         """Write some of a policy's properties anew."""
         unknown = sorted(set(changes) - set(_RULED))
         if unknown:
             raise BadJob(f"a policy has no {unknown[0][:80]}")
-        audit = said(actor, reason, ticket)
+        audit = said(**by)
 
         def write(tx: ControlTx) -> PolicyView:
             now = _locked(tx, policy_id, if_version)
@@ -142,17 +133,9 @@ class PolicyService:
 
         return self._ledger.change(write)
 
-    def delete(
-        self,
-        policy_id: str,
-        *,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-        if_version: int | None = None,
-    ) -> None:
+    def delete(self, policy_id: str, *, if_version: int | None = None, **by: Unpack[By]) -> None:
         """Remove a policy, and with it what was held of its pool."""
-        audit = said(actor, reason, ticket)
+        audit = said(**by)
 
         def write(tx: ControlTx) -> None:
             _locked(tx, policy_id, if_version)

@@ -8,9 +8,10 @@ audited and acts at the next lease.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from DocsToKG.Orchestrator.control import quota_rows
-from DocsToKG.Orchestrator.control.operators import amount, said
+from DocsToKG.Orchestrator.control.operators import By, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.policies import PolicyService
 from DocsToKG.Orchestrator.control.quota_rows import (
@@ -58,16 +59,14 @@ class QuotaService:
         max_per_hour: int = 1000,
         burst: int = 10,
         *,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
         if_version: int | None = None,
+        **by: Unpack[By],
     ) -> QuotaView:
         """Write a quota. With `if_version` only where that is the version there is; 0 means that there is none."""
         numbers = {"max_active": max_active, "max_per_hour": max_per_hour, "burst": burst}
         values: dict[str, object] = {name: amount(name, value) for name, value in numbers.items()}
         values |= {"tenant": plain_name("tenant", tenant), "job_type": plain_name("job_type", job_type)}
-        audit = said(actor, reason, ticket)
+        audit = said(**by)
 
         def write(tx: ControlTx) -> QuotaView:
             quota_rows.refuse_other_version(tx, tenant, job_type, if_version)
@@ -86,17 +85,8 @@ class QuotaService:
 
         return self._ledger.change(write)
 
-    def remove(
-        self,
-        tenant: str,
-        job_type: str,
-        *,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
-        if_version: int | None = None,
-    ) -> None:
-        audit = said(actor, reason, ticket)
+    def remove(self, tenant: str, job_type: str, *, if_version: int | None = None, **by: Unpack[By]) -> None:
+        audit = said(**by)
 
         def write(tx: ControlTx) -> None:
             quota_rows.stored(tx, tenant, job_type)

@@ -7,9 +7,9 @@ next lease on, on every instance; every change is audited.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
-from DocsToKG.Orchestrator.control.operators import Said, amount, said
+from DocsToKG.Orchestrator.control.operators import By, ByWithReason, Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.records import Record, check_version
 from DocsToKG.Orchestrator.errors import Refused
@@ -53,13 +53,13 @@ class TenantService:
         wanted = {"blocked": None if blocked is None else int(blocked)}
         return self._ledger.look(lambda tx: [_TENANT.of(row) for row in tx.ask(words, wanted)])
 
-    def block(self, tenant: str, *, actor: str, reason: str, ticket: str | None = None) -> TenantView:
+    def block(self, tenant: str, **by: Unpack[ByWithReason]) -> TenantView:
         """Lease none of its jobs, and take no new ones."""
-        audit = said(actor, reason, ticket)
+        audit = said(**by)
         return self._ledger.change(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), True, audit))
 
-    def unblock(self, tenant: str, *, actor: str, reason: str | None = None, ticket: str | None = None) -> TenantView:
-        audit = said(actor, reason, ticket)
+    def unblock(self, tenant: str, **by: Unpack[By]) -> TenantView:
+        audit = said(**by)
         return self._ledger.change(lambda tx: _set_blocked(tx, plain_name("tenant", tenant), False, audit))
 
     def weigh(
@@ -69,10 +69,8 @@ class TenantService:
         weight: int = 1,
         priority: int = 0,
         fixed: int | None = None,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
         if_version: int | None = None,
+        **by: Unpack[By],
     ) -> TenantView:
         """How much a tenant counts for: its weight, its priority among tenants, and its fixed amount where one is."""
         values: dict[str, Any] = {
@@ -81,7 +79,7 @@ class TenantService:
             "priority": amount("priority", priority, least=-(10**9)),
             "fixed": None if fixed is None else amount("fixed", fixed),
         }
-        audit = said(actor, reason, ticket)
+        audit = said(**by)
 
         def write(tx: ControlTx) -> TenantView:
             now = _locked(tx, tenant)

@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from secrets import token_hex
-from typing import Any
+from typing import Any, Unpack
 
-from DocsToKG.Orchestrator.control.operators import Said, amount, said
+from DocsToKG.Orchestrator.control.operators import By, Said, amount, said
 from DocsToKG.Orchestrator.control.paging import plain_name
 from DocsToKG.Orchestrator.control.records import Record
 from DocsToKG.Orchestrator.errors import BadJob, NotFound
@@ -77,9 +77,7 @@ class ThrottleService:
         pause: bool = False,
         max_active: int | None = None,
         expires_in_s: float | None = None,
-        actor: str,
-        reason: str | None = None,
-        ticket: str | None = None,
+        **by: Unpack[By],
     ) -> ThrottleView:
         """Hold back what fits: wholly (`pause`), or beyond `max_active` at once."""
         if pause == (max_active is not None):
@@ -91,14 +89,12 @@ class ThrottleService:
             "mode": "pause" if pause else "limit",
             "max_active": None if max_active is None else amount("max_active", max_active),
         }
-        audit, lasts_ms = said(actor, reason, ticket), _lasting_ms(expires_in_s)
+        audit, lasts_ms = said(**by), _lasting_ms(expires_in_s)
         return self._ledger.change(lambda tx: _apply(tx, values, lasts_ms, audit))
 
-    def lift(
-        self, tenant: str, throttle_id: str, *, actor: str, reason: str | None = None, ticket: str | None = None
-    ) -> ThrottleView:
+    def lift(self, tenant: str, throttle_id: str, **by: Unpack[By]) -> ThrottleView:
         """Let go what a throttle held. Lifting it twice is no harm."""
-        audit = said(actor, reason, ticket)
+        audit = said(**by)
         return self._ledger.change(lambda tx: _lift(tx, _get(tx, tenant, throttle_id, " /* lock */"), audit))
 
     def get(self, tenant: str, throttle_id: str) -> ThrottleView:
@@ -133,11 +129,9 @@ class ThrottleService:
 
         return self._ledger.look(read)
 
-    def pause_source(
-        self, tenant: str, name: str, *, actor: str, reason: str | None = None, ticket: str | None = None
-    ) -> ThrottleView:
+    def pause_source(self, tenant: str, name: str, **by: Unpack[By]) -> ThrottleView:
         """Stop leasing for one source. Pausing it twice is one pause."""
-        audit, source = said(actor, reason, ticket), plain_name("source", name)
+        audit, source = said(**by), plain_name("source", name)
 
         def write(tx: ControlTx) -> ThrottleView:
             _remember(tx, plain_name("tenant", tenant), source, None)
@@ -147,11 +141,9 @@ class ThrottleService:
 
         return self._ledger.change(write)
 
-    def resume_source(
-        self, tenant: str, name: str, *, actor: str, reason: str | None = None, ticket: str | None = None
-    ) -> Sequence[ThrottleView]:
+    def resume_source(self, tenant: str, name: str, **by: Unpack[By]) -> Sequence[ThrottleView]:
         """Lift every pause of the source; those that were lifted."""
-        audit = said(actor, reason, ticket)
+        audit = said(**by)
         return self._ledger.change(lambda tx: [_lift(tx, held, audit) for held in _pauses(tx, tenant, name)])
 
     def source_seen(self, tenant: str, name: str, state: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict, Unpack
 
 from DocsToKG.Orchestrator.errors import LeaseLost
 from DocsToKG.Orchestrator.jobs.eligibility import Why
@@ -22,26 +22,9 @@ DEFAULT_TENANT = "default"
 DEFAULT_JOB_TYPE = "content.download"
 
 __all__ = [
-    "DEFAULT_JOB_TYPE",
-    "DEFAULT_TENANT",
-    "Callback",
-    "Enqueued",
-    "Fail",
-    "Finish",
-    "FinishResult",
-    "HistoryRow",
-    "JobFilter",
-    "JobRecord",
-    "JobState",
-    "LeaseLost",
-    "LeasedJob",
-    "Ledger",
-    "NewJob",
-    "Progress",
-    "Release",
-    "TracedJob",
-    "Why",
-    "WorkerEnd",
+    "DEFAULT_JOB_TYPE", "DEFAULT_TENANT", "Callback", "Enqueued", "Fail", "Finish", "FinishResult", "HistoryRow",
+    "JobFilter", "JobRecord", "JobState", "LeaseLost", "LeaseTerms", "LeasedJob", "Ledger", "NewJob", "Progress",
+    "Release", "TracedJob", "Why", "WorkerEnd",
 ]  # fmt: skip
 
 FinishResult = Literal["applied", "already"]
@@ -133,6 +116,14 @@ class TracedJob(LeasedJob):
     """The same, from a service that has made the spans of its wait itself."""
 
     __slots__ = ()
+
+
+class LeaseTerms(TypedDict, total=False):
+    """Which jobs a lease may give, and whether work `begun` with it. What is left out narrows nothing."""
+
+    job_type: str | None
+    begun: bool
+    tenants: Collection[str] | None
 
 
 class Finish(NamedTuple):
@@ -285,29 +276,12 @@ class Ledger(Protocol):
 
     def enqueue_many(self, jobs: Sequence[NewJob], *, actor: str = "producer") -> list[Enqueued]: ...
 
-    def lease(
-        self,
-        worker_id: str,
-        limit: int,
-        ttl_s: float,
-        *,
-        job_type: str | None = None,
-        begun: bool = False,
-        tenants: Collection[str] | None = None,
-    ) -> list[LeasedJob]:
-        """Jobs that are due, by priority and age; with `tenants` those of the ones named only."""
+    def lease(self, worker_id: str, limit: int, ttl_s: float, **terms: Unpack[LeaseTerms]) -> list[LeasedJob]:
+        """Jobs that are due, by priority, host and age; with `tenants` those of the ones named only."""
         ...
 
     def finish_and_lease(
-        self,
-        finishes: Sequence[Finish],
-        worker_id: str,
-        limit: int,
-        ttl_s: float,
-        *,
-        job_type: str | None = None,
-        begun: bool = False,
-        tenants: Collection[str] | None = None,
+        self, finishes: Sequence[Finish], worker_id: str, limit: int, ttl_s: float, **terms: Unpack[LeaseTerms]
     ) -> tuple[list[FinishResult | LeaseLost], list[LeasedJob]]:
         """End jobs and lease the next ones in one transaction: what a worker with one job at a time does for each.
 

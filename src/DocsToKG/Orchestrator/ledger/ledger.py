@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self, TypeVar, Unpack
 
 from DocsToKG.Orchestrator.errors import BadJob, LeaseLost, UnknownJob
 from DocsToKG.Orchestrator.jobs import eligibility
@@ -31,6 +31,7 @@ from DocsToKG.Orchestrator.ledger.base import (
     JobFilter,
     JobRecord,
     LeasedJob,
+    LeaseTerms,
     NewJob,
     Progress,
     Release,
@@ -140,38 +141,21 @@ class DatabaseLedger:
             answers.update(zip(places, self._writer.call(write, durable=True), strict=True))
         return [answers[place] for place in range(len(checked))]
 
-    def lease(
-        self,
-        worker_id: str,
-        limit: int,
-        ttl_s: float,
-        *,
-        job_type: str | None = None,
-        begun: bool = False,
-        tenants: Collection[str] | None = None,
-    ) -> list[LeasedJob]:
+    def lease(self, worker_id: str, limit: int, ttl_s: float, **terms: Unpack[LeaseTerms]) -> list[LeasedJob]:
         """Take up to `limit` jobs that are due, by priority, host and age, for `ttl_s`; nothing while paused.
 
         A lease that ran out costs no attempt. `begun` says that work starts with the lease; otherwise the first
         progress does. `tenants` narrows it to theirs.
         """
-        request = _request(worker_id, limit, ttl_s, job_type, begun, tenants)
+        request = _request(worker_id, limit, ttl_s, **terms)
         return self._writer.lease(request) if limit > 0 else []
 
     def finish_and_lease(
-        self,
-        finishes: Sequence[Finish],
-        worker_id: str,
-        limit: int,
-        ttl_s: float,
-        *,
-        job_type: str | None = None,
-        begun: bool = False,
-        tenants: Collection[str] | None = None,
+        self, finishes: Sequence[Finish], worker_id: str, limit: int, ttl_s: float, **terms: Unpack[LeaseTerms]
     ) -> tuple[list[FinishResult | LeaseLost], list[LeasedJob]]:
         """End jobs and lease the next ones, in one transaction. A lost lease is an answer in its place."""
         ends = [checks.checked_end(finish) for finish in finishes]
-        request = _request(worker_id, limit, ttl_s, job_type, begun, tenants)
+        request = _request(worker_id, limit, ttl_s, **terms)
         return self._writer.complete_and_lease(ends, request if limit > 0 else None)
 
     def heartbeat(self, worker_id: str, ttl_s: float) -> set[str]:
@@ -224,7 +208,9 @@ class DatabaseLedger:
         self, worker_id: str, ttl_s: float, *, job_type: str | None = None, begun: bool = False
     ) -> list[LeasedJob]:
         """One suspect that is due, for a process that works on nothing else meanwhile."""
-        return self._writer.suspect(_request(worker_id, 1, ttl_s, job_type, begun, None), changes.lease_suspect)
+        return self._writer.suspect(
+            _request(worker_id, 1, ttl_s, job_type=job_type, begun=begun), changes.lease_suspect
+        )
 
     def next_suspect_at(self, job_type: str | None = None) -> float | None:
         """When the next suspect may be leased, by this process's clock; None when there is none."""
@@ -357,11 +343,11 @@ class DatabaseLedger:
         return self._waiting.for_work(timeout_s, unless, job_type)
 
 
-def _request(
-    worker_id: str, limit: int, ttl_s: float, job_type: str | None, begun: bool, tenants: Collection[str] | None
-) -> LeaseRequest:
+def _request(worker_id: str, limit: int, ttl_s: float, **terms: Unpack[LeaseTerms]) -> LeaseRequest:
+    tenants, ttl_ms = terms.get("tenants"), checks.lease_ms(ttl_s)
     only = None if tenants is None else frozenset(tenants)
-    return LeaseRequest(checks.worker_name(worker_id), limit, checks.lease_ms(ttl_s), job_type, begun, only)
+    job_type, begun = terms.get("job_type"), terms.get("begun", False)
+    return LeaseRequest(checks.worker_name(worker_id), limit, ttl_ms, job_type, begun, only)
 
 
 def _said(reason: str, actor: str, ticket: str | None) -> _Said:

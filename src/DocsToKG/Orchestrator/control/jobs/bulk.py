@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple, Unpack
 
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.jobs.pages import JobQuery, last_of
 from DocsToKG.Orchestrator.control.jobs.service import JobService, ServedLedger
 from DocsToKG.Orchestrator.control.jobs.views import JobView
+from DocsToKG.Orchestrator.control.operators import ByWithReason
 from DocsToKG.Orchestrator.errors import BadJob
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.jobs.status import OVER, JobStatus
@@ -78,32 +79,33 @@ class BulkService:
         found = self._found(tenant, action, query, int(last), MOST_COUNTED)
         return Preview(action, len(found.jobs), found.up_to is None, int(last), found.jobs[:_SAMPLE])
 
-    def cancel(self, tenant: str, query: JobQuery, *, up_to: int, actor: str, reason: str, ticket: str | None) -> Done:
+    def cancel(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ByWithReason]) -> Done:
         """Call off those that are not over."""
-        ids, rest = self._start(tenant, "cancel", query, up_to, actor, reason, ticket)
+        ids, rest = self._start(tenant, "cancel", query, up_to, **by)
         wanted = JobFilter(tenant=tenant, job_ids=ids)
-        changed = self._ledger.cancel_many(wanted, reason, actor=actor, ticket=ticket) if ids else 0
+        changed = self._ledger.cancel_many(wanted, **by) if ids else 0
         return Done("cancel", changed, rest)
 
-    def retry(self, tenant: str, query: JobQuery, *, up_to: int, actor: str, reason: str, ticket: str | None) -> Done:
+    def retry(self, tenant: str, query: JobQuery, *, up_to: int, **by: Unpack[ByWithReason]) -> Done:
         """Queue those again that failed for good or ran out of time, with their attempts reset."""
-        ids, rest = self._start(tenant, "retry", query, up_to, actor, reason, ticket)
+        ids, rest = self._start(tenant, "retry", query, up_to, **by)
         states = (JobState.ERROR, JobState.TIMED_OUT)
-        changed = self._ledger.retry_failed(job_ids=ids, states=states, actor=actor, reason=reason) if ids else 0
+        changed = (
+            self._ledger.retry_failed(job_ids=ids, states=states, actor=by["actor"], reason=by["reason"]) if ids else 0
+        )
         return Done("retry", changed, rest)
 
     def _start(
-        self, tenant: str, action: Action, query: JobQuery, up_to: int, actor: str, reason: str, ticket: str | None
+        self, tenant: str, action: Action, query: JobQuery, up_to: int, **by: Unpack[ByWithReason]
     ) -> tuple[list[int], int | None]:
         """The jobs to touch, and the last one that was not looked at."""
-        if not reason.strip():
+        if not by["reason"].strip():
             raise BadJob("an action on many jobs needs a reason")
         found = self._found(tenant, action, query, up_to, MOST_AT_ONCE)
         ids = [job.job_id for job in found.jobs]
         if ids:
-            said: dict[str, Any] = {"event": f"bulk_{action}", "actor": actor, "reason": reason, "ticket": ticket}
             detail = {"jobs": len(ids), "first": min(ids), "last": max(ids)}
-            self._ledger.change(lambda tx: tx.note(tenant, detail=detail, **said))
+            self._ledger.change(lambda tx: tx.note(tenant, event=f"bulk_{action}", detail=detail, **by))
         return ids, found.up_to
 
     def _found(self, tenant: str, action: Action, query: JobQuery, up_to: int, most: int) -> _Found:

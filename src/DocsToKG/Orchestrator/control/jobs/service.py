@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol, Unpack
 
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.jobs import pages, reads
@@ -22,6 +22,7 @@ from DocsToKG.Orchestrator.control.jobs.views import (
     lease_spans,
     metrics_of,
 )
+from DocsToKG.Orchestrator.control.operators import By, ByWithReason
 from DocsToKG.Orchestrator.control.tenants import refuse_blocked
 from DocsToKG.Orchestrator.errors import BadJob, Conflict, LeaseLost
 from DocsToKG.Orchestrator.jobs.eligibility import Why
@@ -110,31 +111,28 @@ class JobService:
         size = paging.page_size(page_size)
         return self._ledger.look(lambda tx: reads.history(tx, tenant, job_id, size, page_token))
 
-    def cancel(self, tenant: str, job_id: int, *, actor: str, reason: str, ticket: str | None = None) -> JobView:
+    def cancel(self, tenant: str, job_id: int, **by: Unpack[ByWithReason]) -> JobView:
         """Call a job off. One that is over already stays as it is; its worker hears of it at the next renewal."""
         self.get(tenant, job_id)
-        self._ledger.cancel(job_id, reason, actor=actor, ticket=ticket)
+        self._ledger.cancel(job_id, **by)
         return self.get(tenant, job_id)
 
     def replay(
         self,
         tenant: str,
         job_id: int,
-        *,
-        actor: str,
-        reason: str,
-        ticket: str | None = None,
         priority: int = REPLAY_PRIORITY,
         trace_context: str | None = None,
+        **by: Unpack[ByWithReason],
     ) -> JobView:
         """Run an ended job once more as a copy: same payload and digest, high priority, and the way back to it."""
-        if not reason.strip():
+        if not by["reason"].strip():
             raise BadJob("a replay needs a reason")
         job = self.get(tenant, job_id)
         if JobState(job.state) not in TERMINAL:
             raise Conflict(f"job {job_id} is not over; only ended jobs can be replayed")
         self._ledger.look(lambda tx: refuse_blocked(tx, tenant))
-        self._note(tenant, job_id, "replay_requested", actor, reason, ticket)
+        self._note(tenant, job_id, "replay_requested", **by)
         known = self._ledger.job(job_id)
         copy = NewJob(
             artifact_id=known.artifact_id,
@@ -152,20 +150,20 @@ class JobService:
             trace_context=trace_context or known.trace_context,
             replay_of=job_id,
         )
-        [answer] = self._ledger.enqueue_many([copy], actor=actor)
+        [answer] = self._ledger.enqueue_many([copy], actor=by["actor"])
         return self.get(tenant, answer.job_id)
 
-    def clear_lease(self, tenant: str, job_id: int, *, actor: str, reason: str, ticket: str | None = None) -> JobView:
+    def clear_lease(self, tenant: str, job_id: int, **by: Unpack[ByWithReason]) -> JobView:
         """Take a stuck job from its worker, whose later words are then refused; it may be leased again at once."""
-        if not reason.strip():
+        if not by["reason"].strip():
             raise BadJob("clearing a lease needs a reason")
         job = self.get(tenant, job_id)
         known = self._ledger.job(job_id)
         if known.state is not JobState.IN_PROGRESS or known.lease_id is None:
             raise Conflict(f"job {job_id} has no lease to clear; it is {job.status.value}")
-        self._note(tenant, job_id, "lease_cleared", actor, reason, ticket)
+        self._note(tenant, job_id, "lease_cleared", **by)
         try:
-            self._ledger.submit_release(Release(job_id, known.fence, known.lease_id, why=reason)).result()
+            self._ledger.submit_release(Release(job_id, known.fence, known.lease_id, why=by["reason"])).result()
         except LeaseLost:
             raise Conflict(f"job {job_id} has moved on meanwhile") from None
         return self.get(tenant, job_id)
@@ -178,25 +176,25 @@ class JobService:
         return self.list(tenant, query, page_size=page_size, page_token=page_token)
 
     def retry_dead_letters(
-        self, tenant: str, job_ids: Collection[int], *, actor: str, reason: str, ticket: str | None = None
+        self, tenant: str, job_ids: Collection[int], **by: Unpack[ByWithReason]
     ) -> Sequence[JobView]:
         """Queue dead letters again, as themselves and with their attempts reset. All of them, or none where one of
         them is no dead letter of this tenant."""
         wanted = sorted(set(job_ids))
-        if not reason.strip() or not 1 <= len(wanted) <= MAX_SUBMIT:
+        if not by["reason"].strip() or not 1 <= len(wanted) <= MAX_SUBMIT:
             raise BadJob(f"a retry needs a reason and names between 1 and {MAX_SUBMIT} jobs")
         for job_id in wanted:
             if self.get(tenant, job_id).status not in (JobStatus.FAILED, JobStatus.TIMED_OUT):
                 raise Conflict(f"job {job_id} is no dead letter")
         for job_id in wanted:
-            self._note(tenant, job_id, "retry_requested", actor, reason, ticket)
+            self._note(tenant, job_id, "retry_requested", **by)
         states = (JobState.ERROR, JobState.TIMED_OUT)
-        self._ledger.retry_failed(job_ids=wanted, states=states, actor=actor, reason=reason)
+        self._ledger.retry_failed(job_ids=wanted, states=states, actor=by["actor"], reason=by["reason"])
         return [self.get(tenant, job_id) for job_id in wanted]
 
-    def _note(self, tenant: str, job_id: int, event: str, actor: str, reason: str, ticket: str | None) -> None:
-        said: dict[str, Any] = {"event": event, "actor": actor, "reason": reason[:500], "ticket": ticket}
-        self._ledger.change(lambda tx: tx.note(tenant, job_id=job_id, **said))
+    def _note(self, tenant: str, job_id: int, event: str, **by: Unpack[ByWithReason]) -> None:
+        said: By = {**by, "reason": by["reason"][:500]}
+        self._ledger.change(lambda tx: tx.note(tenant, job_id=job_id, event=event, **said))
 
 
 def _digests(jobs: Sequence[NewJob]) -> dict[str, str]:
