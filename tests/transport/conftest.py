@@ -25,7 +25,7 @@ class Conversation(Side):
 
     def __init__(self, sock: socket.socket, server: ScriptedServer) -> None:
         super().__init__(sock, server)
-        self._server = server
+        self.server = server
         self._buffer = b""
 
     def read_request(self) -> bytes:
@@ -36,7 +36,7 @@ class Conversation(Side):
                 return b""
             self._buffer += data
         head, _, self._buffer = self._buffer.partition(b"\r\n\r\n")
-        self._server.requests.append(head)
+        self.server.requests.append(head)
         return head
 
     def read_bytes(self, count: int) -> bytes:
@@ -52,7 +52,7 @@ class Conversation(Side):
         with contextlib.suppress(OSError):
             while self.sock.recv(65536):
                 pass
-        self._server.client_left.set()
+        self.server.client_left.set()
 
 
 Script = Callable[[Conversation], None]

@@ -4,14 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from DocsToKG.core.cancel import CancelToken
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.curl import CurlEngine
 from DocsToKG.transport.engine import Limits, Request
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.names import StaticNames
+
+
+class CountingToken(CancelToken):
+    """Knows how many callbacks it holds."""
+
+    held = 0
+
+    def on_cancel(self, callback: Callable[[], None]) -> Callable[[], object]:
+        self.held += 1
+        forget = super().on_cancel(callback)
+
+        def take_back() -> None:
+            self.held -= 1
+            forget()
+
+        return take_back
+
 
 PUBLIC = "93.184.216.34"
 URL = "http://papers.example.org/a.pdf?x=1"

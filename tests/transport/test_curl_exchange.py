@@ -410,7 +410,7 @@ def test_an_exchange_that_is_given_up_closes_its_connection(serve, how):
                     with pytest.raises(TimeoutError):
                         async with asyncio.timeout(0.05):
                             await anext(response)
-            assert not engine._active
+            assert engine.holding().exchanges == 0
             assert await asyncio.to_thread(server.client_left.wait, 5)
 
     run(main())

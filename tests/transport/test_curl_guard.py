@@ -15,6 +15,7 @@ from tests.transport.curl_support import OK, PUBLIC, ask, get, open_engine, run
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.transport.connect import ConnectTo
+from DocsToKG.transport.curl.routes import Routes
 from DocsToKG.transport.errors import AddressRefused, DeadlineExceeded, NameNotFound
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.names import StaticNames, SystemNames
@@ -84,17 +85,21 @@ def test_no_packet_goes_to_a_private_address(packets, url):
     assert packets(main) == []
 
 
-def test_the_hook_refuses_what_nobody_judged_even_if_libcurl_came_upon_it(packets):
-    """Here the pin is left out, as if it had been lost: libcurl looks the name up itself."""
+@pytest.fixture
+def without_pins(monkeypatch):
+    """From now on libcurl looks names up itself, as if their pins had been lost."""
+    pinned = Routes.known
 
+    def start():
+        monkeypatch.setattr(Routes, "known", lambda routes, route: pinned(routes, route)._replace(pins=()))
+
+    return start
+
+
+def test_the_hook_refuses_what_nobody_judged_even_if_libcurl_came_upon_it(packets, without_pins):
     async def main():
+        without_pins()
         async with open_engine(names=StaticNames({"*": [PUBLIC]})) as engine:
-            known = engine._routes.addresses
-
-            async def unpinned(route, *, timeout_s):
-                return (await known(route, timeout_s=timeout_s))._replace(pins=())
-
-            engine._routes.known, engine._routes.addresses = lambda route: None, unpinned
             with pytest.raises(AddressRefused):
                 await engine.fetch(ask("http://localhost:9/"))
 
@@ -192,6 +197,16 @@ def test_connect_to_does_not_spare_a_name_the_guard(packets):
     assert packets(main) == []
 
 
+class Table:
+    """A resolver that is asked nothing twice."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def known(self, host):
+        return self.answers.get(host) or self.answers["*"]
+
+
 class Changing:
     """A resolver whose answer changes."""
 
@@ -224,7 +239,6 @@ def test_a_kept_connection_is_judged_again_at_every_request(serve):
             url = f"http://papers.example.org:{server.port}/"
             await get(engine, url)
             guard.refusing = True
-            engine._routes.may_stay.cache_clear()
             with pytest.raises(httpx2.ConnectError):
                 await get(engine, url)
 
@@ -232,22 +246,18 @@ def test_a_kept_connection_is_judged_again_at_every_request(serve):
     assert len(server.requests) == 1
 
 
-def test_a_pin_goes_with_its_request(serve):
+def test_a_pin_goes_with_its_request(serve, without_pins):
     """RESOLVE holds for the whole multi handle, and outlives the handle it was set on."""
     server = serve(answer_all)
 
     async def main():
-        names = StaticNames({"localhost": ["127.0.0.2"], "*": ["127.0.0.1"]})
-        async with open_engine(names=names, guard=LOOPBACK) as engine:
+        answers = {"localhost": ["127.0.0.2"], "*": ["127.0.0.1"]}
+        async with open_engine(names=Table(answers), guard=LOOPBACK) as engine:
             with pytest.raises(httpx2.ConnectError):
                 await get(engine, f"http://localhost:{server.port}/")
             await get(engine, f"http://other.example.org:{server.port}/")
-            known = engine._routes.addresses
-
-            async def unpinned(route, *, timeout_s):
-                return (await known(route, timeout_s=timeout_s))._replace(allowed={"127.0.0.1"}, pins=())
-
-            engine._routes.known, engine._routes.addresses = lambda route: None, unpinned
+            answers["localhost"] = ["127.0.0.1"]
+            without_pins()
             assert await get(engine, f"http://localhost:{server.port}/") == b"hello"  # libcurl's own answer
 
     run(main())
@@ -367,16 +377,19 @@ def test_lookups_from_a_loop_and_from_threads_are_one(resolver):
     assert resolver.asked == ["good.example.org"]
 
 
-def test_a_task_that_gives_up_leaves_no_waiter_behind(resolver):
-    names = SystemNames(getaddrinfo=resolver)
+def test_a_name_that_nobody_waits_for_any_more_is_not_asked_for(resolver):
+    names = SystemNames(getaddrinfo=resolver, threads=1, max_threads=1)
 
     async def main():
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await names.lookup("dead.example.org", 80, timeout_s=5)
-        assert names._under_way["dead.example.org"].waiters == []
+        for host in ("dead.example.org", "good.example.org"):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await names.lookup(host, 80, timeout_s=5)
+        resolver.let_go.set()
+        assert await names.lookup("last.example.org", 80, timeout_s=5) == [PUBLIC]
 
     run(main())
+    assert resolver.asked == ["dead.example.org", "last.example.org"]
 
 
 def test_a_pin_that_was_taken_back_is_set_again_for_the_next_request(serve):

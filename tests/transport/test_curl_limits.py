@@ -34,7 +34,7 @@ def drip(prefix):
         talk.send(prefix)
         for _ in range(1000):
             talk.send(b"x")
-            if talk._server.client_left.wait(0.01):
+            if talk.server.client_left.wait(0.01):
                 return
 
     return script
@@ -140,7 +140,7 @@ def test_connecting_ends_with_the_deadline(full_backlog):
 
 
 def test_a_server_that_does_not_take_our_body_meets_the_time_of_the_head(serve):
-    server = serve(lambda talk: talk._server.client_left.wait(5))
+    server = serve(lambda talk: talk.server.client_left.wait(5))
     error = failure(server, method="POST", body=b"x" * 64_000_000, first_byte_s=0.2)
     server.client_left.set()
     assert isinstance(error, httpx2.TimeoutException)
@@ -238,7 +238,7 @@ def test_chunks_that_are_nearly_all_framing_end_with_the_deadline(serve):
     def script(talk):
         talk.read_request()
         talk.send(CHUNKED)
-        while not talk._server.client_left.is_set():
+        while not talk.server.client_left.is_set():
             talk.send(b"1;" + b"x" * 2000 + b"\r\na\r\n")
 
     assert isinstance(failure(serve(script), deadline=time.monotonic() + 0.5), (DeadlineExceeded, httpx2.ReadError))

@@ -26,7 +26,7 @@ def drip(prefix):
         talk.send(prefix)
         for _ in range(1000):
             talk.send(b"x")
-            if talk._server.client_left.wait(0.01):
+            if talk.server.client_left.wait(0.01):
                 return
 
     return script
@@ -116,7 +116,7 @@ def test_connecting_ends_with_the_deadline(full_backlog, reach):
 
 
 def test_sending_ends_with_its_timeout(serve, reach):
-    server = serve(lambda talk: talk._server.client_left.wait(5))
+    server = serve(lambda talk: talk.server.client_left.wait(5))
     client = reach(server)
     body = iter([b"x" * 1_000_000] * 64)
     took, error = seconds(lambda: client.post(URL, content=body, timeout=httpx2.Timeout(5, write=0.1)))

@@ -9,8 +9,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from tests.transport.curl_support import CountingToken
 
-from DocsToKG.core.cancel import CancelToken
 from DocsToKG.transport.shared_loop import LoopClosed, SharedLoop
 
 
@@ -74,7 +74,7 @@ def test_a_short_work_does_not_wait_for_a_long_one(loop):
 
 @pytest.mark.parametrize("leads", [True, False])
 def test_a_token_ends_the_work_of_the_one_that_runs_the_loop_and_of_one_that_waits(loop, leads):
-    token = CancelToken()
+    token = CountingToken()
     with ThreadPoolExecutor(2) as pool:
         first = pool.submit(loop.run, after(60 if leads else 0.4, 1), token if leads else None)
         time.sleep(0.05)
@@ -85,7 +85,7 @@ def test_a_token_ends_the_work_of_the_one_that_runs_the_loop_and_of_one_that_wai
         with pytest.raises(asyncio.CancelledError):
             cancelled.result(0.2)
         assert other.result(5) in (1, 2)
-    assert token._callbacks == {}
+    assert token.held == 0
 
 
 def test_closing_ends_what_is_under_way_and_begins_nothing_more():

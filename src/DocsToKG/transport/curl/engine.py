@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter, deque
+from typing import NamedTuple
 
 import httpx2
 import pycurl
@@ -48,6 +49,14 @@ _CONNECTION_GONE = frozenset(
         failures.HTTP2_STREAM,
     }
 )
+
+
+class Holding(NamedTuple):
+    """`pins` are the places of exchanges under way, whose addresses libcurl was told."""
+
+    exchanges: int
+    idle_handles: int
+    pins: int
 
 
 class CurlEngine:
@@ -183,6 +192,10 @@ class CurlEngine:
                 multi.setopt(pycurl.M_MAX_TOTAL_CONNECTIONS, self._max_open)
         elif self._loop is not loop:
             raise RuntimeError("an engine belongs to one event loop")
+
+    def holding(self) -> Holding:
+        """What it has at the moment."""
+        return Holding(len(self._active) + len(self._waiting), len(self._handles), len(self._pins))
 
     # starting, a few in each turn of the loop
 
