@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.contentdownload.test_resolver_deposits import EXAMPLES
-from tests.contentdownload.test_resolver_index_links import SHAPES
+from tests.contentdownload.test_source_answers import GIVEN
 from tests.fuzz.seeds_plain import ANSWERED, KEPT, PLAIN, SPOKEN
 from tests.fuzz.seeds_signed import signed
 
@@ -88,8 +87,7 @@ def work_of(truth: Any) -> WorkArtifact:
 
 def shaped() -> dict[str, list[bytes]]:
     """Good answers of the sources that the sandbox does not play, some of them from their own tests."""
-    examples = {name: example for name, (_, example) in EXAMPLES.items()}
-    found = {f"source-{name}": [json.dumps(value).encode()] for name, value in {**SHAPES, **examples}.items()}
+    found = {f"source-{name}": [json.dumps(given["answer"]).encode()] for name, given in GIVEN.items()}
     page = b"<html><meta name='citation_pdf_url' content='/a.pdf'><meta name='citation_doi' content='10.5555/a'></html>"
     return {**found, **ANSWERED, "source-landing": [page], "source-doi_redirect": [page]}
 
