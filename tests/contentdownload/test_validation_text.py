@@ -65,8 +65,8 @@ def test_lines_of_one_size_below_one_another_are_a_block(engine):
             ]
         ]
     )
-    blocks = read(engine, reportlab_pdf(made)).pages[0].blocks
-    assert [block.text for block in blocks[:2]] == ["A title over\ntwo lines", "An author"]
+    lines = read(engine, reportlab_pdf(made)).pages[0].lines
+    assert [(line.text, line.block) for line in lines[:3]] == [("A title over", 0), ("two lines", 0), ("An author", 1)]
 
 
 def test_other_scripts_are_read(engine):

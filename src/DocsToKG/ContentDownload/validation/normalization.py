@@ -39,8 +39,8 @@ _GREEK = {
 _COMBINING = re.compile(
     "[\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u064b-\u065f\u0670\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a]"
 )
-_FOLDED = str.maketrans(_MARKS)
-_GREEK_FOLDED = str.maketrans(_GREEK)
+# Few letters of a page are among them, and `str.translate` looks each letter up.
+_MARK, _GREEK_LETTER = re.compile(f"[{''.join(_MARKS)}]"), re.compile(f"[{''.join(_GREEK)}]")
 _ROMAN = {"ii": "2", "iii": "3", "iv": "4", "vi": "6", "vii": "7", "viii": "8", "ix": "9", "xi": "11", "xii": "12"}
 # Words without which a title is the same. Negations and prepositions that turn a meaning stay.
 _SMALL = frozenset(
@@ -55,7 +55,8 @@ def fold(text: str) -> str:
     """Lower-case text without accents, ligatures and styles of letters."""
     if text.isascii():  # most lines: what follows would change nothing else
         return text[:TEXT_CHARS].lower().replace("&", " and ")
-    plain = unicodedata.normalize("NFKC", text[:TEXT_CHARS]).casefold().translate(_FOLDED)
+    plain = unicodedata.normalize("NFKC", text[:TEXT_CHARS]).casefold()
+    plain = _MARK.sub(lambda found: _MARKS[found[0]], plain)
     if plain.isascii():
         return plain
     bare = _COMBINING.sub("", unicodedata.normalize("NFKD", plain))
@@ -66,7 +67,7 @@ def words(text: str) -> list[str]:
     """The words of a text, folded; a word that a line end divided is one."""
     plain = _APOSTROPHES.sub("", fold(text))
     if not plain.isascii():
-        plain = plain.translate(_GREEK_FOLDED)
+        plain = _GREEK_LETTER.sub(lambda found: _GREEK[found[0]], plain)
     return _WORD.findall(_LINE_HYPHEN.sub("", plain) if "\n" in plain else plain)
 
 

@@ -156,7 +156,7 @@ def _judge_little(known: KnownWork, document: DocumentText, origin: Origin, read
     part = next((one for one in declared if any(is_part(one, doi) for doi in known.dois)), None)
     evidence = ("scan",) if document.is_scan else (f"few-letters: {document.letters}",)
     if part is not None and not is_own and not any(same_doi(part, doi) for doi in known.dois):
-        return Verdict(Proof.REFUSED, Kind.SUPPLEMENT, (f"DOI of a part: {part}", *evidence))
+        return Verdict(Proof.REFUSED, Kind.PART, (f"DOI of a part: {part}", *evidence))
     is_read = all(page.letters or not page.marks for page in document.pages) or not document.letters
     if not is_own and (other := _other_in_little(known, document, origin, declared)) is not None:
         return Verdict(
@@ -394,7 +394,7 @@ def _refusal(known: KnownWork, document: DocumentText, signs: _Signs, whole: Who
     authors = _authors_agree(known, signs)
     is_found = signs.title is not None and (signs.page.number > 1 or authors is not False)
     if signs.part_doi is not None and not signs.doi and signs.part_doi not in known.dois:
-        return Kind.SUPPLEMENT
+        return Kind.PART
     if signs.kind is not None and _kind_is_sure(known, signs, is_found, whole):
         return signs.kind
     share = title_share(document.pages, known) or 0.0

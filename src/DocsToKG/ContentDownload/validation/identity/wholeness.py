@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from DocsToKG.ContentDownload.validation.identity import thresholds
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.normalization import script_of
+from DocsToKG.ContentDownload.validation.normalization import fold, script_of
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, Page
 
 
@@ -69,7 +69,8 @@ def judge_wholeness(known: KnownWork, document: DocumentText, *, title_page: int
             evidence.append(f"pages: {pages}, printed range {count}")
     if (page := references_page(document, title_page)) is not None:
         evidence.append(f"references: page {page}")
-    headings = {found[0].strip() for shown in document.pages for found in _SECTIONS.finditer(shown.folded)}
+    shown = [*(page.folded for page in document.pages), fold("\n".join(document.outline))]
+    headings = {found[0].strip() for text in shown for found in _SECTIONS.finditer(text)}
     if headings:
         evidence.append(f"sections: {len(headings)}")
     if page is None:

@@ -57,21 +57,6 @@ class Line:
     block: int
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
-    """Lines of one size directly below one another."""
-
-    lines: tuple[Line, ...]
-
-    @property
-    def text(self) -> str:
-        return "\n".join(line.text for line in self.lines)
-
-    @property
-    def size(self) -> float:
-        return max(line.size for line in self.lines)
-
-
 @dataclass(frozen=True)
 class Page:
     """A page as it was read. `number` counts from 1. `label` is the number that a reader program shows."""
@@ -94,10 +79,6 @@ class Page:
     def folded(self) -> str:
         """The text in comparable form, line by line."""
         return fold(self.text)
-
-    @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        return tuple(_blocks(self.lines))
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,14 +253,3 @@ def _without_numbers(lines: tuple[Line, ...]) -> tuple[Line, ...]:
         line if each is None else replace(line, text=each[2] or "") for line, each in zip(lines, found, strict=True)
     )
     return tuple(line for line in shown if line.text)
-
-
-def _blocks(lines: tuple[Line, ...]) -> Iterator[Block]:
-    gathered: list[Line] = []
-    for line in lines:
-        if gathered and gathered[-1].block != line.block:
-            yield Block(tuple(gathered))
-            gathered = []
-        gathered.append(line)
-    if gathered:
-        yield Block(tuple(gathered))
