@@ -113,6 +113,7 @@ def test_no_more_files_are_fetched_than_allowed(
         ("/files/data.csv", "Supplementary Table S2", "data.csv"),
         ("/jx/article-supplement/1/zip/a.zip", "Supplementary data", "a.zip"),
         ("/files/movie.mp4", "Additional file 1: Movie", "movie.mp4"),
+        ("https://doi.org/10.7717/peerj.1/supp-1' data-filename='Figures.docx", "DOI", "Figures.docx"),
         ("#supplementary", "Supplementary data", None),
         ("/doi/suppl/10.1234/x", "Supplementary material", None),
         ("/files/paper.pdf", "Download PDF", None),

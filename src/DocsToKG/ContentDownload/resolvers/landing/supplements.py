@@ -7,10 +7,9 @@ those of other papers, are none. Promises: a bounded number, each address once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
 from lxml import etree
 
@@ -20,10 +19,11 @@ from DocsToKG.ContentDownload.resolvers.same_links import link_key
 
 _MOST = 50
 _MOST_LOOKED_AT = 2_000
+_LONGEST_LINK = 2_048
 # Springer Nature, Elsevier, Atypon, Silverchair, PLOS, Wiley, MDPI, and what others have in common.
 _KEPT_AT = re.compile(
     r"/esm/|moesm\d|[-_/]mmc\d{1,3}\.|/suppl(?:/|_file|_data|_material)|/(?:article-)?supplement(?:s|al|ary)?/"
-    r"|/suppdata/|/downloadSupplement|[?&]type=supplementary|sup-\d{4}-|/s\d{1,2}(?:\?|$)|[-_.]s\d{3}\.[a-z]{2,5}$",
+    r"|/suppdata/|/downloadSupplement|[?&]type=supplementary|sup-\d{4}-|/supp-\d{1,3}$|/s\d{1,2}(?:\?|$)|[-_.]s\d{3}\.[a-z]{2,5}$",
     re.IGNORECASE,
 )
 _CALLED = re.compile(
@@ -60,25 +60,19 @@ def supplement_links(page: HtmlPage) -> tuple[SupplementLink, ...]:
 
 
 def _link(page: HtmlPage, node: etree._Element) -> SupplementLink | None:
-    href = node.get("href") or ""
-    # Of most links nothing more needs to be known.
-    is_promising = "." in last_part(href) or "file=" in href or _KEPT_AT.search(href) is not None
-    address = page.absolute(href) if is_promising else None
-    if address is None:
-        return None
-    parts = urlsplit(address)
-    place = unquote(f"{parts.path}?{parts.query}" if parts.query else parts.path)
-    is_kept = _KEPT_AT.search(place) is not None
-    name = next((each for each in _names(parts.path, parts.query) if _FILE.search(each)), None)
-    if name is None and not (is_kept and "type=supplementary" in place):
+    href = unquote(node.get("href") or "")[:_LONGEST_LINK]
+    path, _, query = href.partition("#")[0].partition("?")
+    named = (node.get("download"), node.get("data-filename"), last_part(path), *_values(query))
+    name = next((each for each in named if each and _FILE.search(each)), None)
+    is_kept = _KEPT_AT.search(href) is not None
+    if name is None and not (is_kept and "type=supplementary" in query):
         return None
     if not is_kept and _CALLED.match(words_of(node)) is None:
         return None
-    return SupplementLink(address, name or last_part(next(iter(parse_qs(parts.query).get("id", [])), parts.path)))
+    address = page.absolute(node.get("href"))
+    return SupplementLink(address, name or next(iter(_values(query)), last_part(path))) if address is not None else None
 
 
-def _names(path: str, query: str) -> Iterator[str]:
-    """The last part of the path, and files that the query names."""
-    yield unquote(last_part(path))
-    for values in parse_qs(query).values():
-        yield from (last_part(value) for value in values)
+def _values(query: str) -> list[str]:
+    """What the query names, without folders."""
+    return [last_part(value) for name, value in parse_qsl(query) if name != "type"]
