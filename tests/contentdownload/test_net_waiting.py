@@ -861,3 +861,20 @@ def test_a_slot_of_the_callers_is_free_for_others_while_a_work_waits_for_the_hos
         (await waiting).release()
 
     run(crowd())
+
+
+def test_many_files_that_wait_for_their_proof_hold_back_new_requests() -> None:
+    """Each is in memory until it is proved: what has come goes before what could be fetched."""
+
+    async def main() -> None:
+        room = WaitingRoom(Limits(clock=SystemClock(), default_host=HostLimit(100)), clock=SystemClock(), most=2)
+        with contextlib.ExitStack() as files:
+            for _ in range(18):
+                files.enter_context(room.keeping())
+            asking = asyncio.create_task(room.permit(Gate("https://a.org/x", "t", Role.ARTIFACT), Call("w")))
+            await asyncio.sleep(0)
+            assert room.waiting == 1
+            assert not asking.done()
+        (await asking).release()
+
+    asyncio.run(main())

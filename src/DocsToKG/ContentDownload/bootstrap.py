@@ -372,6 +372,7 @@ def _pipeline(
         clock,
         attempts,
         barred=barred,
+        keeping=network.gates.keeping,
     )
     supplements = SupplementDownload(store, cfg.download.max_bytes, cfg.download.max_supplements, barred)
     filters = Filters.of(cfg.filters)

@@ -9,6 +9,7 @@ parts and does not pass is no judgment on the file.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from DocsToKG.ContentDownload.api.ports import AttemptSink, Call, Client, NullSink, OpenBody
@@ -78,6 +79,7 @@ class CandidateDownload:
     clock: Clock
     attempts: AttemptSink = field(default_factory=NullSink)
     barred: Barred = lambda sha256, work_id: None
+    keeping: Callable[[], AbstractContextManager[None]] = nullcontext  # entered while a file waits for its proof
 
     async def __call__(
         self, plan: DownloadPlan, work: WorkArtifact, client: Client, call: Call, claim: Callable[[], bool]
@@ -142,7 +144,8 @@ class CandidateDownload:
                     barred=self.barred,
                     validation=self.rules.validation,
                 )
-                return await finishing
+                with self.keeping():
+                    return await finishing
             except CandidateRejected as rejected:
                 self._refused(plan, rejected, body, call, temp.size)
                 if is_spliced and rejected.reason != Reason.TAKEN_DOWN:

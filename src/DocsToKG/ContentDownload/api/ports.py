@@ -11,6 +11,7 @@ from DocsToKG.ContentDownload.api.stages import WorkStages
 from DocsToKG.ContentDownload.api.types import Attempt, Hop, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.core.cancel import CancelToken
+from DocsToKG.core.clock import Clock
 from DocsToKG.core.values import lean_dataclass
 
 
@@ -76,6 +77,13 @@ class Call:
     def of_branch(self, branch: object) -> Call:
         """The same for one of several branches."""
         return Call(self.work_id, self.cancel, self.budget, self.stages, self.waits, branch, self.received)
+
+    async def pause(self, seconds: float, clock: Clock) -> None:
+        """Wait before going on. A work that only waits is not waited for when the run stops."""
+        if self.waits is not None:
+            await self.waits.sleep(seconds)
+        else:
+            await clock.sleep_until(clock.monotonic() + seconds)
 
     def at(self, stage: str, url: str | None = None) -> None:
         """The download of this branch has come to a stage."""

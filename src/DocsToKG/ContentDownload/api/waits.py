@@ -37,9 +37,15 @@ class WorkWaits:
 
     async def sleep(self, seconds: float) -> None:
         """A branch waits before it tries again."""
+        with self.asleep():
+            await self._clock.sleep_until(self._clock.monotonic() + seconds)
+
+    @contextmanager
+    def asleep(self) -> Iterator[None]:
+        """A branch waits for a moment, or for what another work is at."""
         self._asleep += 1
         try:
-            await self._clock.sleep_until(self._clock.monotonic() + seconds)
+            yield
         finally:
             self._asleep -= 1
 

@@ -65,7 +65,7 @@ class SharedDownload:
     ) -> StoredCopy | None:
         key = _key(plan)
         while not self._take(key):
-            await self._clock.sleep_until(self._clock.monotonic() + _LOOK_AGAIN_S)
+            await call.pause(_LOOK_AGAIN_S, self._clock)
         try:
             asked = self._served(key, plan, client) if key in self._fetched else client
             copy = await self._download(plan, work, asked, call, claim)

@@ -150,7 +150,7 @@ class RateRetryClient:
         journey.artifact = True
         if rest is not None:
             # As after any failure: not at once, and from the address that was given, so that each hop is asked anew.
-            await self._clock.sleep_until(self._clock.monotonic() + self._retries.delay_s(1))
+            await call.pause(self._retries.delay_s(1), self._clock)
             journey.rest = rest
         return await self._travel(journey, lambda opened: self._hand_over(opened, max_bytes, rest))
 
@@ -234,7 +234,7 @@ class RateRetryClient:
                     raise
                 self._journal.retry(journey.about(url), failure)
             attempt += 1
-            await self._clock.sleep_until(self._clock.monotonic() + pause_s)
+            await journey.call.pause(pause_s, self._clock)
 
     def _give_up(self, about: About, failure: Retryable) -> None:
         if failure.http_status is not None:

@@ -41,7 +41,7 @@ async def admission(
         permit.refund()
         permit.release()
         gate.delays.add(f"host:{host_key(url)}", INTERVAL, delay_s)
-        await clock.sleep_until(clock.monotonic() + delay_s)
+        await call.pause(delay_s, clock)
 
 
 def _started(permit: HostPermit, call: Call) -> float:

@@ -225,7 +225,8 @@ class Robots:
             being_read = self._fetching.get(origin)
             if being_read is None:
                 return await self._learn(origin, call)
-            await being_read.wait()
+            with contextlib.nullcontext() if call.waits is None else call.waits.asleep():
+                await being_read.wait()
 
     async def _learn(self, origin: str, call: Call) -> _Rules:
         read = self._fetching[origin] = asyncio.Event()
@@ -258,7 +259,7 @@ class Robots:
                     return rules
                 finally:
                     await finished(asyncio.to_thread(shelf.let_go, origin))
-            await self._clock.sleep_until(self._clock.monotonic() + _ANOTHER_READS_S)
+            await call.pause(_ANOTHER_READS_S, self._clock)
         (status, state, body, cause), left_s = found
         reason = Reason(cause) if cause else None
         rules = await self._parsed(origin, _Answer(status, cast("State", state), body, cause=reason))
@@ -307,7 +308,7 @@ class Robots:
             answer = await self._follow(f"{origin}/robots.txt", call)
             if not answer.worth_another_try or answer.retry_after_s or self._retries.is_over(attempt):
                 return answer
-            await self._clock.sleep_until(self._clock.monotonic() + self._retries.delay_s(attempt))
+            await call.pause(self._retries.delay_s(attempt), self._clock)
         raise AssertionError("unreachable")
 
     async def _follow(self, url: str, call: Call) -> _Answer:

@@ -14,7 +14,8 @@ import heapq
 import math
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from heapq import nlargest
 from itertools import islice
@@ -37,6 +38,7 @@ _MOST_COMPARED = 64
 _MOST_PASSED_OVER = 256
 _SHORTEST_TOLD_S = 0.001
 _LOOK_AGAIN_S = 0.02
+_MOST_BEHIND = 16
 
 SlotKey = tuple[str, str]  # `resolver` or `host`, and its name
 
@@ -169,6 +171,7 @@ class WaitingRoom:
         self._keeper = keeper
         self._clock = clock
         self._most = math.inf if most is None else most
+        self._most_behind = _MOST_BEHIND + (0 if most is None else most)
         self._queues: dict[str, _Queue] = {}  # a key without waiters is not there
         self._askable: dict[str, int] = {}  # keys whose first waiter is worth asking for, and since which choice
         self._choices = 0
@@ -180,6 +183,7 @@ class WaitingRoom:
         self._thread = 0
         self._pump_is_due = False
         self.used = 0
+        self._behind = 0  # files that came and wait for their proof
         self.is_closing = False  # nobody may wait any more
         keeper.on_free(self._key_moved)
 
@@ -189,7 +193,7 @@ class WaitingRoom:
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         key = f"host:{host_key(gate.url)}"
         queue = self._queues.get(key)
-        if queue is None and self.used < self._most and not self._askable:  # who stands already goes first
+        if queue is None and self._may_grant and not self._askable:  # who stands already goes first
             answer = self._ask(gate, call)
             if not isinstance(answer, NotYet):
                 return self._take(answer)
@@ -221,6 +225,21 @@ class WaitingRoom:
     def cap(self, resolvers: Limiter | None, hosts: Limiter | None) -> None:
         """Caps of the caller's own, held for the length of an exchange: a slot of the source, then one of the host."""
         self._keeper = CappedKeeper(self._keeper, resolvers, hosts, clock=self._clock)
+
+    @contextmanager
+    def keeping(self) -> Iterator[None]:
+        """A file has come and waits for its proof, in memory. With many of them no new permit is given out."""
+        self._behind += 1
+        try:
+            yield
+        finally:
+            self._behind -= 1
+            if self._askable:
+                self._pump_soon()
+
+    @property
+    def _may_grant(self) -> bool:
+        return self.used < self._most and self._behind < self._most_behind
 
     # for people who look, and for whoever has too many waiting
 
@@ -304,7 +323,7 @@ class WaitingRoom:
     def _pump(self) -> None:
         """Ask for those who may go, while permits may be had."""
         self._pump_is_due = False
-        while self.used < self._most and (key := self._next_askable()) is not None:
+        while self._may_grant and (key := self._next_askable()) is not None:
             self._ask_for_first(key)
 
     def _next_askable(self) -> str | None:
