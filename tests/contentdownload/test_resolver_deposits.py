@@ -1,4 +1,4 @@
-"""What the sources of repositories have in common: whatever comes, they give notes, and they share no trouble."""
+"""What the sources of repositories share: small fields, pages of repositories, and whose DOI it is."""
 
 from __future__ import annotations
 

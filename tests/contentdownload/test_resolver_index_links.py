@@ -1,4 +1,4 @@
-"""Links of indexes sorted by their looks, and what all indexes make of odd answers."""
+"""Links of indexes sorted by their looks, and whether an answer is about another paper."""
 
 from __future__ import annotations
 
