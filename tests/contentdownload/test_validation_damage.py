@@ -24,6 +24,7 @@ from DocsToKG.Sandbox.pdf import Paper, make_pdf
 
 WORK = WorkArtifact("url:https://example.org/a.pdf")
 PLAN = DownloadPlan("https://example.org/a.pdf", "test")
+ON_BARLEY = Paper("On barley", ("A. Author",), 2020, "10.1234/b.1")
 CHANCE = random.Random(11)
 WORDS = [f"{CHANCE.getrandbits(40):x}" for _ in range(3_000)]
 MADE = Made([[" ".join(CHANCE.sample(WORDS, 10)) for _ in range(50)] for _ in range(8)])
@@ -55,16 +56,16 @@ def test_nothing_is_read_where_there_is_nothing_to_compare():
     """An engine that is closed answers what it is asked by putting the work off."""
     closed = TextEngine(PoolLimits(workers=1))
     closed.close()
-    paper = make_pdf(Paper("On barley", ("A. Author",), 2020, "10.1234/b.1"), size_bytes=30_000, key="k")
-    assert refused(closed, paper, ValidationRules(streams="none")) is None
+    small, large = (make_pdf(ON_BARLEY, size_bytes=size, key="k") for size in (30_000, 300_000))
+    assert refused(closed, large, ValidationRules(streams="none")) is None
     with pytest.raises(PutOff):
-        refused(closed, paper)
+        refused(closed, large)
+    assert refused(closed, small) is None  # its streams are decoded at once
+    assert refused(closed, flipped(small, random.Random(1))) == Reason.CORRUPT_PDF
 
 
 COMPRESSED = {name: writer(MADE) for name, writer in WRITERS.items() if name not in ("plain", "scan with text")}
-COMPRESSED["the sandbox"] = make_pdf(
-    Paper("On barley", ("A. Author",), 2020, "10.1234/b.1"), size_bytes=40_000, key="k"
-)
+COMPRESSED["the sandbox"] = make_pdf(ON_BARLEY, size_bytes=40_000, key="k")
 TRIES = 6
 
 

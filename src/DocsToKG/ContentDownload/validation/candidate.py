@@ -25,7 +25,7 @@ from DocsToKG.ContentDownload.validation.articles.notices import judge_own_title
 from DocsToKG.ContentDownload.validation.checksum import check_headers, check_published
 from DocsToKG.ContentDownload.validation.forms import HEADER_BYTES, PDF, XML, Form, has_pdf_header
 from DocsToKG.ContentDownload.validation.identity.known_work import KnownWork
-from DocsToKG.ContentDownload.validation.identity.verdict import Origin, Proof
+from DocsToKG.ContentDownload.validation.identity.verdict import Origin, Proof, Verdict
 from DocsToKG.ContentDownload.validation.pdf.document import ReadOptions
 from DocsToKG.ContentDownload.validation.pdf.examination import Examination
 from DocsToKG.ContentDownload.validation.pdf.structure import prove_pdf
@@ -179,8 +179,10 @@ def _begin_pdf(
     rules: ValidationRules,
     engine: TextEngine | None,
 ) -> _Begun:
-    facts = prove_pdf(came.file, min_bytes=min_bytes, url=came.url, headers=came.headers)
     known = known_of(work)
+    # Where no text is read, the streams of a small file are not worth the way to a worker.
+    along = "none" if known.is_comparable else rules.streams
+    facts = prove_pdf(came.file, min_bytes=min_bytes, url=came.url, headers=came.headers, streams=along)
     options = ReadOptions(
         pages=rules.pages,
         last_pages=rules.last_pages,
@@ -191,6 +193,10 @@ def _begin_pdf(
     )
     if not options.text and options.streams == "none":
         return _Begun(facts, known, None)
+    if not options.text and facts.streams is not None:
+        done: Future[Examination] = Future()
+        done.set_result(Examination(Verdict(Proof.NOT_JUDGED), streams=facts.streams))
+        return _Begun(facts, known, done)
     origin = Origin(urls=(plan.url, came.url), page_doi=plan.page_doi)
     return _Begun(facts, known, (engine or _engine(rules)).examine(came.file, known, options, origin=origin))
 

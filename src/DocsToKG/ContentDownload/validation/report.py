@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from DocsToKG.ContentDownload.validation.pdf.document import StreamReport
 from DocsToKG.ContentDownload.validation.policy import Decision
 from DocsToKG.core.values import lean_dataclass
 
@@ -29,7 +30,7 @@ class PdfFacts:
     """What the proof saw. `pages` is None when a password hides them; `repaired`: pikepdf rebuilt the index.
 
     `doi_seen`: the DOIs that the file declares or shows on its first pages. `validation`: the verdict and its evidence;
-    `decision`: what becomes of the file.
+    `decision`: what becomes of the file. `streams`: what decoding them showed, where that was done along.
     """
 
     pages: int | None
@@ -43,6 +44,7 @@ class PdfFacts:
     producer: str | None = None
     validation: Mapping[str, Any] = field(default_factory=dict)
     decision: Decision = Decision.KEEP
+    streams: StreamReport | None = None
 
     def record(self) -> dict[str, Any]:
         """The facts worth a line in the record; the page's text is not."""

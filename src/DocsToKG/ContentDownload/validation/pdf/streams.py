@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -31,14 +31,26 @@ _CHECKSUM_BYTES = 4
 _ZEROED = bytes(64)  # codings without a checksum write text, fonts and forms without such a run
 
 
-def check_streams(pdf: pikepdf.Pdf, mode: str, *, max_bytes: int, max_s: float) -> dict[str, Any]:
-    """The report in the form of `StreamReport.from_json`."""
+def check_streams(
+    pdf: pikepdf.Pdf,
+    mode: str,
+    *,
+    max_bytes: int,
+    max_s: float,
+    only_flate: bool = False,
+    warnings: Sequence[object] = (),
+) -> dict[str, Any]:
+    """The report in the form of `StreamReport.from_json`. `only_flate`: a stream of another coding, whose decoding
+    nothing bounds here, ends the check. `warnings` are those that were asked for before."""
     ends_at = time.monotonic() + max_s
     damaged: list[str] = []
     checked = skipped = decoded = bad_sums = 0
     complete = True
     for number, stream in _streams(pdf, mode):
         if decoded >= max_bytes or time.monotonic() >= ends_at:
+            complete = False
+            break
+        if only_flate and not _FLATE.issuperset(_filters(stream)[:1]):
             complete = False
             break
         problem, size = _check(stream, max_bytes - decoded, ends_at)
@@ -52,7 +64,7 @@ def check_streams(pdf: pikepdf.Pdf, mode: str, *, max_bytes: int, max_s: float) 
             damaged.append(f"object {number}: {problem}")
     if bad_sums == len(damaged) == checked and checked >= 3:
         damaged = []  # a writer that computes every checksum wrongly; damage spares some stream
-    damaged += _broken_objects(pdf)
+    damaged += _broken_objects([*warnings, *islice(pdf.get_warnings(), _MOST_WARNINGS)])
     return {
         "checked": checked,
         "skipped": skipped,
@@ -75,11 +87,11 @@ _KINDS = 2
 _MOST_WARNINGS = 2_000
 
 
-def _broken_objects(pdf: pikepdf.Pdf) -> list[str]:
+def _broken_objects(warnings: Iterable[object]) -> list[str]:
     """The objects whose own text is damaged, by the warnings that reading them has left."""
     kinds: dict[str, set[str]] = {}
     lost: dict[str, None] = {}
-    for warning in islice(pdf.get_warnings(), _MOST_WARNINGS):
+    for warning in warnings:
         text = str(warning)
         found = _OBJECT.search(text)
         if found is None:

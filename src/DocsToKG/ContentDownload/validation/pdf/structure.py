@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +21,9 @@ from DocsToKG.ContentDownload.api.types import Reason
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.validation.forms import GZIP_MAGIC, foreign_kind, has_pdf_header
 from DocsToKG.ContentDownload.validation.page_kinds import HEAD_BYTES, classify_body
+from DocsToKG.ContentDownload.validation.pdf.document import StreamReport
 from DocsToKG.ContentDownload.validation.pdf.ends import Ends, check_ends
+from DocsToKG.ContentDownload.validation.pdf.streams import check_streams
 from DocsToKG.ContentDownload.validation.report import PdfFacts
 from DocsToKG.ContentDownload.validation.source import (
     SHEET_NAME,
@@ -40,6 +42,7 @@ MIN_PDF_BYTES = 1024
 _NOTES = 20
 _NOTE_CHARS = 300
 _CHUNK = 64 * 1024
+_SMALL_BYTES, _SMALL_DECODED_BYTES, _SMALL_S = 64 * 1024, 1 << 20, 0.02
 _GZIP_WRAPPER = zlib.MAX_WBITS | 16
 _IN_MEMORY = re.compile(rf"stream (?:{SHEET_NAME}|<_io\.BytesIO object at 0x[0-9a-f]+>)")
 
@@ -51,8 +54,10 @@ def prove_pdf(
     content_type: str | None = None,
     url: str | None = None,
     headers: Mapping[str, str] | None = None,
+    streams: str = "none",
 ) -> PdfFacts:
-    """Raise `CandidateRejected` with the reason unless the file is a whole PDF."""
+    """Raise `CandidateRejected` with the reason unless the file is a whole PDF. `streams` (all, sample or none) of a
+    small file are decoded along, where that is quick."""
     size = size_of(source)
     if size == 0:
         raise CandidateRejected(Reason.EMPTY_BODY, "no bytes came")
@@ -60,7 +65,7 @@ def prove_pdf(
         head = file.read(HEAD_BYTES)
         page_kind = classify_body(head, content_type=content_type, url=url, headers=headers)
         ends = _check_bytes(file, size, head, page_kind, min_bytes)
-    return _parse(source, ends)
+    return _parse(source, ends, streams)
 
 
 def is_gzip(source: Source) -> bool:
@@ -109,21 +114,21 @@ def _check_bytes(file: BinaryIO, size: int, head: bytes, page_kind: Reason | Non
         raise
 
 
-def _parse(source: Source, ends: Ends) -> PdfFacts:
+def _parse(source: Source, ends: Ends, streams: str) -> PdfFacts:
     bound_parser()
     if not isinstance(source, bytes):
-        return _open(source, source, ends, pikepdf.AccessMode.default)
+        return _open(source, source, ends, streams, pikepdf.AccessMode.default)
     file = lay_out(source)
     try:
-        return _open(file, source, ends, pikepdf.AccessMode.mmap)
+        return _open(file, source, ends, streams, pikepdf.AccessMode.mmap)
     finally:
         put_away(file)
 
 
-def _open(file: Path | BinaryIO, source: Source, ends: Ends, access: pikepdf.AccessMode) -> PdfFacts:
+def _open(file: Path | BinaryIO, source: Source, ends: Ends, streams: str, access: pikepdf.AccessMode) -> PdfFacts:
     try:
         with pikepdf.open(file, inherit_page_attributes=False, access_mode=access) as pdf:
-            return _facts(pdf, ends, source)
+            return _facts(pdf, ends, source, streams)
     except CandidateRejected:
         raise
     except Exception as error:  # the parser raises whatever a broken object provokes; none of it is a paper
@@ -134,11 +139,12 @@ def _open(file: Path | BinaryIO, source: Source, ends: Ends, access: pikepdf.Acc
         raise CandidateRejected(Reason.CORRUPT_PDF, note) from error
 
 
-def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source) -> PdfFacts:
+def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source, streams: str) -> PdfFacts:
     # Opening has walked the page tree: loops, and trees deeper than any writer's, raised there.
     pages = pdf.pages
     count = len(pages)
-    notes = [_note(str(warning), source) for warning in pdf.get_warnings()]
+    warnings = pdf.get_warnings()
+    notes = [_note(str(warning), source) for warning in warnings]
     repaired = any("reconstruct" in note for note in notes)
     if repaired and ends.short:
         raise CandidateRejected(Reason.TRUNCATED, "smaller than its own linearization says, and its index is broken")
@@ -154,7 +160,16 @@ def _facts(pdf: pikepdf.Pdf, ends: Ends, source: Source) -> PdfFacts:
         warnings=tuple(notes[:_NOTES]),
         version=ends.version,
         repaired=repaired,
+        streams=_checked(pdf, source, streams, warnings) if streams != "none" and count > 1 else None,
     )
+
+
+def _checked(pdf: pikepdf.Pdf, source: Source, mode: str, warnings: Sequence[object]) -> StreamReport | None:
+    """What decoding the streams of a small file shows; None where it would take longer than the way to a worker."""
+    if size_of(source) > _SMALL_BYTES:
+        return None
+    found = check_streams(pdf, mode, max_bytes=_SMALL_DECODED_BYTES, max_s=_SMALL_S, only_flate=True, warnings=warnings)
+    return StreamReport.from_json(found) if found["complete"] else None
 
 
 def _note(text: str, source: Source) -> str:
