@@ -534,7 +534,7 @@ def test_two_processes_share_a_cache_without_mixing_bodies(place: Place, tmp_pat
             )
             for seed in range(2)
         ]
-        results = [json.loads(process.communicate(timeout=60)[0]) for process in crowd]
+        results = [json.loads(process.communicate(timeout=250)[0]) for process in crowd]
     assert [(result["wrong"], result["troubles"]) for result in results] == [([], {})] * 2
     assert all(result["hits"] > 0 for result in results)
     assert len(place.bodies()) >= 5

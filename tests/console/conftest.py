@@ -14,7 +14,7 @@ from DocsToKG.Orchestrator.bootstrap import console_beside
 from DocsToKG.Orchestrator.client.calls import Calls
 from DocsToKG.Orchestrator.settings import load_settings
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = 90_000
 
 
 @dataclass

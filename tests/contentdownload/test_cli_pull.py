@@ -442,6 +442,7 @@ def test_two_pulls_in_one_folder_are_told_apart(
     first = start(["pull", "ids.txt", "--out", "out", "-c", slow_config], clean_environment, tmp_path)
     try:
         wait_for_files(tmp_path / "out", 1)
+        first.send_signal(signal.SIGSTOP)  # however long the others take, it has not ended
         second = content("pull", "ids.txt", "--out", "out", "-c", slow_config)
         assert second.returncode == 1
         assert "in use by process" in second.stderr
@@ -452,7 +453,8 @@ def test_two_pulls_in_one_folder_are_told_apart(
         assert "--out" not in third.stderr, "resume has no such option"
     finally:
         first.send_signal(signal.SIGINT)
-        first.communicate(timeout=100)
+        first.send_signal(signal.SIGCONT)
+        first.communicate(timeout=200)
 
 
 def test_killed_at_any_moment_the_same_command_completes(

@@ -317,8 +317,9 @@ with DownloadRun(cfg) as run:
         members = tmp_path / "state" / "ledger.sqlite.workers"
         eventually(lambda: members.exists() and len(list(members.iterdir())) == 3)
         command.kill()
-    with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:  # at once: those who are about to go are waited for
-        assert run.process_artifacts(urls).complete
+        # At once, and before anybody asked how it ended: those who are about to go are waited for.
+        with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:
+            assert run.process_artifacts(urls).complete
     assert list(members.iterdir()) == []
 
 

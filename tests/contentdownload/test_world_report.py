@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,8 +24,8 @@ pytestmark = pytest.mark.slow
 WORKS = 80
 # What a host throws at everybody says nothing of our manners; every other fault stays.
 FAULTS = replace(Faults(), rate_limited=0.0, stalled=0.0)
-# So small a world is judged too. The time of a write is the machine's, which other tests share; a test of its own holds
-# it to the shipped level.
+# So small a world is judged too. The time of a write is the machine's, which other tests share: what holds it to the
+# shipped level is `bench --only=web`.
 SLO = {"throughput_works_needed": 40, "catalog_write_p95_ms": 1000}
 
 app = typer.Typer()
@@ -69,22 +68,6 @@ def test_every_service_level_is_kept(world: World) -> None:
     assert judged >= {"yield", "ttfp_p50_s", "ttfp_p95_s", "ratio_429", "corruption", "catalog_write_p95_ms"}
     assert figures["waits"] > 0
     assert figures["rate_delay_p95_ms"] is not None
-
-
-def test_the_record_is_written_as_quickly_as_shipped(
-    make_config: Callable[..., ContentDownloadConfig], tmp_path: Path
-) -> None:
-    """SLO-07: at 50 ms. A neighbour may keep the disk busy once, hence the best of three."""
-    seen = []
-    while len(seen) < 3 and min(seen, default=math.inf) > 50:
-        root = tmp_path / str(len(seen))
-        with (
-            SandboxServer(works=40, seed=7, faults=FAULTS) as server,
-            DownloadRun(make_config(server, root, orchestrator={"max_workers": 16})) as run,
-        ):
-            run.process_artifacts(server.identifiers(40))
-        seen.append(json.loads((root / "summary.json").read_text())["catalog_write_p95_ms"])
-    assert min(seen) <= 50, seen
 
 
 def test_the_three_yields_agree_with_what_the_world_holds(world: World) -> None:

@@ -267,6 +267,18 @@ def value(address: str, expression: str) -> list[Any]:
     return list(answer(address, "/api/v1/query", query=expression)["result"])
 
 
+def soon(address: str, expression: str) -> list[Any]:
+    """The same when it has figures: a scrape that a busy machine missed leaves none until the next one."""
+    found: list[Any] = []
+
+    def has_figures() -> bool:
+        found[:] = value(address, expression)
+        return any(each["value"][1] != "NaN" for each in found)
+
+    eventually(has_figures, f"no figures: {expression}")
+    return found
+
+
 def scrapes(address: str) -> float:
     [found] = value(address, "count_over_time(up[1h])")
     return float(found["value"][1])
@@ -282,13 +294,10 @@ def as_grafana_asks(text: str) -> str:
 @pytest.mark.timeout(300)
 def test_every_expression_of_the_dashboards_answers_with_figures_of_the_run(prometheus):
     """DASH-05 against a real Prometheus: no error anywhere, and data wherever a run must have some."""
-    empty = []
     for expression in shown():
-        found = value(prometheus, as_grafana_asks(expression.text))
         may = expression.title in MAY_BE_EMPTY or expression.legend.startswith(_LEGEND_MAY_BE_EMPTY)
-        if not may and not any(each["value"][1] != "NaN" for each in found):
-            empty.append(f"{expression}: {as_grafana_asks(expression.text)}")
-    assert empty == []
+        ask = value if may else soon
+        ask(prometheus, as_grafana_asks(expression.text))
 
 
 @pytest.mark.slow
@@ -302,7 +311,7 @@ def test_every_rule_is_evaluated_without_error_and_the_recorded_figures_are_ther
         value(prometheus, expression.text)
     for rule in rules():
         if "record" in rule:
-            assert value(prometheus, rule["record"]), rule["record"]
+            soon(prometheus, rule["record"])
 
 
 @pytest.mark.slow
@@ -318,7 +327,7 @@ def test_prometheus_knows_every_name_and_kind_as_it_stands(prometheus):
     ours = {name for name in series if name.startswith(("content", "job_", "lease_", "pack_")) and ":" not in name}
     assert ours <= series_names()
     assert {name for name in PROMISED_ALWAYS if name not in series} == set()
-    [yielded] = value(prometheus, "sum(content_yield_ratio)")
+    [yielded] = soon(prometheus, "sum(content_yield_ratio)")
     assert 0.5 < float(yielded["value"][1]) <= 1.0
-    [processes] = value(prometheus, "contentdownload_processes")
+    [processes] = soon(prometheus, "contentdownload_processes")
     assert processes["value"][1] == "2"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Self
@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.telemetry.snapshots import replacing
 from DocsToKG.core.locks import lock_soon
 
 _TEXT_CHARS = 500  # of an input line, enough to recognise it
-_LEAVING_S = 5.0
+_KILLED_S, _LEAVING_S = 1.0, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +66,10 @@ class RunFolder:
             raise StorageError(f"{self.root} is not a folder; name another one with --out") from None
         self.state.mkdir(mode=0o700, exist_ok=True)  # addresses in here may carry keys
         lock = open(self.state / "run.lock", "a+")
-        # Processes of a run whose first one was killed may be about to go.
-        if not lock_soon(lock.fileno(), within_s=_LEAVING_S, is_leaving=lambda: _is_gone(_owner_of(lock))):
+        # A run that was killed a moment ago may not know it yet, and those that it started may be about to go.
+        if not lock_soon(lock.fileno(), within_s=_KILLED_S) and not lock_soon(
+            lock.fileno(), within_s=_LEAVING_S, is_leaving=lambda: _is_leaving(_owner_of(lock))
+        ):
             owner = _owner_of(lock)
             lock.close()
             raise FolderInUse(f"{self.root} is in use by {owner}; wait for it to end, or stop it")
@@ -165,8 +167,8 @@ def _owner_of(lock: IO[str]) -> str:
     return lock.read(100).strip() or "another process"
 
 
-def _is_gone(owner: str) -> bool:
-    """Whether the process that wrote its name into the lock is no more; others may have it from that one."""
+def _is_leaving(owner: str) -> bool:
+    """Whether the process that wrote its name into the lock is no more, or ends; others may have it from that one."""
     word, _, number = owner.partition(" ")
     if word != "process" or not number.isdecimal():
         return False
@@ -176,6 +178,9 @@ def _is_gone(owner: str) -> bool:
         return True
     except PermissionError:
         pass
+    # One that was killed gives its memory back before its files, and then is there until its parent asks for it.
+    with suppress(OSError):
+        return not Path(f"/proc/{number}/cmdline").read_bytes()
     return False
 
 
