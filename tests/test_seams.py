@@ -21,7 +21,6 @@ STILL: dict[str, str] = {
     "conformance/postgres_server.py": "its own class",
     "orchestrator_web/conftest.py": "fastapi",
     "test_suite_rules.py": "the suite itself",
-    "transport/*.py": "both transports, while the one takes the place of the other",
 }
 
 

@@ -342,7 +342,7 @@ def test_a_proxy_is_looked_at_as_requests_would_find_it() -> None:
     assert findings(ProxyCheck({"https_proxy": address, "no_proxy": "*"})) == {}, "nothing goes through it"
 
 
-@pytest.mark.parametrize("address", ["socks5://127.0.0.1:1080", "http://proxy.example.org:port"])
+@pytest.mark.parametrize("address", ["ftp://127.0.0.1:1080", "http://proxy.example.org:port"])
 def test_a_proxy_that_cannot_be_used_is_named_by_doctor_and_by_a_run(
     home: Path, monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:

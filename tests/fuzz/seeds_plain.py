@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -102,9 +104,7 @@ PLAIN: dict[str, list[bytes]] = {
     "rate": [b"5/second", b"100/minute", b"0.5 / s"],
     "head": [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Type: application/pdf\r\nX: a\r\n b",
              b"HTTP/1.0 302 Found\nLocation: /x\nConnection: keep-alive\nTransfer-Encoding: chunked"],
-    "exchange": [b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-                 b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nX: y\r\n\r\nHTTP/1.1"],
-    "chunks": [b"5\r\nhello\r\nA;name=value\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\nrest", b"0\r\n\r\n"],
+    "compressed": [gzip.compress(b"<p>text</p>" * 9) + gzip.compress(b"more"), zlib.compress(b"a page")],
     "header-values": [b"120", b"Wed, 21 Oct 2026 07:28:00 GMT",
                       b'<https://e.org/a.pdf>; rel="item"; type="application/pdf"',
                       b'"burst";q=100;w=60, 10;w=1', b"limit=10, remaining=0, reset=5", b"sha-256=:AAAA=:", b"50"],

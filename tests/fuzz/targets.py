@@ -50,8 +50,9 @@ from DocsToKG.core.bucket import Rate
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.core.urls import BadUrl, host_key, index_url, join_url, mask_text, mask_url, request_url
 from DocsToKG.Orchestrator.settings import BadSettings, load_settings
-from DocsToKG.transport.body import ChunkReader, body_of
-from DocsToKG.transport.head import parse_head
+from DocsToKG.transport.curl.head import parse_head
+from DocsToKG.transport.decoding import decoder_for
+from DocsToKG.transport.errors import BodyTooLarge
 
 WORK = WorkArtifact(
     "doi:10.5555/a", doi="10.5555/a", title="Of things and their names", arxiv_id="2101.00001", pmid="1", pmcid="PMC1",
@@ -74,6 +75,7 @@ NAMED = {
 }
 MOST_FETCHES = 60
 MOST_PLANS = 400
+MOST_DECODED = 1 << 20
 
 
 # answers of services
@@ -236,49 +238,26 @@ def rate(data: bytes) -> None:
 
 
 def head(data: bytes) -> None:
-    for method in ("GET", "HEAD"):
-        parse_head(data + b"\r\n\r\n", method)
+    parse_head([*data.splitlines(keepends=True), b"\r\n"])
 
 
-class Wire:
-    """Bytes in pieces, then the end."""
+def compressed(data: bytes) -> None:
+    """Cut anywhere, the same bytes come out, or both ways end in an error; never more than there is room for."""
 
-    ragged = False
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-
-    def receive(self, size: int) -> bytes:
-        piece, self._data = self._data[: min(size, 4096)], self._data[min(size, 4096) :]
-        return piece
-
-    def put_back(self, data: bytes) -> None:
-        self._data = data + self._data
-
-
-def exchange(data: bytes) -> None:
-    """A head and the body that follows it. What is read is never more than what came."""
-    block, _, rest = data.partition(b"\r\n\r\n")
-    body, total = body_of(parse_head(block + b"\r\n\r\n", "GET"), Wire(rest)), 0
-    while not body.finished:
-        piece = body.read()
-        total += len(piece)
-        assert total <= len(rest)
-
-
-def chunks(data: bytes) -> None:
-    """Cut anywhere, the same bytes come out, or both ways end in an error."""
-
-    def read(step: int) -> bytes | None:
-        reader, out = ChunkReader(), b""
+    def read(coding: str, step: int) -> bytes | None:
+        decoder, out = decoder_for(coding), b""
+        assert decoder is not None
         try:
             for at in range(0, len(data), step):
-                out += reader.feed(data[at : at + step])
-        except httpx2.RemoteProtocolError:
+                out += decoder.feed(data[at : at + step], MOST_DECODED - len(out))
+            decoder.finish()
+        except (httpx2.RequestError, BodyTooLarge):
             return None
-        return out if reader.finished else None
+        assert len(out) <= MOST_DECODED
+        return out
 
-    assert read(max(1, len(data))) == read(7)
+    for coding in ("gzip", "deflate"):
+        assert read(coding, max(1, len(data))) == read(coding, 7)
 
 
 def header_values(data: bytes) -> None:
@@ -345,8 +324,7 @@ TARGETS: dict[str, Target] = {
     "query": Target(query, (InputError,)),
     "rate": Target(rate, (ValueError,)),
     "head": Target(head, (httpx2.RemoteProtocolError,)),
-    "exchange": Target(exchange, (httpx2.RemoteProtocolError,)),
-    "chunks": Target(chunks),
+    "compressed": Target(compressed),
     "header-values": Target(header_values),
     "rest-of-a-file": Target(rest_of_a_file),
     "address": Target(address),

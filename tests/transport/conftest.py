@@ -1,4 +1,4 @@
-"""A loopback server that plays scripted bytes, and clients that reach it under public host names."""
+"""A loopback server that plays scripted bytes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 
-import httpx2
 import pytest
 from tests.raw_server import RawServer, Side
-
-from DocsToKG.transport.client import build_client
-from DocsToKG.transport.connect import ConnectTo
-from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.http1 import LeanTransport
-from DocsToKG.transport.names import StaticNames
 
 PUBLIC = "93.184.216.34"
 
@@ -92,36 +85,3 @@ def answering(serve: Callable[..., ScriptedServer]) -> Callable[..., ScriptedSer
         return serve(script)
 
     return start
-
-
-@pytest.fixture
-def reach() -> Iterator[Callable[..., httpx2.Client]]:
-    """A client for which every host name is public and leads to the given server."""
-    with contextlib.ExitStack() as stack:
-
-        def build(server: ScriptedServer | None = None, *, tls: bool = False, **options: object) -> httpx2.Client:
-            scheme = "tls" if tls else "plain"
-            if server is not None:
-                options.setdefault("connect_to", ConnectTo({"*": f"{scheme}://127.0.0.1:{server.port}"}))
-            options.setdefault("guard", AddressGuard())
-            options.setdefault("names", StaticNames({"*": [PUBLIC]}))
-            transport = LeanTransport(**options)  # type: ignore[arg-type]
-            client = build_client(
-                transport, user_agent="test/1 (mailto:ops@example.org)", timeout_connect_s=5, timeout_read_s=5
-            )
-            return stack.enter_context(client)
-
-        yield build
-
-
-@pytest.fixture
-def packets(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
-    """Every connect is written down and refused below the guard, so that a guard that fails sends no packet."""
-    tried: list[tuple[str, int]] = []
-
-    def refuse(_sock: socket.socket, address: tuple[str, int]) -> None:
-        tried.append(address)
-        raise ConnectionRefusedError(111, "blocked by the test")
-
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    return tried

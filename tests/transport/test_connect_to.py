@@ -51,10 +51,3 @@ def test_no_rule_means_no_detour():
 def test_a_rule_that_leads_off_this_machine_is_refused_by_name(value):
     with pytest.raises(ValueError, match=r"papers\.example\.org"):
         ConnectTo({"papers.example.org": value})
-
-
-def test_an_https_url_can_be_answered_in_plain(answering, reach):
-    server = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    response = reach(server).get("https://papers.example.org/x")
-    assert response.content == b"ok"
-    assert b"Host: papers.example.org" in server.requests[0]

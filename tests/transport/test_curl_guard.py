@@ -13,7 +13,6 @@ import pytest
 from tests import needs
 from tests.transport.curl_support import OK, PUBLIC, ask, get, open_engine, run
 
-from DocsToKG.core.clock import ManualClock
 from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.curl.routes import Routes
 from DocsToKG.transport.errors import AddressRefused, DeadlineExceeded, NameNotFound
@@ -365,16 +364,6 @@ def test_an_unknown_name_is_not_found():
                 await engine.fetch(ask("http://gone.example.org/"))
 
     run(main())
-
-
-def test_lookups_from_a_loop_and_from_threads_are_one(resolver):
-    names = SystemNames(getaddrinfo=resolver, clock=ManualClock())
-
-    async def main():
-        return await names.lookup("good.example.org", 80, timeout_s=5)
-
-    assert run(main()) == names.resolve("good.example.org", 80, timeout_s=5, cancel=None) == [PUBLIC]
-    assert resolver.asked == ["good.example.org"]
 
 
 def test_a_name_that_nobody_waits_for_any_more_is_not_asked_for(resolver):

@@ -12,12 +12,12 @@ from tests.transport.curl_support import OK, ask, get, open_engine, run
 from DocsToKG.transport.errors import AddressRefused
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.names import StaticNames
-from DocsToKG.transport.proxy import ALL_SCHEMES, Proxies
+from DocsToKG.transport.proxy import Proxies
 
 
 def fetch(proxies, url, *, count=1, **options):
     async def main():
-        found = Proxies(proxies, schemes=ALL_SCHEMES)
+        found = Proxies(proxies)
         async with open_engine(proxies=found, **options) as engine:
             return [await get(engine, url) for _ in range(count)]
 
@@ -169,5 +169,5 @@ def test_hosts_that_the_operator_exempts_are_reached_directly(serve):
 @pytest.mark.parametrize("value", ["ftp://u:hunter2@p:1", "socks5://u:hunter2@p:port", "socks5://"])
 def test_a_proxy_that_libcurl_cannot_use_is_refused_without_its_password(value):
     with pytest.raises(ValueError, match="https_proxy") as error:
-        Proxies({"HTTPS_PROXY": value}, schemes=ALL_SCHEMES)
+        Proxies({"HTTPS_PROXY": value})
     assert "hunter2" not in str(error.value)

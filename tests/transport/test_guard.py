@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 
-import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from DocsToKG.transport.connect import ConnectTo
 from DocsToKG.transport.errors import AddressRefused
 from DocsToKG.transport.guard import AddressGuard, literal_address
-from DocsToKG.transport.names import StaticNames
 
 PUBLIC_V4, PUBLIC_V6 = "93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"
 
@@ -130,47 +127,3 @@ def test_public_names_may_be_asked_of_a_proxy(guard):
     guard.judge_name("papers.example.org")
     guard.judge_name(PUBLIC_V4)
     AddressGuard(allow_hosts=["vault.internal"]).judge_name("vault.internal")
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://127.0.0.1/",
-        "http://2130706433/",
-        "http://0x7f.1/",
-        "http://0177.0.0.1/",
-        "http://[::1]/",
-        "http://[::ffff:169.254.169.254]/",
-        "http://169.254.169.254/latest/meta-data/",
-        "https://localhost/",
-        "http://rebound.example.org/",
-        "http://１２７.０.０.１/",
-    ],
-)
-def test_no_packet_goes_to_a_private_address(packets, reach, url):
-    names = StaticNames({"localhost": ["127.0.0.1", "::1"], "rebound.example.org": ["10.0.0.7"]})
-    client = reach(names=names)
-    with pytest.raises((AddressRefused, httpx2.InvalidURL)):
-        client.get(url)
-    assert packets == []
-
-
-def test_the_next_address_is_tried_when_one_does_not_answer(answering, reach):
-    server = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-    names = StaticNames({"*": ["127.0.0.2", "127.0.0.1"]})
-    client = reach(names=names, guard=AddressGuard(allow_networks=["127.0.0.0/8"]))
-    assert client.get(f"http://papers.example.org:{server.port}/").extensions["peer"] == "127.0.0.1"
-
-
-def test_only_judged_addresses_are_connected_to(packets, reach):
-    names = StaticNames({"mixed.example.org": ["10.0.0.1", PUBLIC_V4, "fe80::1", "1.1.1.1"]})
-    with pytest.raises(httpx2.ConnectError):
-        reach(names=names).get("http://mixed.example.org:8080/")
-    assert packets == [(PUBLIC_V4, 8080), ("1.1.1.1", 8080)]
-
-
-def test_connect_to_does_not_spare_a_name_the_guard(packets, reach):
-    names = StaticNames({"rebound.example.org": ["10.0.0.7"]})
-    with pytest.raises(AddressRefused):
-        reach(names=names, connect_to=ConnectTo({"*": "plain://127.0.0.1:9"})).get("http://rebound.example.org/")
-    assert packets == []

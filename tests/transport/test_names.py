@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
 
-from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.transport.errors import DeadlineExceeded, NameNotFound
+from DocsToKG.transport.errors import NameNotFound
 from DocsToKG.transport.names import StaticNames, SystemNames, in_turn
 
 
@@ -40,8 +41,8 @@ def blocked():
     system.let_go.set()
 
 
-def resolve(names, host="a.example.org", timeout_s=5.0, cancel=None):
-    return names.resolve(host, 443, timeout_s=timeout_s, cancel=cancel)
+def resolve(names, host="a.example.org", timeout_s=5.0):
+    return asyncio.run(names.lookup(host, 443, timeout_s=timeout_s))
 
 
 def wait_for_quiet():
@@ -63,24 +64,8 @@ def test_waiting_for_a_stuck_resolver_ends_in_time(blocked):
     assert time.monotonic() - start < 30
 
 
-def test_waiting_for_a_stuck_resolver_can_be_called_off(blocked):
-    token = CancelToken()
-    threading.Timer(0.05, token.cancel).start()
-    start = time.monotonic()
-    with pytest.raises(Cancelled):
-        resolve(SystemNames(getaddrinfo=blocked), cancel=token)
-    assert time.monotonic() - start < 30
-    assert token._callbacks == {}
-
-
-def test_the_deadline_of_a_request_covers_its_name(blocked, reach):
-    client = reach(names=SystemNames(getaddrinfo=blocked))
-    with pytest.raises(DeadlineExceeded):
-        client.get("http://papers.example.org/", extensions={"deadline": time.monotonic() + 0.1})
-
-
 def test_stuck_look_ups_never_use_more_threads_than_allowed(blocked):
-    names = SystemNames(getaddrinfo=blocked, threads=3)
+    names = SystemNames(getaddrinfo=blocked, threads=3, max_threads=3)
     for number in range(8):
         with pytest.raises(httpx2.ConnectTimeout):
             resolve(names, f"h{number}.example.org", timeout_s=0.01)
@@ -91,19 +76,15 @@ def test_stuck_look_ups_never_use_more_threads_than_allowed(blocked):
     assert len(blocked.asked) == 4, "look-ups that everybody gave up on are not made"
 
 
-def test_threads_that_ask_for_one_name_share_one_look_up(blocked):
+def test_all_who_ask_for_one_name_share_one_look_up(blocked):
+    """Whatever thread or event loop they are in."""
     names = SystemNames(getaddrinfo=blocked)
-    answers = []
-    threads = [threading.Thread(target=lambda: answers.append(resolve(names))) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    until = time.monotonic() + 30
-    while len(getattr(names._under_way.get("a.example.org"), "waiters", ())) < 6 and time.monotonic() < until:
-        time.sleep(0.005)
-    blocked.let_go.set()
-    for thread in threads:
-        thread.join(5)
-    assert answers == [["93.184.216.34"]] * 6
+    with ThreadPoolExecutor(6) as pool:
+        asking = [pool.submit(resolve, names) for _ in range(6)]
+        while not blocked.asked:
+            time.sleep(0.005)
+        blocked.let_go.set()
+        assert [one.result(5) for one in asking] == [["93.184.216.34"]] * 6
     assert blocked.asked == ["a.example.org"]
 
 
@@ -161,9 +142,10 @@ def test_a_name_with_an_impossible_label_is_not_found():
 
 def test_no_more_names_are_remembered_than_allowed():
     names = SystemNames(getaddrinfo=FakeSystem(), max_names=10)
-    for number in range(25):
-        resolve(names, f"h{number}.example.org")
-    assert len(names._known) == 10
+    hosts = [f"h{number}.example.org" for number in range(25)]
+    for host in hosts:
+        resolve(names, host)
+    assert [host for host in hosts if names.known(host)] == hosts[15:]
 
 
 def test_families_take_turns():

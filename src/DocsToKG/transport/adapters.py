@@ -24,7 +24,7 @@ from DocsToKG.transport.errors import DeadlineExceeded, NotSent
 from DocsToKG.transport.fields import Fields
 from DocsToKG.transport.guard import AddressGuard
 from DocsToKG.transport.messages import NO_BODY, LightResponse
-from DocsToKG.transport.names import AsyncNameResolver, SystemNames
+from DocsToKG.transport.names import NameResolver, SystemNames
 from DocsToKG.transport.shared_loop import LoopClosed, SharedLoop
 
 _T = TypeVar("_T")
@@ -132,7 +132,7 @@ class EngineTransport(httpx2.BaseTransport):
 
 
 def guarded_transport(
-    *, allow_hosts: Iterable[str] = (), names: AsyncNameResolver | None = None, clock: Clock | None = None
+    *, allow_hosts: Iterable[str] = (), names: NameResolver | None = None, clock: Clock | None = None
 ) -> EngineTransport:
     """For threads, over libcurl: to public addresses and to these hosts, without a proxy. libcurl is loaded with the
     first request."""

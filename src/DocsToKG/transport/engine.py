@@ -76,7 +76,7 @@ class Headers(Mapping[str, str]):
         self.raw = raw
         self.named: dict[str, str] = {spelled.lower(): value for spelled, value in raw}
         if len(self.named) < len(raw):
-            self.named = _joined(raw)
+            self.named = by_name(raw)
 
     def __getitem__(self, name: str) -> str:
         return self.named[name.lower()]
@@ -99,7 +99,8 @@ class Headers(Mapping[str, str]):
         return f"Headers({list(self.named)})"  # values may be secrets
 
 
-def _joined(raw: Sequence[tuple[str, str]]) -> dict[str, str]:
+def by_name(raw: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """What is said under each name, in lower case; what is said in several fields is one list."""
     index: dict[str, str] = {}
     for spelled, value in raw:
         name = spelled.lower()

@@ -12,8 +12,7 @@ from typing import Any
 
 import httpx2
 
-from DocsToKG.transport.engine import Headers
-from DocsToKG.transport.head import Head, by_name
+from DocsToKG.transport.engine import Headers, by_name
 
 
 class Fields(httpx2.Headers):
@@ -24,7 +23,6 @@ class Fields(httpx2.Headers):
     _text: list[tuple[str, str]] | None = None  # what came, until somebody asks for its bytes
     _raw: list[tuple[bytes, bytes, bytes]]
     template: Fields | None = None  # whose list and index these are, as long as nothing is changed
-    encoded: bytes | None = None  # of a template: how it goes over the wire
     _pairs: tuple[tuple[str, str], ...] | None = None  # of a template
 
     @classmethod
@@ -36,15 +34,6 @@ class Fields(httpx2.Headers):
         made._raw = known._raw
         made._index = known._index or known._by_name()
         made._encoding = known._encoding
-        return made
-
-    @classmethod
-    def received(cls, head: Head) -> Fields:
-        """What an answer says, name by name as it came."""
-        made = cls.__new__(cls)
-        made._text = head.text
-        made._index = head.named
-        made._encoding = head.encoding
         return made
 
     @classmethod

@@ -1,9 +1,9 @@
 """From host names to addresses, with a real deadline.
 
 The system's resolver cannot be interrupted, so it runs in a few daemon threads and the caller stops waiting when
-time is up or the call is called off. Answers are kept for a short while; threads that ask for one name share one
-look-up. Does not judge addresses; the guard does. Promises: never more than `threads` look-ups at once, no thread when
-idle.
+time is up or its task is cancelled. Answers are kept for a short while; tasks that ask for one name share one look-up,
+whatever their event loops. Does not judge addresses; the guard does. Promises: never more than `max_threads` look-ups
+at once, no thread when idle.
 """
 
 from __future__ import annotations
@@ -20,21 +20,14 @@ from typing import Any, Protocol
 
 import httpx2
 
-from DocsToKG.core.cancel import CancelToken
 from DocsToKG.core.clock import Clock, SystemClock
-from DocsToKG.core.turns import giving_way
 from DocsToKG.transport.errors import NameNotFound
 from DocsToKG.transport.hosts import patterns_for, plain_host
 
 
 class NameResolver(Protocol):
-    """Raises `NameNotFound`, `httpx2.ConnectTimeout` when time is up, `Cancelled` when called off."""
-
-    def resolve(self, host: str, port: int, *, timeout_s: float | None, cancel: CancelToken | None) -> list[str]: ...
-
-
-class AsyncNameResolver(Protocol):
-    """The same for tasks of an event loop; cancelling the task ends the wait, not the look-up."""
+    """`lookup` raises `NameNotFound`, and `httpx2.ConnectTimeout` when time is up. Cancelling its task ends the wait,
+    not the look-up."""
 
     def known(self, host: str) -> Sequence[str] | None:
         """What `lookup` would say at once; None where it has to ask."""
@@ -51,14 +44,6 @@ class StaticNames:
         self._fallback = fallback
         self.known = lru_cache(maxsize=4096)(self._find)
 
-    def resolve(self, host: str, port: int, *, timeout_s: float | None, cancel: CancelToken | None) -> list[str]:
-        for pattern in patterns_for(host):
-            if pattern in self._answers:
-                return list(self._answers[pattern])
-        if self._fallback is None:
-            raise NameNotFound(f"the host name {host[:255]!r} has no address")
-        return self._fallback.resolve(host, port, timeout_s=timeout_s, cancel=cancel)
-
     def _find(self, host: str) -> Sequence[str] | None:
         return next((self._answers[pattern] for pattern in patterns_for(host) if pattern in self._answers), None)
 
@@ -66,16 +51,12 @@ class StaticNames:
         addresses = self.known(host)
         if addresses is not None:
             return list(addresses)
-        if not isinstance(self._fallback, (StaticNames, SystemNames)):
+        if self._fallback is None:
             raise NameNotFound(f"the host name {host[:255]!r} has no address")
         return await self._fallback.lookup(host, port, timeout_s=timeout_s)
 
 
-class _Wake(Protocol):
-    def set(self) -> None: ...
-
-
-class _LoopWake:
+class _Wake:
     """Wakes a task from another thread."""
 
     def __init__(self) -> None:
@@ -136,18 +117,6 @@ class SystemNames:
         self._under_way: dict[str, _LookUp] = {}
         self._known: OrderedDict[str, tuple[float, list[str]]] = OrderedDict()
 
-    def resolve(self, host: str, port: int, *, timeout_s: float | None, cancel: CancelToken | None) -> list[str]:
-        wake = threading.Event()
-        with self._lock:
-            addresses = self._remembered(host)
-            look_up = None if addresses is not None else self._join(host, port, wake)
-        if look_up is not None:
-            self._wait(look_up, wake, timeout_s, cancel)
-            addresses = look_up.addresses
-        if not addresses:
-            raise NameNotFound(f"the host name {host[:255]!r} has no address")
-        return list(addresses)
-
     def known(self, host: str) -> Sequence[str] | None:
         return self._remembered(host) or None
 
@@ -155,7 +124,7 @@ class SystemNames:
         with self._lock:
             addresses = self._remembered(host)
             if addresses is None:
-                wake = _LoopWake()
+                wake = _Wake()
                 look_up = self._join(host, port, wake)
         if addresses is None:
             await self._await(look_up, wake, timeout_s)
@@ -164,7 +133,7 @@ class SystemNames:
             raise NameNotFound(f"the host name {host[:255]!r} has no address")
         return list(addresses)
 
-    async def _await(self, look_up: _LookUp, wake: _LoopWake, timeout_s: float | None) -> None:
+    async def _await(self, look_up: _LookUp, wake: _Wake, timeout_s: float | None) -> None:
         try:
             async with asyncio.timeout(timeout_s):
                 await asyncio.wait([wake.future], timeout=self._patience_s)
@@ -179,22 +148,6 @@ class SystemNames:
             with self._lock:
                 if not look_up.done:
                     look_up.waiters.remove(wake)
-
-    def _wait(
-        self, look_up: _LookUp, wake: threading.Event, timeout_s: float | None, cancel: CancelToken | None
-    ) -> None:
-        forget = cancel.on_cancel(wake.set) if cancel is not None else None
-        with giving_way():
-            wake.wait(timeout_s)
-        if forget is not None:
-            forget()
-        with self._lock:
-            if look_up.done:
-                return
-            look_up.waiters.remove(wake)
-        if cancel is not None:
-            cancel.raise_if_cancelled()
-        raise httpx2.ConnectTimeout(f"looking up {look_up.host[:255]!r} took too long")
 
     def _remembered(self, host: str) -> list[str] | None:
         expires, addresses = self._known.get(host, (0.0, []))

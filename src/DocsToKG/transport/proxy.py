@@ -8,8 +8,7 @@ it, private or not.
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network
 from urllib.parse import unquote, urlsplit
@@ -19,12 +18,10 @@ from DocsToKG.transport.hosts import plain_host
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy, an HTTP one unless `scheme` says otherwise. `authorization` is the header value for it, and, like
-    user and password, is never shown."""
+    """A proxy, an HTTP one unless `scheme` says otherwise. User and password are never shown."""
 
     host: str
     port: int
-    authorization: bytes | None = field(default=None, repr=False)
     scheme: str = "http"
     user: str | None = field(default=None, repr=False)
     password: str | None = field(default=None, repr=False)
@@ -35,16 +32,14 @@ class Proxy:
         return self.scheme != "socks5"
 
 
-ALL_SCHEMES = ("http", "https", "socks5", "socks5h")  # what libcurl speaks
 _PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 class Proxies:
-    """Absolute-form requests for http, CONNECT for https. Raises ValueError for a proxy we cannot use: one of another
-    kind than `schemes`."""
+    """Raises ValueError for a proxy we cannot use."""
 
-    def __init__(self, environment: Mapping[str, str], *, schemes: Collection[str] = ("http",)) -> None:
-        self._by_scheme = {scheme: _proxy_of(environment, scheme, schemes) for scheme in ("http", "https")}
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._by_scheme = {scheme: _proxy_of(environment, scheme) for scheme in ("http", "https")}
         exceptions = _variable(environment, "no_proxy").split(",")
         self._exceptions = [item for item in (_exception(text) for text in exceptions) if item[0]]
 
@@ -58,33 +53,26 @@ def _variable(environment: Mapping[str, str], name: str) -> str:
     return (environment.get(name) or environment.get(name.upper()) or "").strip()
 
 
-def _proxy_of(environment: Mapping[str, str], scheme: str, schemes: Collection[str]) -> Proxy | None:
+def _proxy_of(environment: Mapping[str, str], scheme: str) -> Proxy | None:
     for name in (f"{scheme}_proxy", "all_proxy"):
         if value := _variable(environment, name):
-            return _proxy(name, value, schemes)
+            return _proxy(name, value)
     return None
 
 
-def _proxy(name: str, value: str, schemes: Collection[str]) -> Proxy:
+def _proxy(name: str, value: str) -> Proxy:
     # The value may hold a password, so no error repeats it.
     try:
         parts = urlsplit(value if "://" in value else f"http://{value}")
-        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme, 80)
+        host, port = parts.hostname, parts.port or _PORTS.get(parts.scheme, 0)
     except ValueError:
         raise ValueError(f"{name} is not a proxy URL; write it like http://proxy.example.org:3128") from None
-    if parts.scheme not in schemes or not host:
-        kinds = " or ".join(f"{scheme}://" for scheme in schemes)
-        a = "an" if kinds.startswith("h") else "a"
-        raise ValueError(f"{name} must be {a} {kinds} proxy URL, like http://proxy.example.org:3128")
+    if parts.scheme not in _PORTS or not host:
+        kinds = " or ".join(f"{scheme}://" for scheme in _PORTS)
+        raise ValueError(f"{name} must be an {kinds} proxy URL, like http://proxy.example.org:3128")
     user = None if parts.username is None else unquote(parts.username)
     password = None if user is None else unquote(parts.password or "")
-    return Proxy(host, port, _basic(user, password), parts.scheme, user, password)
-
-
-def _basic(user: str | None, password: str | None) -> bytes | None:
-    if user is None:
-        return None
-    return b"Basic " + base64.b64encode(f"{user}:{password or ''}".encode())
+    return Proxy(host, port, parts.scheme, user, password)
 
 
 def _exception(text: str) -> tuple[str, int | None]:

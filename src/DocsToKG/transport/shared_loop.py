@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Generic, TypeVar
 
 from DocsToKG.core.cancel import CancelToken
-from DocsToKG.core.turns import giving_way
 
 _T = TypeVar("_T")
 
@@ -67,8 +66,7 @@ class SharedLoop:
         loop = self._enter(call)
         forget = None if cancel is None else cancel.on_cancel(lambda: _cancel(loop, call))
         try:
-            with giving_way():
-                self._wait(loop, call)
+            self._wait(loop, call)
         finally:
             if forget is not None:
                 forget()

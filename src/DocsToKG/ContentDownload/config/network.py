@@ -15,8 +15,13 @@ from DocsToKG.ContentDownload.config.section import RateTexts, Secret, Section, 
 class ProxyConfig(Section):
     """Where to connect when the network is only reachable through a proxy."""
 
-    http: Secret | None = Field(default=None, description="Proxy for http addresses; also read from HTTP_PROXY.")
-    https: Secret | None = Field(default=None, description="Proxy for https addresses; also read from HTTPS_PROXY.")
+    http: Secret | None = Field(
+        default=None,
+        description="Proxy for http addresses (http, https, socks5 or socks5h); also read from HTTP_PROXY.",
+    )
+    https: Secret | None = Field(
+        default=None, description="Proxy for https addresses, as for http; also read from HTTPS_PROXY."
+    )
     no_proxy: Words = Field(
         default=(), description="Hosts that are reached without the proxy; also read from NO_PROXY."
     )

@@ -21,7 +21,7 @@ from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
 from DocsToKG.transport.adapters import guarded_transport
 from DocsToKG.transport.client import BaseTransport, TransportFailed, build_client
 from DocsToKG.transport.hosts import patterns_for, plain_host
-from DocsToKG.transport.names import AsyncNameResolver
+from DocsToKG.transport.names import NameResolver
 
 _PREFIX = "whsec_"
 _MIN_SECRET = 16
@@ -76,7 +76,7 @@ class Webhook:
         max_tries: int = 20,
         timeout_s: float = 10.0,
         clock: Clock | None = None,
-        names: AsyncNameResolver | None = None,
+        names: NameResolver | None = None,
         transport: BaseTransport | None = None,
     ) -> None:
         self.name, self.at_once, self.max_tries = name, at_once, max_tries

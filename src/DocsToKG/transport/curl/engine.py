@@ -28,7 +28,7 @@ from DocsToKG.transport.curl.trust import TrustStore
 from DocsToKG.transport.engine import REPEATABLE_METHODS, Limits, Request, Response, Timings
 from DocsToKG.transport.errors import ConnectionWentStale, DeadlineExceeded
 from DocsToKG.transport.guard import AddressGuard
-from DocsToKG.transport.names import AsyncNameResolver
+from DocsToKG.transport.names import NameResolver
 from DocsToKG.transport.proxy import Proxies
 
 _STARTS_A_TURN = 32
@@ -70,7 +70,7 @@ class CurlEngine:
         self,
         *,
         guard: AddressGuard,
-        names: AsyncNameResolver,
+        names: NameResolver,
         connect_to: ConnectTo | None = None,
         proxies: Proxies | None = None,
         trust: TrustStore | None = None,

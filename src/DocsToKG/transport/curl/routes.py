@@ -17,7 +17,7 @@ import httpx2
 from DocsToKG.transport.connect import ConnectTo, Target
 from DocsToKG.transport.guard import AddressGuard, literal_address
 from DocsToKG.transport.hosts import host_and_port
-from DocsToKG.transport.names import AsyncNameResolver
+from DocsToKG.transport.names import NameResolver
 from DocsToKG.transport.proxy import Proxies, Proxy
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -67,7 +67,7 @@ class Routes:
         self,
         *,
         guard: AddressGuard,
-        names: AsyncNameResolver,
+        names: NameResolver,
         connect_to: ConnectTo | None,
         proxies: Proxies | None,
     ) -> None:
