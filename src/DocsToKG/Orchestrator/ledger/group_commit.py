@@ -1,8 +1,8 @@
 """Group commit, whatever the database: changes are gathered and made together, one transaction at a time.
 
-Knows who waits for which change, and nothing of what a change is. Promises: changes are made in the order they came; an
-answer is given only after the commit; what was submitted is committed before the end. Futures are settled by whoever
-commits, so a callback on one must not wait for the ledger.
+Knows who waits for which change, and nothing of what a change is. Promises: changes are handed on in the order they
+came; an answer is given only after the commit; what was submitted is committed before the end. Futures are settled by
+whoever commits, so a callback on one must not wait for the ledger.
 """
 
 from __future__ import annotations
