@@ -187,7 +187,9 @@ def checked_end(finish: Finish) -> End:
         raise BadJob(f"{state!r} does not end a job; use one of {', '.join(sorted(TERMINAL))}")
     error = None if last_error is None or word == "done" else short_error(last_error)
     noted = word if outcome is None else _outcome(outcome) or word
-    return _new_end(End, (job_id, fence, storable(lease_id), word, noted, error, result_text(result)))
+    if "\0" in lease_id:  # no lease has such an id, and no call is spent on all others
+        lease_id = storable(lease_id)
+    return _new_end(End, (job_id, fence, lease_id, word, noted, error, result_text(result)))
 
 
 @lru_cache(maxsize=256)
