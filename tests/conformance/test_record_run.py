@@ -25,6 +25,7 @@ from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.run_folder import RunFolder
 from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.Sandbox.faults import Faults
+from DocsToKG.Sandbox.files import Files
 from DocsToKG.Sandbox.profile import SandboxServer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -192,6 +193,41 @@ def test_files_in_a_bucket_are_looked_after_in_the_folder_of_a_worker_that_never
     run("queue", "retry-failed", "-c", one)
     run("queue", "run", "--drain", "-c", one)
     assert bucket.find(work["path"]) is None
+
+
+def test_unproved_files_in_a_bucket_are_settled_for_every_machine(
+    database: str, s3_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts, prefix = urlsplit(s3_url), f"t-{uuid4().hex}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{parts.hostname}:{parts.port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", unquote(parts.username or ""))
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", parts.password or "")
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    bucket = Bucket(parts.path.strip("/"), prefix=prefix)
+    files = {"backend": "s3", "s3_bucket": bucket.name, "s3_prefix": prefix, "root_dir": str(tmp_path / "staging")}
+    server = {"backend": "postgres", "connection_string": database}
+    scans = Files(renderings={"scan": 1.0}, cover=0.0)
+    with SandboxServer(works=WORKS, seed=7, faults=Faults.none(), files=scans) as sandbox:
+        more = {"storage": files, "queue": server, "catalog": server, "proof": {"unproved": "quarantine"}}
+        for name in ("one", "two"):
+            settings = client_settings(sandbox, tmp_path / name, **more)
+            (tmp_path / f"{name}.json").write_text(json.dumps(settings))
+        one, two = (str(tmp_path / f"{name}.json") for name in ("one", "two"))
+        (tmp_path / "works.jsonl").write_text("\n".join(json.dumps({"doi": doi}) for doi in dois(sandbox)[:8]))
+        run("queue", "import", str(tmp_path / "works.jsonl"), "-c", one)
+        run("queue", "run", "--drain", "-c", one)
+        waiting = json.loads(run("catalog", "unproved", "--json", "-c", two))
+        works = sorted({file["doc_id"] for file in waiting})
+        right, wrong = ([file for file in waiting if file["doc_id"] == doc_id] for doc_id in works[:2])
+        assert all(bucket.find(file["path"]) is not None for file in (*right, *wrong))
+        run("catalog", "unproved", right[0]["sha256"], "--accept", "-c", one)
+        run("catalog", "unproved", wrong[0]["doc_id"], "--reject", "-c", one)
+        [found] = json.loads(run("catalog", "where", right[0]["doc_id"], "--json", "-c", two))
+        assert (found["sha256"], found["exists"]) == (right[0]["sha256"], True)
+        left = {file["doc_id"] for file in json.loads(run("catalog", "unproved", "--json", "-c", two))}
+        assert left == {file["doc_id"] for file in waiting} - {right[0]["doc_id"], wrong[0]["doc_id"]}
+        assert bucket.find(wrong[0]["path"]) is None
+        assert json.loads(run("catalog", "verify", "--quiet", "--json", "-c", two))["missing"] == []
 
 
 def test_what_one_machine_takes_down_every_machine_refuses(

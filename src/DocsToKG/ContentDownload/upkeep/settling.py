@@ -23,6 +23,7 @@ from DocsToKG.ContentDownload.storage.paths import human_path
 from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.upkeep.retelling import retell_file
 from DocsToKG.ContentDownload.upkeep.tombstones import add_line, tombstone
+from DocsToKG.ContentDownload.validation.forms import FORMS, PDF
 from DocsToKG.core.clock import Clock, utc_iso
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ class Settling:
                 temp.write(block)
             if temp.sha256 != file.sha256:
                 raise StorageError(f"{file.path} has changed since it was fetched; reject it, and fetch it again")
-            stored = self._store.store(temp, human=human_path(work, kind=file.path.rpartition(".")[2]))
+            stored = self._store.store(temp, human=human_path(work, kind=_form(file)))
         return self._store.relative(stored.place)
 
     def _add(self, line: ManifestRecord) -> None:
@@ -149,3 +150,7 @@ class Settling:
 
     def _lease(self, word: str) -> str:
         return f"{word}-{utc_iso(self._clock.now())}"
+
+
+def _form(file: UnprovedFile) -> str:
+    return next((form.name for form in FORMS.values() if form.mime == file.mime), PDF.name)
