@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import json
 import subprocess
@@ -208,9 +209,10 @@ class Puller:
         return dict(json.loads(out))
 
     def stop(self) -> None:
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None:
             self._process.kill()
-            self._process.communicate()
+            with contextlib.suppress(ValueError):  # what it said has been read
+                self._process.communicate()
 
 
 _UNREAD_S = 0.3
