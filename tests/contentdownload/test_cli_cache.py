@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import subprocess
@@ -32,13 +33,17 @@ def fill(backend: str, place: Path) -> None:
     stack = build_http_stack(
         httpx2.MockTransport(origin), user_agent="t", cache=settings, open_cas=lambda sha: io.BytesIO(b"pdf")
     )
-    for path in ("/page", "/api", "/file"):
-        request = httpx2.Request("GET", f"https://a.org{path}", extensions={ARTIFACT: path == "/file"})
-        response = stack.http.send(request, stream=True)
-        response.read()
-        response.extensions[PENDING].confirm("ab" * 32)
-        response.close()
-    stack.close()
+
+    async def ask_for_each() -> None:
+        for path in ("/page", "/api", "/file"):
+            request = httpx2.Request("GET", f"https://a.org{path}", extensions={ARTIFACT: path == "/file"})
+            response = await stack.http.exchange(request)
+            await response.aread()
+            response.extensions[PENDING].confirm("ab" * 32)
+            await response.aclose()
+        await stack.aclose()
+
+    asyncio.run(ask_for_each())
 
 
 @pytest.fixture(params=["file", "sqlite"])
