@@ -25,7 +25,7 @@ _WORKS = Path(__file__).with_name("index_works.sql")
 
 
 def main(arguments: list[str]) -> int:
-    options = _options().parse_args(arguments)
+    options = parser().parse_args(arguments)
     folder = Path(options.folder)
     source = folder / f"works-{options.works}"
     if not source.exists():
@@ -150,19 +150,19 @@ def _timed(what: str, act: Callable[[], None]) -> None:
     print(f"{what}: {time.monotonic() - began:.1f} s", flush=True)
 
 
-def _options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="bench.index", description=__doc__)
-    parser.add_argument("--works", type=int, default=1_000_000)
-    parser.add_argument("--asked", type=int, default=0, help="works of a list that is joined with the index")
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--memory-mb", type=int, default=2048)
-    parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--folder", default="/tmp/docstokg-bench-index")
-    parser.add_argument("--side", choices=("ours", "bare", "join"))
-    return parser
+def parser() -> argparse.ArgumentParser:
+    words = argparse.ArgumentParser(prog="bench.index", description=__doc__)
+    words.add_argument("--works", type=int, default=1_000_000)
+    words.add_argument("--asked", type=int, default=0, help="works of a list that is joined with the index")
+    words.add_argument("--rounds", type=int, default=1)
+    words.add_argument("--memory-mb", type=int, default=2048)
+    words.add_argument("--threads", type=int, default=2)
+    words.add_argument("--folder", default="/tmp/docstokg-bench-index")
+    words.add_argument("--side", choices=("ours", "bare", "join"))
+    return words
 
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    chosen = _options().parse_args(given)
+    chosen = parser().parse_args(given)
     sys.exit(_side(chosen) if chosen.side else main(given))

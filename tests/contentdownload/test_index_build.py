@@ -269,8 +269,8 @@ def test_more_than_fits_into_memory_is_sorted(tmp_path: Path) -> None:
         assert index.lookup(["doi:10.5555/449999"])[0].copies[0]["url"] == "https://a.example/449999"
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)  # twenty starts of a program
+@pytest.mark.long
+@pytest.mark.timeout(1200)  # twenty starts of a program
 @pytest.mark.parametrize("how", ["build", "update"])
 def test_killed_at_any_moment_the_index_is_the_old_or_the_new_one(tmp_path: Path, how: str) -> None:
     root, draw = tmp_path / "oa", random.Random(how)

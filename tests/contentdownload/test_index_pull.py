@@ -142,8 +142,8 @@ print("ended", flush=True)
 """
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(400)  # twenty starts of a program
+@pytest.mark.long
+@pytest.mark.timeout(1200)  # twenty starts of a program
 def test_killed_while_it_is_queued_nothing_is_queued_twice(
     sandbox: SandboxServer, oa: Path, clean_environment: dict[str, str], tmp_path: Path
 ) -> None:

@@ -30,7 +30,7 @@ EXAMPLES = ("10.1371/journal.pone.0000308", "10.1371/journal.pone.0262026", "10.
 FOREVER: Mapping[str, str] = {
     r"docstokg-orchestrator serve": r"answers:http://\S+/console/",
     r"docstokg-orchestrator events run(?! --once)": r"carrying events",
-    r"content(download)? sandbox": r"Try:",
+    r"content(download)? sandbox(?! snapshot)": r"Try:",
     r"queue stats --watch": r"queued|done",
     r"queue run .*--metrics-port": r"Figures of this run",
     r"queue run(?!.*--drain)": r"file:**/*.workers/*.lock",
