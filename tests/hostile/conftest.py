@@ -280,7 +280,9 @@ def nothing_left_behind(cache_folder: Path) -> Iterator[None]:
     if not os.path.isdir("/proc/self/fd"):
         yield
         return
-    shared_engine().warm()  # the whole program's, and it ends with that
+    engine = shared_engine()  # the whole program's, and its workers end with that
+    for reading in [engine.read(b"%PDF-") for _ in range(engine.limits.worker_count())]:
+        reading.result(60)
     gc.collect()
     # A first look-up and the like are paid for once, so a small remainder is no leak.
     threads, files, resident = set(threading.enumerate()), _descriptors(), _resident_bytes()

@@ -228,8 +228,7 @@ def test_trailers_without_end_are_refused(serve, endless):
         for _ in range(1000):
             talk.send(endless * 100)
 
-    ended = failure(serve(script), deadline=time.monotonic() + 3)
-    assert isinstance(ended, (HeadersTooLarge, httpx2.ReadError))
+    assert isinstance(failure(serve(script), deadline=time.monotonic() + 3), HeadersTooLarge)
 
 
 def test_chunks_that_are_nearly_all_framing_end_with_the_deadline(serve):
@@ -304,8 +303,14 @@ def test_a_bomb_stops_at_the_cap(answering):
 
 @pytest.mark.parametrize(
     "bomb",
-    [b"X-Bomb: " + b"x" * 200_000, b"X: 1\r\n" * 40_000, b"X: 1\r\n" + b" x\r\n" * 60_000],
-    ids=["one-long-line", "many-fields", "many-folds"],
+    [
+        b"X-Bomb: " + b"x" * 200_000,
+        b"X: 1\r\n" * 40_000,
+        b"X: 1\r\n" + b" x\r\n" * 60_000,
+        (b"X: " + b"x" * 5000 + b"\r\n") * 150,
+        (b"X: " + b"x" * 900 + b"\r\n") * 150,
+    ],
+    ids=["one-long-line", "many-fields", "many-folds", "long-fields", "many-middling"],
 )
 def test_header_bombs_are_stopped(answering, bomb):
     server = answering(b"HTTP/1.1 200 OK\r\n" + bomb + b"\r\n\r\n", stay=True)

@@ -100,6 +100,8 @@ def error_of(failure: Failure) -> Exception:
         return BodyTooShort(expected=failure.announced, received=failure.received)
     if failure.proxied and (proxy_error := _proxy_error(failure, host)) is not None:
         return proxy_error
+    if code == RECV_ERROR and "too large response headers" in failure.text.lower():
+        return HeadersTooLarge(f"the head of the response of {host} exceeds what libcurl reads")
     if code == BAD_CONTENT_ENCODING and not failure.head_seen:
         return httpx2.RemoteProtocolError(f"the response of {host} uses a transfer coding we did not ask for")
     if code == PEER_FAILED_VERIFICATION:

@@ -29,6 +29,7 @@ _PROXY_TYPES = {
     "socks5": pycurl.PROXYTYPE_SOCKS5,
     "socks5h": pycurl.PROXYTYPE_SOCKS5_HOSTNAME,
 }
+_LONG_LINE = 1024
 _PAUSE: int = pycurl.WRITEFUNC_PAUSE
 _GO_ON: int = pycurl.PREREQFUNC_OK
 _ABORT: int = pycurl.PREREQFUNC_ABORT
@@ -192,7 +193,7 @@ class Handle:
         if transfer is None:
             return 0
         lines = transfer.head_lines
-        if lines and len(line) > 2 and len(lines) <= transfer.limits.max_header_lines:
+        if lines and 2 < len(line) < _LONG_LINE and len(lines) <= transfer.limits.max_header_lines:
             lines.append(line)  # in the middle of a head
             return None
         if not transfer.sends:

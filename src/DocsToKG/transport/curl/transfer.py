@@ -61,7 +61,7 @@ class Transfer:
     touched = False
     head_is_known = False  # to the task that asked
     _timings: Timings | None = None
-    _head_bytes = 0
+    _interim_bytes = 0
     _interim = 0
     _decoder: Decoder | None = None
     _waiter: asyncio.Future[None] | None = None
@@ -88,29 +88,27 @@ class Transfer:
     # what libcurl brings
 
     def take_header_line(self, line: bytes) -> None:
-        """The first line of a head, its last, and what is too much of it. libcurl bounds each line and their sum."""
+        """The first line of a head, its last, long ones, and what is too much of it."""
         if self.head is not None:
             return  # a trailer
         lines = self.head_lines
         lines.append(line)
         ends = line in (b"\r\n", b"\n") and len(lines) > 1
-        if len(lines) > self.limits.max_header_lines + 2 or (ends and self._head_size() > self.limits.max_header_bytes):
+        size = self._interim_bytes + sum(map(len, lines))
+        if len(lines) > self.limits.max_header_lines + 2 or size > self.limits.max_header_bytes:
             raise HeadersTooLarge(f"the head of the response exceeds {self.limits.max_header_bytes} bytes or "
                                   f"{self.limits.max_header_lines} lines")  # fmt: skip
         if ends:
-            self._take_head()
+            self._take_head(size)
 
-    def _head_size(self) -> int:
-        self._head_bytes += sum(map(len, self.head_lines))
-        return self._head_bytes
-
-    def _take_head(self) -> None:
+    def _take_head(self, size: int) -> None:
         head = parse_head(self.head_lines)
         self.head_lines = []
         if head.status == 101:
             raise httpx2.RemoteProtocolError("the server switched to a protocol we did not ask for")
         if head.status < 200:
             self._interim += 1
+            self._interim_bytes = size
             if self._interim > _MAX_INTERIM_HEADS:
                 raise httpx2.RemoteProtocolError("the server sent interim responses without end")
             return
