@@ -8,6 +8,7 @@ of the text engine, from bytes to verdict, and the time on the processor of what
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import random
 import statistics
@@ -229,17 +230,40 @@ def aims(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]
     return found
 
 
+def mistakes_of(found: Sequence[Judged]) -> list[dict[str, Any]]:
+    return [
+        {"case": one.case.name, "rendering": one.rendering, "verdict": one.outcome.word}
+        for one in found
+        if wrong(one.case, one.outcome)
+    ]
+
+
+def judge_set(cases: Sequence[Case], name: str, out: Path | None) -> int:
+    """Cases of some module, each file once; the figures are told as they come out."""
+    with TextEngine(PoolLimits(workers=1)) as engine:
+        found = list(judge_all(engine, cases, 1))
+    mistakes = mistakes_of(found)
+    report(f"The cases of {name}, judged", table(found, lambda one: one.rendering), out=out, mistakes=mistakes)
+    show("Wrong verdicts", mistakes, out=out)
+    return 0
+
+
 def parser() -> argparse.ArgumentParser:
     words = argparse.ArgumentParser(prog="bench.identity", description=__doc__)
     words.add_argument("--rounds", type=int, default=3, help="how often each file is judged for its time")
     words.add_argument("--cases", type=int, default=None, help="only so many files of each kind")
     words.add_argument("--tries", type=int, default=10, help="how often each file is damaged in each way")
+    words.add_argument(
+        "--set", metavar="MODULE", help="only the cases of this module, as one that nobody has tuned for"
+    )
     words.add_argument("--out", type=Path, help="file for the figures as JSON")
     return words
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = parser().parse_args(arguments)
+    if given.set is not None:
+        return judge_set(importlib.import_module(given.set).cases(), given.set, given.out)
     cases = [*impostors.cases()[: given.cases], *right_files.cases()[: given.cases]]
     pdfium.start()
     with TextEngine(PoolLimits(workers=1)) as engine:
@@ -251,10 +275,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "streams": stream_costs(given.rounds * 2),
             "damage": damage_table(engine, given.tries),
         }
-    mistakes = [
-        {"case": one.case.name, "rendering": one.rendering, "verdict": one.outcome.word} for one in found
-        if wrong(one.case, one.outcome)
-    ]  # fmt: skip
+    mistakes = mistakes_of(found)
     titles = {
         "recorded": "Recorded works and their neighbours, judged",
         "costs": "What judging a file costs",
