@@ -18,9 +18,9 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from DocsToKG.ContentDownload.errors import ConfigError, InputError
+from DocsToKG.ContentDownload.errors import ConfigError, ContentDownloadError, InputError
 
-_SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".gz", ".zst")
+_SUFFIXES = (".parquet", ".csv", ".tsv", ".jsonl", ".ndjson", ".json", ".txt", ".gz", ".zst")
 _BATCH_BYTES = 256 << 20
 _TAR = (".tar", ".tgz", ".tar.gz")
 
@@ -52,7 +52,8 @@ class Part:
 def find_parts(source: str, address: str) -> list[Part]:
     """The files at an address, by name; an `InputError` when there are none."""
     if address.startswith("s3://"):
-        found = _in_bucket(source, address)
+        with _bucket_told(address):
+            found = _in_bucket(source, address)
     elif any(sign in address for sign in "*?["):
         found = [_file(source, Path(name)) for name in sorted(glob(address, recursive=True)) if Path(name).is_file()]
     else:
@@ -127,14 +128,32 @@ def _in_tar(source: str, path: Path) -> list[Part]:
 
 
 def _in_bucket(source: str, address: str) -> list[Part]:
+    """One object, or all below a prefix."""
     obstore, store, prefix = _bucket(address)
+    bucket = address.removeprefix("s3://").partition("/")[0]
+    is_file = prefix.endswith(_SUFFIXES)
+    entries = (
+        [obstore.head(store, prefix)] if is_file else [each for some in obstore.list(store, prefix) for each in some]
+    )
     found = [
-        Part(source, f"s3://{address[5:].partition('/')[0]}/{entry['path']}", entry["size"], str(entry["e_tag"]))
-        for some in obstore.list(store, prefix)
-        for entry in some
+        Part(source, f"s3://{bucket}/{entry['path']}", entry["size"], str(entry["e_tag"]))
+        for entry in entries
         if entry["path"].endswith(_SUFFIXES) and not entry["path"].rpartition("/")[2].startswith("manifest")
     ]
     return sorted(found, key=lambda part: part.address)
+
+
+@contextmanager
+def _bucket_told(address: str) -> Iterator[None]:
+    """What a bucket does not give is the input's trouble, told by its address."""
+    try:
+        yield
+    except ContentDownloadError:
+        raise
+    except Exception as error:
+        if not isinstance(error, FileNotFoundError) and not type(error).__module__.startswith("obstore"):
+            raise
+        raise InputError(f"{address} cannot be read: {str(error).strip().partition(chr(10))[0][:200]}") from error
 
 
 def _bucket(address: str) -> tuple[Any, Any, str]:
@@ -157,10 +176,10 @@ def _fetched(part: Part, folder: Path, number: int) -> Path:
         return _extracted(part, folder / str(number) / name)
     if not part.address.startswith("s3://"):
         return Path(part.address)
-    obstore, store, path = _bucket(part.address)
     target = folder / str(number) / name
     target.parent.mkdir(parents=True)
-    with target.open("wb") as out:
+    with _bucket_told(part.address), target.open("wb") as out:
+        obstore, store, path = _bucket(part.address)
         for chunk in obstore.get(store, path):
             out.write(chunk)
     return target
