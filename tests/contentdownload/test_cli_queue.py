@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import io
 import json
 import signal
 import sys
 import types
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -15,7 +17,9 @@ from typer.testing import CliRunner
 from DocsToKG.ContentDownload.cli import queue_lines, queue_run, stopping
 from DocsToKG.ContentDownload.cli.app import queue_app
 from DocsToKG.ContentDownload.cli.queue_lines import read_lines
+from DocsToKG.ContentDownload.config import load_config
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.runner import DownloadRun, run_queue
 from DocsToKG.core.clock import ManualClock
 
 
@@ -267,3 +271,24 @@ def test_a_signal_that_is_ignored_from_the_start_stays_so() -> None:
             assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.timeout(60)
+def test_a_wish_to_stop_that_python_lost_is_heard_by_whoever_waits(tmp_path: Path) -> None:
+    """A KeyboardInterrupt that comes up within a `__del__` is printed and gone; the run must not go on for ever."""
+
+    places = {
+        "telemetry": {"manifest_path": str(tmp_path / "manifest.jsonl")},
+        "storage": {"root_dir": str(tmp_path)},
+        "queue": {"path": str(tmp_path / "q.sqlite")},
+        "limits": {"shared": False},
+        "hishel": {"enabled": False},
+    }
+    cfg = load_config(None, places, environ={}, user_file=tmp_path / "none")
+
+    def stop(run: DownloadRun) -> None:
+        with contextlib.suppress(KeyboardInterrupt):  # lost
+            signal.raise_signal(signal.SIGINT)
+
+    with stopping.heeding(lambda times: None):
+        assert run_queue(cfg, drain=False, on_start=stop) == 0

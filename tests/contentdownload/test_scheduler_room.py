@@ -56,8 +56,15 @@ class Visits(StandIn):
 
 @contextlib.contextmanager
 def orchestrating(
-    root: Path, hosts: list[str], *, pipeline: Visits | None = None, clock: Any = None, **settings: Any
+    root: Path,
+    hosts: list[str],
+    *,
+    pipeline: Visits | None = None,
+    clock: Any = None,
+    storing_s: float | None = None,
+    **settings: Any,
 ) -> Iterator[tuple[Orchestrator, WorkQueue, Visits]]:
+    """`storing_s`: how long the disk took for each file lately, before anything is leased."""
     cfg = load_config(None, {}, environ={}, user_file=root / "none")
     chosen = {"max_workers": 2, "retry_backoff_seconds": 0, "jitter_seconds": 0, **settings}
     cfg = cfg.model_copy(update={"orchestrator": cfg.orchestrator.model_copy(update=chosen)})
@@ -66,6 +73,8 @@ def orchestrating(
     with WorkQueue(root / "q.sqlite", clock=clock) as queue, record:
         queue.bulk_import((f"test:{n}", {"metadata": {"host": host}}, None) for n, host in enumerate(hosts, start=1))
         running = Orchestrator(cfg, queue, stand_in, record)
+        for _ in range(20 if storing_s is not None else 0):
+            running.pressure.took("storage", storing_s)
         running.start()
         try:
             yield running, queue, stand_in
@@ -113,9 +122,7 @@ def test_on_a_slow_disk_too_works_that_only_wait_make_room_for_others(tmp_path):
     """ORC-03, EXT-06: the one lease that is allowed must not stay with a host that is busy."""
     pipeline = Visits()
     pipeline.occupy("busy.org")
-    with orchestrating(tmp_path, [], pipeline=pipeline, lookahead=8) as (running, queue, visits):
-        for _ in range(20):
-            running.pressure.took("storage", 5.0)
+    with orchestrating(tmp_path, [], pipeline=pipeline, lookahead=8, storing_s=5.0) as (_, queue, visits):
         hosts = ["busy.org"] * 3 + ["free.org"] * 3
         queue.bulk_import((f"more:{n}", {"metadata": {"host": host}}, None) for n, host in enumerate(hosts))
         eventually(lambda: visits.visited.count("free.org") == 3)
@@ -188,9 +195,7 @@ def test_a_slow_disk_lowers_the_leases_and_says_so(tmp_path):
     """EXT-06: with jobs that wait at a gate and a disk that takes seconds, one is leased at a time."""
     pipeline = Visits()
     taken = pipeline.occupy("busy.org")
-    with orchestrating(tmp_path, [], pipeline=pipeline, lookahead=64) as (running, queue, _):
-        for _ in range(20):
-            running.pressure.took("storage", 5.0)
+    with orchestrating(tmp_path, [], pipeline=pipeline, lookahead=64, storing_s=5.0) as (running, queue, _):
         queue.bulk_import((f"more:{n}", {"metadata": {"host": "busy.org"}}, None) for n in range(30))
         eventually(lambda: queue.stats()["in_progress"] >= 1)
         assert next(iter(running.waits())) == "storage is slow (5.0 s each)"

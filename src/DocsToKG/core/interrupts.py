@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -18,6 +19,26 @@ from typing import NoReturn
 
 _INTERRUPTED = 130  # as the shell writes it
 _READS_MODULES = "<frozen importlib."  # the names of Python's own files for it begin so
+
+
+# The wish to stop. Where the KeyboardInterrupt comes up while Python runs a `__del__` or a callback of the garbage
+# collector, it is printed and lost; whoever waits for long looks here.
+_wished = threading.Event()
+
+
+def wish_noted() -> None:
+    """Somebody wants the program to stop; from its signal handler."""
+    _wished.set()
+
+
+def wish_over() -> None:
+    _wished.clear()
+
+
+def raise_if_wished() -> None:
+    """KeyboardInterrupt again, in the main thread, for one that was lost."""
+    if _wished.is_set() and threading.current_thread() is threading.main_thread():
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from DocsToKG.core.interrupts import wish_noted, wish_over
+
 _TOGETHER_S = 0.3  # nobody asks twice as fast by hand
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
@@ -24,6 +26,7 @@ def heeding(wished: Callable[[int], None]) -> Iterator[None]:
         if times and now - times[-1] < _TOGETHER_S:
             return
         times.append(now)
+        wish_noted()
         wished(len(times))
         raise KeyboardInterrupt
 
@@ -35,3 +38,4 @@ def heeding(wished: Callable[[int], None]) -> Iterator[None]:
     finally:
         for number, handler in zip(heard, before, strict=True):
             signal.signal(number, handler)
+        wish_over()

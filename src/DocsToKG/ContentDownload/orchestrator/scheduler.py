@@ -30,6 +30,7 @@ from DocsToKG.ContentDownload.telemetry.spans import JobWatch, job_watch, view_o
 from DocsToKG.core.cancel import Cancelled, CancelToken
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.ids import new_worker_id
+from DocsToKG.core.interrupts import raise_if_wished
 from DocsToKG.core.tasks import called_off_by
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE, LeasedJob
 
@@ -176,7 +177,8 @@ class Orchestrator:
 
     def wait_until_stopping(self) -> None:
         """Return when the run takes no more work: it was told to stop, or it failed."""
-        self._stopping.wait()
+        while not self._stopping.wait(_POLL_S):
+            raise_if_wished()
 
     def wait_until_drained(self, patience_s: float | None = None) -> None:
         """Return when no download is queued, delayed or running; a pause or a failure also ends the wait.
@@ -192,6 +194,7 @@ class Orchestrator:
             with self._lock:
                 if self._ends == ends:
                     self._moved.wait(timeout=_POLL_S)
+            raise_if_wished()
 
     @property
     def active(self) -> int:

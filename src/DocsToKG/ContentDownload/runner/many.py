@@ -24,12 +24,14 @@ from DocsToKG.ContentDownload.orchestrator.workers import OnOutcome
 from DocsToKG.ContentDownload.runner.order import Order
 from DocsToKG.ContentDownload.telemetry.spans import view_of
 from DocsToKG.core.clock import Clock
+from DocsToKG.core.interrupts import raise_if_wished
 from DocsToKG.Orchestrator.control.workers.liveness import free_dead
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.base import DEFAULT_JOB_TYPE
 from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 
 _LOOK_S = 0.1
+_POLL_S = 1.0
 _PAUSE_S = 0.02
 _FOLLOW_EVERY = 5  # looks
 _HALT_GRACE_S = 8.0
@@ -116,7 +118,8 @@ class ManyProcesses:
         self._fail(error)
 
     def wait_until_stopping(self) -> None:
-        self._stopping.wait()
+        while not self._stopping.wait(_POLL_S):
+            raise_if_wished()
 
     def wait_until_drained(self, patience_s: float | None = None) -> None:
         """As `Orchestrator.wait_until_drained`, for all processes on this ledger."""
@@ -129,6 +132,7 @@ class ManyProcesses:
                 self._fail(error)
             self._stopping.wait(_PAUSE_S)  # works end by the dozen
             self._moved.wait(_LOOK_S)
+            raise_if_wished()
 
     @property
     def processes(self) -> tuple[int, ...]:

@@ -43,6 +43,7 @@ from DocsToKG.ContentDownload.telemetry.manifest import ManifestRecord
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.clock import Clock, SystemClock, utc_iso
+from DocsToKG.core.interrupts import raise_if_wished
 from DocsToKG.core.tasks import finished, not_before
 from DocsToKG.Orchestrator.control.workers.liveness import Presence, free_dead
 from DocsToKG.Orchestrator.errors import LedgerDamaged
@@ -341,6 +342,7 @@ class DownloadRun:
         waiter = threading.Thread(target=self._drain_then, args=(over, patience_s, failures), name="drain", daemon=True)
         waiter.start()
         while not over.wait(every_s):
+            raise_if_wished()
             watch(self.status())
         if failures:
             raise failures[0]
