@@ -40,6 +40,9 @@ class SlowNames:
     def __init__(self) -> None:
         self._random = Random(4)
 
+    def known(self, host: str) -> None:
+        return None
+
     async def lookup(self, host: str, port: int, *, timeout_s: float | None) -> list[str]:
         await asyncio.sleep(self._random.uniform(0.0, 1.3 * INTERVAL_S))
         return ["93.184.216.34"]

@@ -102,12 +102,16 @@ def test_a_cancelled_exchange_is_cut_alone(with_http2):
     with_http2(main)
 
 
+async def read_slowly(engine):
+    slow = await engine.fetch(ask(f"{BASE}/slow", deadline=time.monotonic() + 0.1))
+    return await slow.read()
+
+
 def test_a_deadline_cuts_one_exchange_alone(with_http2):
     async def main(server, engine):
         await get(engine, f"{BASE}/x")
         with pytest.raises(DeadlineExceeded):  # at its head or in its body
-            slow = await engine.fetch(ask(f"{BASE}/slow", deadline=time.monotonic() + 0.1))
-            await slow.read()
+            await read_slowly(engine)
         assert await get(engine, f"{BASE}/x") == BODY
         assert server.connections == 1
 
