@@ -30,8 +30,8 @@ from DocsToKG.ContentDownload.api.ranges import LEAST_BYTES
 from DocsToKG.ContentDownload.api.types import Attempt, DownloadPlan, Reason, StoredCopy, WorkArtifact
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
+from DocsToKG.ContentDownload.fallback.in_flight import DeduplicatedDownload
 from DocsToKG.ContentDownload.fallback.orchestrator import Download
-from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
 from DocsToKG.ContentDownload.net.build import HttpStack, build_http_stack
 from DocsToKG.ContentDownload.net.cache import CacheSettings
 from DocsToKG.ContentDownload.net.client import RateRetryClient, SourcePolicy
@@ -427,7 +427,7 @@ def test_works_that_share_an_address_share_the_file_that_was_gone_on_with(desk: 
     shared: list[Download] = []
 
     def share(download: Download) -> Download:
-        shared.append(SharedDownload(download, open_stored=desk.store.open, clock=SystemClock()))
+        shared.append(DeduplicatedDownload(download, open_stored=desk.store.open, clock=SystemClock()))
         return shared[0]
 
     desk.wrap = share

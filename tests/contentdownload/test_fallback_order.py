@@ -10,7 +10,7 @@ from tests.contentdownload.search_bench import WORK, Bench, Downloads, Source, b
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.fallback.order import in_turn
+from DocsToKG.ContentDownload.fallback.candidates import ranked
 
 VERSIONS = ("publishedVersion", "acceptedVersion", "submittedVersion")
 XML, HTML = "application/xml", "text/html"
@@ -32,9 +32,9 @@ def test_a_source_s_copies_go_published_accepted_submitted() -> None:
 @given(st.lists(st.tuples(st.sampled_from([None, *VERSIONS, "odd"]), st.booleans())))
 def test_no_order_loses_a_copy_and_ordering_twice_changes_nothing(kinds: list[tuple[str | None, bool]]) -> None:
     plans = [plan(f"https://a.org/{n}", version=v, is_guess=g) for n, (v, g) in enumerate(kinds)]
-    ordered = in_turn(plans)
+    ordered = ranked(plans)
     assert sorted(one.url for one in ordered) == sorted(one.url for one in plans)
-    assert in_turn(ordered) == ordered
+    assert ranked(ordered) == ordered
     assert [one.is_guess for one in ordered] == sorted(one.is_guess for one in ordered)
     for guessed in (False, True):
         ranks = [VERSIONS.index(one.version) for one in ordered if one.is_guess is guessed and one.version in VERSIONS]

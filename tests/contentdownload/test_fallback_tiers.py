@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.api.types import (
 from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare, WorkBudget
-from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.fallback.search_state import SearchState
 from DocsToKG.ContentDownload.pipeline import HeldFile, JobContext, WorkLimits
 from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.clock import ManualClock, SystemClock
@@ -120,7 +120,7 @@ def test_a_source_that_can_be_asked_alone_needs_no_race() -> None:
 
     async def search() -> None:
         call = Call(WORK.work_id, budget=WorkBudget(total_s=10.0, attempts=5))
-        assert await run.fallback().search(Trail(WORK, SystemClock()), call) is not None
+        assert await run.fallback().search(SearchState(WORK, SystemClock()), call) is not None
         assert tasks == {asyncio.current_task()}
 
     others = [Source(f"o{n}", why_not="not_mine") for n in range(3)]
@@ -185,8 +185,8 @@ def test_what_nobody_can_have_stored_is_not_looked_for(starts_empty: bool, is_fi
 
 
 def test_only_one_branch_may_store() -> None:
-    trail = Trail(WORK, ManualClock())
-    assert [trail.claim() for _ in range(3)] == [True, False, False]
+    state = SearchState(WORK, ManualClock())
+    assert [state.claim() for _ in range(3)] == [True, False, False]
 
 
 def test_a_budget_ends() -> None:

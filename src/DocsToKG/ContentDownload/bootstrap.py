@@ -28,8 +28,8 @@ from DocsToKG.ContentDownload.config.rules import (
 )
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import StorageError, TransientFailure
+from DocsToKG.ContentDownload.fallback.in_flight import DeduplicatedDownload
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator
-from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
 from DocsToKG.ContentDownload.holdings import (
     database_path,
     new_store,
@@ -388,7 +388,7 @@ def _pipeline(
         tiers=[replace(tier, parallel=min(tier.parallel, cfg.budgets.max_concurrent)) for tier in tiers],
         resolvers=registry.build(wanted, settings=resolver_settings(rules)),
         clients=network.clients,
-        download=watched(SharedDownload(download, open_stored=store.open, clock=clock, attempts=attempts)),
+        download=watched(DeduplicatedDownload(download, open_stored=store.open, clock=clock, attempts=attempts)),
         clock=clock,
         identify=identify,
         formats=cfg.download.formats,

@@ -26,10 +26,10 @@ from DocsToKG.ContentDownload.api.types import (
 from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import PutOff, StorageAway
 from DocsToKG.ContentDownload.fallback.budget import WorkBudget
-from DocsToKG.ContentDownload.fallback.memory import WorkMemory
+from DocsToKG.ContentDownload.fallback.failure_reason import FailureReason, failure_reason
 from DocsToKG.ContentDownload.fallback.orchestrator import FallbackOrchestrator, Found
-from DocsToKG.ContentDownload.fallback.trail import Trail
-from DocsToKG.ContentDownload.fallback.verdict import Verdict, verdict
+from DocsToKG.ContentDownload.fallback.resume_cache import ResumeCache
+from DocsToKG.ContentDownload.fallback.search_state import SearchState
 from DocsToKG.ContentDownload.fallback.versions import asked_doi, stored_version
 from DocsToKG.ContentDownload.net.waiting import Limiter, WaitingRoom
 from DocsToKG.ContentDownload.storage.outage import Hold
@@ -113,7 +113,7 @@ class ResolverPipeline:
         self._refuse = refuse
         self._held_up = held_up
         self._asks_servers = asks_servers
-        self._memory = WorkMemory(clock)
+        self._resume_cache = ResumeCache(clock)
         self._loop = loop or LoopThread("pipeline")
         self._owns_loop = loop is None
         self._closers: list[Callable[[], None]] = []
@@ -135,10 +135,10 @@ class ResolverPipeline:
 
     run = process
 
-    def candidates(self, artifact: WorkArtifact) -> tuple[list[tuple[str, DownloadPlan]], Trail]:
+    def candidates(self, artifact: WorkArtifact) -> tuple[list[tuple[str, DownloadPlan]], SearchState]:
         """Where the work may be had, tier by tier, without fetching any body."""
-        trail = Trail(artifact, self._clock)
-        return self.drive(self._fallback.plan(trail, self._call(artifact, JobContext()))), trail
+        state = SearchState(artifact, self._clock)
+        return self.drive(self._fallback.plan(state, self._call(artifact, JobContext()))), state
 
     async def obtain(self, artifact: WorkArtifact, ctx: JobContext) -> DownloadOutcome:
         """The whole way of one work."""
@@ -154,13 +154,13 @@ class ResolverPipeline:
             if known is not None:
                 return known
             began = self._clock.monotonic()
-            trail = Trail(artifact, self._clock, past=self._memory.recall(artifact.work_id), waits=waits)
+            state = SearchState(artifact, self._clock, earlier=self._resume_cache.get(artifact.work_id), waits=waits)
             stages = WorkStages(ctx.on_stage)
-            found = await self._fallback.search(trail, self._call(artifact, ctx, waits, stages), on_tier=stages.tier)
+            found = await self._fallback.search(state, self._call(artifact, ctx, waits, stages), on_tier=stages.tier)
             ctx.cancel.raise_if_cancelled()
             elapsed_s = self._clock.monotonic() - began
-            supplements = await self._obtain_supplements(trail, artifact, ctx) if found is not None else []
-            return await self._outcome(trail, found, elapsed_s, supplements)
+            supplements = await self._obtain_supplements(state, artifact, ctx) if found is not None else []
+            return await self._outcome(state, found, elapsed_s, supplements)
         except PutOff as away:
             return _put_off(artifact, away)
 
@@ -177,24 +177,26 @@ class ResolverPipeline:
         why_not = await self._asked(partial(self._refuse, artifact))
         return _left_out(artifact, why_not) if why_not is not None else None
 
-    async def _obtain_supplements(self, trail: Trail, artifact: WorkArtifact, ctx: JobContext) -> list[dict[str, Any]]:
+    async def _obtain_supplements(
+        self, state: SearchState, artifact: WorkArtifact, ctx: JobContext
+    ) -> list[dict[str, Any]]:
         """What became of the files beside the paper, within a budget of their own."""
         if self._supplements is None:
             return []
         attempts = self._limits.attempts + self._supplements.most
         call = self._call(artifact, ctx).within(WorkBudget(total_s=self._limits.total_s, attempts=attempts))
-        files = await self._fallback.supplements(trail, call)
-        return await self._supplements(files, trail.work, self._fallback.client_of, call)
+        files = await self._fallback.supplements(state, call)
+        return await self._supplements(files, state.work, self._fallback.client_of, call)
 
     async def _outcome(
-        self, trail: Trail, found: Found | None, elapsed_s: float, supplements: Sequence[Mapping[str, Any]] = ()
+        self, state: SearchState, found: Found | None, elapsed_s: float, supplements: Sequence[Mapping[str, Any]] = ()
     ) -> DownloadOutcome:
-        self._remember(trail, is_over=found is not None or trail.refused is not None or not trail.transient)
+        self._remember(state, is_over=found is not None or state.refused is not None or not state.transient)
         if found is not None:
-            return await self._unchanged(trail, found, elapsed_s) or _success(trail, found, elapsed_s, supplements)
-        if trail.refused is not None:
-            return _left_out(trail.work, trail.refused)
-        return _failure(trail, elapsed_s, now=self._clock.now())
+            return await self._unchanged(state, found, elapsed_s) or _success(state, found, elapsed_s, supplements)
+        if state.refused is not None:
+            return _left_out(state.work, state.refused)
+        return _failure(state, elapsed_s, now=self._clock.now())
 
     def close(self) -> None:
         while self._closers:
@@ -210,24 +212,24 @@ class ResolverPipeline:
         """Any other work on the same loop, while the caller waits."""
         return self._loop.run(work, cancel=cancel)
 
-    async def _unchanged(self, trail: Trail, found: Found, elapsed_s: float) -> DownloadOutcome | None:
+    async def _unchanged(self, state: SearchState, found: Found, elapsed_s: float) -> DownloadOutcome | None:
         """A skip when the cache gave the very file that is on record for this work (CACHE-20, CACHE-21)."""
         stream = found.copy.stream
         if not (stream.from_cache and found.copy.duplicate):
             return None
-        held = await self._asked(partial(self._already, trail.work))
+        held = await self._asked(partial(self._already, state.work))
         if held is None or held.sha256 != found.copy.sha256:
             return None
-        meta = _found_meta(trail, found, elapsed_s) | {"dedupe": "adopted"}
+        meta = _found_meta(state, found, elapsed_s) | {"dedupe": "adopted"}
         reason = Reason.NOT_MODIFIED if stream.revalidated else Reason.ALREADY_PRESENT
         return DownloadOutcome(False, OutcomeClass.SKIP, reason=reason, meta=meta)
 
-    def _remember(self, trail: Trail, *, is_over: bool) -> None:
+    def _remember(self, state: SearchState, *, is_over: bool) -> None:
         """A work that may come again need not begin from nothing: only what may have changed is asked again."""
         if is_over:
-            self._memory.forget(trail.work.work_id)
+            self._resume_cache.forget(state.work.work_id)
         else:
-            self._memory.keep(trail.work.work_id, trail.past())
+            self._resume_cache.put(state.work.work_id, state.snapshot())
 
     def _call(
         self, artifact: WorkArtifact, ctx: JobContext, waits: WorkWaits | None = None, stages: WorkStages | None = None
@@ -263,16 +265,16 @@ def _put_off(work: WorkArtifact, away: PutOff) -> DownloadOutcome:
 
 
 def _success(
-    trail: Trail, found: Found, elapsed_s: float, supplements: Sequence[Mapping[str, Any]] = ()
+    state: SearchState, found: Found, elapsed_s: float, supplements: Sequence[Mapping[str, Any]] = ()
 ) -> DownloadOutcome:
-    meta = _found_meta(trail, found, elapsed_s) | {"supplements": supplements}
+    meta = _found_meta(state, found, elapsed_s) | {"supplements": supplements}
     return DownloadOutcome(True, OutcomeClass.SUCCESS, found.copy.path, Reason.OK, meta)
 
 
-def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:
+def _found_meta(state: SearchState, found: Found, elapsed_s: float) -> dict[str, Any]:
     plan, copy = found.plan, found.copy
-    version, version_doi = stored_version(trail.work, plan, copy)
-    return _search_meta(trail, elapsed_s) | {
+    version, version_doi = stored_version(state.work, plan, copy)
+    return _search_meta(state, elapsed_s) | {
         "url": mask_url(plan.url),
         "canonical_url": mask_url(index_url(copy.stream.final_url)),
         "http_status": copy.stream.http_status,
@@ -291,44 +293,44 @@ def _found_meta(trail: Trail, found: Found, elapsed_s: float) -> dict[str, Any]:
         "hops": copy.stream.hops,
         "doi_seen": copy.facts.get("doi_seen"),
         "dedupe": "duplicate" if copy.duplicate else "new",
-        "ttfp_ms": round((elapsed_s - trail.waits.waited_s) * 1000),
+        "ttfp_ms": round((elapsed_s - state.waits.waited_s) * 1000),
         "proof": copy.facts.get("proof"),
         "damaged": bool(copy.facts.get("damaged")),
         "validation": dict(copy.facts),
     }
 
 
-def _failure(trail: Trail, elapsed_s: float, *, now: float) -> DownloadOutcome:
-    why = verdict(trail, now=now)
-    meta = _search_meta(trail, elapsed_s) | {
-        "retryable": trail.transient,
-        "only_waited": trail.only_waited,
-        "retry_after_s": trail.retry_after_s,
+def _failure(state: SearchState, elapsed_s: float, *, now: float) -> DownloadOutcome:
+    why = failure_reason(state, now=now)
+    meta = _search_meta(state, elapsed_s) | {
+        "retryable": state.transient,
+        "only_waited": state.only_waited,
+        "retry_after_s": state.retry_after_s,
         "cause": why.cause,
         "explanation": why.sentence,
-        "proof": Proof.UNPROVED if trail.quarantined else None,
+        "proof": Proof.UNPROVED if state.quarantined else None,
     }
-    if _is_skip(trail, why):
+    if _is_skip(state, why):
         return DownloadOutcome(False, OutcomeClass.SKIP, reason=why.cause, meta=meta)
-    reason = Reason.BUDGET_EXHAUSTED if trail.out_of_budget else Reason.ALL_TIERS_EXHAUSTED
+    reason = Reason.BUDGET_EXHAUSTED if state.out_of_budget else Reason.ALL_TIERS_EXHAUSTED
     return DownloadOutcome(False, OutcomeClass.ERROR, reason=reason, meta=meta)
 
 
-def _is_skip(trail: Trail, why: Verdict) -> bool:
+def _is_skip(state: SearchState, why: FailureReason) -> bool:
     """Nothing went wrong: the owners of the copies, or of the pages that name them, or the user do not want them
     fetched."""
-    reasons = {tried.reason for tried in trail.tried if tried.is_copy}
-    if trail.transient or not reasons <= _UNWANTED:
+    reasons = {tried.reason for tried in state.failures if tried.is_copy}
+    if state.transient or not reasons <= _UNWANTED:
         return False
     return why.cause in (reasons or {Reason.ROBOTS})
 
 
-def _search_meta(trail: Trail, elapsed_s: float) -> dict[str, Any]:
-    return _work_meta(trail.work) | {
-        "fallback_chain": trail.sources,
-        "candidates": [asdict(tried) for tried in trail.in_order()],
+def _search_meta(state: SearchState, elapsed_s: float) -> dict[str, Any]:
+    return _work_meta(state.work) | {
+        "fallback_chain": state.sources,
+        "candidates": [asdict(tried) for tried in state.failures_in_order()],
         "duration_ms": round(elapsed_s * 1000),
-        "waited_ms": round(trail.waits.waited_s * 1000),
+        "waited_ms": round(state.waits.waited_s * 1000),
     }
 
 

@@ -40,12 +40,12 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
     from DocsToKG.ContentDownload.config.filters import Filters
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-    from DocsToKG.ContentDownload.fallback.trail import Trail
+    from DocsToKG.ContentDownload.fallback.search_state import SearchState
     from DocsToKG.ContentDownload.inputs import InputLine
     from DocsToKG.ContentDownload.pipeline import ResolverPipeline
     from DocsToKG.ContentDownload.resolvers.openalex_query import WorksQuery
 
-    Candidates = tuple[list[tuple[str, DownloadPlan]], Trail]
+    Candidates = tuple[list[tuple[str, DownloadPlan]], SearchState]
 
 TYPICAL_BYTES = 1_500_000  # of a paper as PDF; used where no source announces a size
 _AT_ONCE = 8
@@ -182,12 +182,12 @@ def print_plans(
             works: Iterator[WorkArtifact] = islice(pages.works(query), most)
         else:
             works = _usable(lines or (), total)
-        for work, (plans, trail) in looked_up(pipeline, works):
-            rows = [_row(tier, plan, trail.work, filters) for tier, plan in plans]
+        for work, (plans, state) in looked_up(pipeline, works):
+            rows = [_row(tier, plan, state.work, filters) for tier, plan in plans]
             _add(total, rows)
-            total.unknown += not rows and trail.refused is None
-            total.out_of_reach += not rows and _is_out_of_reach(trail)
-            _print_one(work.work_id, rows, trail, as_json=as_json)
+            total.unknown += not rows and state.refused is None
+            total.out_of_reach += not rows and _is_out_of_reach(state)
+            _print_one(work.work_id, rows, state, as_json=as_json)
     if query is not None and not total.works:
         typer.echo(no_hits(pages.matching), err=True)
     typer.echo(_sum_text(total), err=as_json)
@@ -254,38 +254,38 @@ def _add(total: _Sum, rows: Sequence[Mapping[str, Any]]) -> None:
     total.size_bytes += TYPICAL_BYTES if size is None else size
 
 
-def _print_one(work_id: str, rows: Sequence[Mapping[str, Any]], trail: Trail, *, as_json: bool) -> None:
+def _print_one(work_id: str, rows: Sequence[Mapping[str, Any]], state: SearchState, *, as_json: bool) -> None:
     if as_json:
-        misses = [asdict(tried) for tried in trail.tried]
-        told = {"id": work_id, "title": trail.work.title, "year": trail.work.publication_year}
-        why = None if rows else _why_none(trail)
+        misses = [asdict(tried) for tried in state.failures]
+        told = {"id": work_id, "title": state.work.title, "year": state.work.publication_year}
+        why = None if rows else _why_none(state)
         typer.echo(json_text({**told, "candidates": list(rows), "misses": misses, "explanation": why}))
         return
-    titled = f": {trail.work.title[:80]}" if trail.work.title else ""
+    titled = f": {state.work.title[:80]}" if state.work.title else ""
     title = f"{work_id}{titled} ({_count(len(rows), 'candidate')})"
     if rows:
         print_table(_COLUMNS, [[_cells(row)[name] for name in _COLUMNS] for row in rows], title=title, below="url")
         return
-    typer.echo(printable(f"{title}. {_why_none(trail)}"))
-    if trail.tried:
-        missed = [(tried.source, tried.reason, tried.http_status, tried.detail) for tried in trail.in_order()]
+    typer.echo(printable(f"{title}. {_why_none(state)}"))
+    if state.failures:
+        missed = [(tried.source, tried.reason, tried.http_status, tried.detail) for tried in state.failures_in_order()]
         print_table(("source", "why not", "status", "detail"), missed)
 
 
-def _is_out_of_reach(trail: Trail) -> bool:
+def _is_out_of_reach(state: SearchState) -> bool:
     from DocsToKG.ContentDownload.api.types import Reason
 
-    return bool(trail.tried) and all(tried.reason == Reason.CONN_ERROR for tried in trail.tried)
+    return bool(state.failures) and all(tried.reason == Reason.CONN_ERROR for tried in state.failures)
 
 
-def _why_none(trail: Trail) -> str:
-    from DocsToKG.ContentDownload.fallback.verdict import verdict
+def _why_none(state: SearchState) -> str:
+    from DocsToKG.ContentDownload.fallback.failure_reason import failure_reason
 
-    if trail.refused is not None:
-        if trail.refused.startswith("taken down"):
-            return f"{trail.refused[:1].upper()}{trail.refused[1:]}."
-        return f"Left out by your filters: {trail.refused}."
-    return verdict(trail, now=time.time()).sentence
+    if state.refused is not None:
+        if state.refused.startswith("taken down"):
+            return f"{state.refused[:1].upper()}{state.refused[1:]}."
+        return f"Left out by your filters: {state.refused}."
+    return failure_reason(state, now=time.time()).sentence
 
 
 def _cells(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,10 +27,10 @@ from DocsToKG.ContentDownload.api.types import (
 from DocsToKG.ContentDownload.config.rules import Tier
 from DocsToKG.ContentDownload.errors import CandidateRejected, PutOff, RunError, TransientFailure
 from DocsToKG.ContentDownload.fallback.budget import SourceShare
-from DocsToKG.ContentDownload.fallback.memory import Answer, Tried
-from DocsToKG.ContentDownload.fallback.order import in_turn
-from DocsToKG.ContentDownload.fallback.standing import Standing
-from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.fallback.candidates import ranked
+from DocsToKG.ContentDownload.fallback.race import VersionRace
+from DocsToKG.ContentDownload.fallback.resume_cache import Failure, SourceAnswer
+from DocsToKG.ContentDownload.fallback.search_state import SearchState
 from DocsToKG.ContentDownload.validation.forms import form_of
 from DocsToKG.core.cancel import Cancelled
 from DocsToKG.core.clock import Clock
@@ -115,68 +115,72 @@ class FallbackOrchestrator:
         self._knows_copies = knows_copies
 
     async def search(
-        self, trail: Trail, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
+        self, state: SearchState, call: Call, *, on_tier: Callable[[str], None] = lambda tier: None
     ) -> Found | None:
-        """The first proved copy, or None when every tier is exhausted; the trail says what was tried. What waits in
+        """The first proved copy, or None when every tier is exhausted; the state says what was tried. What waits in
         quarantine waits for that."""
-        found = await self._search(trail, call, on_tier)
-        for name in trail.quarantined if found is not None else ():
+        found = await self._search(state, call, on_tier)
+        for name in state.quarantined if found is not None else ():
             self._release(name)
         return found
 
-    async def _search(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Found | None:
-        identify_at = 1 if self._identify and self._knows_copies(trail.work) else 0
+    async def _search(self, state: SearchState, call: Call, on_tier: Callable[[str], None]) -> Found | None:
+        identify_at = 1 if self._identify and self._knows_copies(state.work) else 0
         if self._identify and not identify_at:
-            with trail.waits.branch():
-                await self._find_out(trail, call)
-        trail.refused = self._refuse(trail.work)
-        for number, tier in enumerate(self._tiers if trail.refused is None else ()):
+            with state.waits.branch():
+                await self._find_out(state, call)
+        state.refused = self._refuse(state.work)
+        for number, tier in enumerate(self._tiers if state.refused is None else ()):
             if number and number == identify_at:
-                with trail.waits.branch():
-                    await self._find_out(trail, call)
+                with state.waits.branch():
+                    await self._find_out(state, call)
             on_tier(tier.name)
             if not _ARCHIVES.isdisjoint(tier.sources):
-                trail.look_back()
-            for sources in self._turns(number, trail):
-                if (found := await self._ask(sources, tier.parallel, trail, call)) is not None:
+                state.offer_failed_addresses()
+            for sources in self._turns(number, state):
+                if (found := await self._ask(sources, tier.parallel, state, call)) is not None:
                     return found
-            if self._is_over(tier.name, trail.work):
+            if self._is_over(tier.name, state.work):
                 break
-        return await self._try_alternatives(trail, call, on_tier)
+        return await self._try_alternatives(state, call, on_tier)
 
-    async def _ask(self, sources: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Found | None:
+    async def _ask(
+        self, sources: Sequence[tuple[str, str]], parallel: int, state: SearchState, call: Call
+    ) -> Found | None:
         """Those who have something to ask by, in a race; one alone needs none."""
-        asked = [(home, name) for home, name in sources if self._can_be_asked(home, name, trail)]
+        asked = [(home, name) for home, name in sources if self._can_be_asked(home, name, state)]
         if len(asked) > 1:
-            return await self._race(asked, parallel, trail, call)
+            return await self._race(asked, parallel, state, call)
         for home, name in asked:
-            return await self._branch(home, name, trail.place(), None, trail, call)
+            return await self._branch(home, name, state.next_position(), None, state, call)
         return None
 
-    async def _race(self, asked: Sequence[tuple[str, str]], parallel: int, trail: Trail, call: Call) -> Found | None:
-        standing = Standing(self._clock)
+    async def _race(
+        self, asked: Sequence[tuple[str, str]], parallel: int, state: SearchState, call: Call
+    ) -> Found | None:
+        versions = VersionRace(self._clock)
         branches = [
-            partial(self._branch, home, name, trail.place(), standing, trail, call.of_branch(name))
+            partial(self._branch, home, name, state.next_position(), versions, state, call.of_branch(name))
             for home, name in asked
         ]
         for _, name in asked[:parallel]:  # those who begin together know of each other, whoever is quicker
-            standing.enter(name)
+            versions.enter(name)
         return await race(branches, parallel)
 
-    def _can_be_asked(self, tier: str, name: str, trail: Trail) -> bool:
+    def _can_be_asked(self, tier: str, name: str, state: SearchState) -> bool:
         """Whose business the work is not leaves no line; who lacks a key or an address for it does."""
-        why_not = self._why_not(tier, name, trail)
+        why_not = self._why_not(tier, name, state)
         if why_not is not None and why_not.startswith(_LACKS):
-            self._tell(tier, name, trail, self._clock.monotonic(), SourceOutcome.SKIPPED, why_not)
+            self._tell(tier, name, state, self._clock.monotonic(), SourceOutcome.SKIPPED, why_not)
         return why_not is None
 
-    def _why_not(self, tier: str, name: str, trail: Trail) -> str | None:
+    def _why_not(self, tier: str, name: str, state: SearchState) -> str | None:
         """Why a source cannot be asked. One that trips over the question costs itself."""
         try:
-            return self._resolvers[name].applies_to(trail.work)
+            return self._resolvers[name].applies_to(state.work)
         except Exception as error:
-            trail.faulted(name, error)
-            self._tell(tier, name, trail, self._clock.monotonic(), SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            state.record_error(name, error)
+            self._tell(tier, name, state, self._clock.monotonic(), SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
             return Reason.WORKER_EXCEPTION
 
     def _could_be_asked(self, name: str, work: WorkArtifact) -> bool:
@@ -186,93 +190,93 @@ class FallbackOrchestrator:
         except Exception:  # told when it was asked the first time
             return False
 
-    async def supplements(self, trail: Trail, call: Call) -> tuple[Supplement, ...]:
+    async def supplements(self, state: SearchState, call: Call) -> tuple[Supplement, ...]:
         """The files beside a paper that was found: those named on the way, else what the pages and archives say that
         have not been asked yet."""
         for name in _SUPPLEMENT_SOURCES:
-            if trail.supplements:
+            if state.supplements:
                 break
-            if name in self._resolvers and name not in trail.sources and self._could_be_asked(name, trail.work):
-                await self._resolve_or_note(SUPPLEMENTS, name, trail, call)
-        return trail.supplements
+            if name in self._resolvers and name not in state.sources and self._could_be_asked(name, state.work):
+                await self._resolve_or_note(SUPPLEMENTS, name, state, call)
+        return state.supplements
 
     def client_of(self, source: str) -> Client:
         return self._clients[source]
 
-    async def plan(self, trail: Trail, call: Call) -> list[tuple[str, DownloadPlan]]:
+    async def plan(self, state: SearchState, call: Call) -> list[tuple[str, DownloadPlan]]:
         """Every candidate of every tier, in the order they would be tried, without downloading any."""
         plans: list[tuple[str, DownloadPlan]] = []
-        await self._find_out(trail, call)
+        await self._find_out(state, call)
         for number in range(len(self._tiers)):
-            for home, name in (source for sources in self._turns(number, trail) for source in sources):
-                if self._why_not(home, name, trail) is not None:
+            for home, name in (source for sources in self._turns(number, state) for source in sources):
+                if self._why_not(home, name, state) is not None:
                     continue
-                trail.ask_source(name, trail.place())
-                result = await self._resolve_or_note(home, name, trail, call)
-                found = self._wanted(name, result.plans, trail) if result is not None else []
-                plans += [(home, plan) for plan in found if trail.is_new(plan)]
-        others = trail.alternatives(self._formats[1:])
-        return plans + [(ALTERNATIVES, plan) for _, plan in others if trail.is_new(plan)]
+                state.record_source(name, state.next_position())
+                result = await self._resolve_or_note(home, name, state, call)
+                found = self._wanted(name, result.plans, state) if result is not None else []
+                plans += [(home, plan) for plan in found if state.is_new(plan)]
+        others = state.alternatives(self._formats[1:])
+        return plans + [(ALTERNATIVES, plan) for _, plan in others if state.is_new(plan)]
 
-    def _turns(self, number: int, trail: Trail) -> Iterator[list[tuple[str, str]]]:
+    def _turns(self, number: int, state: SearchState) -> Iterator[list[tuple[str, str]]]:
         """Who is asked in a tier, in groups of tier and source: its own sources first, then those up to here that could
         not be asked before and now can. What one source tells (a PMCID, a landing page) is often what another needs."""
         tier = self._tiers[number]
-        own, home = self._at_home[number], (tier.name, trail.work.work_id.partition(":")[0])
+        own, home = self._at_home[number], (tier.name, state.work.work_id.partition(":")[0])
         if home in own:
             # Who asks by arXiv id wants the arXiv copy: the source of the id goes before the others of its tier.
             yield [home]
             own = [source for source in own if source != home]
         yield own
         known = [source for sources in self._at_home[: number + 1] for source in sources]
-        while not trail.out_of_budget:
-            passed = [source for source in known if source[1] not in trail.sources]
-            late = [source for source in passed if self._could_be_asked(source[1], trail.work)]
+        while not state.out_of_budget:
+            passed = [source for source in known if source[1] not in state.sources]
+            late = [source for source in passed if self._could_be_asked(source[1], state.work)]
             if not late:
                 return
             yield late
             known = [source for source in passed if source not in late]
 
-    async def _find_out(self, trail: Trail, call: Call) -> None:
+    async def _find_out(self, state: SearchState, call: Call) -> None:
         """Which paper is meant? Asked until a DOI and a title are known; a service that fails leaves a gap, no more."""
         for name in self._identify:
-            if trail.recall(_identifying(name), name, trail.place()) is not None:
+            if state.reuse_answer(_identifying(name), name, state.next_position()) is not None:
                 continue
-            unknown = _needs_identity(trail.work) or self._lacks(trail.work)
-            if not unknown or self._why_not(IDENTIFY, name, trail) is not None:
+            unknown = _needs_identity(state.work) or self._lacks(state.work)
+            if not unknown or self._why_not(IDENTIFY, name, state) is not None:
                 continue
-            trail.ask_source(name, trail.place())
-            tell = partial(self._tell, IDENTIFY, name, trail, self._clock.monotonic())
-            result = await self._resolve_or_note(IDENTIFY, name, trail, call)
+            state.record_source(name, state.next_position())
+            tell = partial(self._tell, IDENTIFY, name, state, self._clock.monotonic())
+            result = await self._resolve_or_note(IDENTIFY, name, state, call)
             if result is None:
                 continue
             said = result.notes[0] if result.notes else "identified" if result.work else Reason.UNKNOWN_IDENTIFIER
             tell(SourceOutcome.ERROR if said.startswith(_OWN_FAULTS) else SourceOutcome.NO_PDF, said)
             note = said if result.work is None else None
-            trail.settle(_identifying(name), Answer(note=note))
+            state.record_answer(_identifying(name), SourceAnswer(note=note))
             if note is not None:
-                trail.note(name, note)
+                state.add_note(name, note)
 
-    async def _resolve_or_note(self, tier: str, name: str, trail: Trail, call: Call) -> ResolverResult | None:
-        """What the source says; None when it failed, which the trail then knows. It costs itself, never the work."""
+    async def _resolve_or_note(self, tier: str, name: str, state: SearchState, call: Call) -> ResolverResult | None:
+        """What the source says; None when it failed, which the state then knows. It costs itself, never the work."""
         began = self._clock.monotonic()
         try:
-            result = await self._resolvers[name].resolve(trail.work, self._clients[name], self._shared(name, call))
+            result = await self._resolvers[name].resolve(state.work, self._clients[name], self._shared(name, call))
             if result.work is not None:
-                trail.learn(result.work)
+                state.learn(result.work)
             if result.supplements:
-                trail.add_supplements(result.supplements)
+                state.add_supplements(result.supplements)
             return result
         except (CandidateRejected, TransientFailure) as problem:
-            tried = _note_miss(trail, call, name, problem)
+            tried = _note_miss(state, call, name, problem)
             if _is_for_good(problem):
-                trail.settle(name if tier != IDENTIFY else _identifying(name), Answer(failure=tried))
-            self._tell(tier, name, trail, began, _outcome_of(problem), problem.reason, problem)
+                state.record_answer(name if tier != IDENTIFY else _identifying(name), SourceAnswer(failure=tried))
+            self._tell(tier, name, state, began, _outcome_of(problem), problem.reason, problem)
         except (Cancelled, RunError):
             raise
         except Exception as error:
-            trail.faulted(name, error)
-            self._tell(tier, name, trail, began, SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
+            state.record_error(name, error)
+            self._tell(tier, name, state, began, SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
         return None
 
     def _shared(self, name: str, call: Call) -> Call:
@@ -282,84 +286,85 @@ class FallbackOrchestrator:
         return call.within(SourceShare(call.budget, seconds=share_s))
 
     def _branch(
-        self, tier: str, name: str, place: int, race: Standing | None, trail: Trail, call: Call
+        self, tier: str, name: str, place: int, versions: VersionRace | None, state: SearchState, call: Call
     ) -> Coroutine[Any, Any, Found | None]:
-        return self._guarded(partial(self._ask_source, tier, name, place, trail, call), tier, name, trail, call, race)
+        ask = partial(self._ask_source, tier, name, place, state, call)
+        return self._guarded(ask, tier, name, state, call, versions)
 
     async def _guarded(
         self,
         ask: Callable[[Tell], Awaitable[Proposed | None]],
         tier: str,
         name: str,
-        trail: Trail,
+        state: SearchState,
         call: Call,
-        race: Standing | None = None,
+        versions: VersionRace | None = None,
     ) -> Found | None:
         """A source that trips over what it was sent costs itself, never the run."""
-        tell = partial(self._tell, tier, name, trail, self._clock.monotonic())
-        if race is not None:
-            race.enter(name)
+        tell = partial(self._tell, tier, name, state, self._clock.monotonic())
+        if versions is not None:
+            versions.enter(name)
         found = None
         try:
-            with trail.waits.branch():
-                found = await self._try_source(ask(tell), tier, name, trail, call, tell, race)
+            with state.waits.branch():
+                found = await self._try_source(ask(tell), tier, name, state, call, tell, versions)
         except (Cancelled, RunError, PutOff):
             raise
         except Exception as error:
-            trail.faulted(name, error)
+            state.record_error(name, error)
             tell(SourceOutcome.ERROR, Reason.WORKER_EXCEPTION)
         finally:
             # A winner stands until the others are told to stop: nobody fetches in between.
-            if race is not None and found is None:
-                race.leave(name)
+            if versions is not None and found is None:
+                versions.leave(name)
         return found
 
     async def _ask_source(
-        self, tier: str, name: str, place: int, trail: Trail, call: Call, tell: Tell
+        self, tier: str, name: str, place: int, state: SearchState, call: Call, tell: Tell
     ) -> Proposed | None:
         """What the source proposes now; None when it is not asked, or failed."""
-        if trail.out_of_budget:
+        if state.out_of_budget:
             tell(SourceOutcome.SKIPPED, Reason.BUDGET_EXHAUSTED)
             return None
-        answered = trail.recall(name, name, place)
+        answered = state.reuse_answer(name, name, place)
         if answered is not None:
-            self._wanted(name, answered.plans, trail)
+            self._wanted(name, answered.plans, state)
             tell(SourceOutcome.SKIPPED, _ANSWERED_BEFORE)
             return None
-        trail.ask_source(name, place)
-        result = await self._resolve_or_note(tier, name, trail, call)
+        state.record_source(name, place)
+        result = await self._resolve_or_note(tier, name, state, call)
         if result is None:
             return None
         note = None if result.plans else result.notes[0] if result.notes else str(Reason.NO_OPEN_COPY)
         if note is not None:
-            trail.note(name, note)
-        trail.settle(name, Answer(result.plans, note))
-        return result, self._wanted(name, result.plans, trail)
+            state.add_note(name, note)
+        state.record_answer(name, SourceAnswer(result.plans, note))
+        return result, self._wanted(name, result.plans, state)
 
-    async def _try_alternatives(self, trail: Trail, call: Call, on_tier: Callable[[str], None]) -> Found | None:
+    async def _try_alternatives(self, state: SearchState, call: Call, on_tier: Callable[[str], None]) -> Found | None:
         """What was set aside: the paper in another form is better than none."""
-        others = trail.alternatives(self._formats[1:])
+        others = state.alternatives(self._formats[1:])
         if others:
             on_tier(ALTERNATIVES)
         for name, plan in others:
-            if trail.out_of_budget:
+            if state.out_of_budget:
                 break
-            found = await self._guarded(partial(_set_aside, plan), ALTERNATIVES, name, trail, call)
+            found = await self._guarded(partial(_set_aside, plan), ALTERNATIVES, name, state, call)
             if found is not None:
                 return found
         return None
 
-    def _wanted(self, name: str, plans: Sequence[DownloadPlan], trail: Trail) -> list[DownloadPlan]:
+    def _wanted(self, name: str, plans: Sequence[DownloadPlan], state: SearchState) -> list[DownloadPlan]:
         """The plans in the best form, in order; those in other forms that are taken are set aside."""
         best = []
-        for plan in in_turn(plans):
+        for plan in ranked(plans):
             form = form_of(plan).name
             if form == self._formats[0]:
                 best.append(plan)
             elif form in self._formats:
-                trail.set_aside(form, name, plan)
+                state.set_aside(form, name, plan)
             else:
-                trail.leave_out(form)
+                state.count_unwanted_form(form)
         return best
 
     async def _try_source(
@@ -367,10 +372,10 @@ class FallbackOrchestrator:
         asking: Awaitable[Proposed | None],
         tier: str,
         name: str,
-        trail: Trail,
+        state: SearchState,
         call: Call,
         tell: Tell,
-        race: Standing | None,
+        versions: VersionRace | None,
     ) -> Found | None:
         """Ask, then try the copies that are proposed."""
         proposed = await asking
@@ -379,26 +384,26 @@ class FallbackOrchestrator:
         result, plans = proposed
         last: CandidateRejected | TransientFailure | None = None
         for plan in plans:
-            if race is not None:
-                await race.give_way(name, plan)
-            if not trail.is_new(plan):
+            if versions is not None:
+                await versions.wait_for_better(name, plan)
+            if not state.is_new(plan):
                 continue
             try:
-                self._refuse_unwanted(plan, trail.work)
-                copy = await self._download(plan, trail.work, self._clients[name], call, trail.claim)
+                self._refuse_unwanted(plan, state.work)
+                copy = await self._download(plan, state.work, self._clients[name], call, state.claim)
             except PutOff:
                 raise
             except (CandidateRejected, TransientFailure) as problem:
                 last = problem
-                _note_miss(trail, call, name, problem, plan)
-                if trail.out_of_budget:
+                _note_miss(state, call, name, problem, plan)
+                if state.out_of_budget:
                     break
                 continue
             if copy is None:
                 return None
             if copy.quarantined is not None:
                 last = CandidateRejected(Reason.UNPROVED, _IN_QUARANTINE, url=plan.url)
-                trail.missed(name, last, plan, copy=copy)
+                state.record_failure(name, last, plan, copy=copy)
                 continue
             tell(SourceOutcome.SUCCESS, Reason.OK, url=plan.url, stage="fetch")
             return Found(plan, copy, tier, name)
@@ -415,7 +420,7 @@ class FallbackOrchestrator:
         self,
         tier: str,
         name: str,
-        trail: Trail,
+        state: SearchState,
         began: float,
         outcome: SourceOutcome,
         reason: str,
@@ -428,7 +433,7 @@ class FallbackOrchestrator:
         self._on_source(
             SourceAttempt(
                 self._clock.now(),
-                trail.work.work_id,
+                state.work.work_id,
                 tier,
                 name,
                 outcome,
@@ -462,16 +467,16 @@ def _outcome_of(problem: CandidateRejected | TransientFailure) -> SourceOutcome:
 
 
 def _note_miss(
-    trail: Trail,
+    state: SearchState,
     call: Call,
     name: str,
     problem: CandidateRejected | TransientFailure,
     plan: DownloadPlan | None = None,
-) -> Tried:
+) -> Failure:
     """A failure that found the work's time used up was our own cut: there is none for anything else (RES-26)."""
-    tried = trail.missed(name, problem, plan)
+    tried = state.record_failure(name, problem, plan)
     if call.budget is not None and call.budget.seconds_left() <= 0:
-        trail.out_of_budget = True
+        state.out_of_budget = True
     return tried
 
 

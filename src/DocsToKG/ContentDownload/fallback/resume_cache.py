@@ -1,7 +1,7 @@
 """What earlier tries of a work have settled, so that another try asks only what may be answered differently.
 
 Knows works by their ids, for as long as this process lives, a bounded number of them and for a bounded time. Does not
-decide what is settled: the trail does. Promises: thread-safe; a work that is forgotten is merely searched as if new.
+decide what is settled: the state does. Promises: thread-safe; a work that is forgotten is merely searched as if new.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _IDS = ("doi", "arxiv_id", "pmcid", "pmid", "openalex_id")
 
 
 @lean_dataclass(frozen=True, slots=True)
-class Tried:
+class Failure:
     """One candidate and why it was not the one."""
 
     url: str
@@ -35,22 +35,22 @@ class Tried:
 
 
 @lean_dataclass(frozen=True, slots=True)
-class Answer:
+class SourceAnswer:
     """What a source said for good: the copies it named, what else it said, or why it could not be asked."""
 
     plans: tuple[DownloadPlan, ...] = ()
     note: str | None = None
-    failure: Tried | None = None
+    failure: Failure | None = None
 
 
 @lean_dataclass(frozen=True, slots=True)
-class Past:
+class SearchSnapshot:
     """What a search leaves for the next one of the same work."""
 
     work: WorkArtifact  # as it was learnt
     known: frozenset[str]  # the identifiers and addresses that the sources could be asked about
-    answers: Mapping[str, Answer]  # by who was asked
-    rejected: tuple[Tried, ...]  # the copies that are no good
+    answers: Mapping[str, SourceAnswer]  # by who was asked
+    rejected: tuple[Failure, ...]  # the copies that are no good
     keys: frozenset[str]  # of those copies
     failed: Mapping[str, bool]  # their addresses that archives may know, and whether they were guessed
     refused: tuple[str, ...]  # their addresses that the owners refused
@@ -62,7 +62,7 @@ def known_of(work: WorkArtifact) -> frozenset[str]:
     return frozenset(ids.union(work.landing_urls, work.pdf_urls))
 
 
-class WorkMemory:
+class ResumeCache:
     """The past of at most `most` works, each for `keep_s` seconds."""
 
     def __init__(self, clock: Clock, *, most: int = 10_000, keep_s: float = 6 * 3600.0) -> None:
@@ -70,20 +70,20 @@ class WorkMemory:
         self._most = most
         self._keep_s = keep_s
         self._lock = threading.Lock()
-        self._pasts: OrderedDict[str, tuple[float, Past]] = OrderedDict()
+        self._snapshots: OrderedDict[str, tuple[float, SearchSnapshot]] = OrderedDict()
 
-    def recall(self, work_id: str) -> Past | None:
+    def get(self, work_id: str) -> SearchSnapshot | None:
         with self._lock:
-            at, past = self._pasts.get(work_id, (0.0, None))
-        return past if self._clock.monotonic() - at <= self._keep_s else None
+            at, snapshot = self._snapshots.get(work_id, (0.0, None))
+        return snapshot if self._clock.monotonic() - at <= self._keep_s else None
 
-    def keep(self, work_id: str, past: Past) -> None:
+    def put(self, work_id: str, snapshot: SearchSnapshot) -> None:
         with self._lock:
-            self._pasts[work_id] = self._clock.monotonic(), past
-            self._pasts.move_to_end(work_id)
-            while len(self._pasts) > self._most:
-                self._pasts.popitem(last=False)
+            self._snapshots[work_id] = self._clock.monotonic(), snapshot
+            self._snapshots.move_to_end(work_id)
+            while len(self._snapshots) > self._most:
+                self._snapshots.popitem(last=False)
 
     def forget(self, work_id: str) -> None:
         with self._lock:
-            self._pasts.pop(work_id, None)
+            self._snapshots.pop(work_id, None)

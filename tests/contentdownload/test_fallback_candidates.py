@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from DocsToKG.ContentDownload.fallback.copies import copy_key
+from DocsToKG.ContentDownload.fallback.candidates import copy_key
 
 ZENODO = "https://zenodo.org/records/123/files/paper.pdf"
 

@@ -26,7 +26,7 @@ from DocsToKG.ContentDownload.api.types import (
 from DocsToKG.ContentDownload.catalog.store import Catalog
 from DocsToKG.ContentDownload.download_execution import CandidateDownload, DownloadRules
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.fallback.sharing import SharedDownload
+from DocsToKG.ContentDownload.fallback.in_flight import DeduplicatedDownload
 from DocsToKG.ContentDownload.storage.cas import cas_path
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.telemetry import RunTelemetry
@@ -89,7 +89,7 @@ class Origin:
 @dataclass
 class Bench:
     store: LocalStore
-    shared: SharedDownload
+    shared: DeduplicatedDownload
     loop: LoopThread
     origin: Origin
     endings: list[StoredCopy | BaseException | None] = field(default_factory=list)
@@ -144,7 +144,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     store = LocalStore(tmp_path, min_free_bytes=0)
     store.prepare()
     lines = Lines()
-    shared = SharedDownload(
+    shared = DeduplicatedDownload(
         CandidateDownload(store, DownloadRules(), clock), open_stored=store.open, clock=clock, attempts=lines
     )
     with LoopThread() as loop:
@@ -287,7 +287,7 @@ def test_the_memory_of_addresses_is_bounded(tmp_path: Path) -> None:
     store.prepare()
     origin = Origin()
     origin.held.set()
-    shared = SharedDownload(
+    shared = DeduplicatedDownload(
         CandidateDownload(store, DownloadRules(), clock), open_stored=store.open, clock=clock, remembered=2
     )
     work = WorkArtifact("doi:10.1234/one", doi="10.1234/one")

@@ -39,7 +39,7 @@ _CHUNK_BYTES = 1 << 20
 OpenStored = Callable[[str], BinaryIO | None]
 
 
-class SharedDownload:
+class DeduplicatedDownload:
     """A `Download` that knows what its siblings are fetching. `open_stored` opens bytes of the store by digest."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What has been tried for one work, by all its branches.
+"""What the search for one work has tried and learnt, in all its branches.
 
 Knows the copies already tried (under any spelling), those set aside, what was learnt of the work, every candidate's
 reason, and whether some failure may pass with time. Begins, where there is one, with the past of the same work, and
@@ -17,8 +17,8 @@ from typing import Any
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, StoredCopy, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.fallback.copies import address_key, copy_key
-from DocsToKG.ContentDownload.fallback.memory import Answer, Past, Tried, known_of
+from DocsToKG.ContentDownload.fallback.candidates import address_key, copy_key
+from DocsToKG.ContentDownload.fallback.resume_cache import Failure, SearchSnapshot, SourceAnswer, known_of
 from DocsToKG.ContentDownload.resolvers.copy_facts import is_refusal, refusals_metadata
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import has_secret, index_url, mask_url
@@ -42,20 +42,20 @@ _OF_THE_HOST = frozenset({Reason.ROBOTS, Reason.CONN_ERROR, Reason.TIMEOUT, Reas
 _DAY = re.compile(r" until \d{4}-\d\d-\d\d", re.ASCII)
 
 
-class Trail:
+class SearchState:
     """The memory of one work's search."""
 
     def __init__(
-        self, work: WorkArtifact, clock: Clock, *, past: Past | None = None, waits: WorkWaits | None = None
+        self, work: WorkArtifact, clock: Clock, *, earlier: SearchSnapshot | None = None, waits: WorkWaits | None = None
     ) -> None:
         self.waits = waits or WorkWaits(clock)
         self._lock = threading.Lock()
-        self._past = past
-        self._seen: set[str] = set(past.keys if past else ())
+        self._earlier = earlier
+        self._seen: set[str] = set(earlier.keys if earlier else ())
         self._done: set[str] = set(self._seen)  # keys of copies that are no good
         self._open: set[str] = set()  # keys of copies that may be had another time
-        self._answers: dict[str, Answer] = {}
-        self._work = work.learn(past.work) if past else work
+        self._answers: dict[str, SourceAnswer] = {}
+        self._work = work.learn(earlier.work) if earlier else work
         self.work = self._work  # as far as it is known; once archives are asked, with the addresses that failed
         self._looked_back: tuple[str, ...] = ()
         self._barred: dict[str, Any] = {}
@@ -66,13 +66,14 @@ class Trail:
         self._places = itertools.count()
         self._asked: list[tuple[int, str]] = []
         self._aside: list[tuple[str, str, DownloadPlan]] = []
-        self._failed: dict[str, bool] = dict(past.failed if past else {})  # addresses, and whether they were guessed
-        self._refused: list[str] = list(past.refused if past else ())  # addresses whose owners do not want us
+        # Addresses that failed, and whether they were guessed.
+        self._failed: dict[str, bool] = dict(earlier.failed if earlier else {})
+        self._refused: list[str] = list(earlier.refused if earlier else ())  # addresses whose owners do not want us
         self.out_of_budget = False
         self.refused: str | None = None  # why the user does not want this work
-        self.tried: list[Tried] = list(past.rejected if past else ())
-        self._tried_before = len(self.tried)
-        self.unasked: dict[str, int] = {}  # copies in forms that nobody asked for
+        self.failures: list[Failure] = list(earlier.rejected if earlier else ())
+        self._tried_before = len(self.failures)
+        self.unwanted_forms: dict[str, int] = {}  # copies in forms that nobody asked for
         self.notes: list[tuple[str, str]] = []  # what a source said when it had nothing to propose
         self._supplements: dict[str, Supplement] = {}
 
@@ -89,7 +90,7 @@ class Trail:
         that never comes back would wait for it for ever.
         """
         ours = (Reason.BREAKER_OPEN, Reason.RETRY_AFTER)
-        tried_now = self.tried[self._tried_before :]
+        tried_now = self.failures[self._tried_before :]
         waits = (tried.reason in ours and tried.http_status is None for tried in tried_now)
         return bool(tried_now) and not self._still_down and all(waits)
 
@@ -118,23 +119,23 @@ class Trail:
         """The sources asked, in their order; sources that race begin in this order too."""
         return [name for _, name in sorted(self._asked)]
 
-    def place(self) -> int:
+    def next_position(self) -> int:
         """The next place in the order of sources."""
         return next(self._places)
 
-    def ask_source(self, name: str, place: int) -> None:
+    def record_source(self, name: str, place: int) -> None:
         """The source of that place is asked."""
         with self._lock:
             self._asked.append((place, name))
 
-    def in_order(self) -> list[Tried]:
+    def failures_in_order(self) -> list[Failure]:
         """What was tried, source by source in their order: how a race happened to go does not show."""
-        if len(self.tried) < 2:
-            return list(self.tried)
+        if len(self.failures) < 2:
+            return list(self.failures)
         place = {name: place for place, name in sorted(self._asked)}
-        return sorted(self.tried, key=lambda tried: place.get(tried.source, -1))
+        return sorted(self.failures, key=lambda tried: place.get(tried.source, -1))
 
-    def note(self, source: str, said: str) -> None:
+    def add_note(self, source: str, said: str) -> None:
         """Only the word before a colon, and the day after `embargo`: what follows other words quotes addresses."""
         word, _, rest = said.partition(":")
         with self._lock:
@@ -160,17 +161,17 @@ class Trail:
         kept.sort(key=lambda entry: (forms.index(entry[0]), entry[2].is_guess))
         return [(source, plan) for _, source, plan in kept]
 
-    def leave_out(self, form: str) -> None:
+    def count_unwanted_form(self, form: str) -> None:
         """A copy in a form that was not asked for."""
         with self._lock:
-            self.unasked[form] = self.unasked.get(form, 0) + 1
+            self.unwanted_forms[form] = self.unwanted_forms.get(form, 0) + 1
 
-    def look_back(self) -> None:
+    def offer_failed_addresses(self) -> None:
         """Let archives know the addresses that failed, evidence first, guesses last; and those that are not theirs to
         give, since their owners refused."""
         with self._lock:
             self._looked_back = tuple(sorted(self._failed, key=self._failed.__getitem__))
-            self._barred = refusals_metadata("trail", self._refused)
+            self._barred = refusals_metadata("search", self._refused)
             self._show_work()
 
     def _show_work(self) -> None:
@@ -187,17 +188,17 @@ class Trail:
             first, self._claimed = not self._claimed, True
             return first
 
-    def missed(
+    def record_failure(
         self,
         source: str,
         problem: CandidateRejected | TransientFailure,
         plan: DownloadPlan | None = None,
         *,
         copy: StoredCopy | None = None,
-    ) -> Tried:
+    ) -> Failure:
         """A candidate was no good, or the source could not be asked. `copy`: its file, which waits in quarantine."""
         url = plan.url if plan is not None else problem.url or ""
-        tried = Tried(
+        tried = Failure(
             url=mask_url(url),
             source=source,
             reason=problem.reason,
@@ -210,7 +211,7 @@ class Trail:
             quarantine=_quarantined(plan, copy) if plan is not None and copy is not None else None,
         )
         with self._lock:
-            self.tried.append(tried)
+            self.failures.append(tried)
             self._remember_addresses(problem, plan)
             if plan is not None:
                 self._judge(problem, plan)
@@ -224,7 +225,7 @@ class Trail:
     @property
     def quarantined(self) -> list[str]:
         """The names of the files that wait in quarantine."""
-        return [str(tried.quarantine["path"]) for tried in self.tried if tried.quarantine]
+        return [str(tried.quarantine["path"]) for tried in self.failures if tried.quarantine]
 
     def _remember_addresses(self, problem: CandidateRejected | TransientFailure, plan: DownloadPlan | None) -> None:
         """What archives may be asked about, and what not. An address with a key in it is nobody else's business."""
@@ -246,44 +247,44 @@ class Trail:
         else:
             self._done.add(address if of_the_host else key)
 
-    def faulted(self, source: str, error: Exception) -> None:
+    def record_error(self, source: str, error: Exception) -> None:
         """Something unforeseen, perhaps this machine's own trouble: it says nothing against the paper."""
         with self._lock:
             reason = f"{Reason.WORKER_EXCEPTION}: {type(error).__name__}"
-            self.tried.append(Tried("", source, reason, transient=True, is_copy=False))
+            self.failures.append(Failure("", source, reason, transient=True, is_copy=False))
             self._answers.pop(source, None)
             self._may_pass(None)
 
-    def settle(self, asked: str, answer: Answer) -> None:
+    def record_answer(self, asked: str, answer: SourceAnswer) -> None:
         """Who was asked has said this for good, unless one of the copies named may be had another time."""
         with self._lock:
             self._answers[asked] = answer
 
-    def recall(self, asked: str, source: str, place: int) -> Answer | None:
+    def reuse_answer(self, asked: str, source: str, place: int) -> SourceAnswer | None:
         """What the source said in an earlier try, now said again; None when it must be asked (anew).
 
         Once this try has found out more of the work than the earlier ones, the source may have more to say.
         """
-        if self._past is None:
+        if self._earlier is None:
             return None
-        answer = self._past.answers.get(asked)
-        if answer is None or not known_of(self.work) <= self._past.known:
+        answer = self._earlier.answers.get(asked)
+        if answer is None or not known_of(self.work) <= self._earlier.known:
             return None
-        self.ask_source(source, place)
+        self.record_source(source, place)
         if answer.note is not None:
-            self.note(source, answer.note)
+            self.add_note(source, answer.note)
         with self._lock:
             self._answers[asked] = answer
             if answer.failure is not None:
-                self.tried.insert(self._tried_before, answer.failure)
+                self.failures.insert(self._tried_before, answer.failure)
                 self._tried_before += 1
         return answer
 
-    def past(self) -> Past:
+    def snapshot(self) -> SearchSnapshot:
         """What another try of this work need not find out again."""
         with self._lock:
-            copies = [tried for tried in self.tried if tried.is_copy and not tried.transient]
-            return Past(
+            copies = [tried for tried in self.failures if tried.is_copy and not tried.transient]
+            return SearchSnapshot(
                 work=self._work,
                 known=known_of(self.work),
                 answers={asked: answer for asked, answer in self._answers.items() if self._is_settled(answer)},
@@ -293,7 +294,7 @@ class Trail:
                 refused=tuple(self._refused),
             )
 
-    def _is_settled(self, answer: Answer) -> bool:
+    def _is_settled(self, answer: SourceAnswer) -> bool:
         keys = [{copy_key(plan.url), address_key(plan.url)} for plan in answer.plans]
         if self.out_of_budget and any(self._done.isdisjoint(each) for each in keys):
             return False

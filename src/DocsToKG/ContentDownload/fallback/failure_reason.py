@@ -1,6 +1,6 @@
 """Why a work was not obtained: one token and one sentence for the person who reads the results.
 
-Knows what every reason means in plain words, and which of several is worth saying. Reads a trail; promises never to
+Knows what every reason means in plain words, and which of several is worth saying. Reads a state; promises never to
 quote an address, only hosts, and always to say something.
 """
 
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from DocsToKG.ContentDownload.api.types import Reason
-from DocsToKG.ContentDownload.fallback.memory import Tried
-from DocsToKG.ContentDownload.fallback.trail import Trail
+from DocsToKG.ContentDownload.fallback.resume_cache import Failure
+from DocsToKG.ContentDownload.fallback.search_state import SearchState
 from DocsToKG.core.clock import utc_iso
 from DocsToKG.core.urls import BadUrl, host_key
 
@@ -78,65 +78,65 @@ _TROUBLE: dict[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FailureReason:
     """`cause` is a stable token (a `Reason`), `sentence` the same for people."""
 
     cause: str
     sentence: str
 
 
-def verdict(trail: Trail, *, now: float) -> Verdict:
+def failure_reason(state: SearchState, *, now: float) -> FailureReason:
     """Why nothing was obtained, as far as the search that is over can tell."""
-    tried = trail.in_order()
+    tried = state.failures_in_order()
     copies = [one for one in tried if one.is_copy]
     troubles = [one for one in tried if one.transient]
-    if trail.out_of_budget:
-        return Verdict(Reason.BUDGET_EXHAUSTED, _out_of_budget(tried, copies))
+    if state.out_of_budget:
+        return FailureReason(Reason.BUDGET_EXHAUSTED, _out_of_budget(tried, copies))
     if not troubles and (waiting := [one for one in copies if one.quarantine]):
         return _in_quarantine(waiting, [one for one in copies if not one.quarantine])
     if not troubles:
-        return _by_access(_no_good(copies) if copies else _nothing_known(trail, tried), trail)
-    when = "later" if trail.retry_after_s is None else f"from {_minute(now + min(trail.retry_after_s, _FAR_OFF_S))} on"
+        return _by_access(_no_good(copies) if copies else _nothing_known(state, tried), state)
+    when = "later" if state.retry_after_s is None else f"from {_minute(now + min(state.retry_after_s, _FAR_OFF_S))} on"
     if copies and not any(one.transient for one in copies):
         # The copies are known and no good; that a source could not be asked leaves a hope, no more.
-        known, silent = _by_access(_no_good(copies), trail), _named(_unique(one.source for one in troubles))
-        return Verdict(known.cause, f"{known.sentence} {silent} could not be asked: more may be known {when}.")
-    return Verdict(troubles[0].reason.partition(":")[0], _temporary(troubles, copies, when))
+        known, silent = _by_access(_no_good(copies), state), _named(_unique(one.source for one in troubles))
+        return FailureReason(known.cause, f"{known.sentence} {silent} could not be asked: more may be known {when}.")
+    return FailureReason(troubles[0].reason.partition(":")[0], _temporary(troubles, copies, when))
 
 
-def _in_quarantine(waiting: Sequence[Tried], others: Sequence[Tried]) -> Verdict:
+def _in_quarantine(waiting: Sequence[Failure], others: Sequence[Failure]) -> FailureReason:
     """Files that a person can settle weigh more than copies that nobody can have."""
     what = "A file from" if len(waiting) == 1 else f"{len(waiting)} files from"
     verb, it = ("waits", "it shows that it is") if len(waiting) == 1 else ("wait", "them shows that they are")
     sentence = f"{what} {_hosts(waiting)} {verb} in quarantine, as nothing in {it} the paper; {_SETTLE}."
-    return Verdict(Reason.UNPROVED, sentence + (f" Other copies: {_listed(others)}." if others else ""))
+    return FailureReason(Reason.UNPROVED, sentence + (f" Other copies: {_listed(others)}." if others else ""))
 
 
-def _by_access(found: Verdict, trail: Trail) -> Verdict:
+def _by_access(found: FailureReason, state: SearchState) -> FailureReason:
     """What stands before the copies or pages of a paper is no riddle where an index says whether the paper is open."""
     if found.cause not in (*_WALLS, Reason.PAYWALL, Reason.OPEN_BUT_BLOCKED):
         return found
-    is_open = trail.work.oa_status in _OPEN
-    if not is_open and any(said == Reason.CLOSED for _, said in trail.notes):
-        return Verdict(Reason.CLOSED, f"The paper is closed, as an index says. {found.sentence}")
-    return Verdict(Reason.OPEN_BUT_BLOCKED, found.sentence) if is_open and found.cause in _WALLS else found
+    is_open = state.work.oa_status in _OPEN
+    if not is_open and any(said == Reason.CLOSED for _, said in state.notes):
+        return FailureReason(Reason.CLOSED, f"The paper is closed, as an index says. {found.sentence}")
+    return FailureReason(Reason.OPEN_BUT_BLOCKED, found.sentence) if is_open and found.cause in _WALLS else found
 
 
-def _no_good(copies: Sequence[Tried]) -> Verdict:
+def _no_good(copies: Sequence[Failure]) -> FailureReason:
     groups = Counter(_words(one) for one in copies)
     words = max(groups, key=lambda words: groups[words])
     cause = _cause(next(one for one in copies if _words(one) == words))
     if len(groups) > 1:
-        return Verdict(cause, f"No copy could be had ({_tried(copies)}): {_listed(copies)}.")
+        return FailureReason(cause, f"No copy could be had ({_tried(copies)}): {_listed(copies)}.")
     hosts = _hosts(copies)
     if cause == Reason.ROBOTS:
-        return Verdict(cause, f"robots.txt of {hosts} forbids the file.")
+        return FailureReason(cause, f"robots.txt of {hosts} forbids the file.")
     if len(copies) == 1:
-        return Verdict(cause, f"The only copy is {words.format(host=hosts)}.")
-    return Verdict(cause, f"The only copies are {words.format(host=hosts)} ({_tried(copies)}).")
+        return FailureReason(cause, f"The only copy is {words.format(host=hosts)}.")
+    return FailureReason(cause, f"The only copies are {words.format(host=hosts)} ({_tried(copies)}).")
 
 
-def _cause(one: Tried) -> str:
+def _cause(one: Failure) -> str:
     """A status that says why is a reason of its own. That a guess was refused does not show that a copy is open."""
     if one.reason == Reason.HTTP_STATUS and one.http_status in _REMOVED:
         return Reason.GONE
@@ -145,7 +145,7 @@ def _cause(one: Tried) -> str:
     return one.reason
 
 
-def _temporary(troubles: Sequence[Tried], copies: Sequence[Tried], when: str) -> str:
+def _temporary(troubles: Sequence[Failure], copies: Sequence[Failure], when: str) -> str:
     # A copy that is known and busy says more than an index that is.
     ranked = sorted(troubles, key=lambda one: not one.is_copy)
     said = _unique(_trouble(one) for one in ranked)
@@ -156,52 +156,56 @@ def _temporary(troubles: Sequence[Tried], copies: Sequence[Tried], when: str) ->
     return f"Temporary: {first}; it may be had {when}.{rest}"
 
 
-def _out_of_budget(tried: Sequence[Tried], copies: Sequence[Tried]) -> str:
+def _out_of_budget(tried: Sequence[Failure], copies: Sequence[Failure]) -> str:
     detail = next((one.detail for one in tried if one.reason == Reason.BUDGET_EXHAUSTED), None)
     others = [one for one in copies if one.reason != Reason.BUDGET_EXHAUSTED]
     rest = f" Until then: {_listed(others)}." if others else ""
     return f"The search was cut short: {detail or 'this work has used all it may cost'}.{rest}"
 
 
-def _nothing_known(trail: Trail, failed: Sequence[Tried]) -> Verdict:
+def _nothing_known(state: SearchState, failed: Sequence[Failure]) -> FailureReason:
     """No copy was tried; `failed` are the sources that could not be asked."""
-    if not trail.sources:
-        return Verdict(Reason.UNKNOWN_IDENTIFIER, "No enabled source can look this identifier up.")
-    if trail.unasked:
-        forms = ", ".join(sorted(trail.unasked))
-        return Verdict(Reason.NO_OPEN_COPY, f"Only full text in other forms is known: ask for {forms} with --formats.")
+    if not state.sources:
+        return FailureReason(Reason.UNKNOWN_IDENTIFIER, "No enabled source can look this identifier up.")
+    if state.unwanted_forms:
+        forms = ", ".join(sorted(state.unwanted_forms))
+        return FailureReason(
+            Reason.NO_OPEN_COPY, f"Only full text in other forms is known: ask for {forms} with --formats."
+        )
     barred = [one for one in failed if one.reason == Reason.ROBOTS]
-    asked, silent = _unique(trail.sources), _unique(one.source for one in failed if one not in barred)
+    asked, silent = _unique(state.sources), _unique(one.source for one in failed if one not in barred)
     rest = f"; {_named(silent)} could not be asked" if silent else ""
-    refused = _unique(source for source, said in trail.notes if said == "refused")
+    refused = _unique(source for source, said in state.notes if said == "refused")
     rest += f"; {_named(refused)} refused to answer" if refused else ""
     willing = [name for name in asked if name not in silent and name not in refused]
-    if trail.notes and not barred and all(said in _UNKNOWN for _, said in trail.notes):
-        return Verdict(Reason.UNKNOWN_IDENTIFIER, f"None of {_sources(len(willing))} knows this identifier{rest}.")
-    noted = [*(one.reason for one in barred), *(said for _, said in trail.notes)]
+    if state.notes and not barred and all(said in _UNKNOWN for _, said in state.notes):
+        return FailureReason(
+            Reason.UNKNOWN_IDENTIFIER, f"None of {_sources(len(willing))} knows this identifier{rest}."
+        )
+    noted = [*(one.reason for one in barred), *(said for _, said in state.notes)]
     walls = _unique(said for said in noted if said in _WORDS)
     if walls:
         # A wall may fall another day; the wish of an owner is the cause only where nothing else stood in the way.
         cause = next((said for said in walls if said != Reason.ROBOTS), Reason.ROBOTS)
         seen = ", ".join(_unique(_placeless(_WORDS[said]) for said in walls))
-        return Verdict(cause, f"No file was found: the pages that should name it are {seen}{rest}.")
-    return _not_open([said for _, said in trail.notes], _sources(len(willing)), rest)
+        return FailureReason(cause, f"No file was found: the pages that should name it are {seen}{rest}.")
+    return _not_open([said for _, said in state.notes], _sources(len(willing)), rest)
 
 
-def _not_open(notes: Sequence[str], asked: str, rest: str) -> Verdict:
+def _not_open(notes: Sequence[str], asked: str, rest: str) -> FailureReason:
     """No copy is known, and nothing stands before one: as much as the sources say of why."""
     days = [said for said in notes if said.partition(":")[0] == Reason.EMBARGO]
     if days:
         day = min((said.partition(" until ")[2] for said in days if " until " in said), default="")
-        return Verdict(Reason.EMBARGO, f"A copy is under embargo{f' until {day}' if day else ''}{rest}.")
+        return FailureReason(Reason.EMBARGO, f"A copy is under embargo{f' until {day}' if day else ''}{rest}.")
     if Reason.GONE in notes:
-        return Verdict(Reason.GONE, f"The copy that was known has been removed from its archive{rest}.")
+        return FailureReason(Reason.GONE, f"The copy that was known has been removed from its archive{rest}.")
     if Reason.CLOSED in notes:
-        return Verdict(Reason.CLOSED, f"The paper is closed: no open copy is known to {asked}{rest}.")
-    return Verdict(Reason.NO_OPEN_COPY, f"No open copy is known to {asked}{rest}.")
+        return FailureReason(Reason.CLOSED, f"The paper is closed: no open copy is known to {asked}{rest}.")
+    return FailureReason(Reason.NO_OPEN_COPY, f"No open copy is known to {asked}{rest}.")
 
 
-def _words(one: Tried) -> str:
+def _words(one: Failure) -> str:
     """What was wrong with a copy, its host left open."""
     if one.reason == Reason.FILTERED and one.detail:
         return f"left out by your filters ({one.detail})".translate(_NO_BRACES)
@@ -217,16 +221,16 @@ def _placeless(words: str) -> str:
     return words.partition(" {host}")[0].rpartition(" ")[0] if "{host}" in words else words
 
 
-def _trouble(one: Tried) -> str:
+def _trouble(one: Failure) -> str:
     host = _host(one) or one.source
     if one.http_status is not None:
         return f"{host} answered {one.http_status}"
     return _TROUBLE.get(one.reason, "{host} failed (" + one.reason.partition(":")[0] + ")").format(host=host)
 
 
-def _listed(copies: Sequence[Tried]) -> str:
+def _listed(copies: Sequence[Failure]) -> str:
     """`2 behind a bot check at a.org, 1 gone (404) from b.org`, the most frequent first."""
-    groups: dict[str, list[Tried]] = {}
+    groups: dict[str, list[Failure]] = {}
     for one in copies:
         groups.setdefault(_words(one), []).append(one)
     ranked = sorted(groups.items(), key=lambda group: -len(group[1]))
@@ -235,7 +239,7 @@ def _listed(copies: Sequence[Tried]) -> str:
     return ", ".join(parts) + (f" and {rest} more" if rest else "")
 
 
-def _hosts(copies: Iterable[Tried]) -> str:
+def _hosts(copies: Iterable[Failure]) -> str:
     return _named(_unique(_host(one) or one.source for one in copies))
 
 
@@ -252,14 +256,14 @@ def _named(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_HOSTS]) + (f" and {more} more" if more > 0 else "")
 
 
-def _host(one: Tried) -> str | None:
+def _host(one: Failure) -> str | None:
     try:
         return host_key(one.url)
     except BadUrl:
         return None
 
 
-def _tried(copies: Sequence[Tried]) -> str:
+def _tried(copies: Sequence[Failure]) -> str:
     return f"{len(copies)} tried"
 
 

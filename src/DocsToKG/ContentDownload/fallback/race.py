@@ -17,7 +17,7 @@ _FIRST_LOOK_S, _LAST_LOOK_S = 0.02, 0.5
 _PATIENCE_S = 8.0
 
 
-class Standing:
+class VersionRace:
     """What each running source of one race may still bring; a source that has not answered may bring the best."""
 
     def __init__(self, clock: Clock, *, patience_s: float = _PATIENCE_S) -> None:
@@ -31,7 +31,7 @@ class Standing:
     def leave(self, name: str) -> None:
         self._best.pop(name, None)
 
-    async def give_way(self, name: str, plan: DownloadPlan) -> None:
+    async def wait_for_better(self, name: str, plan: DownloadPlan) -> None:
         """Go on when no other source of the race may still bring a better version than `plan`."""
         rank = version_rank(plan.version) if plan.version in VERSIONS else 0
         self._best[name] = rank

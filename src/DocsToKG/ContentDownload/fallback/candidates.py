@@ -1,4 +1,4 @@
-"""Which addresses stand for one and the same copy? Pure rules on URLs.
+"""Which addresses name one and the same copy, and in which order the copies of one source are tried. Pure rules.
 
 Beyond canonical spelling: http is asked as https, arXiv serves one file on several hosts, a DOI has several resolvers
 and no case, Zenodo and figshare have old and new paths, and a session token says only who asks. Only what is known to
@@ -9,8 +9,11 @@ into a file makes another copy.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from urllib.parse import unquote
 
+from DocsToKG.ContentDownload.api.types import DownloadPlan
+from DocsToKG.ContentDownload.api.versions import VERSIONS, version_rank
 from DocsToKG.ContentDownload.resolvers.same_links import link_key
 from DocsToKG.core.urls import BadUrl
 
@@ -60,3 +63,21 @@ def _known_copy(path: str) -> str | None:
     if match := _FIGSHARE.fullmatch(path):
         return f"figshare:{match['file']}"
     return None
+
+
+def ranked(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
+    """Evidence before guesses; published before accepted before submitted; otherwise as the source has them.
+
+    Copies of unknown version keep their place: the source had its reasons.
+    """
+    given = list(plans)
+    if len(given) < 2:
+        return given
+    evidence, guesses = [plan for plan in given if not plan.is_guess], [plan for plan in given if plan.is_guess]
+    return [*_best_version_first(evidence), *_best_version_first(guesses)]
+
+
+def _best_version_first(plans: Sequence[DownloadPlan]) -> list[DownloadPlan]:
+    known = sorted((plan for plan in plans if plan.version in VERSIONS), key=lambda plan: version_rank(plan.version))
+    ordered = iter(known)
+    return [next(ordered) if plan.version in VERSIONS else plan for plan in plans]

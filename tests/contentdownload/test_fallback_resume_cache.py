@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.api.types import (
     WorkArtifact,
 )
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.fallback.memory import Past, WorkMemory
+from DocsToKG.ContentDownload.fallback.resume_cache import ResumeCache, SearchSnapshot
 from DocsToKG.ContentDownload.pipeline import WorkLimits
 from DocsToKG.core.clock import ManualClock
 
@@ -82,10 +82,10 @@ def test_what_the_busy_source_tells_at_last_is_asked_about() -> None:
 
 
 def test_what_was_learnt_is_known_at_the_next_try() -> None:
-    index = Source("index", learns=WorkArtifact("", title="On memory", pmcid="PMC1"))
+    index = Source("index", learns=WorkArtifact("", title="On cache", pmcid="PMC1"))
     s2 = Source("s2", error=BUSY)
     _, second = twice(bench(index, s2))
-    assert (second.meta["title"], s2.asked[1].pmcid) == ("On memory", "PMC1")
+    assert (second.meta["title"], s2.asked[1].pmcid) == ("On cache", "PMC1")
 
 
 def test_who_was_asked_which_paper_is_meant_is_not_asked_again() -> None:
@@ -172,16 +172,16 @@ def test_a_try_that_only_waited_says_so_whatever_was_tried_before() -> None:
 
 def test_the_memory_is_bounded_in_number_and_time() -> None:
     clock = ManualClock()
-    memory = WorkMemory(clock, most=2, keep_s=60.0)
-    past = Past(WORK, frozenset(), {}, (), frozenset(), {}, ())
+    cache = ResumeCache(clock, most=2, keep_s=60.0)
+    snapshot = SearchSnapshot(WORK, frozenset(), {}, (), frozenset(), {}, ())
     for name in ("a", "b", "a", "c"):
-        memory.keep(name, past)
-    assert [memory.recall(name) is past for name in ("a", "b", "c")] == [True, False, True]
+        cache.put(name, snapshot)
+    assert [cache.get(name) is snapshot for name in ("a", "b", "c")] == [True, False, True]
     clock.advance(61.0)
-    assert memory.recall("a") is None
-    memory.keep("c", past)
-    memory.forget("c")
-    assert memory.recall("c") is None
+    assert cache.get("a") is None
+    cache.put("c", snapshot)
+    cache.forget("c")
+    assert cache.get("c") is None
 
 
 class Slow(Downloads):

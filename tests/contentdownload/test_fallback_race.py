@@ -11,7 +11,7 @@ from tests.contentdownload.search_bench import Bench, Downloads, Source
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.config.rules import Tier
-from DocsToKG.ContentDownload.fallback.standing import Standing
+from DocsToKG.ContentDownload.fallback.race import VersionRace
 from DocsToKG.core.clock import ManualClock
 
 PUBLISHED, PREPRINT = "https://pub.org/1", "https://pre.org/1"
@@ -46,19 +46,19 @@ class Sleeps(ManualClock):
         self.heard()
 
 
-def give_way(standing: Standing) -> None:
+def wait_for_better(race: VersionRace) -> None:
     preprint = DownloadPlan(PREPRINT, "preprints", version="submittedVersion")
-    asyncio.run(standing.give_way("preprints", preprint))
+    asyncio.run(race.wait_for_better("preprints", preprint))
 
 
 @pytest.mark.parametrize("asleep_s", [1.0, 9.0, 3600.0])
 def test_a_machine_that_slept_has_used_up_nobodys_patience(asleep_s: float) -> None:
     clock = Sleeps(oversleeps=asleep_s)
-    standing = Standing(clock, patience_s=8.0)
-    clock.heard = lambda: clock.slept == 5 and standing.leave("index")
-    standing.enter("index")
-    standing.enter("preprints")
-    give_way(standing)
+    race = VersionRace(clock, patience_s=8.0)
+    clock.heard = lambda: clock.slept == 5 and race.leave("index")
+    race.enter("index")
+    race.enter("preprints")
+    wait_for_better(race)
     assert clock.slept == 5
 
 
@@ -85,11 +85,11 @@ def test_copies_of_the_same_or_of_unknown_version_race_as_before() -> None:
 
 def test_nobody_waits_longer_than_the_patience() -> None:
     clock = Sleeps()
-    standing = Standing(clock, patience_s=8.0)
-    standing.enter("index")
-    standing.enter("preprints")
+    race = VersionRace(clock, patience_s=8.0)
+    race.enter("index")
+    race.enter("preprints")
     asked_at = clock.monotonic()
-    give_way(standing)
+    wait_for_better(race)
     assert clock.monotonic() - asked_at == pytest.approx(8.0, abs=0.5)
 
 
