@@ -32,8 +32,8 @@ BUDGET = {
     "ContentDownload/runner": 1300, "ContentDownload/storage": 1300, "ContentDownload/telemetry": 1700,
     "ContentDownload/validation": 2200, "Orchestrator": 1000, "Orchestrator/audit": 1000, "Orchestrator/client": 550,
     "Orchestrator/control": 3000, "Orchestrator/events": 700, "Orchestrator/jobs": 900, "Orchestrator/ledger": 3500,
-    "Orchestrator/notifications": 450, "Orchestrator/signing": 450, "Orchestrator/web": 3300, "Sandbox": 2300,
-    "core": 900, "transport": 1200,
+    "Orchestrator/notifications": 450, "Orchestrator/signing": 450, "Orchestrator/api": 3220,
+    "Orchestrator/console": 80, "Sandbox": 2300, "core": 900, "transport": 1200,
 }  # fmt: skip
 _LAYOUT = {
     tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENCODING,

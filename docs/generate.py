@@ -406,8 +406,8 @@ def _bare(annotation: Any) -> Any:
 
 
 def http_page() -> str:
+    from DocsToKG.Orchestrator.api.app import RESOURCES
     from DocsToKG.Orchestrator.settings import ServerSettings
-    from DocsToKG.Orchestrator.web.app import RESOURCES
 
     simple = {name: info for name, info in ServerSettings.model_fields.items() if not _section_of(info)}
     nested = {name: section for name, info in ServerSettings.model_fields.items() if (section := _section_of(info))}
@@ -424,15 +424,17 @@ def http_page() -> str:
 
 
 def _routes(resource: Any) -> list[str]:
-    from DocsToKG.Orchestrator.web.permits import PERMITS
+    from DocsToKG.Orchestrator.api.auth.permissions import PERMISSIONS
 
     says = {"nothing": "", "operator": "reason", "quota": "quota_reason", "backfill": "reason, ticket, backfill_*"}
     rows = []
     for route in resource.router.routes:
-        permit = PERMITS[route.operation_id]
-        scopes = ", ".join(f"`{scope}`" for scope in sorted(permit.scopes)) + (" for `*`" if permit.everyone else "")
+        permission = PERMISSIONS[route.operation_id]
+        scopes = ", ".join(f"`{scope}`" for scope in sorted(permission.scopes)) + (
+            " for `*`" if permission.everyone else ""
+        )
         [method] = route.methods
-        rows.append((f"`{method} {route.path}`", scopes, says[permit.demand], route.summary))
+        rows.append((f"`{method} {route.path}`", scopes, says[permission.demand], route.summary))
     return markdown_table(("route", "scope", "must say", "does"), rows)
 
 

@@ -10,6 +10,8 @@ from typing import Any, cast
 import pytest
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.api.housekeeping import Housekeeping
+from DocsToKG.Orchestrator.api.services import services_of
 from DocsToKG.Orchestrator.control import backfills as backfills_room
 from DocsToKG.Orchestrator.control import paging
 from DocsToKG.Orchestrator.control.backfills import BackfillService
@@ -24,8 +26,6 @@ from DocsToKG.Orchestrator.control.workers.registry import WorkerService
 from DocsToKG.Orchestrator.errors import BadJob, BadPage, Conflict, LedgerBusy, NotFound
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.control import ControlTx
-from DocsToKG.Orchestrator.web.rooms import rooms_of
-from DocsToKG.Orchestrator.web.upkeep import Upkeep
 
 Open = Callable[..., Any]
 DAY = 86_400.0
@@ -249,11 +249,11 @@ def test_a_key_that_is_let_go_of_while_another_asks_is_taken_by_that_one(ledger:
         """A transaction in which the key goes after the first statement."""
 
         def __init__(self, tx: ControlTx) -> None:
-            self.now_ms, self._tx, self._asked = tx.now_ms, tx, 0
+            self.now_ms, self._tx, self._context = tx.now_ms, tx, 0
 
-        def ask(self, statement: str, values: Any = None) -> Any:
-            self._asked += 1
-            if self._asked == 2:
+        def ctx(self, statement: str, values: Any = None) -> Any:
+            self._context += 1
+            if self._context == 2:
                 self._tx.ask("DELETE FROM idempotency_keys")
             return self._tx.ask(statement, values)
 
@@ -282,7 +282,7 @@ def test_answers_are_kept_for_a_day(ledger: Any, clock: ManualClock) -> None:
 
 def test_upkeep_is_done_by_one_instance_and_taken_over(open_ledger: Open, clock: ManualClock) -> None:
     ledgers = [open_ledger(clock=clock) for _ in range(2)]
-    first, second = (Upkeep(rooms_of(ledger), every_s=5) for ledger in ledgers)
+    first, second = (Housekeeping(services_of(ledger), every_s=5) for ledger in ledgers)
     packs, answers = PackRunService(ledgers[0]), IdempotencyService(ledgers[0])
     run = packs.register("a", payload={}, hints=Hints(heartbeat_s=1), actor="me").pack_run_id
     packs.heartbeat("a", run)
@@ -301,7 +301,7 @@ def test_upkeep_is_done_by_one_instance_and_taken_over(open_ledger: Open, clock:
 def test_upkeep_runs_by_itself_and_lets_go_at_the_end(open_ledger: Open) -> None:
     ledger = open_ledger()
     leader = Leader(ledger, "upkeep")
-    with Upkeep(rooms_of(ledger), every_s=0.3).running():
+    with Housekeeping(services_of(ledger), every_s=0.3).running():
         deadline = time.monotonic() + 30
         while leader.leading() is None:
             assert time.monotonic() < deadline
@@ -323,13 +323,13 @@ def test_of_many_at_once_exactly_one_acts(open_ledger: Open) -> None:
     services = [IdempotencyService(open_ledger()) for _ in range(4)]
     told: list[str] = []
 
-    def ask(service: IdempotencyService) -> None:
+    def ctx(service: IdempotencyService) -> None:
         try:
             told.append("acts" if service.remember("a", "/p", "k", "d") is None else "again")
         except Conflict:
             told.append("waits")
 
-    threads = [threading.Thread(target=ask, args=(service,)) for service in services * 3]
+    threads = [threading.Thread(target=ctx, args=(service,)) for service in services * 3]
     for thread in threads:
         thread.start()
     for thread in threads:

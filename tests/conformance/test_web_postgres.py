@@ -14,9 +14,9 @@ from tests.orchestrator_web.conftest import app_over, caller_of, token_for
 from tests.orchestrator_web.describing import ROUTES, keeps_to_its_description
 from tests.orchestrator_web.serving import EventStream, served
 
+from DocsToKG.Orchestrator.api.middleware import HOME
+from DocsToKG.Orchestrator.api.openapi import SPEC
 from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
-from DocsToKG.Orchestrator.web.discovery import SPEC
-from DocsToKG.Orchestrator.web.door import HOME
 
 pytestmark = pytest.mark.slow  # a server is started; part of `make test`
 

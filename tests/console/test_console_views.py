@@ -13,11 +13,11 @@ import pytest
 from tests.console.conftest import PATIENCE_MS, Console, Watched, console_over, watched
 from tests.orchestrator_web.conftest import app_over
 
+from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
+from DocsToKG.Orchestrator.api.server import serving
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.web.running import serving
-from DocsToKG.Orchestrator.web.tokens import TokenFile
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 NASTY = (

@@ -16,10 +16,10 @@ from tests.docs.reading import ROOT, lines_of
 from tests.orchestrator_web.conftest import app_over
 from tests.orchestrator_web.serving import served
 
+from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, Release
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.web.tokens import TokenFile
 
 PAGE = ROOT / "docs" / "howto" / "runbook.md"
 DRAIN = "queue run --drain"

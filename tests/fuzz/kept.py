@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.storage.bucket import Bucket
 from DocsToKG.ContentDownload.storage.credentials import Key, find_key
 from DocsToKG.ContentDownload.telemetry.resume import ResumeController, load_last_csv
 from DocsToKG.ContentDownload.upkeep.takedowns import LIST, Takedowns
-from DocsToKG.Orchestrator.web.tokens import BadTokenFile, TokenFile
+from DocsToKG.Orchestrator.api.auth.tokens import BadTokenFile, TokenFile
 
 
 def resume(path: Path) -> None:

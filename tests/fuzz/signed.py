@@ -21,6 +21,8 @@ from tests.fuzz.target import NOW, Target, in_a_file, text
 from DocsToKG.ContentDownload.attestation.checking import parts
 from DocsToKG.ContentDownload.attestation.statement import PAYLOAD_TYPE, AttestationBad
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.api.auth.bearer import Authority
+from DocsToKG.Orchestrator.api.auth.keys import BadKey, KeyRing, TrustedKey, key_from_file, keys_from_set
 from DocsToKG.Orchestrator.audit import answers, archive, layout, replay
 from DocsToKG.Orchestrator.audit.errors import BadBundle
 from DocsToKG.Orchestrator.audit.verify import MAX_PROBLEMS, Report, verify
@@ -29,8 +31,6 @@ from DocsToKG.Orchestrator.signing.errors import SigningError
 from DocsToKG.Orchestrator.signing.keyring import read_trust, record_of
 from DocsToKG.Orchestrator.signing.keys import Trust, new_signer
 from DocsToKG.Orchestrator.signing.rotation import SUFFIX, vouched
-from DocsToKG.Orchestrator.web.auth import Authority
-from DocsToKG.Orchestrator.web.keys import BadKey, KeyRing, TrustedKey, key_from_file, keys_from_set
 
 SIGNER = new_signer("ours", NOW)
 TRUST = Trust([SIGNER.key], NOW)

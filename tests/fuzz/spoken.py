@@ -10,6 +10,9 @@ from graphql import GraphQLError, OperationType
 from tests.fuzz.target import NOW, Target, text
 
 from DocsToKG.core.clock import ManualClock
+from DocsToKG.Orchestrator.api.auth.admission import parsed
+from DocsToKG.Orchestrator.api.errors import Problem
+from DocsToKG.Orchestrator.api.graphql.limits import checked
 from DocsToKG.Orchestrator.client.api import OrchestratorClient
 from DocsToKG.Orchestrator.control.history.feed import parse_cursor
 from DocsToKG.Orchestrator.control.paging import position
@@ -17,9 +20,6 @@ from DocsToKG.Orchestrator.errors import BadPage, LedgerError
 from DocsToKG.Orchestrator.events.targets import DeliveryFailed, Parcel
 from DocsToKG.Orchestrator.events.webhook import Webhook, secret_bytes
 from DocsToKG.Orchestrator.jobs.search import MAX_CHARS, MAX_WORDS, parse, pattern
-from DocsToKG.Orchestrator.web.admission import parsed
-from DocsToKG.Orchestrator.web.envelope import Problem
-from DocsToKG.Orchestrator.web.graph_limits import checked
 
 STATUSES = (200, 202, 400, 401, 404, 409, 422, 429, 503)
 ASKED: tuple[Callable[[OrchestratorClient], object], ...] = (
@@ -41,9 +41,9 @@ def answers_to_a_worker(data: bytes) -> None:
     for status in (200, 409, 503):
         wire = answering(status, data)
         with OrchestratorClient("http://service.example.org", "t", tries=1, transport=wire) as service:
-            for ask in ASKED:
+            for ctx in ASKED:
                 with contextlib.suppress(LedgerError):
-                    ask(service)
+                    ctx(service)
 
 
 def answers_of_a_receiver(data: bytes) -> None:

@@ -17,17 +17,17 @@ from joserfc import jwt
 from joserfc.jwk import OctKey
 from starlette.testclient import TestClient
 
+from DocsToKG.Orchestrator.api.app import build_app
+from DocsToKG.Orchestrator.api.auth.admission import Admission
+from DocsToKG.Orchestrator.api.auth.bearer import Authority
+from DocsToKG.Orchestrator.api.auth.keys import KeyRing, TrustedKey
+from DocsToKG.Orchestrator.api.auth.permissions import SCOPES
+from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
+from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
+from DocsToKG.Orchestrator.api.middleware import HOME
+from DocsToKG.Orchestrator.api.services import services_of
+from DocsToKG.Orchestrator.api.sse import EventStreams
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.web.admission import Admission
-from DocsToKG.Orchestrator.web.app import build_app
-from DocsToKG.Orchestrator.web.auth import Authority
-from DocsToKG.Orchestrator.web.door import HOME
-from DocsToKG.Orchestrator.web.feeds import Feeds
-from DocsToKG.Orchestrator.web.keys import KeyRing, TrustedKey
-from DocsToKG.Orchestrator.web.permits import SCOPES
-from DocsToKG.Orchestrator.web.rates import Rates
-from DocsToKG.Orchestrator.web.rooms import rooms_of
-from DocsToKG.Orchestrator.web.tokens import TokenFile
 
 KEY = OctKey.import_key("a secret of the tests, and of nobody else")
 
@@ -72,9 +72,9 @@ def app_over(ledger: SqliteLedger, tokens: TokenFile | None = None, **parts: Any
         "threads": anyio.CapacityLimiter(24),
     }
     chosen = {name: parts.pop(name, value) for name, value in settings.items()}
-    rooms = rooms_of(ledger)
-    feeds = Feeds(rooms.feed, ledger, poll_s=0.05, **parts.pop("streams", {}))
-    return build_app(rooms=rooms, admission=Admission(**chosen), feeds=feeds, **parts)
+    services = services_of(ledger)
+    streams = EventStreams(services.feed, ledger, poll_s=0.05, **parts.pop("streams", {}))
+    return build_app(services=services, admission=Admission(**chosen), streams=streams, **parts)
 
 
 def token_for(*scopes: str, tenant: str | None = "default", tenants: tuple[str, ...] = ()) -> str:

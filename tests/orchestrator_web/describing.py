@@ -9,9 +9,9 @@ from fastapi.routing import APIRoute
 from hypothesis import HealthCheck, Phase, given, settings
 from tests.orchestrator_web.conftest import token_for
 
-from DocsToKG.Orchestrator.web.app import RESOURCES
-from DocsToKG.Orchestrator.web.discovery import SPEC
-from DocsToKG.Orchestrator.web.door import HOME
+from DocsToKG.Orchestrator.api.app import RESOURCES
+from DocsToKG.Orchestrator.api.middleware import HOME
+from DocsToKG.Orchestrator.api.openapi import SPEC
 
 # A stream has no end to wait for; its form is tested where streams are.
 _STREAMS = re.compile(r"/streams/|/follow$|/stream$")

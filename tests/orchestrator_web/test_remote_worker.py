@@ -23,13 +23,13 @@ from tests.orchestrator_web.serving import EventStream, served
 
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.runner import DownloadRun
+from DocsToKG.Orchestrator.api.middleware import HOME
+from DocsToKG.Orchestrator.api.observability.spans import JobSpans
 from DocsToKG.Orchestrator.client import OrchestratorClient
 from DocsToKG.Orchestrator.control.breakers import BreakerService
 from DocsToKG.Orchestrator.control.throttles import ThrottleService
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.web.door import HOME
-from DocsToKG.Orchestrator.web.spans import JobSpans
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -86,8 +86,8 @@ def test_one_trace_goes_from_the_call_that_enqueued_to_the_end_in_another_proces
 ) -> None:
     """TRC-07, TRC-08: the spans of the service and of a worker without a database are one trace."""
     program = str(Path(sys.executable).parent / "contentdownload")
-    exporter, tracers = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
-    tracers.add_span_processor(SimpleSpanProcessor(exporter))
+    audit_exporter, tracers = InMemorySpanExporter(), TracerProvider(shutdown_on_exit=False)
+    tracers.add_span_processor(SimpleSpanProcessor(audit_exporter))
     app, collector = app_over(ledger, spans=JobSpans(tracers.get_tracer("test"))), Collector()
     with SandboxServer(works=3, seed=7, faults=Faults.none()) as sandbox, served(app) as port:
         telemetry = {"otlp_endpoint": collector.address}
@@ -105,7 +105,7 @@ def test_one_trace_goes_from_the_call_that_enqueued_to_the_end_in_another_proces
         )
         assert done.returncode == 0, done.stderr
     collector.close()
-    ours = {span.name: span for span in exporter.get_finished_spans()}
+    ours = {span.name: span for span in audit_exporter.get_finished_spans()}
     theirs = {span.name: span for _, span in collector.spans}
     assert ours.keys() == {"enqueue", "schedule", "lease", "complete"}
     assert {"worker_execute", "job", "http.request", "complete"} <= theirs.keys()
@@ -147,7 +147,7 @@ def test_a_run_tells_the_ledger_who_works_and_how_hosts_stand_and_obeys(ledger: 
 
 
 def _statuses(port: int) -> dict[int, str]:
-    nodes = _asked(port, f"{{ jobs(first: {WORKS}) {{ nodes {{ id status }} }} }}")["jobs"]["nodes"]
+    nodes = _context(port, f"{{ jobs(first: {WORKS}) {{ nodes {{ id status }} }} }}")["jobs"]["nodes"]
     return {int(node["id"]): node["status"].lower() for node in nodes}
 
 
@@ -169,7 +169,7 @@ def _get(port: int, path: str) -> Any:
         return json.load(answer)
 
 
-def _asked(port: int, query: str) -> Any:
+def _context(port: int, query: str) -> Any:
     headers = {"Authorization": f"Bearer {token_for()}", "Content-Type": "application/json"}
     content = json.dumps({"query": query}).encode()
     with urlopen(Request(f"http://127.0.0.1:{port}{HOME}/graphql", content, headers), timeout=30) as answer:

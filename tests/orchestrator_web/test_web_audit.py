@@ -16,6 +16,8 @@ from tests.orchestrator.second_dsse import check
 from tests.orchestrator_web.conftest import caller_of
 from typer.testing import CliRunner
 
+from DocsToKG.Orchestrator.api.audit_export import AuditExporter
+from DocsToKG.Orchestrator.api.response_signing import ResponseSigner
 from DocsToKG.Orchestrator.audit import bundle
 from DocsToKG.Orchestrator.audit.answers import verify_answer
 from DocsToKG.Orchestrator.audit.verify import verify
@@ -25,8 +27,6 @@ from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder
 from DocsToKG.Orchestrator.signing.keys import Trust
 from DocsToKG.Orchestrator.signing.statements import ANSWER, envelope_of
-from DocsToKG.Orchestrator.web.exporting import Exporter
-from DocsToKG.Orchestrator.web.signing import AnswerSigner
 
 
 @pytest.fixture
@@ -43,10 +43,10 @@ def trust(folder: KeyFolder) -> Trust:
 
 @pytest.fixture
 def caller(make_app: Callable[..., Any], ledger: SqliteLedger, folder: KeyFolder, tmp_path: Path) -> Iterator[Any]:
-    signer = AnswerSigner(folder)
+    signer = ResponseSigner(folder)
     ledger.enqueue_many([NewJob(f"doi:10.1/{n}", {"n": n, "signatures": []}) for n in range(3)])
-    reader = Exporter(lambda: SqliteLedger(tmp_path / "ledger.sqlite"), signer)
-    with TestClient(make_app(sign=signer, exporter=reader)) as client:
+    reader = AuditExporter(lambda: SqliteLedger(tmp_path / "ledger.sqlite"), signer)
+    with TestClient(make_app(sign=signer, audit_exporter=reader)) as client:
         yield caller_of(client)()
 
 
@@ -148,5 +148,5 @@ def test_an_export_says_what_is_wrong(caller: Any, make_app: Any) -> None:
 
 def test_without_keys_answers_are_as_before(make_app: Any, ledger: SqliteLedger, tmp_path: Path) -> None:
     ledger.enqueue_many([NewJob("doi:10.1/x", {})])
-    with TestClient(make_app(sign=AnswerSigner(KeyFolder(tmp_path / "none")))) as client:
+    with TestClient(make_app(sign=ResponseSigner(KeyFolder(tmp_path / "none")))) as client:
         assert caller_of(client)().get("/jobs/1").json()["signatures"] == []

@@ -12,9 +12,9 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 
 from DocsToKG.core.clock import ManualClock
-from DocsToKG.Orchestrator.web.auth import Authority, bearer
-from DocsToKG.Orchestrator.web.keys import BadKey, KeyRing, TrustedKey, key_from_file, keys_from_set
-from DocsToKG.Orchestrator.web.tokens import BadTokenFile, TokenFile
+from DocsToKG.Orchestrator.api.auth.bearer import Authority, bearer
+from DocsToKG.Orchestrator.api.auth.keys import BadKey, KeyRing, TrustedKey, key_from_file, keys_from_set
+from DocsToKG.Orchestrator.api.auth.tokens import BadTokenFile, TokenFile
 
 SECRET = "s" * 40
 CLOCK = ManualClock()

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from DocsToKG.Orchestrator.web.console_files import assets
+from DocsToKG.Orchestrator.console.files import assets
 
 
 @pytest.mark.parametrize("path", ["/", "/console", "/console/", "/console/jobs", "/console/job/7", "/console/anything"])

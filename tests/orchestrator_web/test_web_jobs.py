@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from DocsToKG.Orchestrator.api.openapi import EXAMPLES, document
+from DocsToKG.Orchestrator.api.routes.job_shapes import JobList, jobs_written, shown
 from DocsToKG.Orchestrator.control.jobs.views import JobPage, JobView
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.jobs.status import JobStatus
 from DocsToKG.Orchestrator.ledger.base import Finish
-from DocsToKG.Orchestrator.web.discovery import EXAMPLES, document
-from DocsToKG.Orchestrator.web.routes.job_shapes import JobList, jobs_written, shown
 
 
 def submit(admin, count=1, **fields):

@@ -8,7 +8,7 @@ import pytest
 from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import PATIENCE_S, EventStream, served
 
-from DocsToKG.Orchestrator.web.door import HOME
+from DocsToKG.Orchestrator.api.middleware import HOME
 
 
 def leased(admin, **body):
@@ -135,8 +135,8 @@ def test_many_wait_for_work_without_holding_up_others(ledger):
     """A long poll costs no thread: more of them wait than there are threads, and requests are still answered."""
     import anyio
 
+    from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
     from DocsToKG.Orchestrator.ledger.base import NewJob
-    from DocsToKG.Orchestrator.web.rates import Rates
 
     app = app_over(ledger, threads=anyio.CapacityLimiter(2), rates=Rates(per_second=1e6, burst=1_000_000))
     with served(app) as port:

@@ -10,11 +10,11 @@ from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
 from tests.orchestrator_web.conftest import app_over
 
+from DocsToKG.Orchestrator.api.app import RESOURCES
+from DocsToKG.Orchestrator.api.auth.permissions import PERMISSIONS, SCOPES, granted
+from DocsToKG.Orchestrator.api.middleware import HOME, home_path
+from DocsToKG.Orchestrator.api.openapi import document
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.web.app import RESOURCES
-from DocsToKG.Orchestrator.web.discovery import document
-from DocsToKG.Orchestrator.web.door import HOME, home_path
-from DocsToKG.Orchestrator.web.permits import PERMITS, SCOPES, granted
 
 OPEN = {"/healthz", "/readyz", "/.well-known/openapi", "/openapi/orchestrator.json"}
 ROUTES = [
@@ -49,10 +49,10 @@ def test_a_route_refuses_every_token_that_lacks_a_scope_and_every_foreign_tenant
     client, caller, method, path, operation
 ):
     """AUTH-01, AUTH-09: routes x scopes x wrong tenant, under both prefixes; nothing is looked at before."""
-    permit = PERMITS[operation]
+    permission = PERMISSIONS[operation]
     for size in range(len(SCOPES)):
         for scopes in combinations(SCOPES, size):
-            if permit.scopes <= set(scopes):
+            if permission.scopes <= set(scopes):
                 continue
             asking = caller(*(scopes or ("nothing",)), tenants=("*",))
             answer = asking(method, filled(path))
@@ -68,7 +68,7 @@ def test_a_route_refuses_every_token_that_lacks_a_scope_and_every_foreign_tenant
 def test_every_permit_belongs_to_a_route_and_every_route_has_one(app):
     paths = document(app)["paths"]
     served = {each["operationId"] for path, item in paths.items() if path.startswith(HOME) for each in item.values()}
-    assert {operation for _, _, operation in ROUTES} == served == set(PERMITS)
+    assert {operation for _, _, operation in ROUTES} == served == set(PERMISSIONS)
     assert {path for path in paths if not path.startswith("/api/")} == OPEN
 
 
@@ -96,7 +96,7 @@ def test_a_star_reaches_every_tenant_by_name(caller):
 def test_a_caller_is_told_what_its_token_allows(caller):
     """Whatever its scope, also when it has yet to choose one of its tenants; without a scope it is told nothing."""
     told = caller("orch:read", tenant="a").get("/whoami").json()
-    assert set(told.pop("operations")) == {name for name, permit in PERMITS.items() if _reads(permit)}
+    assert set(told.pop("operations")) == {name for name, permission in PERMISSIONS.items() if _reads(permission)}
     assert told == {"subject": "someone", "scopes": ["orch:read"], "tenant": "a", "tenants": ["a"]}
     both = caller("orch:operate", tenant=None, tenants=("a", "b"))
     assert (both.get("/whoami").json()["tenant"], both.get("/whoami").json()["tenants"]) == (None, ["a", "b"])
@@ -104,8 +104,8 @@ def test_a_caller_is_told_what_its_token_allows(caller):
     assert caller("nothing").get("/whoami").json()["error"]["code"] == "SCOPE_REQUIRED"
 
 
-def _reads(permit):
-    return permit.scopes <= {"orch:read"} and not permit.everyone
+def _reads(permission):
+    return permission.scopes <= {"orch:read"} and not permission.everyone
 
 
 def test_another_tenants_job_is_not_there(caller):

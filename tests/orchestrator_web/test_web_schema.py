@@ -12,8 +12,8 @@ import pytest
 from tests.orchestrator_web.conftest import app_over
 from tests.orchestrator_web.describing import OTHERS, ROUTES, keeps_to_its_description
 
+from DocsToKG.Orchestrator.api.openapi import SPEC
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.web.discovery import SPEC
 
 ENVELOPE = Path(__file__).parents[2] / "docs" / "modules" / "orchestrator" / "event-envelope.schema.json"
 

@@ -14,8 +14,8 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from tests.orchestrator_web.conftest import Caller
 
+from DocsToKG.Orchestrator.api.observability.spans import JobSpans
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
-from DocsToKG.Orchestrator.web.spans import JobSpans
 
 TRACE, CALLER = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
 GIVEN = f"00-{TRACE}-{CALLER}-01"
@@ -113,7 +113,7 @@ def test_without_a_tracer_the_library_is_not_loaded_and_the_callers_words_pass(
         admin.post("/jobs", {"payload": {}}, traceparent=GIVEN)
         [lease] = admin.post("/leases", {"workerId": "w"}).json()["leases"]
     assert lease["instrumentation"] == {"traceparent": GIVEN, "waitTold": False}
-    loaded = "import sys, DocsToKG.Orchestrator.bootstrap, DocsToKG.Orchestrator.web.app"
+    loaded = "import sys, DocsToKG.Orchestrator.bootstrap, DocsToKG.Orchestrator.api.app"
     words = f"{loaded}; print('opentelemetry.sdk' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout.strip() == "False"

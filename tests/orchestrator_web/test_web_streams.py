@@ -9,9 +9,9 @@ import pytest
 from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import PATIENCE_S, EventStream, served
 
+from DocsToKG.Orchestrator.api.middleware import HOME
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
-from DocsToKG.Orchestrator.web.door import HOME
 
 JOBS = f"{HOME}/streams/jobs"
 
@@ -52,7 +52,7 @@ def test_a_reader_sees_a_jobs_way_as_it_happens(ledger, port):
 
 def test_whatever_goes_wrong_with_the_news_readers_are_told_of_them_later(ledger, monkeypatch):
     app = app_over(ledger)
-    feed = app.state.doors.rooms.feed
+    feed = app.state.doors.services.feed
     after, failed = feed.after, threading.Event()
 
     def shaky(*said):
@@ -117,18 +117,18 @@ def test_other_tenants_and_wrong_places_get_nothing(ledger, port):
 def test_a_slow_reader_is_let_go_with_a_notice_and_can_come_back(ledger):
     """STREAM-04: what it has not read lies neither in memory nor in the way of others."""
     app = app_over(ledger, streams={"buffer_events": 50})
-    feeds, token = app.state.feeds, token_for()
+    streams, token = app.state.streams, token_for()
     with served(app) as port, EventStream(port, JOBS, token, room=4096) as slow, EventStream(port, JOBS, token) as fast:
         connected(slow)
         connected(fast)
         # Until the sockets and the buffer are full, in steps that the fast one keeps up with.
         start = 0
-        while not feeds.dropped:
+        while not streams.dropped:
             enqueue(ledger, 40, start=start)
             for _ in range(40):
                 fast.next_event()
             start += 40
-        assert feeds.dropped == 1
+        assert streams.dropped == 1
         told = list(slow.events())
         assert told[-1]["event"] == "notice"
         assert '"dropped"' in told[-1]["data"]
@@ -162,9 +162,9 @@ def test_streams_end_when_the_service_does(ledger):
     app = app_over(ledger)
     with served(app) as port, EventStream(port, JOBS, token_for()) as stream:
         connected(stream)
-        app.state.feeds.close_soon()
+        app.state.streams.close_soon()
         assert [fields["event"] for fields in stream.events()] == ["notice"]
-    assert app.state.feeds.open_streams == 0
+    assert app.state.streams.open_streams == 0
 
 
 def test_no_more_streams_than_there_may_be(ledger):
@@ -210,12 +210,12 @@ def test_the_history_is_read_page_by_page_and_gone_on_with_as_a_stream(admin, le
 
 def test_a_reader_that_is_gone_holds_nothing(ledger):
     app = app_over(ledger, streams={"heartbeat_s": 0.05})
-    feeds = app.state.feeds
+    streams = app.state.streams
     with served(app) as port:
         with EventStream(port, JOBS, token_for()) as stream:
             connected(stream)
-            assert (feeds.open_streams, feeds.followed_tenants) == (1, 1)
+            assert (streams.open_streams, streams.followed_tenants) == (1, 1)
         deadline = time.monotonic() + PATIENCE_S
-        while (feeds.open_streams or feeds.followed_tenants) and time.monotonic() < deadline:
+        while (streams.open_streams or streams.followed_tenants) and time.monotonic() < deadline:
             time.sleep(0.01)
-        assert (feeds.open_streams, feeds.followed_tenants) == (0, 0)
+        assert (streams.open_streams, streams.followed_tenants) == (0, 0)

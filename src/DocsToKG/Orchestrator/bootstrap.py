@@ -16,12 +16,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from DocsToKG.core.clock import Clock, SystemClock
+from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 from DocsToKG.Orchestrator.errors import LedgerError
 from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
 from DocsToKG.Orchestrator.ledger.opening import open_ledger
 from DocsToKG.Orchestrator.settings import AuthSettings, BadSettings, EventTargetSettings, ServerSettings
 from DocsToKG.Orchestrator.tracing import spans_to, tracer_of_process
-from DocsToKG.Orchestrator.web.tokens import TokenFile
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -48,41 +48,41 @@ class Service:
 @contextmanager
 def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Iterator[Service]:
     refuse_unsafe(settings)
+    from DocsToKG.Orchestrator.api.app import build_app
+    from DocsToKG.Orchestrator.api.audit_export import AuditExporter
+    from DocsToKG.Orchestrator.api.housekeeping import Housekeeping
+    from DocsToKG.Orchestrator.api.observability.spans import JobSpans
+    from DocsToKG.Orchestrator.api.response_signing import ResponseSigner
+    from DocsToKG.Orchestrator.api.services import services_of
+    from DocsToKG.Orchestrator.api.sse import EventStreams
     from DocsToKG.Orchestrator.signing.keyring import KeyFolder
-    from DocsToKG.Orchestrator.web.app import build_app
-    from DocsToKG.Orchestrator.web.exporting import Exporter
-    from DocsToKG.Orchestrator.web.feeds import Feeds
-    from DocsToKG.Orchestrator.web.rooms import rooms_of
-    from DocsToKG.Orchestrator.web.signing import AnswerSigner
-    from DocsToKG.Orchestrator.web.spans import JobSpans
-    from DocsToKG.Orchestrator.web.upkeep import Upkeep
 
     with ExitStack() as stack:
         tokens = TokenFile(settings.tokens_path, clock=clock)
         admission = _admission(settings, tokens, clock or SystemClock(), stack)
         ledger = open_ledger(settings.ledger, url=settings.ledger_url, listen_url=settings.listen_url, clock=clock)
         stack.callback(ledger.close)
-        rooms, streams = rooms_of(ledger), settings.streams
-        feeds = Feeds(
-            rooms.feed,
+        services, chosen = services_of(ledger), settings.streams
+        streams = EventStreams(
+            services.feed,
             ledger,
-            buffer_events=streams.buffer_events,
-            heartbeat_s=streams.heartbeat_seconds,
-            poll_s=streams.poll_seconds,
-            max_streams=streams.max_streams,
+            buffer_events=chosen.buffer_events,
+            heartbeat_s=chosen.heartbeat_seconds,
+            poll_s=chosen.poll_seconds,
+            max_streams=chosen.max_streams,
         )
-        signer = AnswerSigner(KeyFolder(settings.keys_path), clock=clock)
+        signer = ResponseSigner(KeyFolder(settings.keys_path), clock=clock)
         app = build_app(
-            rooms=rooms,
+            services=services,
             admission=admission,
-            feeds=feeds,
+            streams=streams,
             body_bytes=settings.limits.body_bytes,
             sign=signer if settings.sign_answers else bytes,
-            exporter=Exporter(partial(_second_reader, settings, clock), signer),
+            audit_exporter=AuditExporter(partial(_second_reader, settings, clock), signer),
             spans=JobSpans(_tracer(settings.otlp_endpoint, stack)),
         )
-        rooms.maintenance.start_governing()
-        stack.enter_context(Upkeep(rooms).running())
+        services.maintenance.start_governing()
+        stack.enter_context(Housekeeping(services).running())
         notifier = notifier_of(settings, ledger, clock=clock)
         if notifier is not None:
             stack.enter_context(notifier.running())
@@ -91,7 +91,7 @@ def open_service(settings: ServerSettings, *, clock: Clock | None = None) -> Ite
 
 def _tracer(endpoint: str | None, stack: ExitStack) -> Any | None:
     """That of the collector which is named, or else of the whole process; None where nobody wants spans."""
-    from DocsToKG.Orchestrator.web.spans import INSTRUMENTATION
+    from DocsToKG.Orchestrator.api.observability.spans import INSTRUMENTATION
 
     if endpoint is None:
         return tracer_of_process(INSTRUMENTATION)
@@ -226,9 +226,9 @@ def address_of(listener: socket.socket) -> str:
 @contextmanager
 def console_beside(settings: ServerSettings) -> Iterator[str]:
     """The service in a thread of this process, with a token of its own that ends with it; the address that opens it."""
+    from DocsToKG.Orchestrator.api.auth.permissions import SCOPES
+    from DocsToKG.Orchestrator.api.server import serving
     from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
-    from DocsToKG.Orchestrator.web.permits import SCOPES
-    from DocsToKG.Orchestrator.web.running import serving
 
     with open_service(settings) as service, listening_socket(settings) as listener:
         token, record = service.tokens.make(
@@ -243,8 +243,8 @@ def console_beside(settings: ServerSettings) -> Iterator[str]:
 
 def first_token(tokens: TokenFile) -> str | None:
     """A token for everything, where there is none yet."""
+    from DocsToKG.Orchestrator.api.auth.permissions import SCOPES
     from DocsToKG.Orchestrator.ledger.base import DEFAULT_TENANT
-    from DocsToKG.Orchestrator.web.permits import SCOPES
 
     if tokens.list():
         return None
@@ -255,9 +255,9 @@ def first_token(tokens: TokenFile) -> str | None:
 def _admission(settings: ServerSettings, tokens: TokenFile, clock: Clock, stack: ExitStack) -> Any:
     import anyio
 
-    from DocsToKG.Orchestrator.web.admission import Admission
-    from DocsToKG.Orchestrator.web.auth import Authority
-    from DocsToKG.Orchestrator.web.rates import Rates
+    from DocsToKG.Orchestrator.api.auth.admission import Admission
+    from DocsToKG.Orchestrator.api.auth.bearer import Authority
+    from DocsToKG.Orchestrator.api.auth.rate_limit import Rates
 
     auth, limits = settings.auth, settings.limits
     return Admission(
@@ -278,7 +278,7 @@ def _admission(settings: ServerSettings, tokens: TokenFile, clock: Clock, stack:
 
 
 def _key_ring(auth: AuthSettings, clock: Clock, stack: ExitStack) -> Any:
-    from DocsToKG.Orchestrator.web.keys import BadKey, KeyRing, key_from_file, keys_from_set
+    from DocsToKG.Orchestrator.api.auth.keys import BadKey, KeyRing, key_from_file, keys_from_set
 
     try:
         fixed = [key_from_file(key.file, key.algorithm, key.kid) for key in auth.keys]

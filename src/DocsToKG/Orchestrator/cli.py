@@ -161,8 +161,8 @@ def serve(
     nobody_has_to_read()  # it serves also where nobody is told
     with said_plainly():
         from DocsToKG.Orchestrator import bootstrap
-        from DocsToKG.Orchestrator.web.job_log import listening
-        from DocsToKG.Orchestrator.web.running import serve as run
+        from DocsToKG.Orchestrator.api.observability.job_log import listening
+        from DocsToKG.Orchestrator.api.server import serve as run
 
         settings = settings_of(ledger, config, host=host, port=port)
         if settings.ledger_url is None and not settings.ledger.exists():
@@ -251,9 +251,9 @@ def token_new(
     Example: docstokg-orchestrator token new worker-1 --scope orch:operate --scope orch:read --out worker-1.token
     """
     with said_plainly():
-        from DocsToKG.Orchestrator.web.auth import ANY, TENANT
-        from DocsToKG.Orchestrator.web.permits import granted
-        from DocsToKG.Orchestrator.web.tokens import TokenFile
+        from DocsToKG.Orchestrator.api.auth.bearer import ANY, TENANT
+        from DocsToKG.Orchestrator.api.auth.permissions import granted
+        from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 
         scopes, tenants = scope or ["orch:read"], tenant or ["default"]
         wrong = [word for word in scopes if not granted([word], ())]
@@ -280,7 +280,7 @@ def token_list(ledger: ServedOption = None, config: ServerFile = None, as_json: 
     """
     with said_plainly():
         from DocsToKG.core.clock import utc_iso
-        from DocsToKG.Orchestrator.web.tokens import TokenFile
+        from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 
         records = TokenFile(settings_of(ledger, config).tokens_path).list()
         if as_json:
@@ -305,7 +305,7 @@ def token_revoke(
     Example: docstokg-orchestrator token revoke 4f1c09aa --ledger ./corpus
     """
     with said_plainly():
-        from DocsToKG.Orchestrator.web.tokens import TokenFile
+        from DocsToKG.Orchestrator.api.auth.tokens import TokenFile
 
         if not TokenFile(settings_of(ledger, config).tokens_path).take_back(token_id):
             typer.echo(f"Error: there is no token {printable(token_id[:64])}", err=True)

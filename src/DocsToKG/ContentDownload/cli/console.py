@@ -33,7 +33,7 @@ def _served(cfg: ContentDownloadConfig) -> Iterator[str]:
     from DocsToKG.Orchestrator.settings import BadSettings, load_settings
 
     try:
-        import_module("DocsToKG.Orchestrator.web.app")  # says at once whether its libraries are there
+        import_module("DocsToKG.Orchestrator.api.app")  # says at once whether its libraries are there
         from DocsToKG.Orchestrator.bootstrap import console_beside
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] == "DocsToKG":

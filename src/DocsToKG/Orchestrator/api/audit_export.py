@@ -1,0 +1,67 @@
+"""Bundles over HTTP: written whole to a temporary file, then sent; one at a time.
+
+Knows the second reader and the keys. Promises: an export holds up no other request; nothing is left on disk.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import BinaryIO
+
+from DocsToKG.Orchestrator.api.errors import Problem
+from DocsToKG.Orchestrator.api.response_signing import ResponseSigner
+from DocsToKG.Orchestrator.audit.errors import BadRange
+from DocsToKG.Orchestrator.audit.export import Exported, export
+from DocsToKG.Orchestrator.audit.reading import Range
+from DocsToKG.Orchestrator.ledger.ledger import DatabaseLedger
+
+_CHUNK = 1 << 18
+
+
+class AuditExporter:
+    """Writes bundles of one ledger."""
+
+    def __init__(self, open_reader: Callable[[], DatabaseLedger], signer: ResponseSigner) -> None:
+        self._open_reader = open_reader
+        self._signer = signer
+        self._busy = threading.Lock()
+
+    def write(self, asked: Range) -> Exported:
+        """The bundle in a folder of its own, which `taken` removes."""
+        signers = self._signer.signers()
+        if not signers:
+            raise Problem(409, "NO_SIGNING_KEY", "there is no key to sign with; make one: audit keys new")
+        if not self._busy.acquire(blocking=False):
+            raise Problem(
+                409, "EXPORT_RUNNING", "another export is being written; try again", headers={"Retry-After": "5"}
+            )
+        folder = Path(mkdtemp(prefix="docstokg-export-"))
+        try:
+            with self._open_reader() as ledger:
+                return export(ledger, asked, signers, folder / "audit.tar.zst")
+        except BadRange as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise Problem(422, "BAD_RANGE", str(error)) from None
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        finally:
+            self._busy.release()
+
+
+def taken(path: Path) -> BinaryIO:
+    """The bundle, opened and no longer on disk under a name: whatever becomes of the reader, nothing is left."""
+    try:
+        return path.open("rb")
+    finally:
+        shutil.rmtree(path.parent, ignore_errors=True)
+
+
+def sent(file: BinaryIO) -> Iterator[bytes]:
+    with file:
+        while chunk := file.read(_CHUNK):
+            yield chunk

@@ -1,0 +1,1 @@
+"""Who calls: bearer tokens, the keys they are checked with, permissions and rate limits."""

@@ -1,0 +1,77 @@
+"""What one of all instances does every few seconds: end pack-runs that fell silent, forget what is old.
+
+Promises: one instance at a time does it, another takes over when that one dies; what goes wrong is tried again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Iterator
+
+from DocsToKG.Orchestrator.api.observability.job_log import say_incident
+from DocsToKG.Orchestrator.api.services import Services
+from DocsToKG.Orchestrator.control.leaders import Leader
+from DocsToKG.Orchestrator.errors import LedgerError
+
+_log = logging.getLogger("DocsToKG.Orchestrator.api")
+_EVERY_S = 5.0
+
+
+class Housekeeping:
+    """A thread of its own while the service runs."""
+
+    def __init__(self, services: Services, *, every_s: float = _EVERY_S) -> None:
+        self._rooms = services
+        self._every_s = every_s
+        self._leader = Leader(services.ledger, "upkeep", ttl_s=3 * every_s)
+        self._told_ms: int | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="upkeep", daemon=True)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        self._thread.start()
+        try:
+            yield
+        finally:
+            self._stop.set()
+            self._thread.join()
+
+    def once(self) -> bool:
+        """Do it if it is ours to do; whether it was."""
+        if not self._leader.hold():
+            return False
+        for run in self._rooms.pack_runs.time_out_overdue():
+            _log.warning("pack-run %s timed out", run.pack_run_id, extra={"incident": True, "tenant": run.tenant})
+        self._tell_incidents()
+        self._rooms.answers.purge()
+        self._rooms.source_hosts.forget_old()
+        self._rooms.workers.forget_old()
+        return True
+
+    def _tell_incidents(self) -> None:
+        """Those that began or happened again since the last look."""
+        since = self._told_ms
+        words = (
+            "SELECT incident_id, tenant, source, severity, cause, count, last_at FROM incidents WHERE last_at > :since"
+            " AND state <> 'resolved' ORDER BY last_at LIMIT 100"
+        )
+        now_ms, rows = self._rooms.ledger.look(
+            lambda tx: (tx.now_ms, tx.ask(words, {"since": tx.now_ms if since is None else since}))
+        )
+        for incident_id, tenant, source, severity, cause, count, _ in rows:
+            say_incident(
+                incidentId=incident_id, tenant=tenant, source=source, severity=severity, cause=cause, count=count
+            )
+        self._told_ms = int(rows[-1][6]) if rows else (now_ms if since is None else since)
+
+    def _run(self) -> None:
+        while not self._stop.wait(self._every_s):
+            try:
+                self.once()
+            except Exception as error:  # whatever it is, a silent run would stay for ever without this thread
+                _log.warning("upkeep: %s", type(error).__name__)
+        with contextlib.suppress(LedgerError):
+            self._leader.resign()

@@ -1,0 +1,1 @@
+"""Metrics, job log, spans and trace context of this instance."""

@@ -1,0 +1,55 @@
+"""Audit bundles."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import Query
+from starlette.responses import Response, StreamingResponse
+
+from DocsToKG.Orchestrator.api.audit_export import AuditExporter, sent, taken
+from DocsToKG.Orchestrator.api.errors import Problem
+from DocsToKG.Orchestrator.api.routing import Context, RequestContext, Resource
+from DocsToKG.Orchestrator.api.schemas import GivenMoment
+from DocsToKG.Orchestrator.audit.reading import Range
+
+resource = Resource("audit")
+BUNDLE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A signed bundle; prove it with `docstokg-orchestrator audit verify`",
+        "content": {"application/zstd": {"schema": {"type": "string", "format": "binary"}}},
+    }
+}
+From = Annotated[GivenMoment, Query(alias="from", description="Beginning, included.")]
+To = Annotated[GivenMoment, Query(alias="to", description="End, not included; must be over.")]
+
+
+@resource.get("/audit/export", responses=BUNDLE, response_class=Response)
+def export_audit(ctx: Context, start: From, end: To) -> Response:
+    """Export what happened to the tenant in a range of time, as a signed bundle (.tar.zst)."""
+    return _bundle(ctx, start, end, ctx.tenant)
+
+
+@resource.get("/audit/export/all", responses=BUNDLE, response_class=Response)
+def export_audit_of_all(ctx: Context, start: From, end: To) -> Response:
+    """Export what happened to every tenant in a range of time, as a signed bundle (.tar.zst)."""
+    return _bundle(ctx, start, end, None)
+
+
+def _bundle(ctx: RequestContext, start: datetime, end: datetime, tenant: str | None) -> Response:
+    audit_exporter: AuditExporter | None = ctx.request.app.state.audit_exporter
+    if audit_exporter is None:
+        raise Problem(404, "NOT_FOUND", "bundles are not exported here")
+    made = audit_exporter.write(Range(_ms(start), _ms(end), tenant))
+    size, file = made.path.stat().st_size, taken(made.path)
+    headers = {
+        "Content-Length": str(size),
+        "Content-Disposition": 'attachment; filename="audit.tar.zst"',
+        "X-Manifest-Digest": f"sha256:{made.manifest_sha256}",
+    }
+    return StreamingResponse(sent(file), media_type="application/zstd", headers=headers)
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

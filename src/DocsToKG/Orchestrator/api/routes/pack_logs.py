@@ -1,0 +1,156 @@
+"""A pack-run's log as it grows: by Server-Sent Events and by WebSocket, with the same lines.
+
+Promises: a reader that comes back with the number of its last line misses none; the stream ends when the run has ended
+and its last line was told; both doors ask for the same scope and tenant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import aclosing
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Header, Query
+from fastapi.sse import format_sse_event
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from DocsToKG.Orchestrator.api.auth.permissions import PERMISSIONS
+from DocsToKG.Orchestrator.api.errors import Problem, answer, problem_of
+from DocsToKG.Orchestrator.api.routes.pack_runs import LogLineShown, ProjectQuery, RunPath
+from DocsToKG.Orchestrator.api.routes.streams import STREAM, streamed, streams_of, token_is_valid
+from DocsToKG.Orchestrator.api.routing import Context, Doors, Resource
+from DocsToKG.Orchestrator.api.schemas import BIG
+from DocsToKG.Orchestrator.api.services import Services
+from DocsToKG.Orchestrator.api.sse import EventStreams, LogReader
+from DocsToKG.Orchestrator.control.pack_run_rows import LogPage
+from DocsToKG.Orchestrator.errors import LedgerError
+
+resource = Resource("pack-runs")
+sockets = APIRouter()
+PROTOCOL = "docstokg"
+_BEARER = "bearer."
+_LINES = 500
+_POLL_S = 0.25
+
+
+@resource.stream("/pack-runs/{pack_run_id}/logs/follow", responses=STREAM)
+async def follow_pack_run_logs(
+    ctx: Context,
+    pack_run_id: RunPath,
+    after: Annotated[int, Query(ge=0, le=BIG)] = 0,
+    project: ProjectQuery = None,
+    last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", pattern=r"^\d{1,15}$")] = None,
+) -> Response:
+    """Follow the run's log; the id of an event is the number of its line."""
+    streams = streams_of(ctx.request)
+    start = after if last_event_id is None else int(last_event_id)
+    # Judged before the answer begins, so that a run that is not there is an error and no stream.
+    await streams.threaded(lambda: ctx.services.pack_runs.get(ctx.tenant, pack_run_id, project=project))
+
+    async def told() -> AsyncGenerator[bytes]:
+        async with aclosing(log_lines(streams, ctx.services, ctx.tenant, pack_run_id, project, start)) as lines:
+            async for line in lines:
+                if line is not None:
+                    yield format_sse_event(data_str=_text(line), event="pack_run.log", id=str(line.seq))
+                elif await token_is_valid(ctx):
+                    yield format_sse_event(comment="alive")
+                else:
+                    return
+        yield format_sse_event(data_str="{}", event="pack_run.end")
+
+    return streamed(streams, told())
+
+
+async def log_lines(
+    streams: EventStreams, services: Services, tenant: str, run_id: str, project: str | None, after: int
+) -> AsyncGenerator[LogLineShown | None]:
+    """Lines after a number as they come, None where a sign of life is due; ends with the run, or with the service."""
+    reader = LogReader()
+    streams.log_readers.add(reader)
+    try:
+        async for line in _lines(streams, services, tenant, run_id, project, after, reader):
+            yield line
+    finally:
+        streams.log_readers.discard(reader)
+
+
+async def _lines(
+    streams: EventStreams,
+    services: Services,
+    tenant: str,
+    run_id: str,
+    project: str | None,
+    after: int,
+    reader: LogReader,
+) -> AsyncIterator[LogLineShown | None]:
+    silent_s = 0.0
+    while not streams.is_closed:
+        read = partial(services.pack_runs.logs, tenant, run_id, after=after, limit=_LINES, project=project)
+        page: LogPage = await streams.threaded(read)
+        for line in page.lines:
+            after, silent_s, reader.telling = line.seq, 0.0, line.at
+            yield LogLineShown.model_validate(line)
+        if len(page.lines) == _LINES:
+            continue
+        reader.telling = None
+        if page.ended:
+            return
+        await streams.rest(_POLL_S)
+        silent_s += _POLL_S
+        if silent_s >= streams.heartbeat_s:
+            silent_s = 0.0
+            yield None
+
+
+@sockets.websocket("/pack-runs/{pack_run_id}/logs/ws")
+async def pack_run_log_socket(socket: WebSocket, pack_run_id: str, after: int = 0, project: str | None = None) -> None:
+    """The same lines, one message each, and `{"end": true}` at the end. Browsers, which cannot send an Authorization
+    header, offer the protocols `docstokg` and `bearer.TOKEN`."""
+    doors: Doors = socket.app.state.doors
+    streams: EventStreams = socket.app.state.streams
+    headers = _admission_headers(socket)
+    try:
+        caller = await doors.admission.caller(headers, PERMISSIONS["followPackRunLogs"])
+        if not 0 <= after <= BIG or len(pack_run_id) > 64 or "\x00" in pack_run_id + (project or ""):
+            raise Problem(422, "VALIDATION_FAILED", "the request does not fit the interface")
+        await streams.threaded(lambda: doors.services.pack_runs.get(caller.tenant, pack_run_id, project=project))
+        streams.refuse_if_full()
+        with streams.counted():
+            await socket.accept(subprotocol=PROTOCOL if PROTOCOL in socket.scope.get("subprotocols", ()) else None)
+            async with aclosing(
+                log_lines(streams, doors.services, caller.tenant, pack_run_id, project, after)
+            ) as lines:
+                async for line in lines:
+                    if line is None:
+                        await doors.admission.principal(headers.get("authorization"))
+                    else:
+                        await socket.send_text(_text(line))
+            await socket.send_text('{"end":true}')
+            await socket.close()
+    except WebSocketDisconnect:
+        return
+    except (Problem, LedgerError) as error:
+        await _refuse(socket, problem_of(error) or Problem(500, "INTERNAL", "something went wrong here"))
+
+
+async def _refuse(socket: WebSocket, problem: Problem) -> None:
+    if socket.application_state.name == "CONNECTED":
+        await socket.close(code=1008, reason=problem.code)
+        return
+    scope = {**socket.scope, "type": "http", "method": "GET"}
+    await socket.send_denial_response(answer(Request(scope), problem))
+
+
+def _admission_headers(socket: WebSocket) -> Mapping[str, str]:
+    headers = {name.lower(): value for name, value in socket.headers.items()}
+    offered = [word for word in socket.scope.get("subprotocols", ()) if word.startswith(_BEARER)]
+    if "authorization" not in headers and offered:
+        headers["authorization"] = f"Bearer {offered[0].removeprefix(_BEARER)}"
+    return headers
+
+
+def _text(line: LogLineShown) -> str:
+    return line.model_dump_json(by_alias=True)
