@@ -81,7 +81,6 @@ def test_after_kills_every_committed_row_stands_once_in_every_file(warm: WarmPro
     lines = [json.loads(line) for line in (root / "manifest.jsonl").read_text().splitlines()]
     assert [line["doc_id"] for line in lines] == stored
     assert max(Counter(stored).values()) == 1
-    assert [json.loads(line)["work_id"] for line in (root / "attempts.jsonl").read_text().splitlines()] == tried
     urls = [line.split(",")[3] for line in (root / "attempts.csv").read_text().splitlines()[1:]]
     assert urls == [f"https://a.org/{doc_id}" for doc_id in tried]
     told = {line for path in root.glob("told-*.txt") for line in path.read_text().split("\n")[:-1]}

@@ -40,7 +40,7 @@ from DocsToKG.ContentDownload.telemetry import (
 from DocsToKG.core.clock import ManualClock
 
 GOLDEN = Path(__file__).parent / "golden" / "record"
-TEXTS = ("manifest.jsonl", "attempts.csv", "attempts.jsonl", "last.csv", "index.json", "results.csv")
+TEXTS = ("manifest.jsonl", "attempts.csv", "last.csv", "index.json", "results.csv")
 TABLES = ("manifests", "downloads", "http_events", "rate_events", "breaker_transitions", "fallback_attempts")
 RUNS = ("01JRUN00000000000000000001", "01JRUN00000000000000000002", "01JRUN00000000000000000003")
 URL = "https://cdn.publisher.org/article/abcd5678.pdf"

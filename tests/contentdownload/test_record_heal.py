@@ -24,7 +24,7 @@ from DocsToKG.core.clock import ManualClock
 
 pytestmark = pytest.mark.slow  # real servers or many restarts; part of `make test`
 
-FOLLOWERS = ("manifest.jsonl", "attempts.csv", "attempts.jsonl")
+FOLLOWERS = ("manifest.jsonl", "attempts.csv")
 
 
 def record_in(root: Path, **options: Any) -> RunTelemetry:
@@ -201,21 +201,19 @@ def test_a_lost_database_is_filled_from_the_manifest(folder: Path) -> None:
 
 def test_the_requests_of_a_lost_database_are_known_again(folder: Path) -> None:
     """So that a report of the folder counts them; what is no line of ours is passed over, and stays in its file."""
-    files = {name: (folder / name).read_bytes() for name in ("attempts.jsonl", "attempts.csv")}
+    whole = (folder / "attempts.csv").read_bytes()
     with Catalog(folder / "manifest.sqlite") as catalog:
         before = catalog.figures()
     assert before.requests > 0
-    lose("manifest.sqlite", "attempts.csv")(folder)
-    odd = b'rubbish\n{"ts":1}\n{"ts":"t","url":"u","verb":"GET","status":"http-get","retry_after_s":[]}\n'
-    with (folder / "attempts.jsonl").open("ab") as file:
-        file.write(odd + b'{"ts":"torn')
+    lose("manifest.sqlite")(folder)
+    odd = b"rubbish\n1,2,3,4,,,,,,,,\n2025-01-01T00:00:00.000Z,r,arxiv,https://a.org,,http-get,x,,y,,,\n"
+    (folder / "attempts.csv").write_bytes(whole + odd + b"2025-01-01T00:00:0")
     with record_in(folder):
         pass
     with Catalog(folder / "manifest.sqlite") as catalog:
         after = catalog.figures()
     assert (after.requests, after.by_host.keys()) == (before.requests, before.by_host.keys())
-    assert (folder / "attempts.jsonl").read_bytes() == files["attempts.jsonl"] + odd
-    assert (folder / "attempts.csv").read_bytes() == files["attempts.csv"]
+    assert (folder / "attempts.csv").read_bytes() == whole + odd
 
 
 def test_an_older_attempts_file_without_a_database_is_kept(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_one_of_the_three_records_alone_is_enough(
     """CAT-17, CAT-19: the ledger and the other records are gone; nothing that is held is fetched again."""
     root = Path(shutil.copytree(finished, tmp_path / "run", symlinks=True))
     shutil.rmtree(root / "state")
-    for name in {*RECORDS, "attempts.csv", "attempts.jsonl", "index.json", "summary.json", "results.csv"} - {kept}:
+    for name in {*RECORDS, "attempts.csv", "index.json", "summary.json", "results.csv"} - {kept}:
         (root / name).unlink()
     calm_sandbox.reset()
     result = obtain(calm_sandbox, make_config, root, asked)

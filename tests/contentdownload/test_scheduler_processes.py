@@ -195,7 +195,7 @@ def test_several_processes_obtain_what_one_would(
         rows = db.execute("SELECT doc_id, worker_id, run_id FROM manifests ORDER BY id").fetchall()
         events = db.execute("SELECT COUNT(*) FROM http_events").fetchone()[0]
     assert [(line["doc_id"], line["worker_id"], line["run_id"]) for line in lines] == rows
-    assert len((tmp_path / "attempts.jsonl").read_text().splitlines()) == events > 0
+    assert len((tmp_path / "attempts.csv").read_text().splitlines()) - 1 == events > 0
     assert len({worker for _, worker, _ in rows}) == 2
     assert len({run_id for _, _, run_id in rows}) == 1
     with DownloadRun(make_config(calm_sandbox, tmp_path)) as run:

@@ -6,9 +6,11 @@ import csv
 import gzip
 import hashlib
 import json
+import sqlite3
 import time
 import urllib.request
 import zlib
+from contextlib import closing
 
 import pytest
 
@@ -218,8 +220,9 @@ def test_a_host_that_asks_to_come_back_later_is_given_that_time(evil, tmp_path):
     with open(tmp_path / "attempts.csv", encoding="utf-8", newline="") as file:
         [retry] = [line for line in csv.DictReader(file) if (line["status"], line["http_status"]) == ("retry", "429")]
     assert (retry["url"], retry["reason"]) == ("https://busy.good.example/paper.pdf", "retry-after")
-    lines = [json.loads(line) for line in (tmp_path / "attempts.jsonl").read_text().splitlines()]
-    assert [line["retry_after_s"] for line in lines if line["reason"] == "retry-after"] == [1.0]
+    with closing(sqlite3.connect(tmp_path / "manifest.sqlite")) as db:
+        pauses = db.execute("SELECT retry_after_s FROM http_events WHERE reason = 'retry-after'").fetchall()
+    assert pauses == [(1.0,)]
     [counted] = [
         line
         for line in figures.splitlines()

@@ -1,11 +1,11 @@
-"""Attempts and the other small events, as rows of the database and lines of the attempts files.
+"""Attempts and the other small events, as rows of the database and lines of `attempts.csv`.
 
-Knows the twelve columns of `attempts.csv`, which are a contract; `attempts.jsonl` carries every column.
+Knows the twelve columns of `attempts.csv`, which are a contract; the table `http_events` has more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, SourceAttempt
@@ -15,7 +15,6 @@ from DocsToKG.ContentDownload.telemetry.text import (
     are_storable_ints,
     csv_line,
     csv_lines,
-    json_lines,
     storable,
     storable_int,
     storable_url,
@@ -58,12 +57,7 @@ CSV_HEADER = csv_line(CSV_COLUMNS)
 _CSV_WIDTH = len(CSV_COLUMNS)
 SELECT_ATTEMPTS = f"SELECT id, {', '.join(COLUMNS)} FROM http_events WHERE id > ? ORDER BY id"
 
-_READ_BACK: dict[str, Callable[[Any], Any]] = {
-    "url": storable_url,
-    **dict.fromkeys(("http_status", "elapsed_ms", "bytes_written", "content_length_hdr"), storable_int),
-    **dict.fromkeys(("from_cache", "revalidated"), lambda value: int(bool(value))),
-    "retry_after_s": lambda value: None if value is None else float(value),
-}
+_NUMBERS = ("http_status", "elapsed_ms", "bytes_written", "content_length_hdr")
 
 # A retry stands for an exchange that failed; a cache hit follows an `http-get` that sent nothing.
 SENT = frozenset(map(str, counts.SENT))
@@ -119,14 +113,15 @@ def attempt_row(attempt: Attempt, run_id: str) -> tuple[Any, ...]:
     )
 
 
-def row_of_line(line: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    """The row that a line of `attempts.jsonl` was made of; None when it is no such line."""
-    if not all(isinstance(line.get(name), str) for name in ("ts", "url", "verb", "status")):
+def row_of_line(line: Mapping[str, str]) -> tuple[Any, ...] | None:
+    """The row that a line of `attempts.csv` was made of, as far as the line tells; None when it is no such line."""
+    if not all(line.get(name) for name in ("ts", "url", "verb", "status")):
         return None
-    try:
-        return tuple(_READ_BACK.get(name, storable)(line.get(name)) for name in COLUMNS)
-    except (TypeError, ValueError):
-        return None
+    known: dict[str, Any] = {name: storable(line.get(name)) for name in CSV_COLUMNS}
+    known.update({name: storable_int(int(line[name])) if line.get(name, "").isdecimal() else None for name in _NUMBERS})
+    known |= {"host": _host_of(line["url"]), "from_cache": int(line["status"] == AttemptStatus.CACHE_HIT)}
+    known["revalidated"] = int(line["status"] == AttemptStatus.HTTP_304)
+    return tuple(known.get(name) for name in COLUMNS)
 
 
 def source_row(tried: SourceAttempt, run_id: str) -> tuple[Any, ...]:
@@ -142,16 +137,6 @@ def source_row(tried: SourceAttempt, run_id: str) -> tuple[Any, ...]:
 
 def attempts_csv(rows: Sequence[Sequence[Any]]) -> bytes:
     return csv_lines([values[:_CSV_WIDTH] for values in rows])
-
-
-def attempts_json(rows: Iterable[Sequence[Any]]) -> bytes:
-    return json_lines(map(_line, rows))
-
-
-def _line(values: Sequence[Any]) -> dict[str, Any]:
-    line = dict(zip(COLUMNS, values, strict=True))
-    line["from_cache"], line["revalidated"] = bool(line["from_cache"]), bool(line["revalidated"])
-    return line
 
 
 def _host_of(url: str) -> str | None:

@@ -22,7 +22,6 @@ from DocsToKG.core.locks import lock_soon
 from DocsToKG.Orchestrator.ledger.drivers.sqlite.busy import primary_code
 
 ATTEMPTS_CSV = "attempts.csv"
-ATTEMPTS_JSONL = "attempts.jsonl"
 INDEX = "index.json"
 SUMMARY = "summary.json"
 RESULTS = "results.csv"
@@ -79,9 +78,6 @@ def followers(db: sqlite3.Connection, root: Path, sinks: Sequence[str]) -> dict[
     if "jsonl" in sinks:
         tables["manifests"].append(
             Projection(root / MANIFEST, lines=manifest.manifest_lines, rows_after=manifests, whole=is_json_object)
-        )
-        tables["http_events"].append(
-            Projection(root / ATTEMPTS_JSONL, lines=attempts.attempts_json, rows_after=events, whole=is_json_object)
         )
     if "csv" in sinks:
         tables["http_events"].append(

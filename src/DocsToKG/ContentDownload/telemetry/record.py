@@ -86,7 +86,7 @@ class RunTelemetry:
         node: str = "",
         capacity: int = 2_000,
         batch_window_s: float = 0.005,
-        lively_window_s: float = 0.06,
+        lively_window_s: float = 0.2,
         patience_s: float = 0.25,
     ) -> None:
         if unknown := set(sinks) - set(SINKS):

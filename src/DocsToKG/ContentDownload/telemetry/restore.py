@@ -1,7 +1,7 @@
 """Fill an empty database from what is left of the record in the same folder, when the database was lost or damaged.
 
 The manifest tells the history; what it lacks of the works that were obtained comes from the damaged database and from
-`last.csv`; `attempts.jsonl` tells the requests. Promises: the works all or not at all, in one transaction; what cannot
+`last.csv`; `attempts.csv` tells the requests. Promises: the works all or not at all, in one transaction; what cannot
 be read is passed over.
 """
 
@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.catalog.places import LAST, MANIFEST
 from DocsToKG.ContentDownload.catalog.selection import TAKEDOWN_STAGE
 from DocsToKG.ContentDownload.telemetry import attempts
 from DocsToKG.ContentDownload.telemetry.attempts import row_of_line
-from DocsToKG.ContentDownload.telemetry.folder import ATTEMPTS_JSONL, is_json_object
+from DocsToKG.ContentDownload.telemetry.folder import ATTEMPTS_CSV, is_json_object
 from DocsToKG.ContentDownload.telemetry.inserting import Insert
 from DocsToKG.ContentDownload.telemetry.manifest import (
     AT,
@@ -34,7 +34,7 @@ from DocsToKG.ContentDownload.telemetry.manifest import (
     manifest_values,
 )
 from DocsToKG.ContentDownload.telemetry.projections import mend_tail
-from DocsToKG.ContentDownload.telemetry.resume import load_last_csv, load_previous_manifest
+from DocsToKG.ContentDownload.telemetry.resume import load_csv, load_last_csv, load_previous_manifest
 from DocsToKG.ContentDownload.telemetry.salvage import known_part, readable_rows
 from DocsToKG.ContentDownload.telemetry.schema import newest_id, transaction
 
@@ -74,10 +74,10 @@ def restore(db: sqlite3.Connection, root: Path, *, damaged: Path | None = None) 
 
 def restore_attempts(db: sqlite3.Connection, root: Path) -> None:
     """Read the requests of earlier runs back, so that a report still knows how polite they were."""
-    path = root / ATTEMPTS_JSONL
+    path = root / ATTEMPTS_CSV
     if not path.is_file() or newest_id(db, "http_events"):
         return
-    rows = (row for row in map(row_of_line, load_previous_manifest(path)) if row is not None)
+    rows = (row for row in map(row_of_line, load_csv(path)) if row is not None)
     insert = Insert("http_events", attempts.COLUMNS)
     with transaction(db):
         while some := list(islice(rows, 1_000)):

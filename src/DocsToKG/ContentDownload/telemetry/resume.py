@@ -116,17 +116,21 @@ class CsvResumeLookup:
 
 def load_last_csv(path: Path) -> Iterator[dict[str, str]]:
     """The rows of a `last.csv` that name a work. A row that was cut short is none: half an id is another work's."""
+    # A last line without its newline may end anywhere, unless it ends as the last column of ours does.
+    return (row for row in load_csv(path, whole=("\n", "Z")) if row.get("doc_id"))
+
+
+def load_csv(path: Path, *, whole: str | tuple[str, ...] = "\n") -> Iterator[dict[str, str]]:
+    """The rows of a CSV file of ours by the names of its columns; a line that does not end as a `whole` one is none."""
     with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        # A last line without its newline may end anywhere, unless it ends as the last column of ours does.
-        whole = (line.replace("\0", "") for line in file if line.endswith(("\n", "Z")))
-        columns = _cells(next(whole, ""))
+        lines = (line.replace("\0", "") for line in file if line.endswith(whole))
+        columns = _cells(next(lines, ""))
         if len(columns) > _MOST_COLUMNS:
             return
-        for line in whole:
+        for line in lines:
             values = _cells(line)
-            row = dict(zip(columns, values, strict=False)) if len(values) >= len(columns) else {}
-            if row.get("doc_id"):
-                yield {key: value for key, value in row.items() if key and value}
+            if len(values) >= len(columns):
+                yield {key: value for key, value in zip(columns, values, strict=False) if key and value}
 
 
 def _cells(line: str) -> list[str]:

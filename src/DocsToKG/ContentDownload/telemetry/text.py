@@ -36,13 +36,14 @@ def storable(text: str | None, cap: int = _TEXT_CAP) -> str | None:
     return plain.encode("utf-8", "replace").decode("utf-8").translate(_LINE_ENDS)
 
 
-def are_plain(texts: Sequence[str | None]) -> bool:
-    """Whether `storable` would leave all of them as they are. Most rows pass this look, which is cheaper than asking
-    for each."""
-    for text in texts:
-        if text is not None and not (type(text) is str and len(text) <= _TEXT_CAP and text.isascii()):
-            return False
-    return True
+def are_plain(texts: Iterable[str | None]) -> bool:
+    """Whether `storable` would leave all of them as they are. Most rows are short and plain, and one check of all their
+    texts together is cheaper than a check of each."""
+    try:
+        together = "".join(filter(None, texts))
+    except TypeError:  # not a text
+        return False
+    return len(together) <= _TEXT_CAP and together.isascii()
 
 
 def storable_url(url: str | None) -> str | None:
@@ -99,8 +100,9 @@ def storable_object_json(value: Mapping[str, Any]) -> str:
 def json_lines(items: Iterable[Mapping[str, Any]]) -> bytes:
     """The items as JSON, each in one line. They are written with one call, since a call costs more than a line."""
     parts = [part for item in items for part in (item, _NEWLINE)]
-    # An array with a newline for every second item. No JSON has two commas in a row, so nothing else is like these.
-    return orjson.dumps(parts)[1:-3].replace(b",\n,", b"\n") + b"\n" if parts else b""
+    # An array with a newline for every second item; each line has a bracket or a comma before it and a comma behind it.
+    lines = orjson.dumps(parts).split(b"\n")[:-1]
+    return b"".join([line[1:-1] + b"\n" for line in lines])
 
 
 def csv_line(values: Sequence[Any]) -> bytes:
@@ -110,21 +112,27 @@ def csv_line(values: Sequence[Any]) -> bytes:
 
 def csv_lines(rows: Sequence[Sequence[Any]]) -> bytes:
     """The rows, each in one physical line."""
-    plain = "\n".join([",".join(["" if value is None else str(value) for value in row]) for row in rows])
-    if rows and _needs_no_quotes(plain, len(rows), len(rows[0])):
-        return f"{plain}\n".encode()
+    if rows and (plain := _joined(rows)) is not None:
+        return plain.encode()
     text = _csv(rows)
     if text.count("\n") != len(rows) or not text.replace("\n", "").isprintable():
         text = _csv([[one_line(value) if isinstance(value, str) else value for value in row] for row in rows])
     return text.encode()
 
 
-def _needs_no_quotes(plain: str, rows: int, columns: int) -> bool:
-    """Whether joined rows are as the csv module would write them: most are, and joining is much quicker."""
-    commas, ends = plain.count(","), plain.count("\n")
-    if columns < 2 or '"' in plain or (commas, ends) != (rows * (columns - 1), rows - 1):
-        return False
-    return plain.replace("\n", "").isprintable()
+def _joined(rows: Sequence[Sequence[Any]]) -> str | None:
+    """The rows as the csv module would write them, where no cell needs quotes: most are so, and joining is quicker."""
+    columns = len(rows[0])
+    if columns < 2:
+        return None
+    line = ",".join(["%s"] * columns) + "\n"
+    text = "".join([line % tuple(row) for row in rows])
+    # A cell without a value is empty. Where a text says None as well, the count is too high.
+    if (empty := text.count("None")) and empty != sum([tuple(row).count(None) for row in rows]):
+        return None
+    if '"' in text or (text.count(","), text.count("\n")) != (len(rows) * (columns - 1), len(rows)):
+        return None
+    return text.replace("None", "") if text.replace("\n", "").isprintable() else None
 
 
 def one_line(text: str) -> str:

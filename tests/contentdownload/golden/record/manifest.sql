@@ -17,7 +17,6 @@ INSERT INTO rate_events (id, ts, run_id, key, why, delay_ms, work_id, resolver, 
 INSERT INTO breaker_transitions (id, ts, run_id, key, old_state, new_state, reason, reset_timeout_s) VALUES (1, '2025-10-09T08:53:21.623Z', '01JRUN00000000000000000001', 'host:cdn.publisher.org', 'closed', 'open', 'failures', 30.0);
 INSERT INTO fallback_attempts (id, ts, run_id, work_id, tier, source, outcome, reason, host, http_status, elapsed_ms, stage) VALUES (1, '2025-10-09T08:53:20.123Z', '01JRUN00000000000000000001', 'doi:10.1234/abcd.5678', 'direct_oa', 'unpaywall', 'success', NULL, 'cdn.publisher.org', NULL, NULL, NULL);
 INSERT INTO projections (name, first_id, base_bytes, last_id, end_bytes) VALUES ('manifest.jsonl', 1, 0, 5, 7072);
-INSERT INTO projections (name, first_id, base_bytes, last_id, end_bytes) VALUES ('attempts.jsonl', 1, 0, 9, 4073);
 INSERT INTO projections (name, first_id, base_bytes, last_id, end_bytes) VALUES ('attempts.csv', 1, 0, 9, 1462);
 INSERT INTO projections (name, first_id, base_bytes, last_id, end_bytes) VALUES ('index.json', 1, 0, 5, 448);
 INSERT INTO projections (name, first_id, base_bytes, last_id, end_bytes) VALUES ('last.csv', 1, 0, 5, 492);
