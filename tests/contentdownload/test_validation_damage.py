@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import random
 import re
@@ -18,6 +19,7 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, PutOff
 from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove
 from DocsToKG.ContentDownload.validation.forms import PDF
 from DocsToKG.ContentDownload.validation.pdf.document import DocumentText, ReadOptions, StreamReport
+from DocsToKG.ContentDownload.validation.pdf.streams import check_common_file, check_streams
 from DocsToKG.ContentDownload.validation.pdf.worker_pool import PoolLimits, TextEngine
 from DocsToKG.ContentDownload.validation.policy import ValidationRules
 from DocsToKG.Sandbox.pdf import Paper, make_pdf
@@ -157,3 +159,44 @@ def test_a_sample_reads_the_first_and_the_last_streams(engine):
         pdf.save(out, compress_streams=True, object_stream_mode=pikepdf.ObjectStreamMode.disable)
     assert streams(engine, out.getvalue(), "sample").checked == 40
     assert streams(engine, out.getvalue()).checked == 100
+
+
+def parsed(data: bytes) -> StreamReport:
+    with pikepdf.open(io.BytesIO(data)) as pdf:
+        return StreamReport.from_json(check_streams(pdf, "all", max_bytes=1 << 24, max_s=60))
+
+
+def parses(data: bytes) -> bool:
+    with contextlib.suppress(pikepdf.PdfError), pikepdf.open(io.BytesIO(data)):
+        return True
+    return False
+
+
+def test_a_common_file_is_checked_as_its_parser_would():
+    data = make_pdf(ON_BARLEY, size_bytes=40_000, key="k")
+    assert check_common_file(data, max_bytes=1 << 24) == parsed(data)
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_a_file_is_either_common_or_left_to_the_parser(writer):
+    data = WRITERS[writer](MADE)
+    assert check_common_file(data, max_bytes=1 << 24) in (None, parsed(data))
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_not_a_common_one(damage):
+    chance, data = random.Random(damage), make_pdf(ON_BARLEY, size_bytes=40_000, key="k")
+    spoiled = [DAMAGES[damage](data, chance) for _ in range(50)]
+    told = [bad for bad in spoiled if parses(bad) and parsed(bad).damaged]
+    assert len(told) >= 25 or damage == "a cut tail"  # that one is refused before any stream is looked at
+    assert [bad for bad in told if check_common_file(bad, max_bytes=1 << 24) is not None] == []
+
+
+def test_a_stream_that_inflates_without_end_is_left_to_the_parser():
+    bomb = zlib.compress(bytes(1 << 20))
+    data = b"%PDF-1.4\n1 0 obj\n<< /Filter /FlateDecode /Length %d >>\nstream\n%s\nendstream\nendobj\n" % (
+        len(bomb),
+        bomb,
+    )
+    assert check_common_file(data, max_bytes=1 << 16) is None
+    assert check_common_file(data, max_bytes=2 << 20) == StreamReport(1, 0, 1 << 20)

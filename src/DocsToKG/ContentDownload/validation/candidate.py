@@ -36,6 +36,8 @@ from DocsToKG.ContentDownload.validation.source import Source, head_of
 from DocsToKG.core.values import lean_dataclass
 
 _DEFAULT_RULES = ValidationRules()
+_NOTHING_KNOWN = KnownWork()
+_NOT_JUDGED = Verdict(Proof.NOT_JUDGED)
 
 
 @lean_dataclass(frozen=True, slots=True)
@@ -107,10 +109,13 @@ async def proving(
     if form is not PDF or not _has_loop():
         return prove(form, plan, work, came, min_pdf_bytes=min_pdf_bytes, rules=rules, engine=engine)
     begun = _begin_pdf(plan, work, came, min_pdf_bytes, rules, engine)
-    if begun.found is None:
-        return begun.facts
-    found: Examination = await asyncio.wrap_future(begun.found)
+    read: Future[Examination] | Examination | None = begun.found
+    found = read if not isinstance(read, Future) else await _answer_of(read)
     return _end_pdf(begun, found, plan, rules)
+
+
+async def _answer_of(read: Future[Examination]) -> Examination:
+    return await asyncio.wrap_future(read)
 
 
 def _has_loop() -> bool:
@@ -135,6 +140,10 @@ def _prove_page(work: WorkArtifact, came: ReceivedFile) -> TextFacts:
 
 def known_of(work: WorkArtifact) -> KnownWork:
     """What is known of the work that a file can show."""
+    if not (work.title or work.doi or work.arxiv_id or work.authors or work.metadata) and work.work_id.startswith(
+        "url:"
+    ):
+        return _NOTHING_KNOWN
     scheme, _, rest = work.work_id.partition(":")
     others = (work.metadata.get(name) for name in ("preprint_doi", "published_doi"))
     named = [doi for doi in others if isinstance(doi, str)]
@@ -152,11 +161,11 @@ def known_of(work: WorkArtifact) -> KnownWork:
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A PDF whose structure is sound, and its reading, if it is to be read."""
+    """A PDF whose structure is sound, and what was found in it, at once or by a worker; None: nobody looked."""
 
     facts: PdfFacts
     known: KnownWork
-    found: Future[Examination] | None
+    found: Future[Examination] | Examination | None
 
 
 def _prove_pdf(
@@ -168,7 +177,8 @@ def _prove_pdf(
     engine: TextEngine | None,
 ) -> PdfFacts:
     begun = _begin_pdf(plan, work, came, min_bytes, rules, engine)
-    return _end_pdf(begun, begun.found.result() if begun.found is not None else None, plan, rules)
+    found = begun.found.result() if isinstance(begun.found, Future) else begun.found
+    return _end_pdf(begun, found, plan, rules)
 
 
 def _begin_pdf(
@@ -183,6 +193,8 @@ def _begin_pdf(
     # Where no text is read, the streams of a small file are not worth the way to a worker.
     along = "none" if known.is_comparable else rules.streams
     facts = prove_pdf(came.file, min_bytes=min_bytes, url=came.url, headers=came.headers, streams=along)
+    if facts.streams is not None:
+        return _Begun(facts, known, Examination(_NOT_JUDGED, streams=facts.streams))
     options = ReadOptions(
         pages=rules.pages,
         last_pages=rules.last_pages,
@@ -193,10 +205,6 @@ def _begin_pdf(
     )
     if not options.text and options.streams == "none":
         return _Begun(facts, known, None)
-    if not options.text and facts.streams is not None:
-        done: Future[Examination] = Future()
-        done.set_result(Examination(Verdict(Proof.NOT_JUDGED), streams=facts.streams))
-        return _Begun(facts, known, done)
     origin = Origin(urls=(plan.url, came.url), page_doi=plan.page_doi)
     return _Begun(facts, known, (engine or _engine(rules)).examine(came.file, known, options, origin=origin))
 
@@ -215,15 +223,18 @@ def _end_pdf(begun: _Begun, found: Examination | None, plan: DownloadPlan, rules
     verdict = found.verdict
     decision = decide(verdict, plan, begun.known, rules.unproved)
     if decision is not Decision.REFUSE:
-        return replace(_seen(begun.facts, found), decision=decision)
+        return replace(
+            begun.facts,
+            validation=found.record(),
+            doi_seen=found.dois,
+            title=found.title,
+            producer=found.producer,
+            decision=decision,
+        )
     why = "; ".join(verdict.evidence[:4])
     if verdict.proof is Proof.REFUSED and verdict.kind is not None:
         raise CandidateRejected(reason_of(verdict.kind), f"{verdict.kind}: {why}")
     raise CandidateRejected(Reason.UNPROVED, f"nothing in the file shows that it is the paper: {why}")
-
-
-def _seen(facts: PdfFacts, found: Examination) -> PdfFacts:
-    return replace(facts, validation=found.record(), doi_seen=found.dois, title=found.title, producer=found.producer)
 
 
 def _prove_xml(plan: DownloadPlan, work: WorkArtifact, came: ReceivedFile) -> TextFacts:

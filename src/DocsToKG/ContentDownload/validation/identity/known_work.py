@@ -95,6 +95,8 @@ class KnownWork:
     @property
     def has_title(self) -> bool:
         """The title is one that few other papers have."""
+        if not self.title:
+            return False
         long_enough = len(self.content) >= thresholds.MIN_TITLE_LETTERS or self.script not in ("latin", "")
         return bool(self.content) and long_enough and (len(self.title_words) >= 2 or self.script not in ("latin", ""))
 

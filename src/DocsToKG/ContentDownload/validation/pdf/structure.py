@@ -23,7 +23,7 @@ from DocsToKG.ContentDownload.validation.forms import GZIP_MAGIC, foreign_kind, 
 from DocsToKG.ContentDownload.validation.page_kinds import HEAD_BYTES, classify_body
 from DocsToKG.ContentDownload.validation.pdf.document import StreamReport
 from DocsToKG.ContentDownload.validation.pdf.ends import Ends, check_ends
-from DocsToKG.ContentDownload.validation.pdf.streams import check_streams
+from DocsToKG.ContentDownload.validation.pdf.streams import check_common_file, check_streams
 from DocsToKG.ContentDownload.validation.report import PdfFacts
 from DocsToKG.ContentDownload.validation.source import (
     SHEET_NAME,
@@ -168,6 +168,10 @@ def _checked(pdf: pikepdf.Pdf, source: Source, mode: str, warnings: Sequence[obj
     """What decoding the streams of a small file shows; None where it would take longer than the way to a worker."""
     if size_of(source) > _SMALL_BYTES:
         return None
+    if isinstance(source, bytes) and not (warnings or pdf.is_encrypted):
+        report = check_common_file(source, max_bytes=_SMALL_DECODED_BYTES)
+        if report is not None:
+            return report
     found = check_streams(pdf, mode, max_bytes=_SMALL_DECODED_BYTES, max_s=_SMALL_S, only_flate=True, warnings=warnings)
     return StreamReport.from_json(found) if found["complete"] else None
 
