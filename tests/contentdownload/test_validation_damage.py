@@ -194,7 +194,7 @@ def test_a_damaged_file_is_not_a_common_one(damage):
 
 def test_a_stream_that_inflates_without_end_is_left_to_the_parser():
     bomb = zlib.compress(bytes(1 << 20))
-    data = b"%PDF-1.4\n1 0 obj\n<< /Filter /FlateDecode /Length %d >>\nstream\n%s\nendstream\nendobj\n" % (
+    data = b"%%PDF-1.4\n1 0 obj\n<< /Filter /FlateDecode /Length %d >>\nstream\n%s\nendstream\nendobj\n" % (
         len(bomb),
         bomb,
     )
