@@ -27,10 +27,9 @@ REFERENCE = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py from the code. Change the code, then run it again. -->"
 
 COMMANDS_TEXT = """\
-`content` is for people, `contentdownload` for operators of the engine, `docstokg-orchestrator` looks into a ledger
-and serves it over HTTP. `python -m DocsToKG.ContentDownload.cli_v2` is `contentdownload`. The first
-two both know what is listed below `content` ([two programs](../howto/two-programs.md)). In a clone, put `./dev run`
-before each. What a command leaves as exit code: [exit codes](exit-codes.md)."""
+`content` and `contentdownload` are two names of one program ([two names](../howto/two-programs.md));
+`python -m DocsToKG.ContentDownload.cli_v2` starts it, too. `docstokg-orchestrator` reads a ledger and serves it over
+HTTP. In a clone, put `./dev run` before each command. [Exit codes](exit-codes.md) are the same for all commands."""
 SETTINGS_TEXT = """\
 A file (YAML or JSON) is named with `-c FILE` or by `DOCSTOKG_CONTENT_CONFIG`. Later beats earlier: shipped settings,
 your own (`content config set`, in the file that `content config path` names), the file, the environment, the command
@@ -161,19 +160,16 @@ def _first_words(text: str | None) -> str:
 
 
 def cli_page() -> str:
-    from DocsToKG.ContentDownload.cli.app import app, content_app
+    from DocsToKG.ContentDownload.cli.app import app
     from DocsToKG.Orchestrator.cli import app as ledger_app
 
-    engine, people, ledger = get_command(app), get_command(content_app), get_command(ledger_app)
-    shared = set(people.commands)
+    content, ledger = get_command(app), get_command(ledger_app)
     return _page(
         "Commands",
         [COMMANDS_TEXT],
-        ["## Options before the command", "", *_parameters(people)],
+        ["## Options before the command", "", *_parameters(content)],
         ["## `content` and `contentdownload`"],
-        *(_command(f"content {name}", people.commands[name]) for name in people.commands),
-        ["## `contentdownload` only"],
-        *(_command(f"contentdownload {name}", engine.commands[name]) for name in engine.commands if name not in shared),
+        *(_command(f"content {name}", content.commands[name]) for name in content.commands),
         ["## `docstokg-orchestrator`"],
         *(_command(f"docstokg-orchestrator {name}", ledger.commands[name]) for name in ledger.commands),
     )

@@ -19,7 +19,7 @@ PACKAGE = "DocsToKG.ContentDownload"
 NAMES = {
     "api.types": "DownloadPlan DownloadStreamResult DownloadOutcome ResolverResult WorkArtifact",
     "bootstrap": "build_pipeline_from_config run_from_config",
-    "cli.app": "app content_app queue_app",
+    "cli.app": "app queue_app",
     "config": "load_config",
     "config.models": "ContentDownloadConfig OrchestratorConfig QueueConfig StorageConfig HishelConfig",
     "download_execution": "stream_candidate_payload finalize_candidate_download prepare_candidate_download",
@@ -75,7 +75,7 @@ def commands(app: object) -> set[str]:
 
 def test_promised_commands_exist_on_both_surfaces() -> None:
     """BOOT-15, BOOT-16, CLI-12."""
-    from DocsToKG.ContentDownload.cli.app import app, content_app
+    from DocsToKG.ContentDownload.cli.app import app
 
     both = {"pull", "resume", "report", "catalog stats", "catalog query", "catalog show", "plan", "demo", "sandbox"}
     both |= {"config set", "config get", "config path"}
@@ -96,7 +96,6 @@ def test_promised_commands_exist_on_both_surfaces() -> None:
         ]
     }
     engine = {"run", "print-config", "validate-config", "explain", "schema"}
-    assert both <= commands(content_app)
     assert both | queue | engine <= commands(app)
 
 
@@ -146,11 +145,11 @@ def test_package_data_is_where_code_looks_for_it() -> None:
 
 
 def test_the_readme_is_short_and_its_commands_exist() -> None:
-    from DocsToKG.ContentDownload.cli.app import content_app
+    from DocsToKG.ContentDownload.cli.app import app
 
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 120
-    known = commands(content_app)
+    known = commands(app)
     shown = [line.split("content ", 1)[1].split()[0] for line in text.splitlines() if "./dev run content " in line]
     assert shown
     assert set(shown) <= known

@@ -197,11 +197,11 @@ def _build_commands() -> None:
 
     import typer.main
 
-    from DocsToKG.ContentDownload.cli.app import app, content_app
+    from DocsToKG.ContentDownload.cli.app import app
     from DocsToKG.Orchestrator.cli import app as ledger_app
 
     typer.main.get_command = functools.cache(typer.main.get_command)
-    for built in (app, content_app, ledger_app):
+    for built in (app, ledger_app):
         typer.main.get_command(built)
 
 

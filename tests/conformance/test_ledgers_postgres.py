@@ -322,7 +322,7 @@ def test_a_path_opens_a_file_and_a_url_a_server(tmp_path, postgres_url, name):
 
 
 def test_the_commands_of_the_queue_work_on_a_server(tmp_path, postgres_url):
-    from DocsToKG.ContentDownload.cli.queue import queue_app
+    from DocsToKG.ContentDownload.cli.app import queue_app
 
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         base = f"d_{uuid4().hex[:16]}"

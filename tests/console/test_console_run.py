@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.console.conftest import Console, Watched, console_over, jobs_of, watched
 
-from DocsToKG.ContentDownload.cli.launch import load_settings, option_settings
-from DocsToKG.ContentDownload.config.settle import merge
+from DocsToKG.ContentDownload.cli.launch import load_settings, paths_in
+from DocsToKG.ContentDownload.config.merge import merge
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -36,7 +36,8 @@ class Live:
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     out: Path = tmp_path_factory.mktemp("corpus")
     with SandboxServer(works=WORKS, seed=3) as sandbox:
-        cfg = load_settings(None, merge(sandbox.profile(), option_settings(out, workers=4)), environ={})
+        settings = {**paths_in(out), "orchestrator": {"max_workers": 4}}
+        cfg = load_settings(None, merge(sandbox.profile(), settings), environ={})
         ids = sandbox.identifiers(WORKS)
         first, others = ids[: WORKS // 2], ids[WORKS // 2 :]
         with DownloadRun(cfg) as run, console_over(Path(cfg.queue.path)) as console:

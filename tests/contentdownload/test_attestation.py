@@ -25,7 +25,7 @@ from DocsToKG.ContentDownload.attestation.checking import Compared, check
 from DocsToKG.ContentDownload.attestation.statement import AttestationBad
 from DocsToKG.ContentDownload.catalog.files import LocalFiles
 from DocsToKG.ContentDownload.catalog.store import Download
-from DocsToKG.ContentDownload.cli.app import content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.core.digest import sha256_hex
 from DocsToKG.Orchestrator.signing.errors import NotVerified
 from DocsToKG.Orchestrator.signing.keyring import KeyFolder, read_trust, write_trust
@@ -241,7 +241,7 @@ def test_a_name_that_leads_out_is_refused_though_it_is_signed(name: str, tmp_pat
 
 
 def run(*words: str) -> Any:
-    return CliRunner().invoke(content_app, list(words), env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, list(words), env={"COLUMNS": "200"})
 
 
 @pytest.fixture

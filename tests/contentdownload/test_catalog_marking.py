@@ -13,7 +13,7 @@ from tests.contentdownload.stored_corpus import Corpus, make_corpus
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.catalog.gates import gates
-from DocsToKG.ContentDownload.cli.app import content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.storage.local import LocalStore
 from DocsToKG.ContentDownload.storage.paths import numbered
 from DocsToKG.ContentDownload.telemetry import ManifestRecord, RunTelemetry
@@ -185,7 +185,7 @@ def test_the_name_of_bytes_that_came_back_under_another_one_is_superseded_too(co
 
 
 def run(*words: Any) -> Result:
-    return CliRunner().invoke(content_app, [str(word) for word in words], env={"COLUMNS": "200"})
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200"})
 
 
 @pytest.mark.slow

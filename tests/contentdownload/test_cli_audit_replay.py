@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from DocsToKG.ContentDownload.cli.app import content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.Orchestrator.cli import app as ledger_app
 
 PAPERS = 8
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo") / "corpus"
-    done = CliRunner().invoke(content_app, ["demo", "--papers", str(PAPERS), "--out", str(folder), "--quiet"])
+    done = CliRunner().invoke(app, ["demo", "--papers", str(PAPERS), "--out", str(folder), "--quiet"])
     assert done.exit_code == 0, done.output
     assert (
         CliRunner().invoke(ledger_app, ["audit", "keys", "new", "lab", "--keys", str(folder / "keys")]).exit_code == 0
@@ -31,7 +31,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(*words: str, code: int = 0) -> Result:
-    result = CliRunner().invoke(content_app, ["audit", *words])
+    result = CliRunner().invoke(app, ["audit", *words])
     assert result.exit_code == code, result.output
     return result
 

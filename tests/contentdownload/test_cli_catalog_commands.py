@@ -18,7 +18,7 @@ from tests.contentdownload.stored_corpus import Corpus, make_corpus
 from tests.warm import WarmPrograms
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli.app import content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.run_folder import RunFolder
 from DocsToKG.ContentDownload.telemetry.results import ResultRow, write_results
 
@@ -34,7 +34,7 @@ def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Corpus:
 
 
 def run(*words: Any, env: dict[str, str] | None = None) -> Result:
-    return CliRunner().invoke(content_app, [str(word) for word in words], env={"COLUMNS": "200", **(env or {})})
+    return CliRunner().invoke(app, [str(word) for word in words], env={"COLUMNS": "200", **(env or {})})
 
 
 def test_works_are_listed_page_by_page(corpus: Corpus) -> None:
@@ -270,7 +270,7 @@ def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
 def test_a_command_that_is_not_run_costs_nothing() -> None:
     modules = ", ".join(
         f"DocsToKG.ContentDownload.cli.{name}"
-        for name in ("catalog", "catalog_files", "catalog_export", "catalog_open", "takedown")
+        for name in ("catalog.works", "catalog.files", "catalog.export", "catalog.folder", "takedown")
     )
     heavy = ("sqlite3", "rich.table", "orjson", "pyarrow", "DocsToKG.ContentDownload.catalog")
     code = f"import sys, {modules}; sys.exit(', '.join(name for name in {heavy!r} if name in sys.modules) or 0)"

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli.app import app, content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.config.loader import load_config, load_config_verbose
 from DocsToKG.ContentDownload.doctor import remote
 from DocsToKG.ContentDownload.doctor.base import Finding, Level, failed, ok, warning
@@ -83,7 +83,7 @@ def test_what_is_worth_a_warning_leaves_three_and_says_what_to_do(home: Path) ->
 def test_what_would_stop_a_run_leaves_one_and_is_shown_to_people_with_its_advice(home: Path) -> None:
     (home / "blocked").write_text("a file")
     settings = {"contact": "reader@university.edu", "storage": {"root_dir": str(home / "blocked" / "docs")}}
-    result = CliRunner().invoke(content_app, ["doctor", "-c", str(write(home / "c.yaml", settings))])
+    result = CliRunner().invoke(app, ["doctor", "-c", str(write(home / "c.yaml", settings))])
     assert result.exit_code == 1
     assert "is a file" in result.stdout
     assert "failed: folder of files, folder: name a folder" in result.stdout
@@ -351,7 +351,7 @@ def test_a_proxy_that_cannot_be_used_is_named_by_doctor_and_by_a_run(
     code, found, _ = examine("-c", file)
     assert (code, found["proxy"]["address"]["level"]) == (1, "failed")
     assert "https_proxy" in found["proxy"]["address"]["seen"]
-    tried = CliRunner().invoke(content_app, ["plan", "10.1371/journal.pone.0000308", "-c", file])
+    tried = CliRunner().invoke(app, ["plan", "10.1371/journal.pone.0000308", "-c", file])
     assert tried.exit_code == 1
     assert "Error: http.proxy: https_proxy" in tried.stderr
     assert "http://proxy.example.org:3128" in tried.stderr

@@ -270,7 +270,7 @@ def test_a_pull_may_run_with_its_output_closed_unless_it_was_asked_for_json(
 def test_resume_says_whose_settings_it_uses(content: Command, config: str) -> None:
     done = content("resume", "--run", "papers", "-c", config)
     assert done.returncode == 2
-    assert "by its own settings" in " ".join(done.stderr.split())
+    assert "with its own settings" in " ".join(done.stderr.split())
 
 
 def test_where_nothing_was_obtained_no_folder_of_files_is_named(content: Command, config: str) -> None:
@@ -334,9 +334,9 @@ def test_chosen_works_are_repeated(content: Command, config: str, calm_sandbox: 
     done = content("resume", "--run", "out", "--force", "--filter", "status=ok")
     assert done.returncode == 0, done.stderr
     assert "2 (0 were there already)" in done.stdout
-    assert "Works to be done again: 2" in done.stderr
+    assert "Works to repeat: 2" in done.stderr
     done = content("resume", "--run", "out", "--force", "--filter", "state=obtained", "--filter", f"text={dois[0]}")
-    assert (done.returncode, "Works to be done again: 1" in done.stderr) == (0, True), done.stderr
+    assert (done.returncode, "Works to repeat: 1" in done.stderr) == (0, True), done.stderr
     wrong = content("resume", "--run", "out", "--force", "--filter", "colour=red")
     assert (wrong.returncode, "the keys are status, source" in wrong.stderr) == (2, True)
     assert content("resume", "--run", "out", "--force").returncode == 2

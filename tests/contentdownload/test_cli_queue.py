@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli import queue_lines, queue_run, stopping
+from DocsToKG.ContentDownload.cli import stopping
 from DocsToKG.ContentDownload.cli.app import queue_app
-from DocsToKG.ContentDownload.cli.queue_lines import read_lines
+from DocsToKG.ContentDownload.cli.queue import run as queue_run
 from DocsToKG.ContentDownload.config import load_config
+from DocsToKG.ContentDownload.inputs import queue_lines
+from DocsToKG.ContentDownload.inputs.queue_lines import read_lines
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.ContentDownload.runner import DownloadRun, run_queue
 from DocsToKG.core.clock import ManualClock

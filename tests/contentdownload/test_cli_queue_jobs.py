@@ -11,9 +11,9 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli import queue_cancel, queue_jobs
 from DocsToKG.ContentDownload.cli.app import queue_app
-from DocsToKG.ContentDownload.cli.queue_filter import since_time
+from DocsToKG.ContentDownload.cli.queue import cancel, jobs
+from DocsToKG.ContentDownload.cli.queue.selection import since_time
 from DocsToKG.ContentDownload.cli.tables import span_text
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 from DocsToKG.Orchestrator.control.workers.liveness import Presence
@@ -120,7 +120,7 @@ def test_pages_are_keyset_pages_without_gap_or_repeat(run, path):
 
 
 def test_filters_look_beyond_the_first_page_of_rows(run, path, monkeypatch):
-    monkeypatch.setattr(queue_jobs, "PAGE", 2)
+    monkeypatch.setattr(jobs, "PAGE", 2)
     fill(path, *(f"local:{n}" for n in range(7)))
     with WorkQueue(path) as queue:
         for job in queue.lease("w", 7, 60):
@@ -314,7 +314,7 @@ def test_a_cancel_that_is_not_clear_is_refused_and_changes_nothing(words, run, p
 
 
 def test_all_jobs_of_a_state_are_canceled_in_pages(run, path, monkeypatch):
-    monkeypatch.setattr(queue_cancel, "PAGE", 7)
+    monkeypatch.setattr(cancel, "PAGE", 7)
     fill(path, *(f"local:{n}" for n in range(50)))
     end_next(path, "done", None)
     result = run("cancel", "--state", "queued", "--reason", "enough", "--yes", "--json")
@@ -328,7 +328,7 @@ def test_all_jobs_of_a_state_are_canceled_in_pages(run, path, monkeypatch):
 def test_a_person_is_shown_what_goes_and_asked(answer, code, canceled, run, path, monkeypatch):
     fill(path, *(f"local:{n}" for n in range(8)))
     end_next(path, "done", None)
-    monkeypatch.setattr(queue_cancel, "is_person", lambda: True)
+    monkeypatch.setattr(cancel, "is_person", lambda: True)
     result = run("cancel", "--state", "queued", "--reason", "enough", stdin=answer, code=code)
     assert "This calls off 7 jobs:\n  2  queued  local:1\n" in result.stderr
     assert "  ... and 2 more\nGo on?" in result.stderr

@@ -18,10 +18,10 @@ from typing import BinaryIO
 import pytest
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli import queue_import, queue_stats
 from DocsToKG.ContentDownload.cli.app import queue_app
-from DocsToKG.ContentDownload.cli.queue_lines import QueueLine
-from DocsToKG.ContentDownload.cli.queue_stats import Look, Pace
+from DocsToKG.ContentDownload.cli.queue import imports, stats
+from DocsToKG.ContentDownload.cli.queue.stats import Look, Pace
+from DocsToKG.ContentDownload.inputs.queue_lines import QueueLine
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
 
 STATES = ("pending", "queued", "in_progress", "done", "skipped", "error", "canceled", "timed_out")
@@ -94,7 +94,7 @@ def test_failed_jobs_that_were_queued_again_do_not_make_the_pace_negative():
     ],
 )
 def test_a_line_says_what_is_there_how_fast_and_how_long(seen, rate, words):
-    assert queue_stats.line_of(seen, rate) == words
+    assert stats.line_of(seen, rate) == words
 
 
 # the watch, in real processes
@@ -170,14 +170,14 @@ def read_until(file: int, enough, seconds: float = 90.0) -> str:
 
 
 def test_a_long_input_says_how_far_it_is(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(queue_import, "SAY_EVERY_S", 0.0)
+    monkeypatch.setattr(imports, "SAY_EVERY_S", 0.0)
     file = tmp_path / "x"
     file.write_bytes(b"a" * 100)
     with open(file, "rb") as stream:
         stream.read(25)
-        queue_import.Told(stream).of([QueueLine(7, "local:7", {})])
-    queue_import.Told(io.BytesIO(b"x")).of([QueueLine(8, "local:8", {})])
-    queue_import.Told().of([QueueLine(9, "local:9", {})])
+        imports.ImportProgress(stream).update([QueueLine(7, "local:7", {})])
+    imports.ImportProgress(io.BytesIO(b"x")).update([QueueLine(8, "local:8", {})])
+    imports.ImportProgress().update([QueueLine(9, "local:9", {})])
     assert capsys.readouterr().err.splitlines() == ["line 7, 25 % ...", "line 8 ...", "line 9 ..."]
 
 

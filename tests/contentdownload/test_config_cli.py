@@ -15,7 +15,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from DocsToKG.ContentDownload.cli.app import app, content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.config import load_config, to_printable
 from DocsToKG.ContentDownload.config.schema import json_schema
 from DocsToKG.ContentDownload.errors import DiskFull, InputError
@@ -93,10 +93,10 @@ def test_schema_is_printed_or_written(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_user_sets_a_value_once_and_it_holds(tmp_path: Path) -> None:
     """SEC-03: the command that every message about a missing address names."""
-    done = run("config", "set", "contact", "me@uni.edu", program=content_app)
-    read = run("config", "get", "contact", program=content_app)
+    done = run("config", "set", "contact", "me@uni.edu", program=app)
+    read = run("config", "get", "contact", program=app)
     assert (done.exit_code, done.stdout, read.stdout) == (0, "", "me@uni.edu\n")
-    where = run("config", "path", program=content_app).stdout.strip()
+    where = run("config", "path", program=app).stdout.strip()
     assert where in done.stderr
     assert where in read.stderr
     assert json.loads(run("explain", "--json").stdout)["contact"] == "me@uni.edu"
@@ -112,18 +112,18 @@ def test_the_user_sets_a_value_once_and_it_holds(tmp_path: Path) -> None:
     ],
 )
 def test_a_value_that_cannot_be_is_wrong_usage_and_changes_nothing(key: str, value: str, said: str) -> None:
-    where = Path(run("config", "path", program=content_app).stdout.strip())
+    where = Path(run("config", "path", program=app).stdout.strip())
     before = where.read_bytes() if where.exists() else None
-    done = run("config", "set", key, value, program=content_app)
+    done = run("config", "set", key, value, program=app)
     assert (done.exit_code, said in " ".join(done.stderr.split())) == (2, True), done.stderr
     assert (where.read_bytes() if where.exists() else None) == before
 
 
 def test_what_is_wrong_in_the_file_already_is_no_wrong_usage() -> None:
-    where = Path(run("config", "path", program=content_app).stdout.strip())
+    where = Path(run("config", "path", program=app).stdout.strip())
     where.parent.mkdir(parents=True, exist_ok=True)
     where.write_text("nope: 1\n")
-    done = run("config", "set", "contact", "me@uni.edu", program=content_app)
+    done = run("config", "set", "contact", "me@uni.edu", program=app)
     where.unlink()
     assert (done.exit_code, "nope is not a setting" in done.stderr) == (1, True)
 
@@ -160,7 +160,7 @@ def test_asking_for_an_unknown_setting_names_the_nearest() -> None:
 )
 def test_both_surfaces_give_the_same_results(operator: list[str], person: list[str]) -> None:
     """CLI-12."""
-    one, two = run(*operator), run(*person, program=content_app)
+    one, two = run(*operator), run(*person, program=app)
     assert (one.exit_code, one.stdout, one.stderr) == (two.exit_code, two.stdout, two.stderr)
 
 
@@ -168,7 +168,7 @@ def test_both_surfaces_give_the_same_results(operator: list[str], person: list[s
 def test_both_programs_show_their_commands_and_version() -> None:
     """BOOT-15, BOOT-16."""
     for program, words in (
-        (content_app, ["pull", "resume", "report", "catalog", "config", "demo", "sandbox"]),
+        (app, ["pull", "resume", "report", "catalog", "config", "demo", "sandbox"]),
         (app, ["run", "print-config", "validate-config", "explain", "schema", "queue", "pull", "report"]),
     ):
         shown = run("--help", program=program).stdout
@@ -371,7 +371,7 @@ def test_the_examples_load_and_satisfy_the_published_schema(name: str) -> None:
     ],
 )
 def test_a_key_without_a_value_of_its_own_leads_to_one_that_has(key: str, said: str) -> None:
-    result = run("config", "get", key, program=content_app)
+    result = run("config", "get", key, program=app)
     assert result.exit_code == 1
     assert said in result.stderr
     assert f"did you mean {key}?" not in result.stderr

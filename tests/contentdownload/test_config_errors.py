@@ -16,7 +16,7 @@ from tests.examples import examples
 
 from DocsToKG.ContentDownload.config import load_config, load_config_verbose
 from DocsToKG.ContentDownload.config.files import MAX_FILE_BYTES, parse_yaml
-from DocsToKG.ContentDownload.config.spoken import in_our_words
+from DocsToKG.ContentDownload.config.messages import setting_message
 from DocsToKG.ContentDownload.errors import ConfigError
 
 SECRET = "s3cr3t-Zq9"
@@ -99,7 +99,7 @@ def test_each_kind_of_error_is_told_in_words_of_our_own() -> None:
             TypeAdapter(form).validate_python(given.get(kind, "x" if kind != "less_than_equal" else 9))
         [problem] = caught.value.errors()
         assert problem["type"] == kind
-        said = in_our_words(problem)
+        said = setting_message(problem)
         assert not said.startswith(("Input", "unable")), said
         assert "valid" not in said
         assert "{" not in said

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from warcio.archiveiterator import ArchiveIterator
 
 from DocsToKG.ContentDownload.catalog.selection import Selection
-from DocsToKG.ContentDownload.cli.app import content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.export.rows import rows
 from DocsToKG.ContentDownload.export.warc import Written, write_warc
 from DocsToKG.ContentDownload.net.cache import CacheSettings, entry_key, open_entries
@@ -182,7 +182,7 @@ def test_the_command_writes_an_archive_and_says_what_is_in_it(corpus: Corpus, tm
     for name in ("a.warc", "a.warc.gz"):
         out = tmp_path / name
         done = CliRunner().invoke(
-            content_app, ["catalog", "export", "--run", str(corpus.root), "--out", str(out)], env={"COLUMNS": "200"}
+            app, ["catalog", "export", "--run", str(corpus.root), "--out", str(out)], env={"COLUMNS": "200"}
         )
         assert done.exit_code == 0, done.output
         assert "3 files" in done.output

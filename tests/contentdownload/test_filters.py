@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
-from DocsToKG.ContentDownload.cli.plan import filter_words
+from DocsToKG.ContentDownload.cli.options import PaperOptions
 from DocsToKG.ContentDownload.config.filters import Filters, FiltersConfig, year_range
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.errors import ConfigError
@@ -208,4 +208,4 @@ def test_licences_of_the_indexes_are_known(name: str) -> None:
 def test_an_empty_filter_is_no_filter_turned_off(empty: str) -> None:
     """A shell variable that is not set must not fetch everything."""
     with pytest.raises(typer.BadParameter, match="--license is empty"):
-        filter_words(empty, None, None, None, None)
+        PaperOptions(license=empty).filters()

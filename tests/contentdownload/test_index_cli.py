@@ -9,14 +9,14 @@ import pytest
 from tests.contentdownload.index_files import openalex_work, works, write_lines
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli.app import content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.index import engine
 
 runner = CliRunner()
 
 
 def content(*words: object) -> tuple[int, str, str]:
-    result = runner.invoke(content_app, ["index", *map(str, words)])
+    result = runner.invoke(app, ["index", *map(str, words)])
     return result.exit_code, result.stdout, result.stderr
 
 

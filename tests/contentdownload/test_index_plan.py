@@ -12,7 +12,7 @@ import zstandard
 from tests.contentdownload.index_files import built, openalex_work, works, write_lines
 from typer.testing import CliRunner
 
-from DocsToKG.ContentDownload.cli.app import content_app
+from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.index.engine import Limits, connect
 from DocsToKG.ContentDownload.index.lists import ListCounts, is_table, read_list
 from DocsToKG.ContentDownload.index.planning import ListPlan, plan_list
@@ -107,13 +107,13 @@ def test_unusual_spellings_are_read_as_a_pull_reads_them(tmp_path: Path) -> None
 def test_planned_on_the_command_line_without_a_contact(oa: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(oa.parent / "home"))
     runner = CliRunner()
-    told = runner.invoke(content_app, ["plan", "10.5555/work.0", "10.5555/work.1", "--index", str(oa), "--json"])
+    told = runner.invoke(app, ["plan", "10.5555/work.0", "10.5555/work.1", "--index", str(oa), "--json"])
     assert told.exit_code == 3
     plan = json.loads(told.stdout)
     assert (plan["works"], plan["open"], plan["closed"], plan["requests"]) == (2, 1, 1, 1)
     assert plan["hosts"][0]["host"] == "host0.example.org"
-    told = runner.invoke(content_app, ["plan", "10.5555/work.0", "--index", str(oa)])
+    told = runner.invoke(app, ["plan", "10.5555/work.0", "--index", str(oa)])
     assert told.exit_code == 0
     assert "nothing was asked" in told.stdout
-    told = runner.invoke(content_app, ["plan", "10.5555/work.0", "--index", str(oa), "--license", "cc0"])
+    told = runner.invoke(app, ["plan", "10.5555/work.0", "--index", str(oa), "--license", "cc0"])
     assert told.exit_code == 2

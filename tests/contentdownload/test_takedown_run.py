@@ -79,7 +79,7 @@ def test_a_work_that_was_taken_down_stays_away(pulled: Command, tmp_path: Path) 
 @pytest.mark.slow
 def test_a_filter_that_fits_no_work_is_told(pulled: Command) -> None:
     done = pulled("resume", "--run", "run", "--force", "--filter", "tier=nosuch", "--quiet")
-    assert "Works to be done again: 0" in done.stderr
+    assert "Works to repeat: 0" in done.stderr
     assert "--tier nosuch: none here; there are " in done.stderr
 
 

@@ -10,8 +10,8 @@ from unittest import mock
 
 from tests.fuzz.target import Target, in_a_file, text
 
-from DocsToKG.ContentDownload.cli.queue_lines import read_lines
 from DocsToKG.ContentDownload.errors import ConfigError, RecordError
+from DocsToKG.ContentDownload.inputs.queue_lines import read_lines
 from DocsToKG.ContentDownload.net.entries import StoredAnswer
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.ContentDownload.storage import credentials

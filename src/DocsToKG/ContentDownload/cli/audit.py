@@ -15,21 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_open import RunOption, folder_settings
-from DocsToKG.ContentDownload.cli.group import CommandGroup, ExitCode
-from DocsToKG.ContentDownload.cli.options import JsonOption
+from DocsToKG.ContentDownload.cli.catalog.folder import folder_settings
+from DocsToKG.ContentDownload.cli.group import ExitCode
+from DocsToKG.ContentDownload.cli.options import JsonOption, RunOption
 from DocsToKG.ContentDownload.cli.tables import printable
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.Orchestrator.signing.keys import Signer
 
-audit_app = typer.Typer(
-    cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None, help="Prove that a run can be repeated."
-)
 
-
-@audit_app.command("manifest")
 def manifest(
     out: Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="What to write, such as replay.json.")],
     run: RunOption = Path(),
@@ -37,8 +32,7 @@ def manifest(
         list[int] | None, typer.Option("--job", metavar="ID", help="Only this job; may be repeated.")
     ] = None,
     keys: Annotated[
-        Path | None,
-        typer.Option("--keys", metavar="DIR", help="Sign with the keys of this folder.", show_default=False),
+        Path | None, typer.Option("--keys", metavar="DIR", help="Sign with the keys of this folder.")
     ] = None,
 ) -> None:
     """Write the replay manifest of a run: what each job was given, with digests, settings, versions and outcome.
@@ -59,15 +53,11 @@ def manifest(
     typer.echo(f"{out}: {len(document['jobs'])} jobs{', signed' if 'signatures' in document else ''}")
 
 
-@audit_app.command("replay-check")
 def replay_check(
     manifest: Annotated[Path, typer.Argument(metavar="MANIFEST", help="Written by `content audit manifest`.")],
     run: RunOption = Path(),
     trust: Annotated[
-        Path | None,
-        typer.Option(
-            "--trust", metavar="KEYS", help="The manifest must be signed by one of these.", show_default=False
-        ),
+        Path | None, typer.Option("--trust", metavar="KEYS", help="The manifest must be signed by one of these.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

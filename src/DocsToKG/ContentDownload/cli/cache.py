@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.group import CommandGroup
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import print_table
 
@@ -21,19 +20,9 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
     from DocsToKG.ContentDownload.net.census import CacheCensus
 
-cache_app = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="The HTTP cache: what it holds, and emptying it.",
-)
-
-RunOption = Annotated[
-    Path | None, typer.Option("--run", metavar="DIR", help="The cache of a pull's folder.", show_default=False)
-]
+RunOption = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="The cache of a pull's folder.")]
 
 
-@cache_app.command("stats")
 def stats(config: ConfigOption = None, run: RunOption = None, as_json: JsonOption = False) -> None:
     """Count the entries and their bytes. Example: contentdownload cache stats --run my-corpus"""
     cfg = _settings(config, run)
@@ -48,7 +37,6 @@ def stats(config: ConfigOption = None, run: RunOption = None, as_json: JsonOptio
         typer.echo(f"{census.unreadable} entries cannot be read; they count as misses until they expire.", err=True)
 
 
-@cache_app.command("clear")
 def clear(
     config: ConfigOption = None,
     run: RunOption = None,
@@ -83,7 +71,7 @@ def _agreed(question: str) -> bool:
 
 def _settings(config: str | None, run: Path | None) -> ContentDownloadConfig:
     from DocsToKG.ContentDownload.config.loader import load_config
-    from DocsToKG.ContentDownload.config.settle import merge
+    from DocsToKG.ContentDownload.config.merge import merge
     from DocsToKG.ContentDownload.errors import RecordError
     from DocsToKG.ContentDownload.run_folder import RunFolder
 

@@ -12,17 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.group import CommandGroup
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.explain import Explanation
     from DocsToKG.ContentDownload.config.loader import Loaded
-
-
-config_app = typer.Typer(
-    cls=CommandGroup, no_args_is_help=True, rich_markup_mode=None, help="Show, check and change settings."
-)
 
 
 def print_config(
@@ -54,9 +48,7 @@ def validate_config(path: Annotated[str, typer.Argument(metavar="PATH", help="Th
 
 
 def schema(
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.", show_default=False)
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to a file.")] = None,
 ) -> None:
     """Print the JSON Schema of the configuration.
 
@@ -87,7 +79,6 @@ def explain(config: ConfigOption = None, as_json: JsonOption = False) -> None:
         _print_explanation(explanation)
 
 
-@config_app.command("set")
 def set_value(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted name, like contact or http.timeout_read_s.")],
     value: Annotated[str, typer.Argument(metavar="VALUE", help="The new value.")],
@@ -124,7 +115,6 @@ def _is_good_without() -> bool:
     return file is not None
 
 
-@config_app.command("get")
 def get_value(
     key: Annotated[str, typer.Argument(metavar="KEY", help="Dotted name.")], config: ConfigOption = None
 ) -> None:
@@ -139,7 +129,6 @@ def get_value(
         typer.echo(line, err=True)
 
 
-@config_app.command("path")
 def path() -> None:
     """Print where your own settings file is.
 
@@ -154,15 +143,6 @@ def path() -> None:
     if found is None:
         raise ConfigError("no home directory is known; set XDG_CONFIG_HOME")
     typer.echo(str(found))
-
-
-for _name, _command in (
-    ("show", print_config),
-    ("validate", validate_config),
-    ("schema", schema),
-    ("explain", explain),
-):
-    config_app.command(_name)(_command)
 
 
 def _origins(origins: Mapping[str, str], key: str) -> list[str]:

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 
 Console = Annotated[
-    bool,
-    typer.Option("--console", help="Show the run in a browser while it works; its address is printed."),
+    bool, typer.Option("--console", help="Show the run in a browser while it works; its address is printed.")
 ]
 
 

@@ -11,8 +11,8 @@ import typer
 
 from DocsToKG.ContentDownload.cli.console import Console, console_of
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.launch import drive, load_settings, opened, option_settings
-from DocsToKG.ContentDownload.cli.options import Out
+from DocsToKG.ContentDownload.cli.launch import drive, load_settings, opened, paths_in
+from DocsToKG.ContentDownload.cli.options import Out, Quiet
 
 
 def demo(
@@ -20,7 +20,7 @@ def demo(
     papers: Annotated[int, typer.Option("--papers", min=1, max=5000, help="How many to pull.")] = 200,
     seed: Annotated[int, typer.Option("--seed", help="Another small web.")] = 7,
     workers: Annotated[int, typer.Option("--workers", "-w", min=1, max=256, help="Papers worked on at once.")] = 16,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    quiet: Quiet = False,
     console: Console = False,
 ) -> None:
     """Start a small scholarly web on this machine and pull papers from it. Nothing leaves the machine.
@@ -29,7 +29,7 @@ def demo(
 
     Example: content demo --papers 20 --out first-corpus
     """
-    from DocsToKG.ContentDownload.config.settle import merge
+    from DocsToKG.ContentDownload.config.merge import merge
     from DocsToKG.ContentDownload.inputs import read_inputs
     from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -39,7 +39,7 @@ def demo(
             f"It grants {sandbox.rate_factor:g} times the rates that real services do, so that this takes seconds.",
             err=True,
         )
-        settings = merge(sandbox.profile(), option_settings(out, workers=workers))
+        settings = merge(sandbox.profile(), {**paths_in(out), "orchestrator": {"max_workers": workers}})
         cfg = load_settings(None, settings, environ={})
         ids = out / "ids.txt"
         out.mkdir(parents=True, exist_ok=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.tables import json_text, print_table, size_text
+from DocsToKG.ContentDownload.cli.options import JsonOption, Quiet, parse_size, with_groups
+from DocsToKG.ContentDownload.cli.tables import Occasionally, json_text, print_table, size_text
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.index.build import Progress, Wanted
@@ -18,63 +19,72 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.index.manifest import Manifest
     from DocsToKG.ContentDownload.index.reader import KnownWork
 
-index_app = typer.Typer(
-    no_args_is_help=True,
-    help="Know open copies of millions of works without asking anyone: an index made of public snapshots.\n\n"
-    "Needs the extra: pip install 'docstokg[bulk]'. Start here: content index build DIR --openalex works/",
-)
-
 Dir = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the index.")]
 
 
 def _files_of(what: str) -> Any:
-    return typer.Option(metavar="FILES", help=f"{what} A file, a folder, a pattern or s3://...", show_default=False)
+    return typer.Option(metavar="FILES", help=f"{what} A file, a folder, a pattern or s3://...")
 
 
-OpenAlex = Annotated[list[str] | None, _files_of("Works of the OpenAlex snapshot (JSON lines or Parquet).")]
-Unpaywall = Annotated[list[str] | None, _files_of("Unpaywall's dump or feed.")]
-Crossref = Annotated[list[str] | None, _files_of("Crossref's public file.")]
-Pmc = Annotated[list[str] | None, _files_of("Metadata of PMC's cloud bucket.")]
-Inventory = Annotated[list[str] | None, _files_of("PMC's inventory; metadata that it does not name are left out.")]
-Arxiv = Annotated[list[str] | None, _files_of("arXiv's metadata (JSON lines).")]
-Datacite = Annotated[list[str] | None, _files_of("DataCite's public file (tar, or its JSON lines).")]
-Copies = Annotated[list[str] | None, _files_of("Your own table with columns id, url, and license, version, kind.")]
-Deleted = Annotated[list[str] | None, _files_of("Ids of deleted records, like OpenAlex's deleted_ids.csv.")]
-BadLines = Annotated[
-    float, typer.Option("--bad-lines", min=0, max=1, metavar="SHARE", help="Unreadable records of a source to accept.")
-]
+Files = list[str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOptions:
+    """The public files that an index is built from."""
+
+    openalex: Annotated[Files, _files_of("Works of the OpenAlex snapshot (JSON lines or Parquet).")] = None
+    unpaywall: Annotated[Files, _files_of("Unpaywall's dump or feed.")] = None
+    crossref: Annotated[Files, _files_of("Crossref's public file.")] = None
+    pmc: Annotated[Files, _files_of("Metadata of PMC's cloud bucket.")] = None
+    pmc_inventory: Annotated[
+        Files, _files_of("PMC's inventory; metadata of articles that it does not list are left out.")
+    ] = None
+    arxiv: Annotated[Files, _files_of("arXiv's metadata (JSON lines).")] = None
+    datacite: Annotated[Files, _files_of("DataCite's public file (tar, or its JSON lines).")] = None
+    copies: Annotated[Files, _files_of("Your own table with columns id, url, and license, version, kind.")] = None
+    deleted: Annotated[Files, _files_of("Ids of deleted records, like OpenAlex's deleted_ids.csv.")] = None
+    bad_lines: Annotated[
+        float, typer.Option(min=0, max=1, metavar="SHARE", help="Share of unreadable records to accept, per source.")
+    ] = 0.01
+
+    def wanted(self, *, files: int | None = None) -> Wanted:
+        from DocsToKG.ContentDownload.index.build import Wanted
+
+        names = ("openalex", "unpaywall", "crossref", "pmc", "arxiv", "datacite", "copies")
+        sources = [(name, address) for name in names for address in getattr(self, name) or ()]
+        return Wanted(sources, self.deleted or (), self.pmc_inventory or (), self.bad_lines, files)
+
+
 Memory = Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory for sorting and joining.")]
-Threads = Annotated[int, typer.Option("--threads", min=0, help="Threads; 0: one for each processor.")]
-Spill = Annotated[
-    Path | None,
-    typer.Option("--spill", metavar="DIR", help="Folder for what does not fit into memory; default: in the index."),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@index_app.command()
+@dataclass(frozen=True, slots=True)
+class SortOptions:
+    """What sorting and joining may use."""
+
+    memory: Memory = "2GB"
+    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: one for each processor.")] = 0
+    spill: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder for what does not fit into memory; default: in the index."),
+    ] = None
+
+    def limits(self) -> Limits:
+        from DocsToKG.ContentDownload.index.engine import Limits
+
+        return Limits(parse_size(self.memory), self.threads, self.spill)
+
+
+@with_groups
 def build(
+    *,
     folder: Dir,
-    openalex: OpenAlex = None,
-    unpaywall: Unpaywall = None,
-    crossref: Crossref = None,
-    pmc: Pmc = None,
-    pmc_inventory: Inventory = None,
-    arxiv: Arxiv = None,
-    datacite: Datacite = None,
-    copies: Copies = None,
-    deleted: Deleted = None,
-    bad_lines: BadLines = 0.01,
-    memory: Memory = "2GB",
-    threads: Threads = 0,
-    spill: Spill = None,
-    files: Annotated[
-        int | None,
-        typer.Option("--files", min=1, max=4096, help="Files of the index; default: by size.", show_default=False),
-    ] = None,
+    snapshots: SnapshotOptions,
+    sorting: SortOptions,
+    files: Annotated[int | None, typer.Option(min=1, max=4096, help="Files of the index; default: by size.")] = None,
     quiet: Quiet = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make an index of open copies from public files. An index that is there stays until the new one is whole; the same
     command goes on where it was interrupted.
@@ -85,51 +95,36 @@ def build(
 
       content index build oa --openalex "s3://openalex/data/jsonl/works/updated_date=2026-06-01" --copies mine.csv
     """
-    from DocsToKG.ContentDownload.index.build import Wanted
     from DocsToKG.ContentDownload.index.build import build as make
 
-    sources = _sources(openalex, unpaywall, crossref, pmc, arxiv, datacite, copies)
-    if not sources:
+    wanted = snapshots.wanted(files=files)
+    if not wanted.sources:
         raise typer.BadParameter("name the files of at least one source, such as --openalex works/")
-    wanted = Wanted(sources, deleted or (), pmc_inventory or (), bad_lines, files)
-    _make(make, folder, wanted, _limits(memory, threads, spill), quiet=quiet, as_json=as_json)
+    _make(make, folder, wanted, sorting.limits(), quiet=quiet, as_json=as_json)
 
 
-@index_app.command()
+@with_groups
 def update(
+    *,
     folder: Dir,
-    openalex: OpenAlex = None,
-    unpaywall: Unpaywall = None,
-    crossref: Crossref = None,
-    pmc: Pmc = None,
-    pmc_inventory: Inventory = None,
-    arxiv: Arxiv = None,
-    datacite: Datacite = None,
-    copies: Copies = None,
-    deleted: Deleted = None,
-    bad_lines: BadLines = 0.01,
-    memory: Memory = "2GB",
-    threads: Threads = 0,
-    spill: Spill = None,
+    snapshots: SnapshotOptions,
+    sorting: SortOptions,
     quiet: Quiet = False,
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Bring an index up to date with newer files of its sources and with deletions.
 
     Example: content index update oa --openalex works/updated_date=2026-10-01 --deleted works/deleted_ids.csv
     """
-    from DocsToKG.ContentDownload.index.build import Wanted
     from DocsToKG.ContentDownload.index.build import update as make
 
-    sources = _sources(openalex, unpaywall, crossref, pmc, arxiv, datacite, copies)
-    if not sources and not deleted:
+    wanted = snapshots.wanted()
+    if not wanted.sources and not wanted.deleted:
         raise typer.BadParameter("name newer files of a source, or --deleted ids")
-    wanted = Wanted(sources, deleted or (), pmc_inventory or (), bad_lines)
-    _make(make, folder, wanted, _limits(memory, threads, spill), quiet=quiet, as_json=as_json)
+    _make(make, folder, wanted, sorting.limits(), quiet=quiet, as_json=as_json)
 
 
-@index_app.command()
-def info(folder: Dir, as_json: AsJson = False) -> None:
+def info(folder: Dir, as_json: JsonOption = False) -> None:
     """What an index holds: its sources with their dates, works, open works, size.
 
     Example: content index info oa
@@ -143,11 +138,10 @@ def info(folder: Dir, as_json: AsJson = False) -> None:
     _print_info(manifest, as_json=as_json)
 
 
-@index_app.command()
 def lookup(
     folder: Dir,
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="DOIs, arXiv ids, PMCIDs, PMIDs, OpenAlex ids.")],
-    as_json: AsJson = False,
+    as_json: JsonOption = False,
 ) -> None:
     """What the index knows of works, without asking anyone. Exit code 3 when no copy of a work is known.
 
@@ -167,7 +161,6 @@ def lookup(
         raise typer.Exit(ExitCode.INCOMPLETE)
 
 
-@index_app.command()
 def export(
     folder: Dir,
     target: Annotated[Path, typer.Argument(metavar="FILE", help="A .parquet or .csv file.")],
@@ -179,11 +172,10 @@ def export(
     """
     from DocsToKG.ContentDownload.index.reader import Index
 
-    with Index(folder, limits=_limits(memory, 0, None)) as index:
+    with Index(folder, limits=SortOptions(memory).limits()) as index:
         typer.echo(f"{index.export(target)} rows in {target}")
 
 
-@index_app.command()
 def verify(folder: Dir, quiet: Quiet = False) -> None:
     """Read every file of an index and compare it with what was written. Exit code 1 when something is wrong.
 
@@ -191,7 +183,7 @@ def verify(folder: Dir, quiet: Quiet = False) -> None:
     """
     from DocsToKG.ContentDownload.index.reader import Index
 
-    say = _Now(quiet)
+    say = Occasionally(quiet)
     with Index(folder) as index:
         problems = index.verify(lambda done, total: say(f"{done} of {total} files read"))
     for problem in problems:
@@ -201,42 +193,16 @@ def verify(folder: Dir, quiet: Quiet = False) -> None:
     typer.echo("Every file is what was written.")
 
 
-def _sources(*given: list[str] | None) -> list[tuple[str, str]]:
-    names = ("openalex", "unpaywall", "crossref", "pmc", "arxiv", "datacite", "copies")
-    return [(name, address) for name, addresses in zip(names, given, strict=True) for address in addresses or ()]
-
-
-def _limits(memory: str, threads: int, spill: Path | None) -> Limits:
-    from DocsToKG.ContentDownload.cli.options import parse_size
-    from DocsToKG.ContentDownload.index.engine import Limits
-
-    return Limits(parse_size(memory), threads, spill)
-
-
 def _make(
     make: Callable[..., Manifest], folder: Path, wanted: Wanted, limits: Limits, *, quiet: bool, as_json: bool
 ) -> None:
-    say = _Now(quiet)
+    say = Occasionally(quiet)
     try:
         manifest = make(folder, wanted, limits=limits, watch=lambda progress: say(_shown(progress)))
     except KeyboardInterrupt:
         typer.echo("Interrupted; the index is as it was. The same command goes on from here.", err=True)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
     _print_info(manifest, as_json=as_json)
-
-
-class _Now:
-    """Says something now and then."""
-
-    def __init__(self, quiet: bool, every_s: float = 2.0) -> None:
-        self._quiet = quiet
-        self._every_s = every_s
-        self._said = 0.0
-
-    def __call__(self, text: str) -> None:
-        if not self._quiet and time.monotonic() - self._said > self._every_s:
-            self._said = time.monotonic()
-            typer.echo(text, err=True)
 
 
 def _shown(progress: Progress) -> str:
@@ -248,8 +214,6 @@ def _shown(progress: Progress) -> str:
 
 
 def _print_info(manifest: Manifest, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
     if as_json:
         told = asdict(manifest) | {"files": len(manifest.files), "size_bytes": manifest.size_bytes}
         typer.echo(json_text(told))
@@ -270,8 +234,6 @@ def _print_info(manifest: Manifest, *, as_json: bool) -> None:
 
 
 def _print_work(name: str, work: KnownWork, *, as_json: bool) -> None:
-    from dataclasses import asdict
-
     if as_json:
         typer.echo(json_text({"id": name, **asdict(work)}))
         return

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,9 +16,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.observing import tell_address
 from DocsToKG.ContentDownload.cli.stopping import heeding
-from DocsToKG.ContentDownload.cli.tables import json_text, printable
+from DocsToKG.ContentDownload.cli.tables import Occasionally, json_text, printable
 from DocsToKG.core.streams import nobody_has_to_read
 
 if TYPE_CHECKING:
@@ -29,63 +27,36 @@ if TYPE_CHECKING:
     from DocsToKG.ContentDownload.runner import DownloadRun, RunResult
 
 PATIENCE_S = 900.0
-_SAY_EVERY_S = 2.0
-_OWN_NAME = "{run_id}"  # in the name of a folder
+_RUN_ID = "{run_id}"  # in the name of a folder
 
 
-def option_settings(
-    out: Path | None,
-    *,
-    workers: int | None = None,
-    processes: int | None = None,
-    no_robots: bool = False,
-    resolver_order: str | None = None,
-    filters: Mapping[str, str] | None = None,
-    formats: str | None = None,
-    supplements: bool = False,
-    index: Path | None = None,
-) -> dict[str, Any]:
-    """The options of a command as settings, the strongest layer."""
+def paths_in(folder: Path) -> dict[str, Any]:
+    """The settings of a run that keeps everything in one folder."""
     from DocsToKG.ContentDownload.catalog.places import MANIFEST
 
-    settings: dict[str, Any] = {}
-    if out is not None:
-        root = out.expanduser().resolve()
-        settings["telemetry"] = {"manifest_path": str(root / MANIFEST)}
-        settings["storage"] = {"root_dir": str(root)}
-        settings["queue"] = {"path": str(root / "state" / "ledger.sqlite")}
-        settings["hishel"] = {
-            "base_path": str(root / "state" / "cache"),
-            "sqlite_path": str(root / "state" / "cache.sqlite"),
-        }
-    if workers is not None:
-        settings["orchestrator"] = {"max_workers": workers}
-    if processes is not None:
-        settings["orchestrator"] = {**settings.get("orchestrator", {}), "processes": processes}
-    if resolver_order:
-        settings["resolvers"] = {"order": [name.strip() for name in resolver_order.split(",") if name.strip()]}
-    if filters:
-        settings["filters"] = dict(filters)
-    if formats:
-        settings["download"] = {"formats": formats}
-    if index is not None:
-        settings["index"] = {"path": str(index.expanduser().resolve())}
-    if supplements:
-        settings["download"] = {**settings.get("download", {}), "supplements": True}
-    if no_robots:
-        typer.echo("Warning: robots.txt is not read in this run; the record says so.", err=True)
-        settings["robots"] = {"enabled": False}
-    return settings
+    root = folder.expanduser().resolve()
+    state = root / "state"
+    return {
+        "telemetry": {"manifest_path": str(root / MANIFEST)},
+        "storage": {"root_dir": str(root)},
+        "queue": {"path": str(state / "ledger.sqlite")},
+        "hishel": {"base_path": str(state / "cache"), "sqlite_path": str(state / "cache.sqlite")},
+    }
+
+
+def print_metrics_address(run: DownloadRun) -> None:
+    if run.metrics_address is not None:
+        typer.echo(f"Figures of this run: {run.metrics_address}", err=True)
 
 
 def named(out: Path | None) -> tuple[Path | None, str | None]:
-    """The folder, and the id of the run where the folder is named after it."""
+    """The folder, and the run's id where the folder is named after the run."""
     from DocsToKG.core.ids import new_run_id
 
-    if out is None or _OWN_NAME not in str(out):
+    if out is None or _RUN_ID not in str(out):
         return out, None
     run_id = new_run_id()
-    return Path(str(out).replace(_OWN_NAME, run_id)), run_id
+    return Path(str(out).replace(_RUN_ID, run_id)), run_id
 
 
 def load_settings(
@@ -137,7 +108,7 @@ def drive(
     from DocsToKG.ContentDownload.cli.progress import Progress
     from DocsToKG.core.process import ours_alone
 
-    tell_address(run)
+    print_metrics_address(run)
     for repair in run.repairs:
         typer.echo(f"Mended in the record: {repair}", err=True)
     interrupted = False
@@ -227,27 +198,15 @@ def _stop_or_leave(run: DownloadRun) -> None:
 
 
 def _reading(quiet: bool) -> Callable[[int], None]:
-    """Says now and then how much of a long input has been read."""
-    shown = [time.monotonic()]
-
-    def watch(count: int) -> None:
-        if not quiet and time.monotonic() - shown[0] > _SAY_EVERY_S:
-            shown[0] = time.monotonic()
-            typer.echo(f"{count} papers read ...", err=True)
-
-    return watch
+    """Reports now and then how much of a long input has been read."""
+    say = Occasionally(quiet, at_once=False)
+    return lambda count: say(f"{count} papers read ...")
 
 
 def _listing(quiet: bool) -> Callable[[int, int | None], None]:
-    """Says with the first page how many works there are, and now and then how many are listed."""
-    shown = [0.0]
-
-    def watch(count: int, total: int | None) -> None:
-        if not quiet and time.monotonic() - shown[0] > _SAY_EVERY_S:
-            shown[0] = time.monotonic()
-            typer.echo(f"{count} papers listed" + (f" of {total} that match" if total is not None else ""), err=True)
-
-    return watch
+    """Reports with the first page how many works there are, and now and then how many are listed."""
+    say = Occasionally(quiet)
+    return lambda count, total: say(f"{count} papers listed" + (f" of {total} that match" if total is not None else ""))
 
 
 def _ask_contact() -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from DocsToKG.core.interrupts import interruptible
 
 
-def content() -> None:
-    with interruptible():
-        from DocsToKG.ContentDownload.cli.app import content_app
-
-        content_app(prog_name="content")
-
-
-def contentdownload() -> None:
+def content(prog_name: str = "content") -> None:
     with interruptible():
         from DocsToKG.ContentDownload.cli.app import app
 
-        app(prog_name="contentdownload")
+        app(prog_name=prog_name)
+
+
+def contentdownload() -> None:
+    content("contentdownload")

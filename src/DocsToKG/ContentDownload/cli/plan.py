@@ -15,22 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.launch import load_settings, no_hits, option_settings
-from DocsToKG.ContentDownload.cli.options import (
-    ConfigOption,
-    Formats,
-    IndexDir,
-    License,
-    OaStatus,
-    Order,
-    PlanJson,
-    Retracted,
-    RetractedChoice,
-    Sources,
-    Version,
-    Year,
-    wrong_word,
-)
+from DocsToKG.ContentDownload.cli.launch import load_settings, no_hits
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonLines, PaperOptions, Sources, with_groups
 from DocsToKG.ContentDownload.cli.outcome import OUT_OF_REACH
 from DocsToKG.ContentDownload.cli.plan_index import plan_from_index
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
@@ -64,25 +50,20 @@ class _Sum:
     out_of_reach: int = 0  # of these, works of which no service could be asked
 
 
+@with_groups
 def plan(
+    *,
     sources: Sources = None,
     config: ConfigOption = None,
-    resolver_order: Order = None,
-    license_names: License = None,
-    oa_status: OaStatus = None,
-    version: Version = None,
-    year: Year = None,
-    retracted: Retracted = None,
-    formats: Formats = None,
-    index: IndexDir = None,
+    papers: PaperOptions,
     ask: Annotated[
-        bool, typer.Option("--ask", help="With an index: ask services too, and show the copies of each work.")
+        bool, typer.Option("--ask", help="With an index: also ask services, and show the copies of each work.")
     ] = False,
-    as_json: PlanJson = False,
+    as_json: JsonLines = False,
 ) -> None:
-    """Show where each paper could be had, in the order the copies would be tried, without fetching any.
+    """Show where each paper is available, in the order in which a pull tries the copies, and download none.
 
-    Exit code 3 when no copy of a paper is known, or the services could not be asked.
+    Exit code 3: no copy of some paper is known, or no service could be reached.
 
     Examples:
 
@@ -95,14 +76,13 @@ def plan(
     from DocsToKG.ContentDownload.cli.pull import read
     from DocsToKG.ContentDownload.config.loader import load_config
 
-    filters = filter_words(license_names, oa_status, version, year, retracted)
-    settings = option_settings(None, resolver_order=resolver_order, filters=filters, formats=formats, index=index)
+    settings = papers.settings()
     cfg = load_config(config, settings)
     if cfg.index.path is None or ask:
         cfg = _with_own_cache(load_settings(config, settings))
         print_plans(cfg, _joined(cfg, read(sources)), as_json=as_json)
         return
-    if filters or formats:
+    if "filters" in settings or "download" in settings:
         raise typer.BadParameter("filters and formats are judged work by work: give --ask with them")
     if not sources:
         raise typer.BadParameter("nothing to plan: give identifiers, files, or - for standard input")
@@ -132,34 +112,6 @@ def _with_own_cache(cfg: ContentDownloadConfig) -> ContentDownloadConfig:
     except OSError:  # a home that cannot be written, as in many containers
         changed = {"enabled": False}
     return cfg.model_copy(update={"hishel": cfg.hishel.model_copy(update=changed)})
-
-
-def filter_words(
-    license_names: str | None,
-    oa_status: str | None,
-    version: str | None,
-    year: str | None,
-    retracted: RetractedChoice | None,
-) -> dict[str, str]:
-    """The filter options as settings; wrong words are told at once, by the name of their option."""
-    from pydantic import ValidationError
-
-    from DocsToKG.ContentDownload.config.filters import FiltersConfig
-
-    given = {"license": license_names, "oa_status": oa_status, "version": version, "year": year}
-    given["retracted"] = retracted.value if retracted is not None else None
-    settings = {name: value for name, value in given.items() if value is not None}
-    for name, value in settings.items():
-        # An empty variable of a script must not turn a filter off.
-        if not value.replace(",", "").strip():
-            raise typer.BadParameter(f"--{name.replace('_', '-')} is empty; name what is wanted, or leave it out")
-    try:
-        FiltersConfig.model_validate(settings)
-    except ValidationError as error:
-        wrong = error.errors(include_url=False)[0]
-        option = str(wrong["loc"][0]).replace("_", "-")
-        raise typer.BadParameter(f"--{option}: {wrong_word(error)}") from None
-    return settings
 
 
 def print_plans(

@@ -10,141 +10,102 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_open import open_catalog, tell_unknown
+from DocsToKG.ContentDownload.cli.catalog.folder import open_catalog, print_unknown
 from DocsToKG.ContentDownload.cli.console import Console, console_of
-from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, named, opened, option_settings
-from DocsToKG.ContentDownload.cli.observing import (
-    LogFile,
-    LogFormOption,
-    LogLevelOption,
-    MetricsFile,
-    MetricsPort,
-    observed,
-)
+from DocsToKG.ContentDownload.cli.launch import PATIENCE_S, drive, finish, load_settings, named, opened, paths_in
 from DocsToKG.ContentDownload.cli.options import (
     ConfigOption,
-    Formats,
-    IndexDir,
-    License,
-    OaStatus,
-    Order,
+    FetchOptions,
+    JsonDocument,
+    JsonOfPull,
+    ObservabilityOptions,
     Out,
     OutAsConfigured,
+    PaperOptions,
     Processes,
-    PullJson,
-    ResumeJson,
-    Retracted,
+    Quiet,
     Sources,
-    Supplements,
-    Version,
-    Year,
+    Workers,
+    given,
     parse_size,
+    with_groups,
 )
-from DocsToKG.ContentDownload.cli.plan import filter_words, print_plans
+from DocsToKG.ContentDownload.cli.plan import print_plans
 from DocsToKG.ContentDownload.cli.sandbox import refuse_gone_sandbox
 
 if TYPE_CHECKING:
     from DocsToKG.ContentDownload.api.types import WorkArtifact
     from DocsToKG.ContentDownload.inputs import InputLine
 
-Workers = Annotated[
-    int | None, typer.Option("--workers", "-w", min=1, max=1024, help="Papers worked on at once.", show_default=False)
-]
-NoRobots = Annotated[bool, typer.Option("--no-robots", help="Do not read robots.txt. Only for hosts you may ask so.")]
-Query = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--query",
-        "-q",
-        metavar="TEXT",
-        help="Works of an OpenAlex filter (is_oa:true,publication_year:2024), of search words, or of an address "
-        "copied from openalex.org.",
-        show_default=False,
-    ),
-]
-Since = Annotated[
-    str | None,
-    typer.Option("--since", metavar="DAY", help="With --query: published since, 2024 or a day.", show_default=False),
-]
 Most = Annotated[
     int | None,
     typer.Option(
         "--max",
         min=1,
         metavar="N",
-        help="At most N works. Those that your filters refuse by what is known before a work is looked up do not "
-        "count.",
-        show_default=False,
+        help="At most N works. Works that your filters refuse before they are looked up do not count.",
     ),
 ]
-MaxBytes = Annotated[
-    str | None,
-    typer.Option(
-        "--max-bytes",
-        metavar="SIZE",
-        help="Begin no more papers once this much was stored, like 2GB; those under way are finished.",
-        show_default=False,
-    ),
-]
-NoRetry = Annotated[bool, typer.Option("--no-retry", help="Leave works that failed in an earlier run as they are.")]
+NoRetry = Annotated[bool, typer.Option("--no-retry", help="Do not retry works that failed in an earlier run.")]
 Patience = Annotated[
     float,
-    typer.Option("--patience", min=0, metavar="SECONDS", help="How long to wait for papers that may be had later."),
+    typer.Option("--patience", min=0, metavar="SECONDS", help="How long to wait for papers that can be retried later."),
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show where each paper could be had; fetch no file.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show where each paper is available; download no file.")]
 
 
 def _refuse_settings(file: str | None) -> None:
     if file is not None:
         raise typer.BadParameter(
-            "a run is gone on with by its own settings, which its folder remembers; for others run the original "
-            "`content pull` again, with -c"
+            "a run continues with its own settings, which its folder keeps; to use other settings, run the original "
+            "`content pull` again with -c"
         )
 
 
-Unwanted = Annotated[str | None, typer.Option("--config", "-c", metavar="FILE", hidden=True, callback=_refuse_settings)]
-
-
+@with_groups
 def pull(
+    *,
     sources: Sources = None,
-    query: Query = None,
-    since: Since = None,
+    query: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--query",
+            "-q",
+            metavar="TEXT",
+            help="Works that OpenAlex lists for a filter (is_oa:true,publication_year:2024), for search words, or for "
+            "a URL copied from openalex.org.",
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="DAY", help="With --query: published since this year or day.")
+    ] = None,
     out: Out = Path("papers"),
     max_works: Most = None,
-    license_names: License = None,
-    oa_status: OaStatus = None,
-    version: Version = None,
-    year: Year = None,
-    retracted: Retracted = None,
-    formats: Formats = None,
-    supplements: Supplements = False,
-    index: IndexDir = None,
-    max_bytes: MaxBytes = None,
-    workers: Workers = None,
-    processes: Processes = None,
-    no_robots: NoRobots = False,
-    resolver_order: Order = None,
+    papers: PaperOptions,
+    fetch: FetchOptions,
+    max_bytes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SIZE",
+            help="Start no more papers once this much is stored, like 2GB; running downloads finish.",
+        ),
+    ] = None,
     config: ConfigOption = None,
     no_retry: NoRetry = False,
     patience: Patience = PATIENCE_S,
     dry_run: DryRun = False,
     quiet: Quiet = False,
-    as_json: PullJson = False,
+    as_json: JsonOfPull = False,
     console: Console = False,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_level: LogLevelOption = None,
-    log_format: LogFormOption = None,
-    log_file: LogFile = None,
+    observability: ObservabilityOptions,
 ) -> None:
-    """Obtain papers: one verified file for every identifier that is openly reachable.
+    """Download papers: one verified file for every identifier that is openly available.
 
-    Running the same command again goes on where it stopped, and tries again what failed.
+    The same command, run again, continues where it stopped and retries what failed.
 
     Examples:
 
@@ -169,34 +130,22 @@ def pull(
         raise typer.BadParameter("--since goes with --query; for given papers use --year 2024-")
     if query and len(query) > 1:
         raise typer.BadParameter("--query is given twice; join filters with commas, or pull one after the other")
-    asked = read_query(query[0], since=since) if query else None
-    filters = filter_words(license_names, oa_status, version, year, retracted)
+    works_query = read_query(query[0], since=since) if query else None
     folder, run_id = named(out)
-    settings = option_settings(
-        folder,
-        workers=workers,
-        processes=processes,
-        no_robots=no_robots,
-        resolver_order=resolver_order,
-        filters=filters,
-        formats=formats,
-        supplements=supplements,
-        index=index,
-    )
+    settings = _settings(folder, papers, fetch)
     run_bytes = parse_size(max_bytes) if max_bytes else None
-    shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
-    cfg = load_settings(config, shown)
+    cfg = load_settings(config, _both(settings, observability))
     # A missing file is found before a folder is made.
-    given = read(sources, max_works, Filters.of(cfg.filters).refuses_work) if asked is None else None
+    lines = read(sources, max_works, Filters.of(cfg.filters).refuses_work) if works_query is None else None
     if dry_run:
-        print_plans(cfg, given, query=asked, most=max_works, as_json=as_json)
+        print_plans(cfg, lines, query=works_query, most=max_works, as_json=as_json)
         return
     with opened(cfg, max_run_bytes=run_bytes, run_id=run_id) as run, console_of(cfg, console):
         run.remember(_absolute(config), settings)
         code = drive(
             run,
-            given,
-            query=asked,
+            lines,
+            query=works_query,
             most=max_works,
             retry_failed=not no_retry,
             patience_s=patience,
@@ -206,13 +155,15 @@ def pull(
     raise typer.Exit(code)
 
 
+@with_groups
 def resume(
-    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="Folder of the run.")],
+    *,
+    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder of the run.")],
     verify: Annotated[
-        bool, typer.Option("--verify", help="Hash every stored file again; fetch damaged ones anew.")
+        bool, typer.Option("--verify", help="Hash every stored file again and replace damaged ones.")
     ] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Repeat works chosen with --filter, also finished ones.")
+        bool, typer.Option("--force", help="Repeat the works that --filter selects, also finished ones.")
     ] = False,
     choose: Annotated[
         list[str] | None,
@@ -220,25 +171,22 @@ def resume(
             "--filter",
             metavar="KEY=VALUE",
             help="Which works: status=failed, ok or skipped; or source, tier, host, year, license, version, state, "
-            "since, until, text, run-id as in `catalog query`. Give several to narrow it.",
-            show_default=False,
+            "since, until, text, run-id as in `catalog query`. Repeat the option to narrow the choice.",
         ),
     ] = None,
     workers: Workers = None,
     processes: Processes = None,
     patience: Patience = PATIENCE_S,
     quiet: Quiet = False,
-    as_json: ResumeJson = False,
-    config: Unwanted = None,
+    as_json: JsonDocument = False,
+    config: Annotated[
+        str | None, typer.Option("--config", "-c", metavar="FILE", hidden=True, callback=_refuse_settings)
+    ] = None,
     console: Console = False,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_level: LogLevelOption = None,
-    log_format: LogFormOption = None,
-    log_file: LogFile = None,
+    observability: ObservabilityOptions,
 ) -> None:
-    """Go on with a run, with the inputs and settings it was started with: works that were not finished, and works that
-    were missed while a service was away. Other works that failed stay as they are, unless you say --force.
+    """Continue a run with the inputs and settings it was started with: works that are not finished, and works that
+    were missed while a service was unavailable. Other failed works stay as they are, unless you add --force.
 
     Examples:
 
@@ -248,7 +196,7 @@ def resume(
 
       content resume --run papers --force --filter source=arxiv --filter year=2020-
     """
-    from DocsToKG.ContentDownload.config.settle import merge
+    from DocsToKG.ContentDownload.config.merge import merge
     from DocsToKG.ContentDownload.run_folder import RunFolder
     from DocsToKG.ContentDownload.runner import DownloadRun
     from DocsToKG.ContentDownload.runner.again import Again
@@ -257,75 +205,49 @@ def resume(
         raise typer.BadParameter("--force and --filter go together, for example --force --filter status=failed")
     again = Again.read(choose, now=time.time()) if choose else None
     saved = RunFolder(run).saved()
-    # A folder that holds everything may have been moved; one that does not is where it was.
-    settings = merge(
-        saved.overrides, option_settings(run if saved.movable else None, workers=workers, processes=processes)
-    )
-    shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
-    cfg = load_settings(saved.config_file, shown)
+    # A folder that holds everything may have been moved; any other is still where it was.
+    settings = merge(saved.overrides, paths_in(run) if saved.movable else {})
+    settings = merge(settings, given({"orchestrator": {"max_workers": workers, "processes": processes}}))
+    cfg = load_settings(saved.config_file, _both(settings, observability))
     refuse_gone_sandbox(cfg)
     with DownloadRun(cfg) as download, console_of(cfg, console):
         download.take_up(verify=verify, again=again)
         if again is not None:
-            typer.echo(f"Works to be done again: {download.repeated}", err=True)
+            typer.echo(f"Works to repeat: {download.repeated}", err=True)
             if again.chosen is not None and not download.repeated:
                 with open_catalog(run) as catalog:
-                    tell_unknown(catalog, again.chosen)
+                    print_unknown(catalog, again.chosen)
         code = drive(download, None, patience_s=patience, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)
 
 
+@with_groups
 def run(
+    *,
     sources: Sources = None,
     config: ConfigOption = None,
     out: OutAsConfigured = None,
-    workers: Workers = None,
-    processes: Processes = None,
-    resolver_order: Order = None,
-    license_names: License = None,
-    oa_status: OaStatus = None,
-    version: Version = None,
-    year: Year = None,
-    retracted: Retracted = None,
-    formats: Formats = None,
-    supplements: Supplements = False,
-    index: IndexDir = None,
-    no_robots: NoRobots = False,
+    papers: PaperOptions,
+    fetch: FetchOptions,
     dry_run: DryRun = False,
     single_shot: Annotated[
         bool, typer.Option("--single-shot", help="One work after another, without the queue: for debugging.")
     ] = False,
-    queue_run: Annotated[bool, typer.Option("--queue-run", help="Through the queue; this is the default.")] = False,
+    queue_run: Annotated[bool, typer.Option("--queue-run", help="Use the queue; this is the default.")] = False,
     no_retry: NoRetry = False,
     quiet: Quiet = False,
-    as_json: PullJson = False,
-    metrics_port: MetricsPort = None,
-    metrics_file: MetricsFile = None,
-    log_level: LogLevelOption = None,
-    log_format: LogFormOption = None,
-    log_file: LogFile = None,
+    as_json: JsonOfPull = False,
+    observability: ObservabilityOptions,
 ) -> None:
-    """Obtain the given works with the paths of the configuration.
+    """Download the given works to the paths of the configuration.
 
     Example: contentdownload run ids.txt -c corpus.yaml
     """
     if single_shot and queue_run:
         raise typer.BadParameter("--single-shot and --queue-run exclude each other")
-    filters = filter_words(license_names, oa_status, version, year, retracted)
     folder, run_id = named(out)
-    settings = option_settings(
-        folder,
-        workers=workers,
-        processes=processes,
-        no_robots=no_robots,
-        resolver_order=resolver_order,
-        filters=filters,
-        formats=formats,
-        supplements=supplements,
-        index=index,
-    )
-    shown = observed(settings, metrics_port, metrics_file, log_level, log_format, log_file)
-    cfg = load_settings(config, shown)
+    settings = _settings(folder, papers, fetch)
+    cfg = load_settings(config, _both(settings, observability))
     lines = read(sources)
     if dry_run:
         print_plans(cfg, lines, as_json=as_json)
@@ -337,6 +259,20 @@ def run(
         else:
             code = drive(download, lines, retry_failed=not no_retry, quiet=quiet, as_json=as_json)
     raise typer.Exit(code)
+
+
+def _settings(folder: Path | None, papers: PaperOptions, fetch: FetchOptions) -> dict[str, Any]:
+    """The options as settings: what a run keeps for `resume`."""
+    from DocsToKG.ContentDownload.config.merge import merge
+
+    paths = {} if folder is None else paths_in(folder)
+    return merge(merge(paths, papers.settings()), fetch.settings())
+
+
+def _both(settings: dict[str, Any], observability: ObservabilityOptions) -> dict[str, Any]:
+    from DocsToKG.ContentDownload.config.merge import merge
+
+    return merge(settings, observability.settings())
 
 
 def read(

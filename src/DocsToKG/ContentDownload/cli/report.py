@@ -41,16 +41,13 @@ _ENDINGS[".txt"] = ReportFormat.TABLE
 def report(
     run: Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder of the run.")] = Path("."),
     format: Annotated[
-        ReportFormat | None,
-        typer.Option("--format", "-f", help="Default: as --out ends, else table.", show_default=False),
+        ReportFormat | None, typer.Option("--format", "-f", help="Default: as --out ends, else table.")
     ] = None,
     run_id: Annotated[
-        str | None,
-        typer.Option("--run-id", help="Only this run of the folder (`last` for the latest).", show_default=False),
+        str | None, typer.Option("--run-id", help="Only this run of the folder (`last` for the latest).")
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="TIME", help="Only from then on: 2026-03-01 or 7d (ago).", show_default=False),
+        str | None, typer.Option("--since", metavar="TIME", help="Only from then on: 2026-03-01 or 7d (ago).")
     ] = None,
     out: Annotated[
         Path | None,
@@ -75,7 +72,7 @@ def report(
 
       content report --run my-corpus --out report.html
     """
-    from DocsToKG.ContentDownload.cli.catalog_open import open_report_catalog
+    from DocsToKG.ContentDownload.cli.catalog.folder import open_report_catalog
     from DocsToKG.ContentDownload.report.sections import number
 
     chosen = _form(format, out, as_json)
@@ -104,8 +101,7 @@ def _form(format: ReportFormat | None, out: Path | None, as_json: bool) -> Repor
     if found is None:
         names = ", ".join(_ENDINGS)
         raise typer.BadParameter(
-            f"{printable(out)} does not say which form is meant (by {names}); name it with --format",
-            param_hint="--out",
+            f"{printable(out)} does not say which form is meant (by {names}); name it with --format", param_hint="--out"
         )
     return found
 

@@ -57,9 +57,7 @@ def sandbox(
     rate_factor: RateFactor = 20.0,
     size: Size = 60_000,
     profile: ProfileFile = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="With snapshot: where the files go.", show_default=False)
-    ] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="With snapshot: where the files go.")] = None,
 ) -> None:
     """Serve a small scholarly web on this machine: index services, publishers and archives, with faults. Or write its
     works as the files that OpenAlex, Crossref, PMC and arXiv publish in bulk, with the truth about them.

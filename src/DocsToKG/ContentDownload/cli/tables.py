@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import math
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -107,3 +110,18 @@ def markdown_table(columns: Sequence[str], rows: Iterable[Iterable[Any]]) -> lis
     """The lines of a Markdown table."""
     cells = [columns, ["---"] * len(columns), *rows]
     return ["| " + " | ".join(printable(cell).replace("|", "\\|") for cell in row) + " |" for row in cells]
+
+
+class Occasionally:
+    """Prints to standard error what it is given, at most every few seconds."""
+
+    def __init__(self, quiet: bool = False, *, at_once: bool = True, every_s: float = 2.0) -> None:
+        self._quiet = quiet
+        self._every_s = every_s
+        self._printed_at = -math.inf if at_once else time.monotonic()
+
+    def __call__(self, text: str) -> None:
+        now = time.monotonic()
+        if not self._quiet and now - self._printed_at >= self._every_s:
+            self._printed_at = now
+            typer.echo(text, err=True)

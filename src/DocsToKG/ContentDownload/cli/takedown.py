@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_open import RunOption, folder_settings
+from DocsToKG.ContentDownload.cli.catalog.folder import folder_settings
 from DocsToKG.ContentDownload.cli.group import CommandGroup, ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, RunOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 
 if TYPE_CHECKING:
@@ -45,23 +45,14 @@ class TakedownGroup(CommandGroup):
             formatter.write_dl([record for record in told if "--help" not in record[0]])
 
 
-takedown_app = typer.Typer(
-    cls=TakedownGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Remove a work for good: content takedown ID --reason TEXT",
-)
 Key = Annotated[str, typer.Argument(metavar="ID", help="A work's id, or the first digits of its file's sha256.")]
 
 
-@takedown_app.command("add")
 def add(
     key: Key,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept in the record.")],
     run: RunOption = Path("."),
-    ticket: Annotated[
-        str | None, typer.Option("--ticket", metavar="TEXT", help="Where it was asked for.", show_default=False)
-    ] = None,
+    ticket: Annotated[str | None, typer.Option("--ticket", metavar="TEXT", help="Where it was asked for.")] = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -100,7 +91,6 @@ def _tell(entry: Takedown) -> None:
         typer.echo(f"The same bytes stay, as they also stand for: {printable(', '.join(entry.kept_for))}", err=True)
 
 
-@takedown_app.command("list")
 def list_takedowns(
     run: RunOption = Path("."),
     everything: Annotated[bool, typer.Option("--all", help="Also those that were undone.")] = False,
@@ -123,7 +113,6 @@ def list_takedowns(
     print_table(columns, [[getattr(entry, name) for name in columns] for entry in shown])
 
 
-@takedown_app.command("undo")
 def undo(key: Key, run: RunOption = Path("."), config: ConfigOption = None, as_json: JsonOption = False) -> None:
     """Let a work be had again; the next pull fetches it.
 

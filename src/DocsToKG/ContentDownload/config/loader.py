@@ -29,9 +29,9 @@ from DocsToKG.ContentDownload.config.environment import (
 )
 from DocsToKG.ContentDownload.config.files import read_settings, write_settings
 from DocsToKG.ContentDownload.config.keys import find_node, keys_beside, leaves, nearest_key, unknown_keys
+from DocsToKG.ContentDownload.config.merge import SettingsClash, merge
+from DocsToKG.ContentDownload.config.messages import setting_message
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig, HttpConfig
-from DocsToKG.ContentDownload.config.settle import SettingsClash, merge
-from DocsToKG.ContentDownload.config.spoken import in_our_words
 from DocsToKG.ContentDownload.config.translate import apply_connect_cap, translate
 from DocsToKG.ContentDownload.errors import ConfigError
 
@@ -163,7 +163,7 @@ def _validated(reading: _Reading) -> ContentDownloadConfig:
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
         reading.problems.extend(
-            _problem_line(problem["loc"], in_our_words(problem), reading.origins) for problem in found
+            _problem_line(problem["loc"], setting_message(problem), reading.origins) for problem in found
         )
     if config is None or reading.problems:
         # Raised outside the handler: a chained ValidationError would bring its text along.

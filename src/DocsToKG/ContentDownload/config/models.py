@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, SecretStr, field_validator, model_validat
 
 from DocsToKG.ContentDownload.config.aliases import canonical_source, long_source
 from DocsToKG.ContentDownload.config.filters import FiltersConfig
+from DocsToKG.ContentDownload.config.merge import complete
 from DocsToKG.ContentDownload.config.network import (
     BreakersConfig,
     HishelConfig,
@@ -23,10 +24,8 @@ from DocsToKG.ContentDownload.config.network import (
     RateLimitConfig,
     RobotsConfig,
 )
-from DocsToKG.ContentDownload.config.observing import ObservingConfig
+from DocsToKG.ContentDownload.config.observability import ObservingConfig, SloConfig
 from DocsToKG.ContentDownload.config.section import Secret, Section, Words
-from DocsToKG.ContentDownload.config.settle import settle
-from DocsToKG.ContentDownload.config.slo import SloConfig
 from DocsToKG.ContentDownload.config.sources import (
     BucketConfig,
     BudgetsConfig,
@@ -400,7 +399,7 @@ class ContentDownloadConfig(Section):
     @model_validator(mode="before")
     @classmethod
     def _with_shipped_settings(cls, data: Any) -> Any:
-        return settle(data) if isinstance(data, Mapping) else data
+        return complete(data) if isinstance(data, Mapping) else data
 
     @field_validator("contact")
     @classmethod

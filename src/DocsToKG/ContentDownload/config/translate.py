@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.config.keys import Node, find_node, key_tree, leaves
-from DocsToKG.ContentDownload.config.settle import SettingsClash, one_spelling
+from DocsToKG.ContentDownload.config.merge import SettingsClash, one_spelling
 
 # Not a setting: the merged connect timeout is lowered to it when everything is known.
 CONNECT_CAP = "timeout_connect_cap_s"

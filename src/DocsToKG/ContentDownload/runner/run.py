@@ -20,8 +20,8 @@ from typing import Any, Literal, Self
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, OutcomeClass, Reason, WorkArtifact
 from DocsToKG.ContentDownload.bootstrap import Parts, database_path, open_parts, open_queue
 from DocsToKG.ContentDownload.catalog.summary import Figures
+from DocsToKG.ContentDownload.config.merge import merge
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
-from DocsToKG.ContentDownload.config.settle import merge
 from DocsToKG.ContentDownload.inputs import InputLine, coerce_works
 from DocsToKG.ContentDownload.orchestrator.queue import DOWNLOADS, WorkQueue, first_host
 from DocsToKG.ContentDownload.orchestrator.scheduler import Orchestrator

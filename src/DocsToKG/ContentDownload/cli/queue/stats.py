@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
-from DocsToKG.ContentDownload.cli.queue_open import open_queue
+from DocsToKG.ContentDownload.cli.queue.opening import open_queue
 from DocsToKG.ContentDownload.cli.tables import new_table, print_table, span_text
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from enum import StrEnum
 from itertools import chain, islice
 from pathlib import Path
@@ -13,27 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_open import (
-    HostOption,
-    LicenceOption,
-    RunIdOption,
-    RunOption,
-    SinceOption,
-    SourceOption,
-    StateOption,
-    TextOption,
-    TierOption,
-    UntilOption,
-    VersionOption,
-    YearOption,
-    chosen,
+from DocsToKG.ContentDownload.cli.catalog.folder import (
     folder_settings,
     how_to_mend,
     open_catalog,
-    tell_unknown,
+    print_unknown,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, RunOption, WorkOptions, with_groups
 from DocsToKG.ContentDownload.cli.tables import printable, size_text
 
 if TYPE_CHECKING:
@@ -61,7 +49,9 @@ _ENDINGS = {
 _WITH_FILES = (ExportFormat.BAGIT, ExportFormat.RO_CRATE)
 
 
+@with_groups
 def export(
+    *,
     run: RunOption = Path("."),
     format: Annotated[
         ExportFormat | None,
@@ -69,30 +59,13 @@ def export(
             "--format",
             "-f",
             help="csv, jsonl, parquet: a table. bagit, ro-crate, warc: with files. Default: as --out ends, else csv.",
-            show_default=False,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="PATH",
-            help="File, or folder of a package; - is standard output.",
-            show_default=False,
-        ),
+        typer.Option("--out", "-o", metavar="PATH", help="File, or folder of a package; - is standard output."),
     ] = None,
-    source: SourceOption = None,
-    tier: TierOption = None,
-    host: HostOption = None,
-    year: YearOption = None,
-    licence: LicenceOption = None,
-    version: VersionOption = None,
-    state: StateOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    text: TextOption = None,
-    run_id: RunIdOption = None,
+    works: WorkOptions,
     config: ConfigOption = None,
 ) -> None:
     """Export works with their licence and where they came from. Without --state: those whose file was obtained.
@@ -112,23 +85,23 @@ def export(
 
     to_stdout = out is None or str(out) == "-"
     format = format or (ExportFormat.CSV if to_stdout or out is None else _ending(out))
-    if format in _WITH_FILES and state not in (None, ["obtained"]):
+    if format in _WITH_FILES and works.state not in (None, ["obtained"]):
         raise typer.BadParameter("a package holds files, so --state is obtained here", param_hint="--state")
     if to_stdout and format not in (ExportFormat.CSV, ExportFormat.JSONL):
         raise typer.BadParameter(f"{format.value} needs a place; name it with --out", param_hint="--out")
-    states = [*STATES] if state == ["any"] else state or ["obtained"]
-    wanted = chosen(source, tier, host, year, licence, version, states, since, until, text, run_id)
+    states = [*STATES] if works.state == ["any"] else works.state or ["obtained"]
+    wanted = replace(works, state=states).selection()
     with open_catalog(run, None, config) as catalog:
-        works = _begun(rows(catalog.each(wanted)))
+        found = _begun(rows(catalog.each(wanted)))
         if format in _WITH_FILES:
             assert out is not None
-            raise typer.Exit(_package(catalog, works, format, run, out, config))
+            raise typer.Exit(_package(catalog, found, format, run, out, config))
         if format is ExportFormat.WARC:
             assert out is not None
-            raise typer.Exit(_warc(catalog, works, run, out, config))
-        count = _table(works, format, None if to_stdout else out)
+            raise typer.Exit(_warc(catalog, found, run, out, config))
+        count = _table(found, format, None if to_stdout else out)
         if not count:
-            tell_unknown(catalog, wanted)
+            print_unknown(catalog, wanted)
     typer.echo(f"{count} works exported{'' if to_stdout else f' to {printable(out)}'}.", err=True)
 
 
@@ -138,8 +111,7 @@ def _ending(out: Path) -> ExportFormat:
     if found is None:
         names = ", ".join(_ENDINGS)
         raise typer.BadParameter(
-            f"{printable(out)} does not say which form is meant (by {names}); name it with --format",
-            param_hint="--out",
+            f"{printable(out)} does not say which form is meant (by {names}); name it with --format", param_hint="--out"
         )
     return found
 

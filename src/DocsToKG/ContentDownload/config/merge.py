@@ -1,8 +1,8 @@
-"""Bring given settings and shipped ones together before they are validated.
+"""Complete the given settings with the defaults before they are validated.
 
 Knows which settings speak of the same thing: a policy and a resolver section, a bucket and a rate, two
-Redis addresses. Promises: what is given beats what is shipped; where both of a pair are given the
-tighter governs; settling twice changes nothing. Shapes it does not understand are left to validation.
+Redis addresses. Promises: a given value wins over a default; where both of a pair are given the
+tighter one applies; completing twice changes nothing. Shapes it does not understand are left to validation.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from DocsToKG.ContentDownload.config.aliases import LONG_NAMES, UnknownSource, canonical_source, long_source
-from DocsToKG.ContentDownload.config.shipped import shipped_settings
+from DocsToKG.ContentDownload.config.defaults import default_settings
 
 _SYNONYMS = {"timeout_ms": "timeout_s", "retries_max": "max_retries", "robots_respect": "obey_robots"}
 
@@ -20,15 +20,15 @@ class SettingsClash(ValueError):
     """Two spellings of one setting disagree."""
 
 
-def settle(given: Mapping[str, Any]) -> dict[str, Any]:
+def complete(given: Mapping[str, Any]) -> dict[str, Any]:
     """The given settings, completed."""
     settings = one_spelling(given)
-    shipped = shipped_settings()
+    defaults = default_settings()
     for source, long in LONG_NAMES.items():
-        _settle_source(settings, shipped["policies"][long], source, long)
-    settled = merge(shipped, settings)
-    _share_redis(settled)
-    return settled
+        _complete_source(settings, defaults["policies"][long], source, long)
+    completed = merge(defaults, settings)
+    _share_redis(completed)
+    return completed
 
 
 def one_spelling(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def _policy_words(policy: Any, source: str) -> Any:
     return words
 
 
-def _settle_source(settings: dict[str, Any], shipped: Mapping[str, Any], source: str, long: str) -> None:
+def _complete_source(settings: dict[str, Any], defaults: Mapping[str, Any], source: str, long: str) -> None:
     policy = _table(settings, "policies", long)
     section = _table(settings, "resolvers", source)
     if policy is None or section is None:
@@ -92,12 +92,12 @@ def _settle_source(settings: dict[str, Any], shipped: Mapping[str, Any], source:
     bucket = section.get("rate_limit")
     if bucket is not None and "rate_limit" not in policy:
         policy["rate_limit"] = None
-    _settle_retries(policy, section, int(shipped["max_retries"]))
+    _complete_retries(policy, section, int(defaults["max_retries"]))
     settings["policies"] = {**(settings.get("policies") or {}), long: policy}
     settings["resolvers"] = {**(settings.get("resolvers") or {}), source: section}
 
 
-def _settle_retries(policy: dict[str, Any], section: dict[str, Any], shipped_retries: int) -> None:
+def _complete_retries(policy: dict[str, Any], section: dict[str, Any], default_retries: int) -> None:
     """`max_retries: n` and `retry.max_attempts: n + 1` say the same; the smaller of two given ones holds."""
     retry = section.get("retry")
     if retry is not None and not isinstance(retry, Mapping):
@@ -106,7 +106,7 @@ def _settle_retries(policy: dict[str, Any], section: dict[str, Any], shipped_ret
     counts = [count for count in given if count is not None]
     if not all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts):
         return
-    retries = min(counts, default=shipped_retries)
+    retries = min(counts, default=default_retries)
     policy["max_retries"] = retries
     section["retry"] = {**(retry or {}), "max_attempts": retries + 1}
 

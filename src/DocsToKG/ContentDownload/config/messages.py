@@ -46,7 +46,7 @@ _WORDS = {
 }
 
 
-def in_our_words(problem: ErrorDetails) -> str:
+def setting_message(problem: ErrorDetails) -> str:
     """What an error of `ValidationError.errors()` says; of our own checks and lists of words, their own text."""
     words = _WORDS.get(problem["type"])
     if words is None:

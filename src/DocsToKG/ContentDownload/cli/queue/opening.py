@@ -72,7 +72,7 @@ def find_jobs(ledger: Ledger, names: Iterable[str]) -> list[JobRecord]:
 
 def _artifact_ids(name: str) -> list[str]:
     """As it was given, and as the queue would spell it."""
-    from DocsToKG.ContentDownload.cli.queue_lines import named_work
+    from DocsToKG.ContentDownload.inputs.queue_lines import named_work
 
     return list(dict.fromkeys([name, named_work(name, {})[0]]))
 

@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_attest import (
+from DocsToKG.ContentDownload.cli.catalog.attest import (
     AtOption,
     AttestationOption,
     ThresholdOption,
-    TrustOption,
     check_copy,
 )
-from DocsToKG.ContentDownload.cli.catalog_open import (
-    RunOption,
+from DocsToKG.ContentDownload.cli.catalog.folder import (
     catalog_of,
     folder_settings,
     how_to_mend,
@@ -29,7 +27,7 @@ from DocsToKG.ContentDownload.cli.catalog_open import (
     place_of_files,
 )
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, FileThreads, JsonOption, Quiet, RunOption, TrustOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable, size_text
 
 if TYPE_CHECKING:
@@ -46,10 +44,8 @@ def verify(
     run: RunOption = Path("."),
     repair: Annotated[bool, typer.Option("--repair", help="Fetch damaged and missing files again.")] = False,
     afresh: Annotated[bool, typer.Option("--afresh", help="Do not go on with a check that was cut off.")] = False,
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, max=64, help="Files read at once.", show_default="one per core")
-    ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress display.")] = False,
+    threads: FileThreads = None,
+    quiet: Quiet = False,
     attestation: AttestationOption = None,
     trust: TrustOption = None,
     threshold: ThresholdOption = 1,
@@ -89,8 +85,7 @@ def gc(
     run: RunOption = Path("."),
     delete: Annotated[bool, typer.Option("--delete", help="Remove them; without it they are only shown.")] = False,
     other_run: Annotated[
-        list[Path] | None,
-        typer.Option("--other-run", metavar="DIR", help="Another run that uses the same store.", show_default=False),
+        list[Path] | None, typer.Option("--other-run", metavar="DIR", help="Another run that uses the same store.")
     ] = None,
     alone: Annotated[bool, typer.Option("--alone", help="No other run or record uses the store.")] = False,
     config: ConfigOption = None,

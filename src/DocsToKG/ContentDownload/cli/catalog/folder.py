@@ -5,7 +5,6 @@ Knows how a run's folder leads to its record, its store and its settings. Import
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection
 from enum import StrEnum
 from pathlib import Path
@@ -26,97 +25,13 @@ class OutputFormat(StrEnum):
     JSON = "json"
 
 
-RunOption = Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder of the run.")]
 DbOption = Annotated[
-    Path | None,
-    typer.Option("--db-path", metavar="FILE", help="The record itself, instead of --run.", show_default=False),
+    Path | None, typer.Option("--db-path", metavar="FILE", help="The record itself, instead of --run.")
 ]
 FormatOption = Annotated[OutputFormat, typer.Option("--format", "-f", help="For people or for programs.")]
-Words = list[str] | None
-SourceOption = Annotated[
-    Words, typer.Option("--source", metavar="NAME", help="Only files that this source named.", show_default=False)
-]
-TierOption = Annotated[Words, typer.Option("--tier", metavar="NAME", help="Only of this tier.", show_default=False)]
-HostOption = Annotated[
-    Words,
-    typer.Option(
-        "--host", metavar="HOST", help="Only from this host; .example.org is it and all below.", show_default=False
-    ),
-]
-YearOption = Annotated[
-    str | None, typer.Option("--year", metavar="YEARS", help="2018, 2015-2020, 2015- or -2020.", show_default=False)
-]
-LicenceOption = Annotated[
-    Words,
-    typer.Option(
-        "--license",
-        "--licence",
-        metavar="NAME",
-        help="cc-by is the whole family, CC-BY-4.0 that version, none unknown.",
-        show_default=False,
-    ),
-]
-VersionOption = Annotated[
-    Words, typer.Option("--version", metavar="NAME", help="published, accepted or submitted.", show_default=False)
-]
-StateOption = Annotated[
-    Words,
-    typer.Option(
-        "--state",
-        metavar="NAME",
-        help="obtained, present, left-out, robots, failed or taken-down.",
-        show_default=False,
-    ),
-]
-SinceOption = Annotated[
-    str | None,
-    typer.Option("--since", metavar="WHEN", help="Ended since: 2026-03-01, a time, or 7d (ago).", show_default=False),
-]
-UntilOption = Annotated[
-    str | None, typer.Option("--until", metavar="WHEN", help="Ended up to and including.", show_default=False)
-]
-TextOption = Annotated[
-    str | None,
-    typer.Option("--text", "-t", metavar="WORDS", help="All words, in id, title, path or address.", show_default=False),
-]
-RunIdOption = Annotated[
-    str | None, typer.Option("--run-id", metavar="ID", help="Only of this run.", show_default=False)
-]
 
 
-def chosen(
-    source: Words,
-    tier: Words,
-    host: Words,
-    year: str | None,
-    licence: Words,
-    version: Words,
-    state: Words,
-    since: str | None,
-    until: str | None,
-    text: str | None,
-    run_id: str | None = None,
-) -> Selection:
-    """The works that the options of a command mean; each may name several values, also with commas."""
-    from DocsToKG.ContentDownload.catalog.selection import read_selection
-
-    return read_selection(
-        sources=_words(source),
-        tiers=_words(tier),
-        hosts=_words(host),
-        year=year,
-        licences=_words(licence),
-        versions=_words(version),
-        states=_words(state),
-        since=since,
-        until=until,
-        text=text,
-        run_id=run_id,
-        now=time.time(),
-    )
-
-
-def tell_unknown(catalog: Catalog, wanted: Selection) -> None:
+def print_unknown(catalog: Catalog, wanted: Selection) -> None:
     """Nothing was found: say which of the names that were given no work of the record carries."""
     for column, names in (("tier", wanted.tiers), ("resolver", wanted.sources), ("run_id", (wanted.run_id,))):
         given = [name for name in names if name]
@@ -204,9 +119,9 @@ def shared_settings(run: Path, config: str | None) -> ContentDownloadConfig | No
 def folder_settings(run: Path, *, asking: bool = False, config: str | None = None) -> ContentDownloadConfig:
     """The settings of the last run in a folder; where it says nothing of them, the folder holds everything. `asking`:
     services will be asked, so there must be a contact address. `config` is given instead of a folder."""
-    from DocsToKG.ContentDownload.cli.launch import load_settings, option_settings
+    from DocsToKG.ContentDownload.cli.launch import load_settings, paths_in
     from DocsToKG.ContentDownload.config.loader import load_config
-    from DocsToKG.ContentDownload.config.settle import merge
+    from DocsToKG.ContentDownload.config.merge import merge
     from DocsToKG.ContentDownload.errors import RecordError
     from DocsToKG.ContentDownload.run_folder import RunFolder
 
@@ -216,7 +131,7 @@ def folder_settings(run: Path, *, asking: bool = False, config: str | None = Non
         raise RecordError(f"{run} is not the folder of a run; name the one given to `content pull --out`")
     if not is_run_folder(run):
         raise RecordError(f"{run} is not the folder of a run: it holds no record; name the right one with --run")
-    file, settings = None, option_settings(run)
+    file, settings = None, paths_in(run)
     if (run / "state" / "run.json").exists():
         saved = RunFolder(run).saved()
         file, settings = saved.config_file, merge(saved.overrides, settings if saved.movable else {})
@@ -249,7 +164,3 @@ def names_for(key: str) -> tuple[str, ...]:
         return (key,)
     preprint = (f"arxiv:{work.arxiv_id}",) if work.arxiv_id else ()
     return (work.work_id, *preprint, key)
-
-
-def _words(values: Words) -> list[str]:
-    return [word.strip() for value in values or () for word in value.split(",") if word.strip()]

@@ -1,4 +1,4 @@
-"""The shipped tiers, policies and host limits, read from the data files beside this module.
+"""The default tiers, policies and host limits, read from the data files in this package.
 
 Promises: read once, on first use, never at import; callers get their own copy.
 """
@@ -13,14 +13,14 @@ from typing import Any
 import yaml
 
 
-def shipped_settings() -> dict[str, Any]:
+def default_settings() -> dict[str, Any]:
     """`version`, `tiers`, `policies` and `limits` as they are before anybody sets anything."""
     return copy.deepcopy(_read())
 
 
 @lru_cache(maxsize=1)
 def _read() -> dict[str, Any]:
-    folder = files("DocsToKG.ContentDownload.config") / "defaults"
+    folder = files("DocsToKG.ContentDownload.config.defaults")
     tiers = yaml.safe_load((folder / "tiers.yaml").read_text(encoding="utf-8"))
     limits = yaml.safe_load((folder / "limits.yaml").read_text(encoding="utf-8"))
     return {**tiers, "limits": limits}

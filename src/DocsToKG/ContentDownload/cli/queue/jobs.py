@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
-from DocsToKG.ContentDownload.cli.queue_filter import Chosen, HostOption, SinceOption, TenantOption, TypeOption
-from DocsToKG.ContentDownload.cli.queue_open import find_job, find_jobs, job_state, open_queue
+from DocsToKG.ContentDownload.cli.queue.opening import find_job, find_jobs, job_state, open_queue
+from DocsToKG.ContentDownload.cli.queue.selection import Chosen, HostOption, SinceOption, TenantOption, TypeOption
 from DocsToKG.ContentDownload.cli.tables import print_table, printable, span_text
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ JobArgument = Annotated[
     str, typer.Argument(metavar="ID", help="A job's number, or the work it stands for: 17, doi:10.1371/...")
 ]
 JobArguments = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="ID", help="Job numbers or works: 17, doi:10.1371/...", show_default=False),
+    list[str] | None, typer.Argument(metavar="ID", help="Job numbers or works: 17, doi:10.1371/...")
 ]
-ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the history.", show_default=False)]
+ReasonOption = Annotated[str | None, typer.Option("--reason", help="Kept in the history.")]
 
 PAGE = 1000
 
@@ -97,7 +96,7 @@ def why(job: JobArgument, config: ConfigOption = None, as_json: JsonOption = Fal
 
     Example: contentdownload queue why 17 -c corpus.yaml
     """
-    from DocsToKG.ContentDownload.cli.queue_why import facts, holder
+    from DocsToKG.ContentDownload.cli.queue.why import facts, holder
 
     with open_queue(config, must_exist=True) as queue:
         record = find_job(queue.ledger, job)

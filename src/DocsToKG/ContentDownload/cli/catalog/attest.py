@@ -12,15 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_open import (
-    RunOption,
-    folder_settings,
-    how_to_mend,
-    looked_at,
-    open_catalog,
-)
+from DocsToKG.ContentDownload.cli.catalog.folder import folder_settings, how_to_mend, looked_at, open_catalog
 from DocsToKG.ContentDownload.cli.group import ExitCode
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, FileThreads, JsonOption, RunOption
 from DocsToKG.ContentDownload.cli.tables import json_text, printable, size_text
 
 if TYPE_CHECKING:
@@ -32,14 +26,7 @@ DEFAULT_KEYS = Path("state/keys")  # where `docstokg-orchestrator audit keys` ha
 _SHOWN = 50
 
 AttestationOption = Annotated[
-    Path | None,
-    typer.Option("--attestation", metavar="FILE", help="Compare with what was signed.", show_default=False),
-]
-TrustOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--trust", metavar="FILE|DIR", help="Public keys that are believed, for --attestation.", show_default=False
-    ),
+    Path | None, typer.Option("--attestation", metavar="FILE", help="Compare with what was signed.")
 ]
 ThresholdOption = Annotated[int, typer.Option("--threshold", min=1, help="How many of them must have signed.")]
 AtOption = Annotated[
@@ -65,9 +52,7 @@ def attest(
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="Where to.", show_default=f"{DEFAULT_NAME} in the folder"),
     ] = None,
-    threads: Annotated[
-        int | None, typer.Option("--threads", min=1, max=64, help="Files read at once.", show_default="one per core")
-    ] = None,
+    threads: FileThreads = None,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -184,12 +169,7 @@ def _tell(done: Attested, place: Path, signers: list[str], as_json: bool) -> Exi
 def _show(found: Compared, as_json: bool) -> None:
     corpus = found.corpus
     assert corpus is not None  # an attestation without a part is refused before
-    lists = {
-        "changed": found.changed,
-        "missing": found.missing,
-        "extra": found.extra,
-        "unreadable": found.unreadable,
-    }
+    lists = {"changed": found.changed, "missing": found.missing, "extra": found.extra, "unreadable": found.unreadable}
     if as_json:
         told = {"ok": found.is_good, "corpus": corpus.name, "attested_at": corpus.attested_at, "tool": corpus.tool}
         typer.echo(json_text({**told, "files": found.files, "bytes": found.bytes, **lists}))

@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli.catalog_open import (
-    RunOption,
+from DocsToKG.ContentDownload.cli.catalog.folder import (
     folder_settings,
     names_for,
     open_catalog,
     place_of_files,
 )
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, RunOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
 from DocsToKG.ContentDownload.cli.takedown import held, shared_record
 
@@ -28,8 +27,7 @@ _DIGITS = 6  # of a digest
 
 def unproved(
     keys: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Works, or the first digits of a file's sha256.", show_default=False),
+        list[str] | None, typer.Argument(metavar="[ID]...", help="Works, or the first digits of a file's sha256.")
     ] = None,
     accept: Annotated[bool, typer.Option("--accept", help="They are the papers: keep them as such.")] = False,
     reject: Annotated[

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
-from DocsToKG.ContentDownload.cli.queue_filter import Chosen, HostOption, SinceOption, TenantOption, TypeOption
-from DocsToKG.ContentDownload.cli.queue_jobs import JobArguments, jobs_are, say
-from DocsToKG.ContentDownload.cli.queue_open import find_jobs, job_state, open_queue, refuse
+from DocsToKG.ContentDownload.cli.queue.jobs import JobArguments, jobs_are, say
+from DocsToKG.ContentDownload.cli.queue.opening import find_jobs, job_state, open_queue, refuse
+from DocsToKG.ContentDownload.cli.queue.selection import Chosen, HostOption, SinceOption, TenantOption, TypeOption
 from DocsToKG.ContentDownload.cli.tables import printable
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _SHOWN = 5
 
 def cancel(
     jobs: JobArguments = None,
-    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.", show_default=False)] = ...,  # type: ignore[assignment]
+    reason: Annotated[str, typer.Option("--reason", help="Why; kept in the history.")] = ...,  # type: ignore[assignment]
     state: Annotated[
         str | None, typer.Option("--state", "-s", help="All jobs in this state: queued, pending or in_progress.")
     ] = None,

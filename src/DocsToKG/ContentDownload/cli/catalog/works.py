@@ -6,47 +6,25 @@ A command parses, calls, prints. Machine output goes to standard output, message
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from DocsToKG.ContentDownload.cli import catalog_attest, catalog_export, catalog_files, catalog_unproved
-from DocsToKG.ContentDownload.cli.catalog_open import (
+from DocsToKG.ContentDownload.cli.catalog.folder import (
     DbOption,
     FormatOption,
-    HostOption,
-    LicenceOption,
     OutputFormat,
-    RunIdOption,
-    RunOption,
-    SinceOption,
-    SourceOption,
-    StateOption,
-    TextOption,
-    TierOption,
-    UntilOption,
-    VersionOption,
-    YearOption,
-    chosen,
     folder_settings,
     names_for,
     open_catalog,
     place_of_files,
-    tell_unknown,
+    print_unknown,
 )
-from DocsToKG.ContentDownload.cli.group import CommandGroup
-from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
+from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption, RunOption, WorkOptions, with_groups
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table, printable
-
-catalog_app = typer.Typer(
-    cls=CommandGroup,
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    help="Look into what was obtained, and look after it.",
-)
-
 
 _ELSEWHERE = "content catalog query lists what is, and --run names another folder"
 
@@ -64,25 +42,14 @@ class GroupBy(StrEnum):
     RUN_ID = "run_id"
 
 
-@catalog_app.command("stats")
+@with_groups
 def stats(
+    *,
     run: RunOption = Path("."),
     db_path: DbOption = None,
     format: FormatOption = OutputFormat.TABLE,
-    group_by: Annotated[
-        GroupBy | None, typer.Option("--group-by", "-g", help="One row per value.", show_default=False)
-    ] = None,
-    source: SourceOption = None,
-    tier: TierOption = None,
-    host: HostOption = None,
-    year: YearOption = None,
-    licence: LicenceOption = None,
-    version: VersionOption = None,
-    state: StateOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    text: TextOption = None,
-    run_id: RunIdOption = None,
+    group_by: Annotated[GroupBy | None, typer.Option("--group-by", "-g", help="One row per value.")] = None,
+    works: WorkOptions,
     config: ConfigOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -94,39 +61,27 @@ def stats(
 
       content catalog stats --run my-corpus --group-by host --license cc-by --since 7d
     """
-    wanted = chosen(source, tier, host, year, licence, version, state, since, until, text, run_id)
+    wanted = works.selection()
     with open_catalog(run, db_path, config) as catalog:
         rows = catalog.stats(group_by.value if group_by else None, wanted)
         if not any(row["works"] for row in rows):
-            tell_unknown(catalog, wanted)
+            print_unknown(catalog, wanted)
     if as_json or format is OutputFormat.JSON:
         typer.echo(json_text(rows))
     else:
         print_table(list(rows[0]) if rows else ["works"], (row.values() for row in rows))
 
 
-@catalog_app.command("query")
+@with_groups
 def query(
+    *,
     sql: Annotated[
-        str | None,
-        typer.Option(
-            "--sql", metavar="SELECT", help="One SELECT statement, instead of the filters.", show_default=False
-        ),
+        str | None, typer.Option("--sql", metavar="SELECT", help="One SELECT statement, instead of the filters.")
     ] = None,
     run: RunOption = Path("."),
     db_path: DbOption = None,
     format: FormatOption = OutputFormat.TABLE,
-    source: SourceOption = None,
-    tier: TierOption = None,
-    host: HostOption = None,
-    year: YearOption = None,
-    licence: LicenceOption = None,
-    version: VersionOption = None,
-    state: StateOption = None,
-    since: SinceOption = None,
-    until: UntilOption = None,
-    text: TextOption = None,
-    run_id: RunIdOption = None,
+    works: WorkOptions,
     limit: Annotated[
         int | None, typer.Option("--limit", min=1, max=10_000, help="At most so many rows.", show_default="50 works")
     ] = None,
@@ -147,17 +102,16 @@ def query(
       content catalog query --run my-corpus --sql "SELECT doc_id FROM catalog_entries WHERE status = 'ok'"
     """
     wants_json = as_json or format is OutputFormat.JSON
-    given = (source, tier, host, year, licence, version, state, since, until, text, run_id)
     if sql is not None:
-        if any(given) or after:
+        if any(asdict(works).values()) or after:
             raise typer.BadParameter("--sql stands alone; put the conditions into the statement")
         _ask(run, db_path, config, sql, limit or 1_000, wants_json)
         return
     with open_catalog(run, db_path, config) as catalog:
-        wanted = chosen(*given)
+        wanted = works.selection()
         page = catalog.page(wanted, after=after, limit=limit or 50)
         if not page.works:
-            tell_unknown(catalog, wanted)
+            print_unknown(catalog, wanted)
     if wants_json:
         typer.echo(json_text({"works": page.works, "after": page.after}))
         return
@@ -184,7 +138,6 @@ def _ask(run: Path, db_path: Path | None, config: str | None, sql: str, limit: i
         typer.echo(f"Only the first {limit} rows are shown; there are more.", err=True)
 
 
-@catalog_app.command("show")
 def show(
     key: Annotated[str, typer.Argument(metavar="ID", help="A work's id, or the first digits of a file's sha256.")],
     run: RunOption = Path("."),
@@ -213,7 +166,6 @@ def show(
         typer.echo(f"Why there is no file: {printable(last['explanation'])}")
 
 
-@catalog_app.command("where")
 def where(
     key: Annotated[str, typer.Argument(metavar="ID", help="A work's id, or the first digits of a file's sha256.")],
     run: RunOption = Path("."),
@@ -231,12 +183,7 @@ def where(
     cfg = folder_settings(run, config=config)
     root, store = place_of_files(cfg), open_files(cfg)
     places = [
-        {
-            "doc_id": file.doc_id,
-            "path": f"{root}/{file.path}",
-            "sha256": file.sha256,
-            "exists": store.exists(file.path),
-        }
+        {"doc_id": file.doc_id, "path": f"{root}/{file.path}", "sha256": file.sha256, "exists": store.exists(file.path)}
         for file in found
     ]
     if as_json:
@@ -278,11 +225,3 @@ def _value(name: str, value: Any) -> Any:
 def _cell(column: str, value: Any) -> Any:
     """The moment of a row in the width that a table has for it; --format json has all of it."""
     return value[5:19].replace("T", " ") if column in ("ts", "created_at") and isinstance(value, str) else value
-
-
-catalog_app.command("verify")(catalog_files.verify)
-catalog_app.command("gc")(catalog_files.gc)
-catalog_app.command("dedup-report")(catalog_files.dedup_report)
-catalog_app.command("unproved")(catalog_unproved.unproved)
-catalog_app.command("export")(catalog_export.export)
-catalog_app.command("attest")(catalog_attest.attest)

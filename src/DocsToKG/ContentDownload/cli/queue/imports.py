@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -19,11 +18,11 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
-from DocsToKG.ContentDownload.cli.queue_open import open_queue
-from DocsToKG.ContentDownload.cli.tables import printable
+from DocsToKG.ContentDownload.cli.queue.opening import open_queue
+from DocsToKG.ContentDownload.cli.tables import Occasionally, printable
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.cli.queue_lines import QueueLine
+    from DocsToKG.ContentDownload.inputs.queue_lines import QueueLine
 
 _SHOWN_PROBLEMS = 20
 _CHUNK = 2000
@@ -49,7 +48,7 @@ def enqueue(
     if input_file is not None:
         import_file(input_file, config, as_json)
     else:
-        _import([_given_line(str(artifact_id), body)], Told(), config, as_json)
+        _import([_given_line(str(artifact_id), body)], ImportProgress(), config, as_json)
 
 
 def import_file(
@@ -61,10 +60,10 @@ def import_file(
 
     Example: contentdownload queue import works.jsonl -c corpus.yaml
     """
-    from DocsToKG.ContentDownload.cli.queue_lines import read_lines
+    from DocsToKG.ContentDownload.inputs.queue_lines import read_lines
 
     with _opened(file) as stream:
-        _import(read_lines(stream), Told(stream), config, as_json)
+        _import(read_lines(stream), ImportProgress(stream), config, as_json)
 
 
 @contextmanager
@@ -83,7 +82,7 @@ def _opened(file: str) -> Iterator[BinaryIO]:
         yield stream
 
 
-def _import(lines: Iterable[QueueLine], told: Told, config: str | None, as_json: bool) -> None:
+def _import(lines: Iterable[QueueLine], progress: ImportProgress, config: str | None, as_json: bool) -> None:
     """Enqueue what is usable and say what is not; anything unusable makes the command fail at its end."""
     from DocsToKG.ContentDownload.errors import InputError
 
@@ -93,33 +92,31 @@ def _import(lines: Iterable[QueueLine], told: Told, config: str | None, as_json:
             usable = [line for line in chunk if line.artifact is not None]
             new += queue.bulk_import((line.artifact_id, line.artifact or {}, line.resolver_hint) for line in usable)
             good += len(usable)
-            told.of(chunk)
-    counts = {"new": new, "present": good - new, "invalid": told.bad}
+            progress.update(chunk)
+    counts = {"new": new, "present": good - new, "invalid": progress.bad}
     typer.echo(json.dumps(counts) if as_json else f"{new} new, {good - new} already present")
-    if told.bad > _SHOWN_PROBLEMS:
-        typer.echo(f"... and {told.bad - _SHOWN_PROBLEMS} more lines like these", err=True)
-    if told.bad:
-        lines_were = "line was" if told.bad == 1 else "lines were"
-        raise InputError(f"{told.bad} {lines_were} not usable; {'the others are' if good else 'nothing is'} queued")
+    if progress.bad > _SHOWN_PROBLEMS:
+        typer.echo(f"... and {progress.bad - _SHOWN_PROBLEMS} more lines like these", err=True)
+    if progress.bad:
+        lines_were = "line was" if progress.bad == 1 else "lines were"
+        raise InputError(f"{progress.bad} {lines_were} not usable; {'the others are' if good else 'nothing is'} queued")
 
 
 @dataclass(slots=True)
-class Told:
-    """What a person is told on the way: bad lines, the first of them one by one, and how far a long input is."""
+class ImportProgress:
+    """Prints what is wrong with the first bad lines, and now and then how far a long input is read."""
 
     stream: BinaryIO | None = None
     bad: int = 0
-    _said_at: float = field(default_factory=time.monotonic)
+    _say: Occasionally = field(default_factory=lambda: Occasionally(at_once=False, every_s=SAY_EVERY_S))
 
-    def of(self, chunk: list[QueueLine]) -> None:
+    def update(self, chunk: list[QueueLine]) -> None:
         for line in chunk:
             if line.problem is not None:
                 self.bad += 1
                 if self.bad <= _SHOWN_PROBLEMS:
                     typer.echo(f"line {line.number}: {printable(line.problem)}", err=True)
-        if time.monotonic() - self._said_at >= SAY_EVERY_S:
-            self._said_at = time.monotonic()
-            typer.echo(f"line {chunk[-1].number}{self._share()} ...", err=True)
+        self._say(f"line {chunk[-1].number}{self._share()} ...")
 
     def _share(self) -> str:
         """How much of a file is read; nothing for a pipe, whose end nobody knows."""
@@ -132,7 +129,7 @@ class Told:
 
 
 def _given_line(artifact_id: str, body: str | None) -> QueueLine:
-    from DocsToKG.ContentDownload.cli.queue_lines import QueueLine, named_work
+    from DocsToKG.ContentDownload.inputs.queue_lines import QueueLine, named_work
 
     try:
         known = json.loads(body) if body else {}

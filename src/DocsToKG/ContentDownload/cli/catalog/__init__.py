@@ -1,0 +1,1 @@
+"""`content catalog`: inspect what was obtained, check it, export it, sign it."""

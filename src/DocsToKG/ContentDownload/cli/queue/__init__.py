@@ -1,0 +1,1 @@
+"""`content queue`: the persistent work queue and its jobs."""
