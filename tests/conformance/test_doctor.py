@@ -7,8 +7,9 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -33,22 +34,22 @@ from tests.contentdownload.conftest import client_config
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.bootstrap import run_from_config
+from DocsToKG.ContentDownload.catalog.shared.check import check_record
 from DocsToKG.ContentDownload.catalog.shared.place import SharedRecord
 from DocsToKG.ContentDownload.catalog.shared.schema import prepare
 from DocsToKG.ContentDownload.cli.app import app
-from DocsToKG.ContentDownload.doctor import tables
-from DocsToKG.ContentDownload.doctor.base import Finding, Level
-from DocsToKG.ContentDownload.doctor.nats import NatsCheck
-from DocsToKG.ContentDownload.doctor.postgres import ListenCheck, PostgresCheck
-from DocsToKG.ContentDownload.doctor.redis import RIGHTS, RedisCheck
 from DocsToKG.ContentDownload.doctor.running import look_at_all
-from DocsToKG.ContentDownload.doctor.s3 import BucketCheck
-from DocsToKG.ContentDownload.doctor.tables import QueueTables, RecordTables, versions_finding
 from DocsToKG.ContentDownload.storage.bucket import Bucket
+from DocsToKG.ContentDownload.storage.check import check_bucket
+from DocsToKG.core.checks import Check, Finding, Level
 from DocsToKG.Orchestrator.events.outbox import Outbox, Wish
 from DocsToKG.Orchestrator.ledger.base import NewJob
+from DocsToKG.Orchestrator.ledger.drivers.postgres import check as postgres_check
+from DocsToKG.Orchestrator.ledger.drivers.postgres.check import check_listen, check_queue, versions_finding
 from DocsToKG.Orchestrator.ledger.drivers.postgres.schema import migrations
 from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
+from DocsToKG.Orchestrator.notifications.check_nats import check_nats
+from DocsToKG.Orchestrator.notifications.check_redis import RIGHTS, check_redis
 from DocsToKG.Orchestrator.notifications.nats import NatsSignal
 from DocsToKG.Sandbox.faults import Faults
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -74,16 +75,16 @@ def bucket(s3_url: str, monkeypatch: pytest.MonkeyPatch) -> Bucket:
     return Bucket(urlsplit(s3_url).path.strip("/"), prefix=f"t-{uuid4().hex}")
 
 
-def findings(check: Any) -> dict[str, Finding]:
-    return {finding.subject: finding for finding in check.look()}
+def findings(check: Iterable[Finding]) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in check}
 
 
-def levels(check: Any) -> dict[str, str]:
+def levels(check: Iterable[Finding]) -> dict[str, str]:
     return {subject: finding.level.word for subject, finding in findings(check).items()}
 
 
-def queue_check(url: str) -> PostgresCheck:
-    return PostgresCheck("queue", url, SETTING, QueueTables(SETTING))
+def queue_check(url: str) -> Iterator[Finding]:
+    return check_queue(url, SETTING)
 
 
 def state_of(url: str) -> list[Any]:
@@ -144,7 +145,7 @@ def test_a_queue_is_tried_by_a_job_that_nobody_sees(queue: str) -> None:
 
 def test_events_that_gather_for_a_target_are_told(queue: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is dropped while a target is away, so somebody must hear of it."""
-    monkeypatch.setattr(tables, "MANY_EVENTS", 2)
+    monkeypatch.setattr(postgres_check, "MANY_EVENTS", 2)
     with PostgresLedger(queue) as ledger:
         Outbox(ledger).register([Wish("crm", "webhook")])
         ledger.enqueue_many([NewJob("local:2", {})])
@@ -164,20 +165,23 @@ def test_a_database_without_a_queue_is_one_in_which_it_can_be_made(database: str
 
 
 def test_a_record_is_told_by_its_version_and_its_rights(database: str) -> None:
-    check = PostgresCheck("record", database, "catalog.connection_string", RecordTables("docstokg_record"))
-    assert "none yet" in findings(check)["schema"].seen
+
+    def check() -> Iterator[Finding]:
+        return check_record(database, "catalog.connection_string", "docstokg_record")
+
+    assert "none yet" in findings(check())["schema"].seen
     shared = SharedRecord(database)
     try:
         prepare(shared)
     finally:
         shared.close()
-    found = findings(check)
+    found = findings(check())
     assert {finding.level for finding in found.values()} == {Level.OK}
     with psycopg.connect(database, autocommit=True) as connection:
         connection.execute("INSERT INTO docstokg_record.schema_version VALUES (98, 1)")
-        assert findings(check)["schema"].level == Level.WARNING, "this version may still write"
+        assert findings(check())["schema"].level == Level.WARNING, "this version may still write"
         connection.execute("INSERT INTO docstokg_record.schema_version VALUES (99, 99)")
-    found = findings(check)
+    found = findings(check())
     assert found["schema"].level == Level.FAILED
     assert "99" in found["schema"].seen
 
@@ -193,13 +197,13 @@ def test_whoever_may_only_add_to_the_record_is_told_what_is_missing(database: st
         poor_user(database, "docstokg_record", "SELECT, INSERT") as poor,
         psycopg.connect(database, autocommit=True) as connection,
     ):
-        check = PostgresCheck("record", poor, "catalog.connection_string", RecordTables("docstokg_record"))
-        found = findings(check)["permissions"]
+        check = partial(check_record, poor, "catalog.connection_string", "docstokg_record")
+        found = findings(check())["permissions"]
         assert found.level == Level.FAILED
         assert "UPDATE, DELETE" in str(found.advice)
         user = urlsplit(poor).username
         connection.execute(f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA docstokg_record TO {user}")
-        assert findings(check)["permissions"].level == Level.OK
+        assert findings(check())["permissions"].level == Level.OK
 
 
 @contextmanager
@@ -284,12 +288,12 @@ def test_an_address_that_cannot_be_read_is_told_without_its_words() -> None:
 
 
 def test_a_notify_is_heard(postgres_url: str) -> None:
-    assert levels(ListenCheck("wake-ups", postgres_url, SETTING)) == {"wake-ups": "ok"}
+    assert levels(check_listen(postgres_url, SETTING)) == {"wake-ups": "ok"}
 
 
 @pytest.mark.parametrize("purpose", ["limits", "cache", "wake-ups"])
 def test_a_valkey_is_tried_for_each_purpose(redis_url: str, purpose: Any) -> None:
-    found = findings(RedisCheck("limits", redis_url, "rate_limit.redis_url", purpose))
+    found = findings(check_redis(redis_url, "rate_limit.redis_url", purpose))
     assert {finding.level for finding in found.values()} == {Level.OK}
     assert {"reachable", "server", "encryption", "clock", "permissions"} <= set(found)
 
@@ -298,7 +302,7 @@ def test_a_wrong_password_a_full_memory_and_missing_rights_are_told() -> None:
     with running_valkey() as server:
         url = valkey_url(server)
         wrong = url.replace(PASSWORD, "planted-wrong-word")
-        found = findings(RedisCheck("limits", wrong, "rate_limit.redis_url", "limits"))
+        found = findings(check_redis(wrong, "rate_limit.redis_url", "limits"))
         assert found["reachable"].level == Level.FAILED
         assert "planted" not in str(found)
         with redis.Redis.from_url(url) as client:
@@ -307,14 +311,14 @@ def test_a_wrong_password_a_full_memory_and_missing_rights_are_told() -> None:
             client.acl_setuser(
                 "poor", enabled=True, passwords=["+word"], keys=["*"], commands=["+ping", "+info", "+time"]
             )
-        found = findings(RedisCheck("limits", url, "rate_limit.redis_url", "limits"))
+        found = findings(check_redis(url, "rate_limit.redis_url", "limits"))
         assert (found["memory"].level, found["permissions"].level) == (Level.WARNING, Level.OK)
         poor = f"redis://poor:word@127.0.0.1:{server.port}/0"
-        found = findings(RedisCheck("limits", poor, "rate_limit.redis_url", "limits"))
+        found = findings(check_redis(poor, "rate_limit.redis_url", "limits"))
         assert found["permissions"].level == Level.FAILED
         assert "ACL" in found["permissions"].advice
         server.stop()
-        assert levels(RedisCheck("limits", url, "rate_limit.redis_url", "limits")) == {"reachable": "failed"}
+        assert levels(check_redis(url, "rate_limit.redis_url", "limits")) == {"reachable": "failed"}
 
 
 def test_the_rights_that_are_advised_are_enough_for_the_check_and_for_the_work(tmp_path: Path) -> None:
@@ -329,7 +333,7 @@ def test_the_rights_that_are_advised_are_enough_for_the_check_and_for_the_work(t
         for purpose, words in RIGHTS.items():
             client.execute_command("ACL", "SETUSER", purpose, "reset", "on", ">word", *words.split())
             urls[purpose] = f"redis://{purpose}:word@127.0.0.1:{server.port}/0"
-            assert set(levels(RedisCheck(purpose, urls[purpose], "a.setting", purpose)).values()) == {"ok"}
+            assert set(levels(check_redis(urls[purpose], "a.setting", purpose)).values()) == {"ok"}
         with SandboxServer(works=4, seed=7, faults=Faults.none(), rate_factor=20) as sandbox:
             cfg = client_config(
                 sandbox,
@@ -347,15 +351,15 @@ def test_the_rights_that_are_advised_are_enough_for_the_check_and_for_the_work(t
 
 def test_nats_with_and_without_a_stream_and_away() -> None:
     with running_nats() as server:
-        assert set(levels(NatsCheck("wake-ups", nats_url(server), "queue.signal_url")).values()) == {"ok"}
+        assert set(levels(check_nats(nats_url(server), "queue.signal_url")).values()) == {"ok"}
         wrong = nats_url(server).replace(PASSWORD, "planted-wrong-word")
-        found = findings(NatsCheck("wake-ups", wrong, "queue.signal_url"))
+        found = findings(check_nats(wrong, "queue.signal_url"))
         assert found["reachable"].level == Level.FAILED
         assert "planted" not in str(found)
         url = nats_url(server)
-    assert levels(NatsCheck("wake-ups", url, "queue.signal_url")) == {"reachable": "failed"}
+    assert levels(check_nats(url, "queue.signal_url")) == {"reachable": "failed"}
     with running_nats(jetstream=False) as server:
-        found = findings(NatsCheck("wake-ups", nats_url(server), "queue.signal_url"))
+        found = findings(check_nats(nats_url(server), "queue.signal_url"))
         assert (found["permissions"].level, found["jetstream"].level) == (Level.OK, Level.WARNING)
 
 
@@ -370,7 +374,7 @@ def test_the_rights_that_are_documented_for_nats_are_enough(tmp_path: Path) -> N
     words = [needs.program("nats-server"), "-c", str(tmp_path / "nats.conf"), "-a", "127.0.0.1", "-p"]
     with running(lambda port: [*words, str(port)]) as server:
         url = f"nats://poor:word@127.0.0.1:{server.port}"
-        assert set(levels(NatsCheck("wake-ups", url, "queue.signal_url")).values()) == {"ok"}
+        assert set(levels(check_nats(url, "queue.signal_url")).values()) == {"ok"}
         with closing(NatsSignal(url)) as here, closing(NatsSignal(url)) as there:
             here.mark()
             mark = there.mark()
@@ -383,7 +387,7 @@ def test_the_rights_that_are_documented_for_nats_are_enough(tmp_path: Path) -> N
 
 
 def test_a_bucket_is_written_read_and_left_as_it_was(bucket: Bucket) -> None:
-    found = findings(BucketCheck("files", bucket.name, bucket.prefix, "storage.s3_bucket"))
+    found = findings(check_bucket(bucket.name, bucket.prefix, "storage.s3_bucket"))
     assert {finding.level for finding in found.values()} == {Level.OK}
     assert set(found) == {"reachable", "encryption", "permissions", "clock"}
     assert list(bucket.list("")) == []
@@ -392,11 +396,11 @@ def test_a_bucket_is_written_read_and_left_as_it_was(bucket: Bucket) -> None:
 def test_a_bucket_that_is_not_there_and_a_service_that_is_away_are_told(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = findings(BucketCheck("files", "no-such-bucket-here", "", "storage.s3_bucket"))
+    found = findings(check_bucket("no-such-bucket-here", "", "storage.s3_bucket"))
     assert found["reachable"].level == Level.FAILED
     assert "AWS_ENDPOINT_URL" in found["reachable"].advice
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    found = findings(BucketCheck("files", bucket.name, "", "storage.s3_bucket"))
+    found = findings(check_bucket(bucket.name, "", "storage.s3_bucket"))
     assert found["reachable"].level == Level.FAILED
 
 
@@ -406,9 +410,9 @@ def test_a_server_that_takes_connections_and_never_answers_costs_the_time_of_one
         silent.listen(20)
         port = silent.getsockname()[1]
         checks = [
-            queue_check(f"postgresql://u@127.0.0.1:{port}/q"),
-            RedisCheck("limits", f"redis://127.0.0.1:{port}/0", "rate_limit.redis_url", "limits"),
-            NatsCheck("wake-ups", f"nats://127.0.0.1:{port}", "queue.signal_url"),
+            Check("queue", partial(queue_check, f"postgresql://u@127.0.0.1:{port}/q")),
+            Check("limits", partial(check_redis, f"redis://127.0.0.1:{port}/0", "rate_limit.redis_url", "limits")),
+            Check("wake-ups", partial(check_nats, f"nats://127.0.0.1:{port}", "queue.signal_url")),
         ]
         answers = look_at_all(checks, each_s=0.5)
     assert [answer.worst for answer in answers] == [Level.FAILED] * 3
@@ -446,11 +450,11 @@ def test_a_service_that_checks_signatures_refuses_wrong_keys_and_the_advice_says
     for name, value in s3_environment(swift_url).items():
         monkeypatch.setenv(name, value)
     name, prefix = urlsplit(swift_url).path.strip("/"), f"t-{uuid4().hex}"
-    found = findings(BucketCheck("files", name, prefix, "storage.s3_bucket"))
+    found = findings(check_bucket(name, prefix, "storage.s3_bucket"))
     assert {finding.level for finding in found.values()} == {Level.OK}
     assert list(Bucket(name, prefix=prefix).list("")) == []
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "planted-wrong-word")
-    found = findings(BucketCheck("files", name, prefix, "storage.s3_bucket"))
+    found = findings(check_bucket(name, prefix, "storage.s3_bucket"))
     assert found["reachable"].level == Level.FAILED
     assert "s3:ListBucket" in found["reachable"].advice
     assert "planted" not in str(found)

@@ -8,7 +8,7 @@ import resource
 import socket
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,18 +18,24 @@ import yaml
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import app
+from DocsToKG.ContentDownload.config.check import check_secrets, known_secrets
 from DocsToKG.ContentDownload.config.loader import load_config, load_config_verbose
-from DocsToKG.ContentDownload.doctor import remote
-from DocsToKG.ContentDownload.doctor.base import Finding, Level, failed, ok, warning
-from DocsToKG.ContentDownload.doctor.choice import checks_for
-from DocsToKG.ContentDownload.doctor.folders import FolderCheck
-from DocsToKG.ContentDownload.doctor.machine import CollectorCheck, MachineCheck, NamesCheck, PortCheck, ProxyCheck
-from DocsToKG.ContentDownload.doctor.nats import NatsCheck
-from DocsToKG.ContentDownload.doctor.redis import RedisCheck
+from DocsToKG.ContentDownload.doctor.checks import checks_for
+from DocsToKG.ContentDownload.doctor.machine import (
+    check_collector,
+    check_machine,
+    check_names,
+    check_port,
+    check_proxies,
+)
 from DocsToKG.ContentDownload.doctor.running import look_at_all
-from DocsToKG.ContentDownload.doctor.settings import SecretsCheck, known_secrets
-from DocsToKG.ContentDownload.doctor.sqlite import SqliteCheck
 from DocsToKG.ContentDownload.orchestrator.queue import WorkQueue
+from DocsToKG.ContentDownload.storage.check import check_folder
+from DocsToKG.core import checks
+from DocsToKG.core.checks import Finding, Level, failed, ok, warning
+from DocsToKG.Orchestrator.ledger.drivers.sqlite.check import check_file
+from DocsToKG.Orchestrator.notifications.check_nats import check_nats
+from DocsToKG.Orchestrator.notifications.check_redis import check_redis
 
 SECRET = "planted-secret-word"
 
@@ -60,8 +66,8 @@ def examine(*words: str) -> tuple[int, dict[str, dict[str, dict[str, Any]]], str
     return result.exit_code, found, result.stdout
 
 
-def findings(check: Any) -> dict[str, Finding]:
-    return {finding.subject: finding for finding in check.look()}
+def findings(check: Iterable[Finding]) -> dict[str, Finding]:
+    return {finding.subject: finding for finding in check}
 
 
 def test_a_laptop_that_names_its_user_is_well(home: Path) -> None:
@@ -109,7 +115,7 @@ class Hanging:
     name: str = "hanging"
     needed: bool = True
 
-    def look(self) -> Iterator[Finding]:
+    def run(self) -> Iterator[Finding]:
         yield ok("first", "told")
         self.release.wait(60)
         yield ok("second", "too late")
@@ -121,7 +127,7 @@ class Telling:
     name: str = "telling"
     needed: bool = True
 
-    def look(self) -> Iterator[Finding]:
+    def run(self) -> Iterator[Finding]:
         if isinstance(self.told, Exception):
             raise self.told
         yield self.told
@@ -149,7 +155,7 @@ def test_all_checks_run_at_once() -> None:
         name: str = "meeting"
         needed: bool = True
 
-        def look(self) -> Iterator[Finding]:
+        def run(self) -> Iterator[Finding]:
             barrier.wait()
             yield ok("met", "yes")
 
@@ -223,7 +229,7 @@ def test_manners_are_looked_at(home: Path) -> None:
     settings = {"robots": {"enabled": False}, "limits": {"rate_factor": 3, "shared": False}}
     cfg = load_config_verbose(write(home / "c.yaml", settings)).config
     [manners] = [check for check in checks_for(cfg, origins={}, environ={}) if check.name == "manners"]
-    said = [(finding.subject, finding.level) for finding in manners.look()]
+    said = [(finding.subject, finding.level) for finding in manners.run()]
     assert said == [(word, Level.WARNING) for word in ("contact", "robots.txt", "rates", "rates")]
 
 
@@ -232,7 +238,7 @@ def test_a_queue_file_is_looked_at_and_not_changed(tmp_path: Path) -> None:
     with WorkQueue(path) as queue:
         queue.enqueue("local:1", {})
     before = path.read_bytes()
-    found = findings(SqliteCheck("queue", path, wal=True))
+    found = findings(check_file(path, wal=True))
     assert {finding.level for finding in found.values()} == {Level.OK}
     assert "schema" in found["file"].seen
     assert path.read_bytes() == before
@@ -244,7 +250,7 @@ def test_a_queue_file_of_a_newer_program_is_refused_with_both_versions(tmp_path:
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
     connection.close()
-    found = findings(SqliteCheck("queue", path, wal=True))
+    found = findings(check_file(path, wal=True))
     assert found["file"].level == Level.FAILED
     assert "99" in found["file"].seen
     assert "newer version" in found["file"].advice
@@ -255,17 +261,17 @@ def test_a_queue_file_that_is_none_or_locked_is_told(tmp_path: Path) -> None:
     with sqlite3.connect(other) as connection:
         connection.execute("CREATE TABLE t (a)")
     connection.close()
-    assert findings(SqliteCheck("queue", other, wal=True))["file"].level == Level.FAILED
+    assert findings(check_file(other, wal=True))["file"].level == Level.FAILED
     text = tmp_path / "text.sqlite"
     text.write_text("no database, and long enough to be seen as such" * 10)
-    assert findings(SqliteCheck("queue", text, wal=True))["file"].level == Level.FAILED
+    assert findings(check_file(text, wal=True))["file"].level == Level.FAILED
 
 
 @pytest.mark.parametrize(
     ("need", "want", "level"), [(0, 0, Level.OK), (0, 2**62, Level.WARNING), (2**62, 2**62, Level.FAILED)]
 )
 def test_a_folder_is_tried_and_measured(tmp_path: Path, need: int, want: int, level: Level) -> None:
-    found = findings(FolderCheck("folder", tmp_path, need, want))
+    found = findings(check_folder(tmp_path, need, want))
     assert (found["folder"].level, found["space"].level) == (Level.OK, level)
     assert found["inodes"].seen
     assert list(tmp_path.iterdir()) == []
@@ -277,7 +283,7 @@ def test_a_folder_that_is_not_ours_is_told(tmp_path: Path) -> None:
     if place == tmp_path:
         tmp_path.chmod(0o500)
     try:
-        found = findings(FolderCheck("folder", place))["folder"]
+        found = findings(check_folder(place))["folder"]
     finally:
         tmp_path.chmod(0o700)
     assert found.level == Level.FAILED
@@ -288,15 +294,15 @@ def test_a_folder_that_we_may_not_look_into_is_told_as_such(tmp_path: Path) -> N
     shut = tmp_path / "shut"
     shut.mkdir(mode=0)
     try:
-        folder = findings(FolderCheck("folder", shut / "in"))["folder"]
-        file = findings(SqliteCheck("queue", shut / "q.sqlite", wal=True))["file"]
+        folder = findings(check_folder(shut / "in"))["folder"]
+        file = findings(check_file(shut / "q.sqlite", wal=True))["file"]
     finally:
         shut.chmod(0o700)
     if os.geteuid() != 0:  # root may look everywhere
         assert (folder.level, file.level) == (Level.FAILED, Level.FAILED)
     # What nobody can look at.
-    assert findings(FolderCheck("folder", tmp_path / ("x" * 300)))["folder"].seen
-    file = findings(SqliteCheck("queue", tmp_path / ("x" * 300), wal=True))["file"]
+    assert findings(check_folder(tmp_path / ("x" * 300)))["folder"].seen
+    file = findings(check_file(tmp_path / ("x" * 300), wal=True))["file"]
     assert (file.level, "name too long" in file.seen) == (Level.FAILED, True)
 
 
@@ -304,23 +310,23 @@ def test_a_folder_that_we_may_not_look_into_is_told_as_such(tmp_path: Path) -> N
 def test_an_address_that_is_none_is_told_as_such(home: Path, address: str) -> None:
     redis, nats = (f"{scheme}://{address}" for scheme in ("redis", "nats"))
     cfg = load_config(None, {"rate_limit": {"backend": "redis", "redis_url": redis}}, environ={})
-    checks = (RedisCheck("limits", redis, "x", "limits"), NatsCheck("wake-ups", nats, "x"))
-    told = [[finding.subject for finding in check.look()] for check in checks]
+    found = (check_redis(redis, "x", "limits"), check_nats(nats, "x"))
+    told = [[finding.subject for finding in check] for check in found]
     assert told == [["address"], ["address"]]
-    assert "set" in findings(SecretsCheck(cfg, {}, {}))
+    assert "set" in findings(check_secrets(cfg, {}, {}))
 
 
 def test_too_few_open_files_are_told_with_the_way_out() -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    found = findings(MachineCheck(files=soft + 1, node=None))
+    found = findings(check_machine(files=soft + 1, node=None))
     assert found["open files"].level == Level.WARNING
     assert "LimitNOFILE" in found["open files"].advice
 
 
 def test_names_are_looked_up() -> None:
-    assert findings(NamesCheck(["localhost"]))["names"].level == Level.OK
-    assert findings(NamesCheck(["localhost", "no-such-host.invalid"]))["names"].level == Level.WARNING
-    assert findings(NamesCheck(["no-such-host.invalid"]))["names"].level == Level.FAILED
+    assert findings(check_names(["localhost"]))["names"].level == Level.OK
+    assert findings(check_names(["localhost", "no-such-host.invalid"]))["names"].level == Level.WARNING
+    assert findings(check_names(["no-such-host.invalid"]))["names"].level == Level.FAILED
 
 
 def test_a_port_takes_connections_or_not() -> None:
@@ -328,8 +334,8 @@ def test_a_port_takes_connections_or_not() -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         port = listener.getsockname()[1]
-        assert findings(PortCheck("p", "127.0.0.1", port, "x"))["reachable"].level == Level.OK
-    assert findings(PortCheck("p", "127.0.0.1", port, "x"))["reachable"].level == Level.FAILED
+        assert findings(check_port("127.0.0.1", port, "x"))["reachable"].level == Level.OK
+    assert findings(check_port("127.0.0.1", port, "x"))["reachable"].level == Level.FAILED
 
 
 def test_a_proxy_is_looked_at_as_requests_would_find_it() -> None:
@@ -337,9 +343,9 @@ def test_a_proxy_is_looked_at_as_requests_would_find_it() -> None:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         address = f"127.0.0.1:{listener.getsockname()[1]}"
-        found = findings(ProxyCheck({"http_proxy": f"http://{address}", "https_proxy": address}))
+        found = findings(check_proxies({"http_proxy": f"http://{address}", "https_proxy": address}))
     assert found == {"reachable": ok("reachable", address)}
-    assert findings(ProxyCheck({"https_proxy": address, "no_proxy": "*"})) == {}, "nothing goes through it"
+    assert findings(check_proxies({"https_proxy": address, "no_proxy": "*"})) == {}, "nothing goes through it"
 
 
 @pytest.mark.parametrize("address", ["ftp://127.0.0.1:1080", "http://proxy.example.org:port"])
@@ -359,7 +365,7 @@ def test_a_proxy_that_cannot_be_used_is_named_by_doctor_and_by_a_run(
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:port", "localhost:4317"])
 def test_a_collector_that_has_no_address_is_told_as_such(address: str) -> None:
-    assert findings(CollectorCheck(address))["address"].level == Level.FAILED
+    assert findings(check_collector(address))["address"].level == Level.FAILED
 
 
 @pytest.mark.parametrize(
@@ -373,23 +379,23 @@ def test_a_collector_that_has_no_address_is_told_as_such(address: str) -> None:
     ],
 )
 def test_clocks_that_differ_are_told_as_far_as_they_are_known(skew: float, unsure: float, level: Level) -> None:
-    assert remote.clock(skew, unsure).level == level
+    assert checks.clock(skew, unsure).level == level
 
 
 def test_the_side_on_which_a_clock_is_wrong_is_told() -> None:
-    assert "behind ours" in remote.clock(-30, 0).seen
-    assert "ahead of ours" in remote.clock(30, 0).seen
-    assert "certificates" in remote.clock(3000, 0).seen
+    assert "behind ours" in checks.clock(-30, 0).seen
+    assert "ahead of ours" in checks.clock(30, 0).seen
+    assert "certificates" in checks.clock(3000, 0).seen
 
 
 @pytest.mark.parametrize("host", [None, "", "localhost", "127.0.0.1", "127.8.0.1", "::1", "[::1]", "/run/postgresql"])
 def test_what_stays_on_this_machine_needs_no_encryption(host: str | None) -> None:
-    assert remote.encryption(host, False, "x").level == Level.OK
+    assert checks.encryption(host, False, "x").level == Level.OK
 
 
 @pytest.mark.parametrize("host", ["db.example.org", "10.0.0.7", "2001:db8::1"])
 def test_what_leaves_this_machine_does(host: str) -> None:
-    assert remote.encryption(host, False, "use TLS") == warning(
+    assert checks.encryption(host, False, "use TLS") == warning(
         "encryption", f"none on the way to {host}: passwords and data can be read there", "use TLS"
     )
-    assert remote.encryption(host, True, "x").level == Level.OK
+    assert checks.encryption(host, True, "x").level == Level.OK

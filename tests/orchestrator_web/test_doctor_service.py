@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.cli.app import app
 from DocsToKG.ContentDownload.config import load_config
-from DocsToKG.ContentDownload.doctor.base import Finding, Level
-from DocsToKG.ContentDownload.doctor.choice import checks_for
-from DocsToKG.ContentDownload.doctor.service import ServiceCheck
+from DocsToKG.ContentDownload.doctor.checks import checks_for
+from DocsToKG.ContentDownload.orchestrator.queue import token_in
+from DocsToKG.core.checks import Finding, Level
+from DocsToKG.Orchestrator.client.check import check_service
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.sqlite import SqliteLedger
 
@@ -32,7 +33,7 @@ def url(ledger: SqliteLedger) -> Iterator[str]:
 def look(url: str, place: Path, token: str, mode: int = 0o600) -> dict[str, Finding]:
     place.write_text(token + "\n")
     place.chmod(mode)
-    return {finding.subject: finding for finding in ServiceCheck("queue", url, str(place)).look()}
+    return {finding.subject: finding for finding in check_service(url, str(place), token_in)}
 
 
 def test_a_service_that_gives_work_is_well_and_keeps_its_jobs(url: str, ledger: SqliteLedger, tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_a_token_that_may_not_count_and_lies_open_is_worth_a_warning(url: str, t
 
 def test_a_file_without_a_token_is_named(tmp_path: Path) -> None:
     for file, said in ((None, "queue.token_file"), (str(tmp_path / "none"), str(tmp_path / "none"))):
-        [finding] = ServiceCheck("queue", "http://127.0.0.1:1", file).look()
+        [finding] = check_service("http://127.0.0.1:1", file, token_in)
         assert (finding.subject, finding.level) == ("token", Level.FAILED)
         assert said in finding.seen
 
@@ -101,4 +102,4 @@ def test_settings_that_name_a_service_are_looked_at_there_and_nowhere_else(url: 
     assert "folder of living workers" in told
     cfg = load_config(str(tmp_path / "c.json"))
     [together] = [check for check in checks_for(cfg, origins={}, environ={}) if check.name == "together"]
-    assert {"limits", "files", "record"} <= {finding.subject for finding in together.look()}
+    assert {"limits", "files", "record"} <= {finding.subject for finding in together.run()}

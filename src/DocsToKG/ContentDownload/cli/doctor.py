@@ -13,8 +13,8 @@ from DocsToKG.ContentDownload.cli.options import ConfigOption, JsonOption
 from DocsToKG.ContentDownload.cli.tables import json_text, print_table
 
 if TYPE_CHECKING:
-    from DocsToKG.ContentDownload.doctor.base import Level
     from DocsToKG.ContentDownload.doctor.running import Answer
+    from DocsToKG.core.checks import Level
 
 
 def doctor(
@@ -37,10 +37,10 @@ def doctor(
 
     Example: contentdownload doctor -c prod.yaml
     """
+    from DocsToKG.ContentDownload.config.check import known_secrets
     from DocsToKG.ContentDownload.config.loader import load_config_verbose
-    from DocsToKG.ContentDownload.doctor.choice import checks_for
+    from DocsToKG.ContentDownload.doctor.checks import checks_for
     from DocsToKG.ContentDownload.doctor.running import look_at_all
-    from DocsToKG.ContentDownload.doctor.settings import known_secrets
 
     loaded = load_config_verbose(config)
     secrets = known_secrets(loaded.config, os.environ)
@@ -61,7 +61,7 @@ def doctor(
 
 
 def _code(worst: Level, quick: bool) -> ExitCode:
-    from DocsToKG.ContentDownload.doctor.base import Level
+    from DocsToKG.core.checks import Level
 
     if worst == Level.FAILED:
         return ExitCode.FAILED

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from DocsToKG.ContentDownload.doctor.base import Check, Finding, Level, failed
+from DocsToKG.core.checks import Check, Finding, Level, failed
 from DocsToKG.core.urls import mask_text
 
 _LONGEST = 500
@@ -64,7 +64,7 @@ class _Round:
 
     def _work(self) -> None:
         try:
-            for finding in self._check.look():
+            for finding in self._check.run():
                 self._tell(finding)
                 if self._quick:
                     break

@@ -1,12 +1,64 @@
-"""What every server is judged by, whatever it speaks: its clock against ours, and whether strangers can listen."""
+"""What a check of an adapter reports, and the judgements that all checks share.
+
+A check is a generator of findings beside the adapter that it checks. It promises: its first finding says whether the
+thing can be used at all; it leaves nothing behind; it shows no secret. `content doctor` runs the checks.
+"""
 
 from __future__ import annotations
 
 import ipaddress
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import IntEnum
 
-from DocsToKG.ContentDownload.doctor.base import Finding, ok, warning
+
+class Level(IntEnum):
+    """From good to bad."""
+
+    OK = 0
+    WARNING = 1  # it works, and an operator should know
+    FAILED = 2  # a run would stop, or wait without end
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was checked, what was seen, and what to do about it."""
+
+    subject: str
+    level: Level
+    seen: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A check by its name. Without what is `needed`, no work can be done."""
+
+    name: str
+    run: Callable[[], Iterator[Finding]]
+    needed: bool = False
+
+
+def ok(subject: str, seen: str) -> Finding:
+    return Finding(subject, Level.OK, seen)
+
+
+def warning(subject: str, seen: str, advice: str) -> Finding:
+    return Finding(subject, Level.WARNING, seen, advice)
+
+
+def failed(subject: str, seen: str, advice: str) -> Finding:
+    return Finding(subject, Level.FAILED, seen, advice)
+
+
+def missing_extra(extra: str) -> Finding:
+    return failed("driver", "the package that speaks to it is not installed", f"pip install 'docstokg[{extra}]'")
+
 
 _SKEW_S = 2.0
 _FAR_S = 300.0  # signatures and certificates begin to fail
@@ -39,7 +91,7 @@ def ask_time(ask: Callable[[], float]) -> tuple[float, float]:
 
 
 def clock(skew_s: float, unsure_s: float) -> Finding:
-    """Work is shared by the server's time; records, signatures and certificates need ours."""
+    """Leases follow the server's time; records, signatures and certificates follow ours."""
     certain_s = max(0.0, abs(skew_s) - unsure_s)
     side = "ahead of" if skew_s > 0 else "behind"
     if certain_s <= _SKEW_S:
