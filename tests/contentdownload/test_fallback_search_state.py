@@ -7,7 +7,7 @@ import pytest
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.search_state import SearchState
-from DocsToKG.ContentDownload.resolvers.copy_facts import is_refused
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import is_refused
 from DocsToKG.core.clock import ManualClock
 
 

@@ -20,7 +20,8 @@ from DocsToKG.ContentDownload.index.engine import connect
 from DocsToKG.ContentDownload.index.reader import Access, Index, KnownWork
 from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier, parse_identifier
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
-from DocsToKG.ContentDownload.resolvers.records.openalex import open_locations, work_of_record
+from DocsToKG.ContentDownload.resolvers.openalex import open_locations, work_of_record
+from DocsToKG.ContentDownload.resolvers.record import Record
 
 
 def known(root: Path, source: str, address: Path, *ids: str, **more: Any) -> list[KnownWork]:
@@ -37,13 +38,13 @@ def recorded_works() -> list[dict[str, Any]]:
 def test_every_open_copy_of_the_recorded_works_is_found_again(tmp_path: Path) -> None:
     records = recorded_works()
     built(tmp_path / "oa", write_lines(tmp_path / "works.jsonl.gz", records))
-    works = [work_of_record(record) for record in records]
+    works = [work_of_record(Record(record)) for record in records]
     with Index(tmp_path / "oa") as index:
         found = index.lookup([work.work_id for work in works if work is not None])
     named = 0
     for record, work, told in zip(records, works, found, strict=True):
         assert work is not None
-        places = open_locations(record)
+        places = open_locations(Record(record))
         addresses = {place.get(name) for place in places for name in ("pdf_url", "landing_page_url")} - {None}
         there = {copy[name] for copy in told.copies for name in ("url", "page")}
         # Two spellings of one page of a copy may be given; the file's address is always there.

@@ -24,7 +24,8 @@ from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.doi_redirect import DoiRedirectResolver
 from DocsToKG.ContentDownload.resolvers.landing_scrape import LandingResolver
-from DocsToKG.ContentDownload.resolvers.records.openalex import work_of_record
+from DocsToKG.ContentDownload.resolvers.openalex import work_of_record
+from DocsToKG.ContentDownload.resolvers.record import Record
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 
 OPEN = ("bronze", "diamond", "gold", "green", "hybrid")
@@ -57,7 +58,7 @@ class Found:
 
 
 def found_by(record: dict[str, Any]) -> Found:
-    work = work_of_record(record)
+    work = work_of_record(Record(record))
     assert work is not None
     guesses = DoiRedirectResolver(settings=ResolverSettings()).guesses(work)
     return Found(work.doi or "", tuple(evidence_of(record, work)), tuple(plan.url for plan in guesses))

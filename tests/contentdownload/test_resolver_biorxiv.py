@@ -10,7 +10,7 @@ from tests.contentdownload.scripted import answer, ask, first_words, named, reso
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.biorxiv import BiorxivResolver
+from DocsToKG.ContentDownload.resolvers.repositories.biorxiv import BiorxivResolver
 
 DOI = "10.1101/2020.01.02.123456"
 WORK = named(DOI)

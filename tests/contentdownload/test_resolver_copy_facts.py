@@ -16,7 +16,7 @@ from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverRes
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.copy_facts import (
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import (
     CopyFacts,
     copies_metadata,
     facts_at,

@@ -14,14 +14,15 @@ from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.types import ResolverResult
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.crossref import CrossrefResolver
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
-from DocsToKG.ContentDownload.resolvers.records.crossref import (
+from DocsToKG.ContentDownload.resolvers.crossref import (
+    CrossrefResolver,
     is_retracted,
     licence_for,
     licences_in_force,
     year_issued,
 )
+from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.record import Record
 
 WORK = named("10.1234/a(1)<b>")
 CC_BY = "https://creativecommons.org/licenses/by/4.0/"
@@ -131,7 +132,7 @@ def test_links_that_ask_for_a_members_key_are_left_out_aloud() -> None:
 def test_a_licence_counts_for_its_version_once_its_start_has_come(
     licences: list[dict[str, Any]], version: str, found: str | None
 ) -> None:
-    assert licence_for(version, licences_in_force({"license": licences}, TODAY)) == found
+    assert licence_for(version, licences_in_force(Record({"license": licences}), TODAY)) == found
 
 
 def test_the_plan_and_the_work_carry_the_licence_in_force() -> None:
@@ -163,7 +164,7 @@ def test_the_plan_and_the_work_carry_the_licence_in_force() -> None:
 def test_a_paper_is_retracted_by_a_notice_about_it_and_the_notice_is_not(
     message: dict[str, Any], retracted: bool | None
 ) -> None:
-    assert is_retracted({"DOI": "10.1234/abc", **message}) is retracted
+    assert is_retracted(Record({"DOI": "10.1234/abc", **message})) is retracted
 
 
 def test_the_record_tells_title_year_page_and_preprint() -> None:
@@ -263,7 +264,7 @@ def test_recorded_delays_are_already_part_of_the_start() -> None:
                 issued = [part or 1 for part in message["issued"]["date-parts"][0]]
                 published = date(*(*issued, 1, 1, 1)[:3])
                 start = date(*each["start"]["date-parts"][0])
-                assert (start - published).days == each["delay-in-days"] or year_issued(message) is None
+                assert (start - published).days == each["delay-in-days"] or year_issued(Record(message)) is None
                 delayed += 1
     assert delayed >= 5
 
@@ -345,10 +346,13 @@ def test_the_number_of_a_journal_elsewhere_names_its_page_alone() -> None:
     assert result.plans == ()
     assert result.work is not None
     assert result.work.landing_urls == ("https://www.sciencedirect.com/science/article/pii/S0197458010001570",)
-    for other in (["BFsrep16696"], ["10.1136/bmj.1"], [7], "S0197458010001570", None, ["0160412081900738"]):
+    for other in (["BFsrep16696"], ["10.1136/bmj.1"], [7], None, ["0160412081900738"]):
         named = read({"alternative-id": other}).work
         assert named is not None
         assert "pii" not in named.metadata
+    bare = read({"alternative-id": "S0197458010001570"}).work
+    assert bare is not None
+    assert bare.metadata["pii"] == "S0197458010001570", "one text counts as a list of one"
 
 
 def test_an_open_licence_that_is_to_come_is_an_embargo() -> None:

@@ -11,8 +11,8 @@ from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.datacite import DataciteResolver
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.repositories.datacite import DataciteResolver
 
 WORK = named("10.3929/ethz-b-000123")
 
@@ -148,7 +148,7 @@ def test_recorded_records_give_papers_their_files_and_pages_and_leave_the_rest()
     for found in json.loads(recorded("datacite", "records.json").read_text())["records"]:
         attributes = found["attributes"]
         work = WorkArtifact("doi:x", doi=normalize_doi(attributes["doi"]))
-        result = source.read(work, answer({"data": found}))
+        result = source.read_page(work, attributes["doi"], answer({"data": found}))
         kind = attributes["types"].get("resourceTypeGeneral")
         is_paper = kind in ("Text", "Other", None)
         assert result.work is not None, attributes["doi"]

@@ -6,16 +6,11 @@ import pytest
 from tests.contentdownload.scripted import answer
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.deposits import (
-    about_another,
-    digest_of,
-    named_page,
-    number_of,
-    read_records,
-    size_of,
-    texts_of,
-)
-from DocsToKG.ContentDownload.resolvers.zenodo import PAGE
+from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.ContentDownload.resolvers.record import Record
+from DocsToKG.ContentDownload.resolvers.repositories.deposits import about_another, named_page
+from DocsToKG.ContentDownload.resolvers.repositories.osti import OstiResolver
+from DocsToKG.ContentDownload.resolvers.repositories.zenodo import PAGE
 
 
 def test_links_that_lead_nowhere_name_no_page() -> None:
@@ -26,14 +21,21 @@ def test_links_that_lead_nowhere_name_no_page() -> None:
 
 
 def test_small_fields_are_read_or_left() -> None:
-    values = {"a": 7, "b": "8", "c": True, "d": -1, "e": 1 << 60, "f": "x", "g": ["t", 7, " "], "h": None}
-    assert [number_of(values, name) for name in "abcdf"] == ["7", "8", None, None, None]
-    assert [size_of(values, name) for name in "abcde"] == [7, None, None, None, None]
-    assert [texts_of(values, name) for name in "fgah"] == [["x"], ["t"], [], []]
-    assert digest_of("md5", "MD5:" + "A" * 32) == "md5:" + "a" * 32
-    assert [digest_of("md5", value) for value in ("a" * 31, "sha1:" + "a" * 32, None, 7)] == [None] * 4
-    assert read_records(answer([{"a": 1}, 7])) == [{"a": 1}]
-    assert [read_records(answer(body)) for body in (b"7", b"{", b"")] == [None] * 3
+    values = Record({"a": 7, "b": "8", "c": True, "d": -1, "e": 1 << 60, "f": "x", "g": ["t", 7, " "], "h": None})
+    assert [values.number(name) for name in "abcdf"] == ["7", "8", None, None, None]
+    assert [values.size(name) for name in "abcde"] == [7, None, None, None, None]
+    assert [values.texts(name) for name in "fgah"] == [["x"], ["t"], [], []]
+    assert Record({"x": "MD5:" + "A" * 32}).digest("md5", "x") == "md5:" + "a" * 32
+    assert [Record({"x": value}).digest("md5", "x") for value in ("a" * 31, "sha1:" + "a" * 32, None, 7)] == [None] * 4
+
+
+def test_a_bare_list_of_records_is_read_as_one_record_is() -> None:
+    parse = OstiResolver(settings=ResolverSettings()).parse
+    for body in ([{"a": 1}, 7], {"a": 1}):
+        record = parse(answer(body))
+        assert record is not None
+        assert record.objects("records") == [Record({"a": 1})]
+    assert [parse(answer(body)) for body in (b"7", b"{", b"")] == [None] * 3
 
 
 LONG = "Slow rivers and quick deltas of Asia"

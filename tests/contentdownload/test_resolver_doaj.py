@@ -10,8 +10,8 @@ from tests.contentdownload.scripted import SETTINGS, answer, ask, first_words, n
 from tests.needs import recorded
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, facts_at
 from DocsToKG.ContentDownload.resolvers.doaj import DoajResolver
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import CopyFacts, facts_at
 
 WORK = named("10.1234/abc")
 

@@ -9,8 +9,8 @@ from tests.contentdownload.scripted import answer, ask, first_words, named, reso
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers import registry
-from DocsToKG.ContentDownload.resolvers.dspace import DspaceResolver
 from DocsToKG.ContentDownload.resolvers.ids.identifier import BadIdentifier
+from DocsToKG.ContentDownload.resolvers.repositories.dspace import DspaceResolver
 
 UUID, FILE = "1911e8a4-6939-490c-b58b-a5d70f8d91fb", "https://repo.example.edu/server/api/core/bitstreams/b-1/content"
 WORK = WorkArtifact(

@@ -9,7 +9,7 @@ from tests.contentdownload.scripted import answer, ask, first_words, named, reso
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.figshare import FigshareResolver
+from DocsToKG.ContentDownload.resolvers.repositories.figshare import FigshareResolver
 
 WORK = named("10.6084/m9.figshare.77")
 MD5 = "0" * 31 + "a"

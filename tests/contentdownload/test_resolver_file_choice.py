@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from DocsToKG.ContentDownload.resolvers.file_choice import DepositedFile, papers_among
+from DocsToKG.ContentDownload.resolvers.repositories.file_choice import DepositedFile, papers_among
 
 TITLE = "Slow rivers and quick deltas: a survey"
 

@@ -11,7 +11,7 @@ from tests.contentdownload.scripted import answer, ask, first_words, named, reso
 from DocsToKG.ContentDownload.api.ports import Page
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.hal import HalResolver
+from DocsToKG.ContentDownload.resolvers.repositories.hal import HalResolver
 
 PAGE = "https://hal.science/hal-01234567v2"
 WORK = WorkArtifact("url:x", landing_urls=(PAGE,))

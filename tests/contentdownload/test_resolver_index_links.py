@@ -18,7 +18,7 @@ from tests.needs import recorded
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.resolvers.base import other_paper
-from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, classify_link, pages_of
+from DocsToKG.ContentDownload.resolvers.links.classify import LinkKind, classify_link, pages_of
 from DocsToKG.Sandbox.profile import SandboxServer
 
 WORK = named("10.1234/abc")

@@ -8,7 +8,7 @@ import pytest
 from tests.contentdownload.scripted import SETTINGS, answer, ask, named, resolve
 
 from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, facts_at
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import CopyFacts, facts_at
 from DocsToKG.ContentDownload.resolvers.openaire import OpenAireResolver
 
 WORK = named("10.1234/abc")

@@ -14,8 +14,8 @@ from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
-from DocsToKG.ContentDownload.resolvers.openalex import OpenAlexResolver
-from DocsToKG.ContentDownload.resolvers.records.openalex import work_of_record
+from DocsToKG.ContentDownload.resolvers.openalex import OpenAlexResolver, work_of_record
+from DocsToKG.ContentDownload.resolvers.record import Record
 
 WORK = named("10.1234/abc")
 KEYLESS = ResolverSettings()
@@ -119,7 +119,7 @@ def test_recorded_works_gain_files_from_their_pages_and_from_the_cache() -> None
     for path in sorted(recorded("openalex").glob("works-*.json")):
         is_closed = path.name == "works-closed.json"
         for entry in json.loads(path.read_text())["records"]:
-            work = work_of_record(entry["work"])
+            work = work_of_record(Record(entry["work"]))
             assert work is not None
             free = ask("openalex", work, answer(entry["work"]), settings=KEYLESS).plans
             paid = ask("openalex", work, answer(entry["work"]), settings=SETTINGS).plans

@@ -9,7 +9,7 @@ from tests.contentdownload.scripted import answer, ask, first_words, named, reso
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.osti import OstiResolver
+from DocsToKG.ContentDownload.resolvers.repositories.osti import OstiResolver
 
 WORK = named("10.2172/77")
 PURL = "https://www.osti.gov/servlets/purl/77"

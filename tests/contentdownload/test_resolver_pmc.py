@@ -21,7 +21,8 @@ from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids.identifier import parse_identifier, to_work
-from DocsToKG.ContentDownload.resolvers.records.pmc_bucket import record_of, versions_in
+from DocsToKG.ContentDownload.resolvers.pmc import Article, versions_in
+from DocsToKG.ContentDownload.resolvers.record import Record
 from DocsToKG.Sandbox.profile import SandboxServer
 
 BUCKET = "https://pmc-oa-opendata.s3.amazonaws.com"
@@ -231,11 +232,11 @@ def test_a_busy_bucket_is_asked_again_later() -> None:
     ],
 )
 def test_a_file_outside_the_versions_own_folder_is_none(address: str) -> None:
-    assert record_of({"pdf_url": address}, "PMC7.1/").pdf is None
+    assert Article(Record({"pdf_url": address}), "PMC7.1/").pdf is None
 
 
 def test_odd_names_of_files_are_escaped_and_a_digest_may_be_missing() -> None:
-    file = record_of({"pdf_url": "s3://pmc-oa-opendata/PMC7.1/a+b.pdf"}, "PMC7.1/").pdf
+    file = Article(Record({"pdf_url": "s3://pmc-oa-opendata/PMC7.1/a+b.pdf"}), "PMC7.1/").pdf
     assert file is not None
     assert (file.path, file.checksum) == ("PMC7.1/a%2Bb.pdf", None)
 

@@ -18,7 +18,8 @@ from DocsToKG.ContentDownload.resolvers.ids.repositories import (
     pages_of_location,
 )
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import known_file
-from DocsToKG.ContentDownload.resolvers.records.openalex import work_of_record
+from DocsToKG.ContentDownload.resolvers.openalex import work_of_record
+from DocsToKG.ContentDownload.resolvers.record import Record
 from DocsToKG.core.urls import request_url
 
 
@@ -131,11 +132,11 @@ def record(status: str, *locations: dict[str, object]) -> dict[str, object]:
 def test_ids_of_open_locations_become_pages_and_closed_works_get_none() -> None:
     zenodo = {"id": "pmh:oai:zenodo.org:7", "is_oa": True, "landing_page_url": "https://doi.org/10.1234/abc"}
     hal = {"id": "pmh:oai:HAL:hal-01929506v1", "is_oa": False, "landing_page_url": "https://hal.science/hal-01929506"}
-    work = work_of_record(record("green", zenodo, hal))
+    work = work_of_record(Record(record("green", zenodo, hal)))
     assert work is not None
     assert work.landing_urls == ("https://zenodo.org/records/7", "https://doi.org/10.1234/abc")
     assert work.metadata["hal_id"] == "hal-01929506v1"
-    closed = work_of_record(record("closed", {**zenodo, "is_oa": False}, hal))
+    closed = work_of_record(Record(record("closed", {**zenodo, "is_oa": False}, hal)))
     assert closed is not None
     assert closed.landing_urls == ()
     assert "hal_id" not in closed.metadata

@@ -12,7 +12,7 @@ from tests.examples import examples
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.resolvers.base import unique_plans
 from DocsToKG.ContentDownload.resolvers.landing.page import extract
-from DocsToKG.ContentDownload.resolvers.same_links import link_key, newest_first, without_session
+from DocsToKG.ContentDownload.resolvers.links.deduplicate import link_key, newest_first, without_session
 
 FILE = "https://a.example.org/x/paper.pdf"
 

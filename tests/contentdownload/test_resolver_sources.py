@@ -18,7 +18,8 @@ from DocsToKG.ContentDownload.net.policy import HostCredentials
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
 from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, parse_identifier, to_work
-from DocsToKG.ContentDownload.resolvers.records.openalex import work_of_record
+from DocsToKG.ContentDownload.resolvers.openalex import work_of_record
+from DocsToKG.ContentDownload.resolvers.record import Record
 
 WORK = to_work(parse_identifier("10.1234/a(1)<b>"))
 CALL = Call(work_id="doi:10.1234/a(1)<b>")
@@ -269,7 +270,7 @@ def test_recorded_openalex_works_keep_every_id() -> None:
     seen = {"pmcid": 0, "arxiv": 0, "pdf": 0}
     for path in sorted(recorded("openalex").glob("works-*.json")):
         for record in json.loads(path.read_text())["records"]:
-            work = work_of_record(record["work"])
+            work = work_of_record(Record(record["work"]))
             assert work is not None
             assert normalize_doi(record["work"]["doi"]) in (work.doi, None) or work.arxiv_id is not None
             seen["pmcid"] += work.pmcid is not None

@@ -22,7 +22,7 @@ from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers import registry
 from DocsToKG.ContentDownload.resolvers.base import unique_plans
-from DocsToKG.ContentDownload.resolvers.records.wayback_index import best_captures, captures_in
+from DocsToKG.ContentDownload.resolvers.wayback import best_captures, captures_in
 from DocsToKG.core.urls import join_url, request_url
 from DocsToKG.Sandbox.profile import SandboxServer
 

@@ -9,7 +9,7 @@ from tests.contentdownload.scripted import answer, ask, first_words, named, reso
 
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
-from DocsToKG.ContentDownload.resolvers.zenodo import ZenodoResolver
+from DocsToKG.ContentDownload.resolvers.repositories.zenodo import ZenodoResolver
 
 WORK = named("10.5281/zenodo.77")
 MD5 = "0" * 31 + "a"

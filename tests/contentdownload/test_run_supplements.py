@@ -14,7 +14,8 @@ from tests.contentdownload.one_source import answer, ask
 from DocsToKG.ContentDownload.api.types import WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.resolvers.landing.page import extract
-from DocsToKG.ContentDownload.resolvers.records.pmc_bucket import record_of
+from DocsToKG.ContentDownload.resolvers.pmc import Article
+from DocsToKG.ContentDownload.resolvers.record import Record
 from DocsToKG.ContentDownload.runner import DownloadRun
 from DocsToKG.ContentDownload.storage.paths import inside, supplement_path
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -148,7 +149,7 @@ def test_deposits_and_archives_name_what_lies_beside_the_paper() -> None:
     assert len(zenodo.plans) == 1
     media = [f"s3://pmc-oa-opendata/PMC7.1/{name}" for name in ("t1.xlsx?md5=" + "cd" * 16, "f1.jpg", "film.mp4")]
     said = {"pmcid": "PMC7", "media_urls": [*media, "s3://another/PMC7.1/x.csv", 7]}
-    assert [(file.path, file.checksum) for file in record_of(said, "PMC7.1/").media] == [
+    assert [(file.path, file.checksum) for file in Article(Record(said), "PMC7.1/").media] == [
         ("PMC7.1/t1.xlsx", "md5:" + "cd" * 16),
         ("PMC7.1/film.mp4", None),
     ]

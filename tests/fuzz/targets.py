@@ -41,7 +41,7 @@ from DocsToKG.ContentDownload.resolvers.index import INDEX
 from DocsToKG.ContentDownload.resolvers.landing.html_page import link_headers
 from DocsToKG.ContentDownload.resolvers.landing.page import extract
 from DocsToKG.ContentDownload.resolvers.openalex_query import page_of_works, read_query
-from DocsToKG.ContentDownload.resolvers.records.wayback_index import best_captures, captures_in
+from DocsToKG.ContentDownload.resolvers.wayback import best_captures, captures_in
 from DocsToKG.ContentDownload.validation.candidate import ReceivedFile, prove
 from DocsToKG.ContentDownload.validation.checksum import check_headers
 from DocsToKG.ContentDownload.validation.forms import FORMS

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
 from DocsToKG.ContentDownload.api.versions import VERSIONS, version_rank
-from DocsToKG.ContentDownload.resolvers.same_links import link_key
+from DocsToKG.ContentDownload.resolvers.links.deduplicate import link_key
 from DocsToKG.core.urls import BadUrl
 
 _ARXIV = re.compile(

@@ -19,7 +19,7 @@ from DocsToKG.ContentDownload.api.waits import WorkWaits
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.fallback.candidates import address_key, copy_key
 from DocsToKG.ContentDownload.fallback.resume_cache import Failure, SearchSnapshot, SourceAnswer, known_of
-from DocsToKG.ContentDownload.resolvers.copy_facts import is_refusal, refusals_metadata
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import is_refusal, refusals_metadata
 from DocsToKG.core.clock import Clock
 from DocsToKG.core.urls import has_secret, index_url, mask_url
 

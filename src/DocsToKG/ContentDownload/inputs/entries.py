@@ -20,7 +20,7 @@ from DocsToKG.ContentDownload.resolvers.ids.identifier import (
     parse_identifier,
     work_of,
 )
-from DocsToKG.ContentDownload.resolvers.records.fields import title_of, year_of
+from DocsToKG.ContentDownload.resolvers.record import title_of, year_of
 
 _NAMES = {
     "doi": ("doi", "articledoi", "doiurl", "doinumber", "digitalobjectidentifier"),

@@ -10,7 +10,7 @@ from lxml import etree
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings
+from DocsToKG.ContentDownload.resolvers.base import MALFORMED, NOT_IN_INDEX, ResolverSettings, only_note
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     arxiv_base,
     arxiv_of_doi,
@@ -18,10 +18,12 @@ from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
     normalize_arxiv,
     normalize_doi,
 )
-from DocsToKG.ContentDownload.resolvers.landing.file_addresses import ARXIV_PROGRAMS_HOST, arxiv_pdf
-from DocsToKG.ContentDownload.resolvers.records.fields import MAX_ANSWER_BYTES, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import ARXIV_PROGRAMS_HOST
+from DocsToKG.ContentDownload.resolvers.links.classify import preprint_plan
+from DocsToKG.ContentDownload.resolvers.record import MAX_ANSWER_BYTES, title_of, year_of
 
 _MAIN_HOST = "https://arxiv.org"
+_NO_ID = "no_arxiv_id"
 _ATOM = {"atom": "http://www.w3.org/2005/Atom", "arxiv": "http://arxiv.org/schemas/atom"}
 
 
@@ -33,19 +35,19 @@ class ArxivResolver:
         self._asks_metadata = bool(settings.options.get("metadata", False))
 
     def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _id_of(work) is not None else "no_arxiv_id"
+        return None if _id_of(work) is not None else _NO_ID
 
     async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         arxiv_id = _id_of(work)
         if arxiv_id is None:
-            return ResolverResult(notes=("no_arxiv_id",))
+            return only_note(_NO_ID)
         learned = WorkArtifact(work_id=work.work_id, arxiv_id=arxiv_base(arxiv_id))
         if not self._asks_metadata:
             return ResolverResult(plans=self._plans(arxiv_id), work=learned)
         page = await client.fetch(f"{self._base}/api/query?id_list={arxiv_id}&max_results=1", Role.METADATA, call)
         entry, note = _read(page)
         return ResolverResult(
-            plans=() if note == "not_in_index" else self._plans(arxiv_id),
+            plans=() if note == NOT_IN_INDEX else self._plans(arxiv_id),
             notes=(note,) if note is not None else (),
             work=learned.learn(entry) if entry is not None else learned,
         )
@@ -53,16 +55,7 @@ class ArxivResolver:
     def _plans(self, arxiv_id: str) -> tuple[DownloadPlan, ...]:
         """One file at two hosts: the main one, with its long pauses, is for when that for programs is out of reach."""
         bases = (self._base, _MAIN_HOST) if self._base == ARXIV_PROGRAMS_HOST else (self._base,)
-        return tuple(
-            DownloadPlan(
-                url=arxiv_pdf(arxiv_id, base),
-                resolver_name=self.name,
-                version="submittedVersion",
-                host_type="repository",
-                evidence="arxiv_id",
-            )
-            for base in bases
-        )
+        return tuple(preprint_plan(arxiv_id, source=self.name, evidence="arxiv_id", base=base) for base in bases)
 
 
 def _id_of(work: WorkArtifact) -> str | None:
@@ -81,23 +74,18 @@ def _read(page: Page) -> tuple[WorkArtifact | None, str | None]:
     try:
         feed = etree.fromstring(page.body[:MAX_ANSWER_BYTES], parser)
     except etree.XMLSyntaxError:
-        return None, "malformed_answer"
+        return None, MALFORMED
     entry = feed.find("atom:entry", _ATOM)
-    if entry is None or page.status != 200:
-        return None, "not_in_index"
-    address = entry.findtext("atom:id", "", _ATOM)
-    if "/api/errors" in address:
-        return None, "not_in_index"
-    return (
-        WorkArtifact(
-            work_id="",
-            title=title_of(entry.findtext("atom:title", None, _ATOM)),
-            publication_year=year_of(entry.findtext("atom:published", None, _ATOM)),
-            doi=normalize_doi(entry.findtext("arxiv:doi", "", _ATOM)),
-            authors=_authors(entry),
-        ),
-        None,
+    if entry is None or page.status != 200 or "/api/errors" in entry.findtext("atom:id", "", _ATOM):
+        return None, NOT_IN_INDEX
+    learned = WorkArtifact(
+        work_id="",
+        title=title_of(entry.findtext("atom:title", None, _ATOM)),
+        publication_year=year_of(entry.findtext("atom:published", None, _ATOM)),
+        doi=normalize_doi(entry.findtext("arxiv:doi", "", _ATOM)),
+        authors=_authors(entry),
     )
+    return learned, None
 
 
 def _authors(entry: etree._Element) -> tuple[str, ...]:

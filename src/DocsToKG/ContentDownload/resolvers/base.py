@@ -1,8 +1,7 @@
-"""What every source is built from: its settings, the one question it asks of an index, and what answers have in common.
+"""What the sources are built from: their settings, the questions they ask of a service, and notes and plans.
 
-A source implements `api.ports.Resolver`: it proposes plans and notes, and never downloads a paper. Endpoints are data:
-each file carries its default, `ResolverSettings.base_url` replaces it. Knows the statuses that all indexes share and
-the identifiers a paper goes by; does not know any service's fields.
+A source implements `api.ports.Resolver`: it proposes plans and notes, and never downloads a paper. A `JsonSource` says
+what its service knows a work by, at which address, and how it reads the object answered; the rest of it is data.
 Promises: an answer that is none is a note; the only exceptions are the client's, which raises `TransientFailure` for a
 service that is busy before anyone gets to read.
 """
@@ -16,16 +15,19 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 from urllib.parse import quote
 
-from DocsToKG.ContentDownload.api.ports import Call, Client
+from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, WorkArtifact
 from DocsToKG.ContentDownload.api.versions import version_rank
-from DocsToKG.ContentDownload.resolvers.records.fields import read_object
-from DocsToKG.ContentDownload.resolvers.same_links import unique_links
+from DocsToKG.ContentDownload.resolvers.links.deduplicate import unique_links
+from DocsToKG.ContentDownload.resolvers.record import Record, read_record
 
+NOT_IN_INDEX = "not_in_index"
+MALFORMED = "malformed_answer"
+NO_PDF = "no_oa_pdf"
 # The strongest first: where both sides know one of these, it decides.
 _IDENTIFIERS = ("doi", "arxiv_id", "pmid", "pmcid")
 _DAY = re.compile(r"(?:19|20)\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])", re.ASCII)
-Named = TypeVar("Named")
+Query = TypeVar("Query")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +42,142 @@ class ResolverSettings:
     def base(self, default: str) -> str:
         return (self.base_url or default).rstrip("/")
 
+    @property
+    def has_key(self) -> bool:
+        return bool((self.api_key or "").strip())
+
+    def contact(self, parameter: str = "mailto") -> str:
+        """The query by which some services know whom to write to."""
+        return f"?{parameter}={quote(self.email, safe='@')}" if self.email else ""
+
+
+class JsonSource(ABC, Generic[Query]):
+    """A service that answers questions about a work with a JSON object.
+
+    `Query` is what it knows a work by: a DOI, a record's number. `service` is its name in notes, `check` what a user
+    whom it refuses should look at, `nothing_to_ask` why a work that gives no query is not asked about.
+    """
+
+    name: ClassVar[str]
+    service: ClassVar[str]
+    base_url: ClassVar[str]
+    check: ClassVar[str]
+    nothing_to_ask: ClassVar[str] = "no_doi"
+    most_queries: ClassVar[int] = 1
+    headers: ClassVar[Mapping[str, str] | None] = None
+
+    def __init__(self, *, settings: ResolverSettings) -> None:
+        self.settings = settings
+        self.base = settings.base(self.base_url)
+
+    @abstractmethod
+    def queries(self, work: WorkArtifact) -> Sequence[Query]:
+        """What to ask about, the surest first; the next is asked when the service does not know the one before."""
+
+    @abstractmethod
+    def address(self, query: Query) -> str: ...
+
+    @abstractmethod
+    def read(self, work: WorkArtifact, query: Query, record: Record) -> ResolverResult: ...
+
+    def missing(self) -> str | None:
+        """Why nothing can be asked whatever the work: a key or an address is missing."""
+        return None
+
+    def applies_to(self, work: WorkArtifact) -> str | None:
+        return self.missing() if self.queries(work) else self.nothing_to_ask
+
+    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
+        queries = self.queries(work)
+        if (why_not := self.missing() if queries else self.nothing_to_ask) is not None:
+            return only_note(why_not)
+        result = only_note(NOT_IN_INDEX)
+        for query in queries[: self.most_queries]:
+            page = await client.fetch(self.address(query), Role.METADATA, call, headers=self.headers)
+            result = self.read_page(work, query, page)
+            if result.notes != (NOT_IN_INDEX,):
+                break
+        return result
+
+    def read_page(self, work: WorkArtifact, query: Query, page: Page) -> ResolverResult:
+        if page.status != 200:
+            return only_note(self.status_note(page.status))
+        record = self.parse(page)
+        return self.read(work, query, record) if record is not None else only_note(MALFORMED)
+
+    def parse(self, page: Page) -> Record | None:
+        return read_record(page)
+
+    def status_note(self, status: int) -> str:
+        return status_note(status, self.service, self.check)
+
+
+class DoiSource(JsonSource[str]):
+    """A service that knows works by their DOI."""
+
+    def queries(self, work: WorkArtifact) -> Sequence[str]:
+        return [work.doi] if work.doi is not None else []
+
+
+def only_note(note: str, work: WorkArtifact | None = None) -> ResolverResult:
+    """The result of a source that proposes nothing."""
+    return ResolverResult(notes=(note,), work=work)
+
+
+def result_of(
+    plans: tuple[DownloadPlan, ...], work: WorkArtifact | None, otherwise: str = NO_PDF, **more: Any
+) -> ResolverResult:
+    """The plans, or the note that says why there are none."""
+    return ResolverResult(plans, () if plans else (otherwise,), work, **more)
+
+
+def status_note(status: int, service: str, check: str) -> str:
+    """The note for an answer that is no record; `check` tells the user of a refused call what to look at."""
+    if status == 404:
+        return NOT_IN_INDEX
+    if status == 410:
+        return f"{Reason.GONE}: {service} has deleted the record"
+    if status in (401, 403):
+        return f"refused: {service} answered {status}; {check}"
+    return f"http-status: {status}"
+
+
+def embargo_note(until: str | None) -> str:
+    """The note for a copy that opens on a day: `embargo: until 2027-05-01`, or `embargo` where no day is told."""
+    day = _DAY.match(until or "")
+    return f"{Reason.EMBARGO}: until {day[0]}" if day is not None else Reason.EMBARGO
+
+
+def wrong_article(said: object) -> str:
+    return f"wrong-article: the answer is about {said}"
+
+
+def other_paper(work: WorkArtifact, said: WorkArtifact, *, by: Sequence[str] = _IDENTIFIERS) -> str | None:
+    """A note when the answer is about another paper than `work`; silence on both sides is no contradiction.
+
+    `by` are the identifiers that decide, the strongest first.
+    """
+    for name in by:
+        ours, theirs = getattr(work, name), getattr(said, name)
+        if ours is not None and theirs is not None:
+            return None if ours == theirs else wrong_article(theirs)
+    return None
+
+
+def records_about(work: WorkArtifact, records: Iterable[Record], name: str = "doi") -> list[Record]:
+    """Those that bear the DOI of the work."""
+    return [record for record in records if record.doi(name) == work.doi]
+
 
 def encode_segment(text: str) -> str:
     """An identifier as part of a path: everything escaped but unreserved characters and the slash."""
     return quote(text, safe="/")
+
+
+def phrase(text: str) -> str:
+    """The text as one phrase of a query, in which quotes and backslashes would end it."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
 
 
 def unique_plans(plans: Iterable[DownloadPlan]) -> tuple[DownloadPlan, ...]:
@@ -58,80 +192,4 @@ def in_order(plans: Iterable[DownloadPlan]) -> list[DownloadPlan]:
     def rank(plan: DownloadPlan) -> tuple[bool, bool, int]:
         return plan.expected_mime != "application/pdf", plan.is_guess, version_rank(plan.version)
 
-    given = list(plans)
-    return sorted(given, key=rank) if len(given) > 1 else given
-
-
-def no_record_note(status: int, service: str, check: str) -> str:
-    """The note for an answer that is no record; `check` tells the user of a refused call what to look at."""
-    if status == 404:
-        return "not_in_index"
-    if status == 410:
-        return f"{Reason.GONE}: {service} has deleted the record"
-    if status in (401, 403):
-        return f"refused: {service} answered {status}; {check}"
-    return f"http-status: {status}"
-
-
-def embargo_note(until: str | None) -> str:
-    """The note for a copy that opens on a day: `embargo: until 2027-05-01`, or `embargo` where no day is told."""
-    day = _DAY.match(until or "")
-    return f"{Reason.EMBARGO}: until {day[0]}" if day is not None else Reason.EMBARGO
-
-
-def other_paper(work: WorkArtifact, said: WorkArtifact, *, by: Sequence[str] = _IDENTIFIERS) -> str | None:
-    """A note when the answer is about another paper than `work`; silence on both sides is no contradiction.
-
-    `by` are the identifiers that decide, the strongest first.
-    """
-    for name in by:
-        ours, theirs = getattr(work, name), getattr(said, name)
-        if ours is not None and theirs is not None:
-            return None if ours == theirs else f"wrong-article: the answer is about {theirs}"
-    return None
-
-
-class AskOnce(ABC, Generic[Named]):
-    """`Named` is what the service knows a work by: a DOI, a record's number, a query.
-
-    `service` is its name in notes, `check` what a user whom it refuses should look at, `nothing_to_ask` the reason
-    why a work without a name is not asked about.
-    """
-
-    name: ClassVar[str]
-    service: ClassVar[str]
-    check: ClassVar[str]
-    nothing_to_ask: ClassVar[str] = "no_doi"
-
-    @abstractmethod
-    def _named(self, work: WorkArtifact) -> Named | None:
-        """What to ask about."""
-
-    @abstractmethod
-    def _address(self, named: Named) -> str: ...
-
-    @abstractmethod
-    def _read(self, work: WorkArtifact, named: Named, record: Mapping[str, Any]) -> ResolverResult: ...
-
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if self._named(work) is not None else self.nothing_to_ask
-
-    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
-        why_not, named = self.applies_to(work), self._named(work)
-        if why_not is not None or named is None:
-            return ResolverResult(notes=(why_not or self.nothing_to_ask,))
-        page = await client.fetch(self._address(named), Role.METADATA, call)
-        if page.status != 200:
-            return ResolverResult(notes=(self._why_nothing(page.status),))
-        record = read_object(page)
-        return ResolverResult(notes=("malformed_answer",)) if record is None else self._read(work, named, record)
-
-    def _why_nothing(self, status: int) -> str:
-        return no_record_note(status, self.service, self.check)
-
-
-class AskByDoi(AskOnce[str]):
-    """One that knows works by their DOI."""
-
-    def _named(self, work: WorkArtifact) -> str | None:
-        return work.doi
+    return sorted(plans, key=rank)

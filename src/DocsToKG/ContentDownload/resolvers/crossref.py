@@ -1,53 +1,40 @@
 """Crossref: the links, licences and notices that a publisher registered for a DOI.
 
 One look-up per work. A registered link is no statement of open access; the licence in force is, and goes with the plan.
-Without an open one, links of a work that is known to be closed are left out, as are those to services that answer
-members with a key alone. Who is refused with 403 has been blocked by hand: nothing more is asked in this run.
+A licence is in force from its `start`, which already contains `delay-in-days`: the days from publication to `start`.
+Licences for text mining (`tdm`) and for sharing (`stm-asf`) say nothing about reading. Without an open licence, links
+of a work that is known to be closed are left out, as are those to services that answer members with a key alone. Who is
+refused with 403 has been blocked by hand: nothing more is asked in this run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.base import (
-    AskByDoi,
+    MALFORMED,
+    NO_PDF,
+    DoiSource,
     ResolverSettings,
     embargo_note,
     encode_segment,
     in_order,
-    other_paper,
+    only_note,
     unique_plans,
+    wrong_article,
 )
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
-from DocsToKG.ContentDownload.resolvers.index_links import classify_link, pages_of, preprint_plan
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import arxiv_base, arxiv_of_doi
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
-from DocsToKG.ContentDownload.resolvers.records.crossref import (
-    Licence,
-    doi_of_pii,
-    is_retracted,
-    licence_for,
-    licences_in_force,
-    opens_on,
-    pii_of,
-    preprints,
-    year_issued,
-)
-from DocsToKG.ContentDownload.resolvers.records.fields import (
-    authors_of,
-    object_of,
-    objects_of,
-    pages_of_text,
-    text_of,
-    title_of,
-)
+from DocsToKG.ContentDownload.resolvers.links.classify import classify_link, pages_of, preprint_plan
+from DocsToKG.ContentDownload.resolvers.record import Record, title_of, year_of
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 from DocsToKG.core.clock import SystemClock
 
-DEFAULT_BASE_URL = "https://api.crossref.org"
 # Publishers' services for text mining: without the key of a member they answer 401 or an abstract.
 _MEMBERS_HOSTS = ("api.elsevier.com", "api.wiley.com")
 _VERSIONS = {"vor": "publishedVersion", "am": "acceptedVersion"}
@@ -55,6 +42,11 @@ _VERSIONS = {"vor": "publishedVersion", "am": "acceptedVersion"}
 _EVIDENCE = ("link_pdf", "link_unspecified", "has-preprint", "alternative-id", "link_xml")
 _FORMS = {"link_xml": "application/xml"}
 _PII_PAGE = "https://www.sciencedirect.com/science/article/pii"
+_PII = re.compile(r"S\d{7}[\dX]\d{7}[\dX]", re.IGNORECASE)
+_PII_IN_LINK = re.compile(r"/(?:PII:|pii/)(?P<pii>S\d{7}[\dX]\d{7}[\dX])(?:[?/]|$)", re.IGNORECASE)
+_READING = frozenset({"vor", "am", "unspecified"})
+_RETRACTIONS = frozenset({"retraction", "withdrawal", "removal"})
+_OPEN = ("creativecommons.org/licenses/", "creativecommons.org/publicdomain/")
 _BLOCKED = 403
 _MOST_PLANS = 8
 
@@ -63,39 +55,38 @@ def _today() -> date:
     return datetime.fromtimestamp(SystemClock().now(), UTC).date()
 
 
-class CrossrefResolver(AskByDoi):
+class CrossrefResolver(DoiSource):
     name = "crossref"
     service = "Crossref"
+    base_url = "https://api.crossref.org"
     check = "it blocks who asks too much, and gets no more questions now; check resolvers.crossref.email, write to it"
 
     def __init__(self, *, settings: ResolverSettings, today: Callable[[], date] = _today) -> None:
-        self._base = settings.base(DEFAULT_BASE_URL)
-        self._email = settings.email
+        super().__init__(settings=settings)
         self._today = today
         self._is_blocked = False
 
-    def applies_to(self, work: WorkArtifact) -> str | None:
-        return super().applies_to(work) or ("refused" if self._is_blocked else None)
+    def missing(self) -> str | None:
+        return "refused" if self._is_blocked else None
 
-    def _why_nothing(self, status: int) -> str:
+    def status_note(self, status: int) -> str:
         self._is_blocked = self._is_blocked or status == _BLOCKED
-        return super()._why_nothing(status)
+        return super().status_note(status)
 
-    def _address(self, named: str) -> str:
+    def address(self, query: str) -> str:
         # The address makes us guests of the polite pool.
-        contact = f"?mailto={quote(self._email, safe='@')}" if self._email else ""
-        return f"{self._base}/works/{encode_segment(named)}{contact}"
+        return f"{self.base}/works/{encode_segment(query)}{self.settings.contact()}"
 
-    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
-        message = object_of(record, "message")
-        said = normalize_doi(text_of(message, "DOI") or "")
+    def read(self, work: WorkArtifact, query: str, record: Record) -> ResolverResult:
+        message = record.object("message")
+        said = message.doi("DOI")
         if said is None:
-            return ResolverResult(notes=("malformed_answer",))
-        if (note := other_paper(work, WorkArtifact(work.work_id, doi=said))) is not None:
-            return ResolverResult(notes=(note,))
+            return only_note(MALFORMED)
+        if said != work.doi:
+            return only_note(wrong_article(said))
         licences = licences_in_force(message, self._today())
         learned = _learned(work, message, licences)
-        links = _links(message) if _may_be_open(work, licences) else []
+        links = _links(message) if work.oa_status != "closed" or _is_open(licences) else []
         plans = self._plans(message, links, licences, learned)
         notes = tuple(_notes(message, plans, licences))
         if not plans and (opens := opens_on(message, self._today())) is not None:
@@ -103,46 +94,40 @@ class CrossrefResolver(AskByDoi):
         return ResolverResult(plans=plans, notes=notes, work=learned)
 
     def _plans(
-        self,
-        message: Mapping[str, Any],
-        links: list[Mapping[str, Any]],
-        licences: list[Licence],
-        learned: WorkArtifact,
+        self, message: Record, links: Sequence[Record], licences: list[Licence], learned: WorkArtifact
     ) -> tuple[DownloadPlan, ...]:
         found = [plan for plan in (self._plan(message, link, licences) for link in links) if plan is not None]
         if learned.arxiv_id is not None:
             found.append(preprint_plan(learned.arxiv_id, source=self.name, evidence="has-preprint"))
-        if any(licence.is_open for licence in licences):
+        if _is_open(licences):
             found.extend(self._at_its_society(message, licences))
         found = sorted(in_order(found), key=lambda plan: _EVIDENCE.index(plan.evidence or ""))
         return unique_plans(found)[:_MOST_PLANS]
 
-    def _at_its_society(self, message: Mapping[str, Any], licences: list[Licence]) -> Iterator[DownloadPlan]:
+    def _at_its_society(self, message: Record, licences: list[Licence]) -> Iterator[DownloadPlan]:
         """Newer DOIs of Elsevier's do not tell the journal; the registered number does, and some have own hosts."""
         pii = pii_of(message)
         for _, address in shipped_rules().guesses(doi_of_pii(pii)) if pii is not None else ():
             yield DownloadPlan(
-                url=address,
-                resolver_name=self.name,
+                address,
+                self.name,
                 license=licence_for("vor", licences),
                 host_type="publisher",
                 evidence="alternative-id",
                 is_guess=True,
             )
 
-    def _plan(
-        self, message: Mapping[str, Any], link: Mapping[str, Any], licences: list[Licence]
-    ) -> DownloadPlan | None:
-        url = text_of(link, "URL") or ""
+    def _plan(self, message: Record, link: Record, licences: list[Licence]) -> DownloadPlan | None:
+        url = link.text("URL") or ""
         evidence = _evidence(link, url)
         address = file_address(url) if evidence is not None and _members_host(url) is None else None
         if evidence is None or address is None:
             return None
-        is_preprint = text_of(message, "type") == "posted-content"
-        kind = text_of(link, "content-version") or "unspecified"
+        is_preprint = message.text("type") == "posted-content"
+        kind = link.text("content-version") or "unspecified"
         return DownloadPlan(
-            url=address,
-            resolver_name=self.name,
+            address,
+            self.name,
             expected_mime=_FORMS.get(evidence, "application/pdf"),
             version="submittedVersion" if is_preprint else _VERSIONS.get(kind),
             license=licence_for(kind, licences),
@@ -151,19 +136,128 @@ class CrossrefResolver(AskByDoi):
         )
 
 
-def _may_be_open(work: WorkArtifact, licences: list[Licence]) -> bool:
-    """A closed work's links lead to files for subscribers, who may well be let in here."""
-    return work.oa_status != "closed" or any(licence.is_open for licence in licences)
+@dataclass(frozen=True, slots=True)
+class Licence:
+    """A licence that holds today, and the version of the paper it is for."""
+
+    url: str
+    version: str
+
+    @property
+    def is_open(self) -> bool:
+        return any(part in self.url.lower() for part in _OPEN)
 
 
-def _links(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def licences_in_force(message: Record, today: date) -> list[Licence]:
+    """Those whose start has come; one without a readable start is taken at its word."""
+    return [
+        licence
+        for licence, start in _licences(message)
+        if licence.url and licence.version in _READING and (start is None or start <= today)
+    ]
+
+
+def opens_on(message: Record, today: date) -> date | None:
+    """The first day to come from which an open licence holds."""
+    starts = (start for licence, start in _licences(message) if licence.is_open and start is not None)
+    return min((start for start in starts if start > today), default=None)
+
+
+def licence_for(version: str, licences: list[Licence]) -> str | None:
+    """The licence of that version, an open one before the publisher's own terms."""
+    fitting = [each for each in licences if "unspecified" in (version, each.version) or each.version == version]
+    best = sorted(fitting, key=lambda licence: not licence.is_open)
+    return best[0].url if best else None
+
+
+def is_retracted(message: Record) -> bool | None:
+    """True when a notice says so; None otherwise, because not every notice is registered.
+
+    `update-to` stands in the notice and names the paper it is about; only some publishers retract in place, so that
+    a record updates itself.
+    """
+    own = message.doi("DOI")
+    in_place = [each for each in message.objects("update-to") if each.doi("DOI") == own]
+    kinds = {notice.lower("type") for notice in (*message.objects("updated-by"), *in_place)}
+    return True if kinds & _RETRACTIONS else None
+
+
+def preprints(message: Record) -> tuple[str | None, dict[str, str]]:
+    """The arXiv id of its preprint, and the DOIs of its other forms: `preprint_doi`, `published_doi`."""
+    arxiv_id: str | None = None
+    dois: dict[str, str] = {}
+    relation = message.object("relation")
+    for entry in relation.objects("has-preprint"):
+        doi = entry.doi("id")
+        named = arxiv_of_doi(doi) if doi is not None else None
+        arxiv_id = arxiv_id or entry.arxiv_id("id") or (arxiv_base(named) if named is not None else None)
+        if doi is not None and named is None:
+            dois.setdefault("preprint_doi", doi)
+    for entry in relation.objects("is-preprint-of"):
+        if (doi := entry.doi("id")) is not None:
+            dois.setdefault("published_doi", doi)
+    return arxiv_id, dois
+
+
+def pii_of(message: Record) -> str | None:
+    """Elsevier's own number of a paper: registered beside the DOI, and part of the links to its services."""
+    links = [*message.objects("link", at_most=20), message.object("resource", "primary")]
+    named = [_PII.fullmatch(text) for text in message.texts("alternative-id")]
+    linked = [_PII_IN_LINK.search(link.text("URL") or "") for link in links]
+    for found in (*named, *linked):
+        if found is not None:
+            return (found[1] if found.re is _PII_IN_LINK else found[0]).upper()
+    return None
+
+
+def doi_of_pii(pii: str) -> str:
+    """The form in which old DOIs of Elsevier carry the number: `S002192581743626X` is `s0021-9258(17)43626-x`."""
+    return f"10.1016/{pii[:5]}-{pii[5:9]}({pii[9:11]}){pii[11:16]}-{pii[16]}".lower()
+
+
+def year_issued(message: Record) -> int | None:
+    for name in ("issued", "published", "posted", "created"):
+        numbers = _numbers(message.object(name))
+        if numbers and (year := year_of(numbers[0])) is not None:
+            return year
+    return None
+
+
+def _licences(message: Record) -> Iterator[tuple[Licence, date | None]]:
+    for entry in message.objects("license"):
+        licence = Licence(entry.text("URL") or "", entry.text("content-version") or "unspecified")
+        yield licence, _day(entry.object("start"))
+
+
+def _is_open(licences: list[Licence]) -> bool:
+    return any(licence.is_open for licence in licences)
+
+
+def _day(moment: Record) -> date | None:
+    """The first day that fits `date-parts`, whose month and day may be missing."""
+    numbers = _numbers(moment)
+    year, month, day = (*numbers, 1, 1, 1)[:3]
+    try:
+        return date(year, month, day) if numbers else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def _numbers(moment: Record) -> list[int]:
+    parts = moment.get("date-parts")
+    first = parts[0] if isinstance(parts, list) and parts else None
+    if not isinstance(first, list):
+        return []
+    return [part for part in first[:3] if isinstance(part, int) and not isinstance(part, bool)]
+
+
+def _links(message: Record) -> list[Record]:
     """Links meant for everybody's programs before those for one checking service."""
-    links = objects_of(message, "link")
-    return sorted(links, key=lambda link: text_of(link, "intended-application") == "similarity-checking")
+    return sorted(message.objects("link"), key=lambda link: link.text("intended-application") == "similarity-checking")
 
 
-def _evidence(link: Mapping[str, Any], url: str) -> str | None:
-    match text_of(link, "content-type"):
+def _evidence(link: Record, url: str) -> str | None:
+    match link.text("content-type"):
         case "application/pdf":
             return "link_pdf"
         case "text/xml" | "application/xml":
@@ -186,34 +280,35 @@ def _parts(url: str) -> tuple[str, str]:
         return "", ""
 
 
-def _notes(message: Mapping[str, Any], plans: tuple[DownloadPlan, ...], licences: list[Licence]) -> Iterator[str]:
-    hosts = [host for link in _links(message) if (host := _members_host(text_of(link, "URL") or "")) is not None]
+def _notes(message: Record, plans: tuple[DownloadPlan, ...], licences: list[Licence]) -> Iterator[str]:
+    hosts = [host for link in _links(message) if (host := _members_host(link.text("URL") or "")) is not None]
     for host in dict.fromkeys(hosts):
         yield f"needs_member_key: {host} answers members of the publisher's text-mining service alone; left out"
     if not any(plan.expected_mime == "application/pdf" for plan in plans):
-        yield "no_oa_pdf"
-    if not any(licence.is_open for licence in licences):
+        yield NO_PDF
+    if not _is_open(licences):
         yield "no_open_licence"
 
 
-def _learned(work: WorkArtifact, message: Mapping[str, Any], licences: list[Licence]) -> WorkArtifact:
-    titles = message.get("title")
+def _first_title(message: Record, name: str) -> str | None:
+    values = message.get(name)
+    return title_of(values[0]) if isinstance(values, list) and values else None
+
+
+def _learned(work: WorkArtifact, message: Record, licences: list[Licence]) -> WorkArtifact:
     arxiv_id, metadata = preprints(message)
     pii = pii_of(message)
-    named = text_of(object_of(object_of(message, "resource"), "primary"), "URL")
+    named = message.object("resource", "primary").text("URL")
     primary = classify_link(named or (f"{_PII_PAGE}/{pii}" if pii is not None else None))
-    pages = [
-        classify_link(text_of(link, "URL")) for link in _links(message) if text_of(link, "content-type") == "text/html"
-    ]
-    first_page, last_page = pages_of_text(message.get("page"))
-    journals = message.get("container-title")
+    pages = [classify_link(link.text("URL")) for link in _links(message) if link.text("content-type") == "text/html"]
+    first_page, last_page = message.pages("page")
     return WorkArtifact(
         work_id=work.work_id,
-        authors=authors_of(message, "author"),
+        authors=message.authors("author"),
         first_page=first_page,
         last_page=last_page,
-        journal=title_of(journals[0]) if isinstance(journals, list) and journals else None,
-        title=title_of(titles[0]) if isinstance(titles, list) and titles else None,
+        journal=_first_title(message, "container-title"),
+        title=_first_title(message, "title"),
         publication_year=year_issued(message),
         doi=work.doi,
         arxiv_id=arxiv_id,

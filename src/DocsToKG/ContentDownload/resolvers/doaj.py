@@ -6,90 +6,77 @@ A link is a plan only when it looks like a file: `content_type` says `pdf` of pa
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
-from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import AskByDoi, ResolverSettings, encode_segment, unique_plans
-from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, copies_metadata
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.base import (
+    NOT_IN_INDEX,
+    DoiSource,
+    encode_segment,
+    only_note,
+    phrase,
+    result_of,
+    unique_plans,
+)
 from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
-from DocsToKG.ContentDownload.resolvers.index_links import Link, LinkKind, classify_link, pages_of
-from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.links.classify import LinkKind, classified, pages_of
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import CopyFacts, copies_metadata
+from DocsToKG.ContentDownload.resolvers.record import Record
 
-DEFAULT_BASE_URL = "https://doaj.org/api/v4"
 _PLAIN_DOI = re.compile(r"[\w./-]+")
 
 
-class DoajResolver(AskByDoi):
+class DoajResolver(DoiSource):
     name = "doaj"
     service = "DOAJ"
+    base_url = "https://doaj.org/api/v4"
     check = "check resolvers.doaj.base_url, which must end in /api/v4"
 
-    def __init__(self, *, settings: ResolverSettings) -> None:
-        self._base = settings.base(DEFAULT_BASE_URL)
-
-    def _address(self, named: str) -> str:
+    def address(self, query: str) -> str:
         # Brackets and colons are syntax of the query, unless they stand in a phrase.
-        phrase = named if _PLAIN_DOI.fullmatch(named) else '"' + named.replace("\\", "\\\\").replace('"', '\\"') + '"'
-        return f"{self._base}/search/articles/{encode_segment(f'doi:{phrase}')}?page=1&pageSize=5"
+        doi = query if _PLAIN_DOI.fullmatch(query) else phrase(query)
+        return f"{self.base}/search/articles/{encode_segment(f'doi:{doi}')}?page=1&pageSize=5"
 
-    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
-        articles = [object_of(each, "bibjson") for each in objects_of(record, "results", at_most=5)]
-        ours = [each for each in articles if _doi(each) == work.doi]
-        if not ours:
-            return ResolverResult(notes=("wrong-article: no record has this DOI" if articles else "not_in_index",))
-        links = [link for link in map(classify_link, _fulltexts(ours[0])) if link is not None]
-        licence = _licence(ours[0])
-        plans = unique_plans(self._plan(link, licence) for link in links if link.kind is LinkKind.FILE)
-        notes = () if plans else ("no_oa_pdf",)
-        return ResolverResult(plans=plans, notes=notes, work=_learned(work, ours[0], links, licence))
-
-    def _plan(self, link: Link, licence: str | None) -> DownloadPlan:
-        return DownloadPlan(
-            url=link.address,
-            resolver_name=self.name,
-            version="publishedVersion",
-            license=licence,
-            host_type="publisher",
-            evidence="fulltext",
+    def read(self, work: WorkArtifact, query: str, record: Record) -> ResolverResult:
+        articles = [each.object("bibjson") for each in record.objects("results", at_most=5)]
+        article = next((each for each in articles if _doi(each) == work.doi), None)
+        if article is None:
+            return only_note("wrong-article: no record has this DOI" if articles else NOT_IN_INDEX)
+        addresses = _full_texts(article)
+        links, facts = classified(addresses), CopyFacts("publishedVersion", _licence(article), "publisher")
+        plans = unique_plans(
+            facts.plan(link.address, self.name, "fulltext") for link in links if link.kind is LinkKind.FILE
         )
+        return result_of(plans, _learned(work, article, addresses, facts))
 
 
-def _doi(article: Mapping[str, Any]) -> str | None:
-    for entry in objects_of(article, "identifier"):
-        if (text_of(entry, "type") or "").lower() == "doi":
-            return normalize_doi(text_of(entry, "id") or "")
-    return None
+def _doi(article: Record) -> str | None:
+    entries = (entry for entry in article.objects("identifier") if entry.lower("type") == "doi")
+    return next((entry.doi("id") for entry in entries), None)
 
 
-def _fulltexts(article: Mapping[str, Any]) -> list[str]:
-    links = objects_of(article, "link", at_most=10)
-    return [url for link in links if text_of(link, "type") == "fulltext" and (url := text_of(link, "url")) is not None]
+def _full_texts(article: Record) -> list[str]:
+    links = article.objects("link", at_most=10)
+    return [url for link in links if link.text("type") == "fulltext" and (url := link.text("url")) is not None]
 
 
-def _licence(article: Mapping[str, Any]) -> str | None:
+def _licence(article: Record) -> str | None:
     """The journal's: `CC BY`. Most of its articles carry it, and DOAJ knows no licence of a single one."""
-    for entry in objects_of(object_of(article, "journal"), "license"):
-        if (found := text_of(entry, "type") or text_of(entry, "title")) is not None:
-            return found
-    return None
+    named = (entry.text("type", "title") for entry in article.object("journal").objects("license"))
+    return next(filter(None, named), None)
 
 
-def _learned(work: WorkArtifact, article: Mapping[str, Any], links: list[Link], licence: str | None) -> WorkArtifact:
-    arxiv_id, pmcid = copies_named_by(_fulltexts(article))
-    pages = pages_of(links, own_doi=work.doi)
+def _learned(work: WorkArtifact, article: Record, addresses: list[str], facts: CopyFacts) -> WorkArtifact:
+    arxiv_id, pmcid = copies_named_by(addresses)
+    pages = pages_of(classified(addresses), own_doi=work.doi)
     return WorkArtifact(
         work_id=work.work_id,
-        title=title_of(article.get("title")),
-        publication_year=year_of(article.get("year")),
+        title=article.title("title"),
+        publication_year=article.year("year"),
         doi=work.doi,
         arxiv_id=arxiv_id,
         pmcid=pmcid,
         landing_urls=pages,
-        license=licence,
+        license=facts.license,
         oa_status="gold",  # every journal of the directory is open as a whole
-        metadata=copies_metadata(
-            "doaj", ((page, CopyFacts("publishedVersion", licence, "publisher")) for page in pages)
-        ),
+        metadata=copies_metadata("doaj", ((page, facts) for page in pages)),
     )

@@ -13,8 +13,8 @@ from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, encode_segment, in_order, unique_plans
-from DocsToKG.ContentDownload.resolvers.copy_facts import facts_at, with_facts
 from DocsToKG.ContentDownload.resolvers.landing.visits import LandingVisits, is_final
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import facts_at, with_facts
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import MIN_SHARE, host_of
 

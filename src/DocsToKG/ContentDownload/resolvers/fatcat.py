@@ -8,25 +8,22 @@ proved like any other's.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import AskOnce, ResolverSettings, unique_plans
-from DocsToKG.ContentDownload.resolvers.deposits import digest_of, size_of
-from DocsToKG.ContentDownload.resolvers.ids.identifier import (
-    arxiv_base,
-    normalize_arxiv,
-    normalize_doi,
-    normalize_pmcid,
-    normalize_pmid,
-    normalize_url,
+from DocsToKG.ContentDownload.resolvers.base import (
+    MALFORMED,
+    JsonSource,
+    only_note,
+    result_of,
+    unique_plans,
+    wrong_article,
 )
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_arxiv, normalize_url
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address
-from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, text_of, title_of, year_of
+from DocsToKG.ContentDownload.resolvers.record import Record
 
-DEFAULT_BASE_URL = "https://api.fatcat.wiki/v0"
 _CAPTURE = re.compile(r"https?://web\.archive\.org/web/(?P<when>\d{4,14})(?:[a-z]{2}_)?/(?P<url>\S+)", re.IGNORECASE)
 _ARCHIVES = ("webarchive", "archive")
 _LIVE = ("repository", "publisher", "web", "aggregator")
@@ -43,68 +40,53 @@ _VERSIONS = {
 _WITHDRAWN = frozenset({"retracted", "withdrawn"})
 
 
-class FatcatResolver(AskOnce[str]):
+class FatcatResolver(JsonSource[str]):
     name = "fatcat"
     service = "fatcat"
+    base_url = "https://api.fatcat.wiki/v0"
     check = "check resolvers.fatcat.base_url"
 
-    def __init__(self, *, settings: ResolverSettings) -> None:
-        self._base = settings.base(DEFAULT_BASE_URL)
+    def queries(self, work: WorkArtifact) -> Sequence[str]:
+        # Preprints are catalogued by version, and which versions there are is not known.
+        version = work.metadata.get("arxiv_version")
+        arxiv_id = normalize_arxiv(f"{work.arxiv_id}{version}") if work.arxiv_id and version else None
+        names = {"doi": work.doi, "pmcid": work.pmcid, "pmid": work.pmid, "arxiv": arxiv_id}
+        return [f"{name}={quote(value, safe='/')}" for name, value in names.items() if value is not None]
 
-    def _named(self, work: WorkArtifact) -> str | None:
-        return _question(work)
+    def address(self, query: str) -> str:
+        return f"{self.base}/release/lookup?{query}&expand=files&hide=abstracts,refs"
 
-    def _address(self, named: str) -> str:
-        return f"{self._base}/release/lookup?{named}&expand=files&hide=abstracts,refs"
-
-    def _read(self, work: WorkArtifact, named: str, record: Mapping[str, Any]) -> ResolverResult:
+    def read(self, work: WorkArtifact, query: str, record: Record) -> ResolverResult:
         if record.get("success") is False:
-            return ResolverResult(notes=("malformed_answer",))
-        said = normalize_doi(text_of(object_of(record, "ext_ids"), "doi") or "")
+            return only_note(MALFORMED)
+        said = record.object("ext_ids").doi("doi")
         if work.doi is not None and said not in (None, work.doi):
-            return ResolverResult(notes=(f"wrong-article: the answer is about {said}",))
-        plans = unique_plans(self._plans(record))
-        return ResolverResult(plans=plans, notes=() if plans else ("no_oa_pdf",), work=_learned(work, record))
+            return only_note(wrong_article(said))
+        return result_of(unique_plans(self._plans(record)), _learned(work, record))
 
-    def _plans(self, release: Mapping[str, Any]) -> Iterator[DownloadPlan]:
-        files = [file for file in objects_of(release, "files") if text_of(file, "mimetype") in _PDF_OR_UNSAID]
+    def _plans(self, release: Record) -> Iterator[DownloadPlan]:
+        files = [file for file in release.objects("files") if file.text("mimetype") in _PDF_OR_UNSAID]
         for rels in (_ARCHIVES, _LIVE):
             for file in files[:_MOST_FILES]:
                 for rel, address in _addresses(file, rels):
-                    yield self._plan(release, file, rel, address)
-
-    def _plan(self, release: Mapping[str, Any], file: Mapping[str, Any], rel: str, address: str) -> DownloadPlan:
-        return DownloadPlan(
-            url=address,
-            resolver_name=self.name,
-            version=_VERSIONS.get(text_of(release, "release_stage") or ""),
-            license=text_of(release, "license_slug"),
-            host_type="publisher" if rel == "publisher" else "repository",
-            evidence=rel,
-            checksum=_digest(file) if rel in _ARCHIVES else None,
-            size_bytes=size_of(file, "size"),
-        )
+                    yield DownloadPlan(
+                        address,
+                        self.name,
+                        version=_VERSIONS.get(release.text("release_stage") or ""),
+                        license=release.text("license_slug"),
+                        host_type="publisher" if rel == "publisher" else "repository",
+                        evidence=rel,
+                        checksum=_digest(file) if rel in _ARCHIVES else None,
+                        size_bytes=file.size("size"),
+                    )
 
 
-def _question(work: WorkArtifact) -> str | None:
-    if work.doi is not None:
-        return f"doi={quote(work.doi, safe='/')}"
-    if work.pmcid is not None:
-        return f"pmcid={quote(work.pmcid, safe='')}"
-    if work.pmid is not None:
-        return f"pmid={quote(work.pmid, safe='')}"
-    # Preprints are catalogued by version, and which versions there are is not known.
-    version = work.metadata.get("arxiv_version")
-    given = normalize_arxiv(f"{work.arxiv_id}{version}") if work.arxiv_id and version else None
-    return f"arxiv={quote(given, safe='/')}" if given is not None else None
-
-
-def _addresses(file: Mapping[str, Any], rels: tuple[str, ...]) -> list[tuple[str, str]]:
+def _addresses(file: Record, rels: tuple[str, ...]) -> list[tuple[str, str]]:
     """At most two addresses of each kind, in the order of `rels`; a file may have been captured dozens of times."""
     found: list[tuple[str, str]] = []
-    urls = objects_of(file, "urls")
+    urls = file.objects("urls")
     for rel in rels:
-        links = (text_of(url, "url") for url in urls if text_of(url, "rel") == rel)
+        links = (url.text("url") for url in urls if url.text("rel") == rel)
         usable = (_usable(link, rel) for link in links if link is not None)
         found += [(rel, address) for address in usable if address is not None][:_MOST_OF_A_KIND]
     return found
@@ -118,22 +100,21 @@ def _usable(link: str, rel: str) -> str | None:
     return normalize_url(f"https://web.archive.org/web/{capture['when']}id_/{capture['url']}") if capture else None
 
 
-def _digest(file: Mapping[str, Any]) -> str | None:
-    found = (digest_of(algorithm, file.get(algorithm)) for algorithm in ("sha256", "md5", "sha1"))
+def _digest(file: Record) -> str | None:
+    found = (file.digest(algorithm, algorithm) for algorithm in ("sha256", "md5", "sha1"))
     return next((digest for digest in found if digest is not None), None)
 
 
-def _learned(work: WorkArtifact, release: Mapping[str, Any]) -> WorkArtifact:
-    ids = object_of(release, "ext_ids")
-    arxiv_id = normalize_arxiv(text_of(ids, "arxiv") or "")
+def _learned(work: WorkArtifact, release: Record) -> WorkArtifact:
+    ids = release.object("ext_ids")
     return WorkArtifact(
         work_id=work.work_id,
-        title=title_of(release.get("title")),
-        publication_year=year_of(release.get("release_year")) or year_of(release.get("release_date")),
-        doi=work.doi or normalize_doi(text_of(ids, "doi") or ""),
-        arxiv_id=arxiv_base(arxiv_id) if arxiv_id is not None else None,
-        pmcid=normalize_pmcid(text_of(ids, "pmcid") or ""),
-        pmid=normalize_pmid(text_of(ids, "pmid") or ""),
-        license=text_of(release, "license_slug"),
-        is_retracted=True if text_of(release, "withdrawn_status") in _WITHDRAWN else None,
+        title=release.title("title"),
+        publication_year=release.year("release_year", "release_date"),
+        doi=work.doi or ids.doi("doi"),
+        arxiv_id=ids.arxiv_id("arxiv"),
+        pmcid=ids.pmcid("pmcid"),
+        pmid=ids.pmid("pmid"),
+        license=release.text("license_slug"),
+        is_retracted=True if release.text("withdrawn_status") in _WITHDRAWN else None,
     )

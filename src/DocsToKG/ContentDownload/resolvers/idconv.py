@@ -5,49 +5,44 @@ Proposes no copies; what it learns lets the other sources look the paper up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
-from DocsToKG.ContentDownload.api.ports import Call, Client, Page
-from DocsToKG.ContentDownload.api.types import ResolverResult, Role, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, other_paper
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi, normalize_pmcid, normalize_pmid
-from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, read_object, text_of
-
-DEFAULT_BASE_URL = "https://pmc.ncbi.nlm.nih.gov/tools/idconv/api/v1/articles/"
+from DocsToKG.ContentDownload.api.types import ResolverResult, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.base import NOT_IN_INDEX, JsonSource, only_note, other_paper
+from DocsToKG.ContentDownload.resolvers.record import Record
 
 
-class IdConverter:
+class IdConverter(JsonSource[str]):
     name = "idconv"
+    service = "the id converter"
+    base_url = "https://pmc.ncbi.nlm.nih.gov/tools/idconv/api/v1/articles"
+    check = "check resolvers.idconv.base_url"
+    nothing_to_ask = "no_pmcid"
 
-    def __init__(self, *, settings: ResolverSettings) -> None:
-        self._base = settings.base(DEFAULT_BASE_URL) + "/"
-        self._email = settings.email
+    def queries(self, work: WorkArtifact) -> Sequence[str]:
+        named = work.pmcid or work.pmid or work.doi
+        return [named] if named is not None else []
 
     def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if work.pmcid or work.pmid else "no_pmcid"
+        """Other sources know papers by their DOI, so that nobody need be asked for one who has it."""
+        return None if work.pmcid or work.pmid else self.nothing_to_ask
 
-    async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
-        asked = {"ids": work.pmcid or work.pmid or work.doi, "format": "json", "tool": "docstokg"}
-        if self._email:
-            asked["email"] = self._email
-        page = await client.fetch(f"{self._base}?{urlencode(asked)}", Role.METADATA, call)
-        return self._read(work, page)
+    def address(self, query: str) -> str:
+        asked = {"ids": query, "format": "json", "tool": "docstokg"}
+        if self.settings.email:
+            asked["email"] = self.settings.email
+        return f"{self.base}/?{urlencode(asked)}"
 
-    def _read(self, work: WorkArtifact, page: Page) -> ResolverResult:
-        answer = read_object(page) if page.status == 200 else None
-        if answer is None:
-            return ResolverResult(notes=("not_in_index",))
+    def status_note(self, status: int) -> str:
+        return NOT_IN_INDEX
+
+    def read(self, work: WorkArtifact, query: str, record: Record) -> ResolverResult:
         # An unknown id is a record with a status of "error", still with HTTP status 200.
-        known = [record for record in objects_of(answer, "records", at_most=5) if record.get("status") != "error"]
+        known = [each for each in record.objects("records", at_most=5) if each.get("status") != "error"]
         if not known:
-            return ResolverResult(notes=("not_in_index",))
-        ids = {name: text_of(known[0], name) or str(known[0].get(name) or "") for name in ("doi", "pmid", "pmcid")}
-        learned = WorkArtifact(
-            work.work_id,
-            doi=normalize_doi(ids["doi"]),
-            pmid=normalize_pmid(ids["pmid"]),
-            pmcid=normalize_pmcid(ids["pmcid"]),
-        )
-        if (note := other_paper(work, learned, by=("pmcid", "pmid", "doi"))) is not None:
-            return ResolverResult(notes=(note,))
-        return ResolverResult(notes=("identified",), work=learned)
+            return only_note(NOT_IN_INDEX)
+        said = known[0]
+        learned = WorkArtifact(work.work_id, doi=said.doi("doi"), pmid=said.pmid("pmid"), pmcid=said.pmcid("pmcid"))
+        note = other_paper(work, learned, by=("pmcid", "pmid", "doi"))
+        return only_note(note) if note is not None else only_note("identified", learned)

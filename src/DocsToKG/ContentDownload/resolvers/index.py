@@ -11,12 +11,19 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, WorkArtifact
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
-from DocsToKG.ContentDownload.resolvers.copy_facts import CopyFacts, copies_metadata
-from DocsToKG.ContentDownload.resolvers.ids.repositories import dspace_item_in, hal_id_in, pages_of_location
-from DocsToKG.ContentDownload.resolvers.index_links import LinkKind, classify_link
+from DocsToKG.ContentDownload.resolvers.base import (
+    NO_PDF,
+    NOT_IN_INDEX,
+    ResolverSettings,
+    in_order,
+    result_of,
+    unique_plans,
+)
+from DocsToKG.ContentDownload.resolvers.ids.repositories import archive_metadata, pages_of_location
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import file_address, is_pmc_page
-from DocsToKG.ContentDownload.resolvers.records.fields import objects_of, text_of
+from DocsToKG.ContentDownload.resolvers.links.classify import LinkKind, classify_link
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import CopyFacts, copies_metadata
+from DocsToKG.ContentDownload.resolvers.record import Record
 
 INDEX = "index"  # the source, its tier, and where the work keeps what it says
 ARCHIVES = "index_archives"  # the tier of those who keep what others have lost
@@ -32,13 +39,12 @@ class IndexResolver:
         pass
 
     def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if said_by_index(work) else "not_in_index"
+        return None if said_by_index(work) else NOT_IN_INDEX
 
     async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
-        copies = objects_of(said_by_index(work), "copies", at_most=_MOST_COPIES)
+        copies = Record(said_by_index(work)).objects("copies", at_most=_MOST_COPIES)
         plans = unique_plans(in_order(_plans(copies)))
-        notes = () if plans else ("no_oa_pdf" if copies else str(Reason.CLOSED),)
-        return ResolverResult(plans=plans, notes=notes, work=_learned(work, copies))
+        return result_of(plans, _learned(work, copies), NO_PDF if copies else str(Reason.CLOSED))
 
 
 def said_by_index(work: WorkArtifact) -> Mapping[str, Any]:
@@ -58,49 +64,41 @@ def is_over(tier: str, work: WorkArtifact) -> bool:
     return bool(said) and tier == (INDEX if said.get("access") == CLOSED else ARCHIVES)
 
 
-def _plans(copies: Iterable[Mapping[str, Any]]) -> Iterator[DownloadPlan]:
+def _plans(copies: Iterable[Record]) -> Iterator[DownloadPlan]:
     for copy in copies:
-        url, kind = text_of(copy, "url") or "", text_of(copy, "kind")
+        url, kind = copy.text("url") or "", copy.text("kind") or ""
         if kind == "page":
             link = classify_link(url)
             address = link.address if link is not None and link.kind is LinkKind.FILE else None
         else:
             address = file_address(url)
         if address is not None:
-            yield DownloadPlan(
-                url=address,
-                resolver_name=INDEX,
-                expected_mime=_MIME.get(kind or "", "application/pdf"),
-                version=text_of(copy, "version"),
-                license=text_of(copy, "license"),
-                host_type=text_of(copy, "host_type"),
-                evidence=f"{text_of(copy, 'source')}:{text_of(copy, 'evidence')}",
-                checksum=text_of(copy, "checksum") if address == url else None,
+            yield CopyFacts.of(copy).plan(
+                address,
+                INDEX,
+                f"{copy.text('source')}:{copy.text('evidence')}",
+                expected_mime=_MIME.get(kind, "application/pdf"),
+                checksum=copy.text("checksum") if address == url else None,
             )
 
 
-def _learned(work: WorkArtifact, copies: list[Mapping[str, Any]]) -> WorkArtifact:
+def _learned(work: WorkArtifact, copies: list[Record]) -> WorkArtifact:
     """What the copies tell the other sources: pages to look at, whose files have which licence, names of deposits."""
     # The page of a copy whose file is named is worth a visit where no other copy has only a page: it stands at the host
     # that has just refused the file.
-    alone = [copy for copy in copies if text_of(copy, "kind") == "page"]
-    pages = [(page, _facts(copy)) for copy in alone or copies for page in _pages(copy)]
-    files = [(text_of(copy, "url"), _facts(copy)) for copy in copies]
-    names = [name for copy in copies if (name := text_of(copy, "location")) is not None]
-    archives = {"hal_id": hal_id_in(names), "dspace_item": dspace_item_in(names)}
+    alone = [copy for copy in copies if copy.text("kind") == "page"]
+    pages = [(page, CopyFacts.of(copy)) for copy in alone or copies for page in _pages(copy)]
+    files = [(copy.text("url"), CopyFacts.of(copy)) for copy in copies]
+    names = [name for copy in copies if (name := copy.text("location")) is not None]
     return WorkArtifact(
         work.work_id,
         landing_urls=tuple(dict.fromkeys(page for page, _ in pages if not is_pmc_page(page))),
-        license=next((text for copy in copies if (text := text_of(copy, "license")) is not None), None),
-        metadata=copies_metadata(INDEX, [*files, *pages]) | {k: v for k, v in archives.items() if v is not None},
+        license=next(filter(None, (copy.text("license") for copy in copies)), None),
+        metadata=copies_metadata(INDEX, [*files, *pages]) | archive_metadata(names, names),
     )
 
 
-def _facts(copy: Mapping[str, Any]) -> CopyFacts:
-    return CopyFacts(*(text_of(copy, name) for name in ("version", "license", "host_type")))
-
-
-def _pages(copy: Mapping[str, Any]) -> tuple[str, ...]:
-    page = text_of(copy, "url") if text_of(copy, "kind") == "page" else text_of(copy, "page")
-    name = text_of(copy, "location")
+def _pages(copy: Record) -> tuple[str, ...]:
+    page = copy.text("url") if copy.text("kind") == "page" else copy.text("page")
+    name = copy.text("location")
     return pages_of_location(page, (name,) if name is not None else ())

@@ -10,8 +10,8 @@ from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
 from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
-from DocsToKG.ContentDownload.resolvers.copy_facts import facts_at, with_facts
-from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url, normalize_url
+from DocsToKG.ContentDownload.resolvers.ids.addresses import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_url
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import (
     file_address,
     is_file_address,
@@ -19,6 +19,7 @@ from DocsToKG.ContentDownload.resolvers.landing.file_addresses import (
     known_file,
 )
 from DocsToKG.ContentDownload.resolvers.landing.visits import LandingVisits, is_final, names_a_pdf
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import facts_at, with_facts
 from DocsToKG.ContentDownload.resolvers.site_rules.load import rules_with
 from DocsToKG.core.urls import mask_url
 

@@ -14,8 +14,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 from DocsToKG.ContentDownload.api.ports import Call, Client
 from DocsToKG.ContentDownload.api.types import Reason, Role, WorkArtifact
 from DocsToKG.ContentDownload.errors import InputError, TransientFailure
-from DocsToKG.ContentDownload.resolvers.records.fields import object_of, objects_of, read_object, text_of
-from DocsToKG.ContentDownload.resolvers.records.openalex import DEFAULT_BASE_URL, FIELDS, work_of_record
+from DocsToKG.ContentDownload.resolvers.openalex import DEFAULT_BASE_URL, FIELDS, work_of_record
+from DocsToKG.ContentDownload.resolvers.record import Record, read_record
 from DocsToKG.core.digest import canonical_json, sha256_hex
 
 MAX_PER_PAGE = 100
@@ -89,20 +89,20 @@ async def page_of_works(
     """One page; `cursor` None asks for the first. A query the service refuses is an `InputError`; one that it refuses
     at a cursor only may be good still: `DeadCursor`."""
     page = await client.fetch(_address(query, cursor or "*", per_page, base_url), Role.METADATA, call)
-    answer = read_object(page)
+    answer = read_record(page) or Record()
     if page.status in (401, 403):
         raise InputError(f"OpenAlex answered {page.status}; check resolvers.openalex.api_key, or leave it unset")
     if page.status != 200:
-        said = text_of(answer, "message") if answer is not None else None
         refused = InputError if cursor is None else DeadCursor
-        raise refused(f"OpenAlex refuses the query {str(query)[:200]!r}: {said or f'status {page.status}'}")
-    if answer is None or not isinstance(answer.get("results"), list):
+        said = answer.text("message") or f"status {page.status}"
+        raise refused(f"OpenAlex refuses the query {str(query)[:200]!r}: {said}")
+    if not isinstance(answer.get("results"), list):
         raise TransientFailure(Reason.DOWNLOAD_ERROR, "OpenAlex answered without results", url=page.url)
-    records = objects_of(answer, "results", at_most=MAX_PER_PAGE * 2)
+    records = answer.objects("results", at_most=MAX_PER_PAGE * 2)
     works = tuple(work for record in records if (work := work_of_record(record)) is not None)
-    meta = object_of(answer, "meta")
+    meta = answer.object("meta")
     total = meta.get("count")
-    more = text_of(meta, "next_cursor") if records else None
+    more = meta.text("next_cursor") if records else None
     return QueryPage(works, more if more != cursor else None, total if isinstance(total, int) else None)
 
 

@@ -2,35 +2,47 @@
 
 Asks which versions there are, then for the metadata of the newest, and of older ones while the newer is an author's
 manuscript, retracted or another paper's. A page address at PMC is as good as its PMCID. The retired OA service and
-the article pages, which give programs nothing, are never asked.
+the article pages, which give programs nothing, are never asked. Files are named as
+`s3://pmc-oa-opendata/PMC1.1/PMC1.1.pdf?md5=<hex>`; one outside its version's own folder is left out.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from typing import NamedTuple
+from dataclasses import dataclass
+from functools import reduce
+from urllib.parse import quote
 
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, ResolverResult, Role, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected, TransientFailure
-from DocsToKG.ContentDownload.resolvers.base import ResolverSettings, in_order, unique_plans
+from DocsToKG.ContentDownload.resolvers.base import (
+    MALFORMED,
+    NO_PDF,
+    NOT_IN_INDEX,
+    ResolverSettings,
+    in_order,
+    only_note,
+    unique_plans,
+    wrong_article,
+)
 from DocsToKG.ContentDownload.resolvers.idconv import IdConverter
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_pmcid
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_pmcid
 from DocsToKG.ContentDownload.resolvers.ids.repositories import copies_named_by
 from DocsToKG.ContentDownload.resolvers.landing.file_addresses import is_pmc_page
-from DocsToKG.ContentDownload.resolvers.records.fields import read_object
-from DocsToKG.ContentDownload.resolvers.records.pmc_bucket import BucketFile, BucketRecord, record_of, versions_in
+from DocsToKG.ContentDownload.resolvers.record import Record, read_record, year_of
 
 DEFAULT_BASE_URL = "https://pmc-oa-opendata.s3.amazonaws.com"
+_NO_PMCID = "no_pmcid"
 # Nearly every article has one version; a few journals with open review have several.
 _MOST_VERSIONS = 3
-
-
-class _Version(NamedTuple):
-    """What came of asking for one version: its record, or why there is none."""
-
-    record: BucketRecord | None
-    note: str
+_MOST_MEDIA = 100
+_BUCKET = "s3://pmc-oa-opendata/"
+_FIGURES = (".jpg", ".jpeg", ".gif", ".png", ".tif", ".tiff")
+_FILE = re.compile(r"(?P<key>[^?#\s]{1,500})(?:\?md5=(?P<md5>[0-9a-fA-F]{32}))?")
+# "Journal. 2019 Apr 22; 14(4)": the year follows the journal, whose name may hold a number of its own.
+_CITED = re.compile(r"\.\s+((?:1[5-9]|20)\d\d)\b")
 
 
 class PmcResolver:
@@ -41,81 +53,126 @@ class PmcResolver:
         self._converter = IdConverter(settings=ResolverSettings(email=settings.email))
 
     def applies_to(self, work: WorkArtifact) -> str | None:
-        return None if _pmcid_of(work) is not None or _can_be_converted(work) else "no_pmcid"
+        return None if _pmcid_of(work) is not None or _can_be_converted(work) else _NO_PMCID
 
     async def resolve(self, work: WorkArtifact, client: Client, call: Call) -> ResolverResult:
         if (why_not := self.applies_to(work)) is not None:
-            return ResolverResult(notes=(why_not,))
-        pmcid = _pmcid_of(work)
+            return only_note(why_not)
+        pmcid = _pmcid_of(work) or await self._convert(work, client, call)
         if pmcid is None:
-            pmcid = await self._convert(work, client, call)
-        if pmcid is None:
-            return ResolverResult(notes=("not_in_index",))
+            return only_note(NOT_IN_INDEX)
         address = f"{self._base}/?list-type=2&prefix={pmcid}.&delimiter=/"
-        page = await client.fetch(address, Role.METADATA, call)
-        versions, note = _listed(page, pmcid)
+        versions, note = _listed(await client.fetch(address, Role.METADATA, call), pmcid)
         if not versions:
-            return ResolverResult(notes=(note,), work=WorkArtifact(work.work_id, pmcid=pmcid))
-        found = await self._look(versions, pmcid, work, client, call)
-        return self._result(found, pmcid, work)
+            return only_note(note, WorkArtifact(work.work_id, pmcid=pmcid))
+        articles, notes = await self._articles(versions, pmcid, work, client, call)
+        return self._result(articles, pmcid, work) if articles else ResolverResult(notes=notes)
 
     async def _convert(self, work: WorkArtifact, client: Client, call: Call) -> str | None:
-        result = await self._converter.resolve(work, client, call)
-        said = result.work
-        if said is None or (work.doi is not None and said.doi not in (None, work.doi)):
-            return None
-        return said.pmcid
+        said = (await self._converter.resolve(work, client, call)).work
+        is_ours = said is not None and (work.doi is None or said.doi in (None, work.doi))
+        return said.pmcid if said is not None and is_ours else None
 
-    async def _look(
+    async def _articles(
         self, versions: list[int], pmcid: str, work: WorkArtifact, client: Client, call: Call
-    ) -> list[_Version]:
-        """The versions from the newest on, up to the first that is the publisher's and stands."""
-        found: list[_Version] = []
+    ) -> tuple[list[Article], tuple[str, ...]]:
+        """The versions from the newest on, up to the first that is the publisher's and stands; why there are none."""
+        found: list[Article] = []
+        notes: list[str] = []
         for number in versions[:_MOST_VERSIONS]:
-            address = f"{self._base}/metadata/{pmcid}.{number}.json"
             try:
-                page = await client.fetch(address, Role.METADATA, call)
-                found.append(_read(page, pmcid, number, work))
+                page = await client.fetch(f"{self._base}/metadata/{pmcid}.{number}.json", Role.METADATA, call)
             except (CandidateRejected, TransientFailure):
-                if not any(version.record for version in found):
+                if not found:
                     raise
                 break
-            record = found[-1].record
-            if record is not None and record.pdf and not (record.is_manuscript or record.is_retracted):
+            article = _read(page, pmcid, number, work)
+            if isinstance(article, str):
+                notes.append(article)
+                continue
+            found.append(article)
+            if article.pdf and not (article.is_manuscript or article.is_retracted):
                 break
-        return found
+        return found, tuple(dict.fromkeys(notes))
 
-    def _result(self, found: list[_Version], pmcid: str, work: WorkArtifact) -> ResolverResult:
-        records = [version.record for version in found if version.record is not None]
-        if not records:
-            return ResolverResult(notes=tuple(dict.fromkeys(version.note for version in found)))
-        standing = sorted(records, key=lambda record: record.is_retracted is True)
-        plans = unique_plans(in_order(plan for record in standing for plan in self._plans(record)))
-        notes = () if plans else ("no_oa_pdf",)
+    def _result(self, articles: list[Article], pmcid: str, work: WorkArtifact) -> ResolverResult:
+        standing = sorted(articles, key=lambda article: article.is_retracted is True)
+        plans = unique_plans(in_order(plan for article in standing for plan in self._plans(article)))
         media = standing[0].media if plans else ()
         others = tuple(
             Supplement(f"{self._base}/{file.path}", file.path.rpartition("/")[2], self.name, checksum=file.checksum)
             for file in media
         )
-        return ResolverResult(plans, notes, _learned(records, pmcid, work), others)
+        # The newest version speaks first; a retraction of any counts.
+        first = WorkArtifact(work.work_id, pmcid=pmcid)
+        learned = reduce(WorkArtifact.learn, (article.as_work() for article in articles), first)
+        return ResolverResult(plans, () if plans else (NO_PDF,), learned, others)
 
-    def _plans(self, record: BucketRecord) -> Iterator[DownloadPlan]:
-        if record.pdf is not None:
-            yield self._plan(record, record.pdf, "application/pdf", "pdf_url")
-        if record.xml is not None:
-            yield self._plan(record, record.xml, "application/xml", "xml_url")
+    def _plans(self, article: Article) -> Iterator[DownloadPlan]:
+        files = ((article.pdf, "application/pdf", "pdf_url"), (article.xml, "application/xml", "xml_url"))
+        for file, mime, evidence in files:
+            if file is not None:
+                yield DownloadPlan(
+                    f"{self._base}/{file.path}",
+                    self.name,
+                    expected_mime=mime,
+                    version="acceptedVersion" if article.is_manuscript else "publishedVersion",
+                    license=article.record.text("license_code"),
+                    host_type="repository",
+                    evidence=evidence,
+                    checksum=file.checksum,
+                )
 
-    def _plan(self, record: BucketRecord, file: BucketFile, mime: str, evidence: str) -> DownloadPlan:
-        return DownloadPlan(
-            url=f"{self._base}/{file.path}",
-            resolver_name=self.name,
-            expected_mime=mime,
-            version="acceptedVersion" if record.is_manuscript else "publishedVersion",
-            license=record.license,
-            host_type="repository",
-            evidence=evidence,
-            checksum=file.checksum,
+
+@dataclass(frozen=True, slots=True)
+class BucketFile:
+    """A file by its key, escaped for a path, and its published digest."""
+
+    path: str
+    checksum: str | None
+
+
+class Article:
+    """One version of an article, whose files lie in `folder` (`PMC1.1/`)."""
+
+    def __init__(self, record: Record, folder: str) -> None:
+        self.record = record
+        self.is_manuscript = record.is_true("is_manuscript")
+        self.is_retracted = record.truth("is_retracted")
+        self.pdf = _file(record.text("pdf_url"), folder)
+        self.xml = _file(record.text("xml_url"), folder)
+        media = (_file(address, folder) for address in record.texts("media_urls", at_most=_MOST_MEDIA))
+        # Figures and films of the text are left out.
+        self.media = tuple(file for file in media if file and not file.path.lower().endswith(_FIGURES))
+
+    def as_work(self) -> WorkArtifact:
+        cited = _CITED.search((self.record.text("citation") or "")[:300])
+        return WorkArtifact(
+            work_id="",
+            title=self.record.title("title"),
+            publication_year=year_of(cited[1]) if cited is not None else None,
+            doi=self.record.doi("doi"),
+            pmid=self.record.pmid("pmid"),
+            license=self.record.text("license_code"),
+            is_retracted=self.is_retracted,
         )
+
+
+def versions_in(listing: bytes, pmcid: str) -> list[int] | None:
+    """The versions listed for `pmcid`, newest first; None when the answer is no listing."""
+    if b"ListBucketResult" not in listing[:4096]:
+        return None
+    found = re.findall(rb"<Prefix>\s*%s\.(\d{1,4})/\s*</Prefix>" % pmcid.encode(), listing)
+    return sorted({int(number) for number in found}, reverse=True)
+
+
+def _file(address: str | None, folder: str) -> BucketFile | None:
+    match = _FILE.fullmatch((address or "").removeprefix(_BUCKET))
+    if match is None or not (address or "").startswith(_BUCKET + folder) or ".." in match["key"]:
+        return None
+    # S3 reads a plain "+" as a blank.
+    checksum = f"md5:{match['md5'].lower()}" if match["md5"] else None
+    return BucketFile(path=quote(match["key"], safe="/%"), checksum=checksum)
 
 
 def _pmcid_of(work: WorkArtifact) -> str | None:
@@ -129,45 +186,28 @@ def _can_be_converted(work: WorkArtifact) -> bool:
     return has_page and (work.doi is not None or work.pmid is not None)
 
 
-def _listed(page: Page, pmcid: str) -> tuple[list[int], str]:
+def _status_note(page: Page) -> str:
     # The bucket says 403 for some names that it does not hold.
-    if page.status in (403, 404):
-        return [], "not_in_index"
+    return NOT_IN_INDEX if page.status in (403, 404) else f"http-status: {page.status}"
+
+
+def _listed(page: Page, pmcid: str) -> tuple[list[int], str]:
     if page.status != 200:
-        return [], f"http-status: {page.status}"
+        return [], _status_note(page)
     versions = versions_in(page.body, pmcid)
-    return versions or [], "malformed_answer" if versions is None else "not_in_index"
+    return versions or [], MALFORMED if versions is None else NOT_IN_INDEX
 
 
-def _read(page: Page, pmcid: str, number: int, work: WorkArtifact) -> _Version:
+def _read(page: Page, pmcid: str, number: int, work: WorkArtifact) -> Article | str:
+    """The article, or why there is none."""
     if page.status != 200:
-        return _Version(None, "not_in_index" if page.status in (403, 404) else f"http-status: {page.status}")
-    answer = read_object(page)
-    if answer is None:
-        return _Version(None, "malformed_answer")
-    record = record_of(answer, f"{pmcid}.{number}/")
-    if record.pmcid not in (None, pmcid):
-        return _Version(None, f"wrong-article: the answer is about {record.pmcid}")
-    if work.doi is not None and record.doi not in (None, work.doi):
-        return _Version(None, f"wrong-article: {pmcid}.{number} is {record.doi}")
-    return _Version(record, "")
-
-
-def _learned(records: list[BucketRecord], pmcid: str, work: WorkArtifact) -> WorkArtifact:
-    """The newest version speaks first; a retraction of any counts."""
-    learned = WorkArtifact(work.work_id, pmcid=pmcid)
-    if any(record.is_retracted for record in records):
-        learned = WorkArtifact(work.work_id, pmcid=pmcid, is_retracted=True)
-    for record in records:
-        learned = learned.learn(
-            WorkArtifact(
-                work.work_id,
-                title=record.title,
-                publication_year=record.year,
-                doi=record.doi,
-                pmid=record.pmid,
-                license=record.license,
-                is_retracted=record.is_retracted,
-            )
-        )
-    return learned
+        return _status_note(page)
+    record = read_record(page)
+    if record is None:
+        return MALFORMED
+    said, doi = record.pmcid("pmcid"), record.doi("doi")
+    if said not in (None, pmcid):
+        return wrong_article(said)
+    if work.doi is not None and doi not in (None, work.doi):
+        return f"wrong-article: {pmcid}.{number} is {doi}"
+    return Article(record, f"{pmcid}.{number}/")

@@ -35,13 +35,13 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
     "core": ("core", "CoreResolver"),
     "doaj": ("doaj", "DoajResolver"),
     "openaire": ("openaire", "OpenAireResolver"),
-    "zenodo": ("zenodo", "ZenodoResolver"),
-    "figshare": ("figshare", "FigshareResolver"),
-    "hal": ("hal", "HalResolver"),
-    "osti": ("osti", "OstiResolver"),
-    "biorxiv": ("biorxiv", "BiorxivResolver"),
-    "datacite": ("datacite", "DataciteResolver"),
-    "dspace": ("dspace", "DspaceResolver"),
+    "zenodo": ("repositories.zenodo", "ZenodoResolver"),
+    "figshare": ("repositories.figshare", "FigshareResolver"),
+    "hal": ("repositories.hal", "HalResolver"),
+    "osti": ("repositories.osti", "OstiResolver"),
+    "biorxiv": ("repositories.biorxiv", "BiorxivResolver"),
+    "datacite": ("repositories.datacite", "DataciteResolver"),
+    "dspace": ("repositories.dspace", "DspaceResolver"),
     "fatcat": ("fatcat", "FatcatResolver"),
 }
 
@@ -78,11 +78,11 @@ def credentials(settings: Mapping[str, ResolverSettings]) -> dict[str, HostCrede
     """By host: the keys of the sources that have one. A blank key is none, because services refuse it."""
     found: dict[str, HostCredentials] = {}
     for name, use in _KEYS.items():
-        mine = settings.get(name) or ResolverSettings()
-        key = (mine.api_key or "").strip()
-        if key:
+        own = settings.get(name)
+        if own is not None and own.has_key:
+            key = (own.api_key or "").strip()
             first, *others = use.addresses
-            for address in (mine.base(first), *others):
+            for address in (own.base(first), *others):
                 found[host_key(address)] = HostCredentials(headers={use.header: use.form.format(key=key)})
     return found
 

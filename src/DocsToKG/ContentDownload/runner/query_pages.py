@@ -18,8 +18,8 @@ from DocsToKG.ContentDownload.config.filters import Filters
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import CandidateRejected, RunError, TransientFailure
 from DocsToKG.ContentDownload.pipeline import ResolverPipeline
+from DocsToKG.ContentDownload.resolvers.openalex import DEFAULT_BASE_URL
 from DocsToKG.ContentDownload.resolvers.openalex_query import DeadCursor, QueryPage, WorksQuery, page_of_works
-from DocsToKG.ContentDownload.resolvers.records.openalex import DEFAULT_BASE_URL
 
 log = logging.getLogger(__name__)
 

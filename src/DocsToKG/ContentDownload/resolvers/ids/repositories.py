@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from DocsToKG.ContentDownload.resolvers.ids.identifier import (
+from DocsToKG.ContentDownload.resolvers.ids.addresses import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import (
+    MAX_IDENTIFIER_CHARS,
     arxiv_base,
-    identifier_in_url,
     normalize_arxiv,
+    normalize_doi,
     normalize_pmcid,
+    normalize_url,
 )
-from DocsToKG.ContentDownload.resolvers.ids.normal_forms import MAX_IDENTIFIER_CHARS, normalize_doi, normalize_url
 
 _HOST = r"(?P<host>(?:[a-z0-9-]+\.)+[a-z]{2,10})"
 # An OAI id is `oai:<namespace>:<local id>`. The namespace is often, not always, the host of the pages.
@@ -144,6 +146,12 @@ def hal_id_in(names: Iterable[str]) -> str | None:
         if page is not None:
             return page.rpartition("/")[2].lower()
     return None
+
+
+def archive_metadata(names: Iterable[str], hal_names: Iterable[str] = ()) -> dict[str, str]:
+    """By what the sources of DSpace and HAL know the deposits that these OAI ids name."""
+    found = {"hal_id": hal_id_in(hal_names), "dspace_item": dspace_item_in(names)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _filled(table: tuple[tuple[re.Pattern[str], str], ...], name: str) -> str | None:

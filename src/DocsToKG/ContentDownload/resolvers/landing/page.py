@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from DocsToKG.ContentDownload.resolvers.ids.identifier import normalize_doi
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
 from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, parse_html
 from DocsToKG.ContentDownload.resolvers.landing.json_ld import is_free
 from DocsToKG.ContentDownload.resolvers.landing.page_kind import PageKind, kind_of, next_pages
 from DocsToKG.ContentDownload.resolvers.landing.pdf_links import FullTextLink, guessed_link, other_forms, pdf_links
 from DocsToKG.ContentDownload.resolvers.landing.supplements import SupplementLink, supplement_links
-from DocsToKG.ContentDownload.resolvers.records.fields import title_of, year_of
+from DocsToKG.ContentDownload.resolvers.record import title_of, year_of
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import SiteRules
 
 __all__ = ["FullTextLink", "LandingFacts", "PageKind", "doi_of_paper", "extract"]

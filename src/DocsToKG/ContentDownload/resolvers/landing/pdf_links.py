@@ -24,7 +24,7 @@ from DocsToKG.ContentDownload.resolvers.landing.link_ranking import (
     pdf_anchors,
     site_of,
 )
-from DocsToKG.ContentDownload.resolvers.same_links import link_key, newest_first
+from DocsToKG.ContentDownload.resolvers.links.deduplicate import link_key, newest_first
 from DocsToKG.ContentDownload.resolvers.site_rules.load import shipped_rules
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import PDF, SiteRules
 from DocsToKG.core.urls import index_url

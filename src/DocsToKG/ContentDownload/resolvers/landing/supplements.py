@@ -15,7 +15,7 @@ from lxml import etree
 
 from DocsToKG.ContentDownload.resolvers.landing.html_page import HtmlPage, words_of
 from DocsToKG.ContentDownload.resolvers.landing.link_ranking import among_others, last_part
-from DocsToKG.ContentDownload.resolvers.same_links import link_key
+from DocsToKG.ContentDownload.resolvers.links.deduplicate import link_key
 
 _MOST = 50
 _MOST_LOOKED_AT = 2_000

@@ -13,7 +13,9 @@ from dataclasses import dataclass, field, replace
 from DocsToKG.ContentDownload.api.ports import Call, Client, Page
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, ResolverResult, Role, Supplement, WorkArtifact
 from DocsToKG.ContentDownload.errors import CandidateRejected
-from DocsToKG.ContentDownload.resolvers.copy_facts import (
+from DocsToKG.ContentDownload.resolvers.ids.identifier import Identifier, arxiv_base, identifier_in_url, to_work
+from DocsToKG.ContentDownload.resolvers.landing.page import FullTextLink, LandingFacts, PageKind, doi_of_paper, extract
+from DocsToKG.ContentDownload.resolvers.links.copy_facts import (
     CopyFacts,
     facts_at,
     is_refusal,
@@ -21,8 +23,6 @@ from DocsToKG.ContentDownload.resolvers.copy_facts import (
     refusals_metadata,
     with_facts,
 )
-from DocsToKG.ContentDownload.resolvers.ids.identifier import Identifier, arxiv_base, identifier_in_url, to_work
-from DocsToKG.ContentDownload.resolvers.landing.page import FullTextLink, LandingFacts, PageKind, doi_of_paper, extract
 from DocsToKG.ContentDownload.resolvers.site_rules.rules import PDF, SiteRules
 from DocsToKG.core.urls import BadUrl, index_url
 

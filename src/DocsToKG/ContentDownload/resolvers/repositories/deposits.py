@@ -6,18 +6,14 @@ Promises: no exception, whatever a work's links or a record hold; a record about
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
-from DocsToKG.ContentDownload.api.ports import Page
-from DocsToKG.ContentDownload.api.types import WorkArtifact
-from DocsToKG.ContentDownload.resolvers.file_choice import title_words
+from DocsToKG.ContentDownload.api.types import DownloadPlan, WorkArtifact
+from DocsToKG.ContentDownload.resolvers.base import unique_plans
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi, normalize_url
-from DocsToKG.ContentDownload.resolvers.records.fields import read_json
+from DocsToKG.ContentDownload.resolvers.repositories.file_choice import DepositedFile, title_words
 
-_LARGEST_FILE = 1 << 50
-_HEX_DIGITS = {"md5": 32, "sha1": 40, "sha256": 64}
 _VERSION = re.compile(r"\.v\d{1,4}$")
 _FEWEST_WORDS = 3
 
@@ -35,39 +31,30 @@ def named_page(work: WorkArtifact, pattern: re.Pattern[str]) -> re.Match[str] | 
     return None
 
 
-def read_records(page: Page) -> list[Mapping[str, Any]] | None:
-    """The objects of an answer that is a bare list of them, or one of them; None when it is neither."""
-    value = read_json(page)
-    if isinstance(value, dict):
-        return [value]
-    return [item for item in value[:100] if isinstance(item, dict)] if isinstance(value, list) else None
-
-
-def texts_of(record: Mapping[str, Any], name: str, *, at_most: int = 20) -> list[str]:
-    """The texts of a field that holds one or a list of them."""
-    value = record.get(name)
-    found = value[:at_most] if isinstance(value, list) else [value]
-    return [text.strip() for text in found if isinstance(text, str) and 0 < len(text.strip()) <= 2048]
-
-
-def number_of(record: Mapping[str, Any], name: str) -> str | None:
-    """The digits of an id that some services write as a number and others as a text."""
-    value = record.get(name)
-    text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    return text if isinstance(text, str) and re.fullmatch(r"[0-9]{1,15}", text) else None
-
-
-def size_of(record: Mapping[str, Any], name: str) -> int | None:
-    value = record.get(name)
-    is_size = isinstance(value, int) and not isinstance(value, bool) and 0 < value < _LARGEST_FILE
-    return value if is_size else None
-
-
-def digest_of(algorithm: str, value: object) -> str | None:
-    """`md5:<hex>` when `value` is a whole digest of that algorithm, with or without its name before it."""
-    text = value.strip().lower().removeprefix(f"{algorithm}:") if isinstance(value, str) else ""
-    whole = len(text) == _HEX_DIGITS[algorithm] and re.fullmatch(r"[0-9a-f]+", text)
-    return f"{algorithm}:{text}" if whole else None
+def file_plans(
+    files: Iterable[DepositedFile],
+    source: str,
+    evidence: str,
+    *,
+    version: str | None,
+    license: str | None,
+    page_doi: str | None,
+) -> tuple[DownloadPlan, ...]:
+    """The files of one deposit as plans."""
+    return unique_plans(
+        DownloadPlan(
+            file.url,
+            source,
+            version=version,
+            license=license,
+            host_type="repository",
+            evidence=evidence,
+            checksum=file.checksum,
+            size_bytes=file.size_bytes,
+            page_doi=page_doi,
+        )
+        for file in files
+    )
 
 
 def about_another(

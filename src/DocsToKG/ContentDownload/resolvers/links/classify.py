@@ -14,8 +14,15 @@ from enum import StrEnum
 from urllib.parse import unquote, urlsplit
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan
-from DocsToKG.ContentDownload.resolvers.ids.identifier import identifier_in_url, normalize_url
-from DocsToKG.ContentDownload.resolvers.landing.file_addresses import arxiv_pdf, file_address, is_pmc_page, known_file
+from DocsToKG.ContentDownload.resolvers.ids.addresses import identifier_in_url
+from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_url
+from DocsToKG.ContentDownload.resolvers.landing.file_addresses import (
+    ARXIV_PROGRAMS_HOST,
+    arxiv_pdf,
+    file_address,
+    is_pmc_page,
+    known_file,
+)
 
 _FILE_PATH = re.compile(
     r"\.pdf/?$|/(?:e?pdf|pdfdirect|pdfft|full-text-pdf|exportpdf)(?:/|$)|/article-pdf/|/bitstreams?/|/download(?:/|$)"
@@ -64,20 +71,26 @@ def classify_link(text: str | None) -> Link | None:
     return Link(file, kind) if file is not None else None
 
 
+def classified(addresses: Iterable[str | None]) -> list[Link]:
+    """The links of these addresses that lead somewhere."""
+    return [link for link in map(classify_link, addresses) if link is not None]
+
+
 def pages_of(links: Iterable[Link | None], *, own_doi: str | None) -> tuple[str, ...]:
     """The addresses worth a visit, each once; the work's own DOI is left to the source that follows it."""
     pages = (link.address if link.kind is not LinkKind.FILE else link.page for link in links if link is not None)
     return tuple(dict.fromkeys(page for page in pages if page and (own_doi is None or _doi_in(page) != own_doi)))
 
 
-def preprint_plan(arxiv_id: str, *, source: str, evidence: str) -> DownloadPlan:
+def is_on_arxiv(address: str) -> bool:
+    found = identifier_in_url(address)
+    return found is not None and found.scheme == "arxiv"
+
+
+def preprint_plan(arxiv_id: str, *, source: str, evidence: str, base: str = ARXIV_PROGRAMS_HOST) -> DownloadPlan:
     """The copy on arXiv that an index told of; arXiv's own source had its turn before the id was known."""
     return DownloadPlan(
-        url=arxiv_pdf(arxiv_id),
-        resolver_name=source,
-        version="submittedVersion",
-        host_type="repository",
-        evidence=evidence,
+        arxiv_pdf(arxiv_id, base), source, version="submittedVersion", host_type="repository", evidence=evidence
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from DocsToKG.ContentDownload.api.types import DownloadPlan, Reason, WorkArtifact
 from DocsToKG.ContentDownload.resolvers.ids.normal_forms import normalize_doi
+from DocsToKG.ContentDownload.resolvers.record import Record
 from DocsToKG.core.urls import BadUrl, has_secret, index_url
 from DocsToKG.core.values import lean_dataclass
 
@@ -20,6 +21,7 @@ _SAID = "copies:"
 _REFUSED = "refused:"
 _MOST = 50
 _ILLEGAL = 451
+_NAMES = ("version", "license", "host_type")
 
 
 @lean_dataclass(frozen=True, slots=True)
@@ -29,6 +31,16 @@ class CopyFacts:
     version: str | None = None
     license: str | None = None
     host_type: str | None = None
+
+    @classmethod
+    def of(cls, record: Record) -> CopyFacts:
+        """From a record that names these fields as we do."""
+        return cls(record.text("version"), record.text("license"), record.text("host_type"))
+
+    def plan(self, url: str, source: str, evidence: str, **more: Any) -> DownloadPlan:
+        """A plan for this copy at `url`."""
+        facts = {name: getattr(self, name) for name in _NAMES}
+        return DownloadPlan(url, source, evidence=evidence, **facts, **more)
 
 
 _NOTHING = CopyFacts()
@@ -41,18 +53,15 @@ def copies_metadata(source: str, copies: Iterable[tuple[str | None, CopyFacts]])
         if address is None or facts == _NOTHING or len(told) >= _MOST:
             continue
         if (key := _key(address)) is not None:
-            told.setdefault(key, {name: text for name, text in _fields(facts).items() if text is not None})
+            told.setdefault(key, {name: text for name in _NAMES if (text := getattr(facts, name)) is not None})
     return {f"{_SAID}{source}": told} if told else {}
 
 
 def plans_metadata(source: str, plans: Iterable[DownloadPlan]) -> dict[str, Any]:
     """The same for the files a source proposes: an archive may have them when their host has not."""
-    copies = [
-        (plan.url, CopyFacts(plan.version, plan.license, plan.host_type))
-        for plan in plans
-        if plan.version is not None or plan.license is not None or plan.host_type is not None
-    ]
-    return copies_metadata(source, copies) if copies else {}
+    return copies_metadata(
+        source, ((plan.url, CopyFacts(plan.version, plan.license, plan.host_type)) for plan in plans)
+    )
 
 
 def facts_at(work: WorkArtifact, *addresses: str) -> CopyFacts:
@@ -93,13 +102,6 @@ def refusals_metadata(source: str, addresses: Iterable[str]) -> dict[str, Any]:
 def is_refused(work: WorkArtifact, address: str) -> bool:
     key = _key(address)
     return key is not None and any(key in told for told in _entries(work, _REFUSED))
-
-
-_NAMES = ("version", "license", "host_type")
-
-
-def _fields(facts: CopyFacts) -> dict[str, str | None]:
-    return {"version": facts.version, "license": facts.license, "host_type": facts.host_type}
 
 
 def _entries(work: WorkArtifact, prefix: str) -> Iterable[Mapping[str, Any]]:

@@ -1,1 +1,0 @@
-"""What the indexes answer, read into values."""

@@ -1,0 +1,1 @@
+"""Repositories, each with its records and files."""
