@@ -136,11 +136,11 @@ def statements_of(url: str, job_id: int) -> dict[str, list[Statement]]:
             "dashboard": lambda: dashboard.metrics("default"),
             "why": lambda: jobs.why("default", job_id),
         }
-        for kind, ctx in asked.items():
-            ctx()  # the first dashboard reads the last hour; those after it what is new
+        for kind, ask in asked.items():
+            ask()  # the first dashboard reads the last hour; those after it what is new
             with patch.object(psycopg.Cursor, "execute", hear):
                 heard.clear()
-                ctx()
+                ask()
             # A transaction of its own is begun and ended on either side.
             found[kind] = [
                 (_BEGUN.sub("", text), values, literal) for text, values, literal in heard if text != "COMMIT"

@@ -7,11 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 from tests.leftovers import is_running
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parent.parent
 
@@ -205,10 +205,7 @@ def test_busy_processes_end_with_the_run(checkout: Path, end: str) -> None:
             os.killpg(process.pid, signal.SIGINT if end == "Ctrl+C" else signal.SIGKILL)
         _, said = process.communicate(timeout=60)
     assert ("beside 2 busy processes" in said) == (end == "the end")
-    until = time.monotonic() + 30
-    while any(is_running(pid) for pid in busy):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    eventually(lambda: not any(is_running(pid) for pid in busy))
 
 
 def test_an_unknown_word_is_answered_with_the_known_ones(checkout: Path) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from tests.conformance.events_receiver import SECRET, Answer, Receiver, receiving
+from tests.waiting import eventually
 from typer.testing import CliRunner
 
 from DocsToKG.Orchestrator.cli import app
@@ -99,11 +100,8 @@ def test_events_arrive_while_it_runs_and_it_ends_when_told(
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=os.environ)
         try:
             work(ledger, 5)
-            deadline = time.monotonic() + 60
-            while len(set(receiver.ids)) < 5:
-                assert process.poll() is None, process.stdout and process.stdout.read()
-                assert time.monotonic() < deadline
-                time.sleep(0.05)
+            eventually(lambda: len(set(receiver.ids)) == 5 or process.poll() is not None)
+            assert process.poll() is None, process.stdout and process.stdout.read()
             process.send_signal(signal.SIGTERM)
             assert process.wait(60) in (0, -signal.SIGTERM)
         finally:

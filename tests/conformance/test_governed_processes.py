@@ -15,6 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from tests.waiting import eventually
 
 from DocsToKG.Orchestrator.control.breakers import BreakerService
 from DocsToKG.Orchestrator.control.quotas import QuotaService
@@ -174,10 +175,8 @@ def test_a_pause_acts_on_another_process_at_once_and_so_does_its_end(
     add(ledger, 400, "a")
     with instances(postgres_url, schema, "400") as crew:
         crew.begin()
-        deadline = time.monotonic() + 60
-        while ledger.look(lambda tx: tx.ask("SELECT count(*) FROM jobs WHERE state = 'done'"))[0][0] < 20:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        done = "SELECT count(*) FROM jobs WHERE state = 'done'"
+        eventually(lambda: ledger.look(lambda tx: tx.ask(done))[0][0] >= 20)
         held = ThrottleService(ledger).apply("a", pause=True, actor="ann")
         _wait_for_older_transactions(postgres_url)
         settled = _leases(ledger)
@@ -199,10 +198,7 @@ def _wait_for_older_transactions(url: str) -> None:
     words = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'docstokg-ledger' AND xact_start < %s"
     with psycopg.connect(url, autocommit=True, application_name="watch") as connection:
         [(now,)] = connection.execute("SELECT clock_timestamp()").fetchall()
-        deadline = time.monotonic() + 60
-        while connection.execute(words, (now,)).fetchall() != [(0,)]:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: connection.execute(words, (now,)).fetchall() == [(0,)])
 
 
 def test_leases_of_one_transaction_share_and_none_is_given_twice(
@@ -218,10 +214,7 @@ def test_leases_of_one_transaction_share_and_none_is_given_twice(
         holder.execute(f"LOCK TABLE {schema}.jobs IN SHARE MODE")
         for each in asked:
             each.start()
-        deadline = time.monotonic() + 30
-        while ledger.pending_changes < len(asked) - 1:  # the first of them waits in the database
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(lambda: ledger.pending_changes >= len(asked) - 1)  # the first of them waits in the database
     for each in asked:
         each.join(60)
     assert len(found) == len({job.job_id for job in found}) == 54

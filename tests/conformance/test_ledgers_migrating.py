@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +13,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from tests.conformance.postgres_ledgers import given_name, given_sql  # noqa: F401
+from tests.waiting import eventually
 
 from DocsToKG.Orchestrator.errors import LedgerTooNew, LedgerUnusable
 from DocsToKG.Orchestrator.jobs.states import JobState
@@ -81,13 +81,6 @@ def old_workers(url: str, name: str, count: int) -> Iterator[list[subprocess.Pop
                 pipe.close()
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def test_workers_of_the_first_version_go_on_while_two_migrate_and_a_lock_is_in_the_way(
     postgres_url: str, name: str, sql: Callable[..., list[Any]], knowing: Callable[..., None]
 ) -> None:
@@ -102,21 +95,21 @@ def test_workers_of_the_first_version_go_on_while_two_migrate_and_a_lock_is_in_t
 
     waits = f"SELECT 1 FROM pg_locks WHERE relation = '{name}.jobs'::regclass AND NOT granted"
     with old_workers(postgres_url, name, 2), ThreadPoolExecutor(2) as pool:
-        until(lambda: done() >= 10)
+        eventually(lambda: done() >= 10)
         knowing(*SCRIPTS, ADD_COLUMN, ADD_INDEX)
         with psycopg.connect(postgres_url) as reader:  # a long report, as somebody runs it on a Monday
             reader.execute(f"SELECT count(*) FROM {name}.jobs")
             opened = [pool.submit(PostgresLedger, postgres_url, schema_name=name, patience_s=90) for _ in range(2)]
-            until(lambda: bool(sql(waits)))
-            until(lambda: not sql(waits))  # it gave way
+            eventually(lambda: bool(sql(waits)))
+            eventually(lambda: not sql(waits))  # it gave way
             before = done()
-            until(lambda: done() >= before + 20)
+            eventually(lambda: done() >= before + 20)
             assert not any(future.done() for future in opened)
         ledgers = [future.result(timeout=90) for future in opened]
         assert sql("SELECT version FROM schema_version ORDER BY 1") == [(n + 1,) for n in range(len(SCRIPTS) + 2)]
         assert sql("SELECT indisvalid FROM pg_index WHERE indexrelid = 'jobs_noted'::regclass") == [(True,)]
         after = done()
-        until(lambda: done() >= after + 20)  # the old ones are not through with it
+        eventually(lambda: done() >= after + 20)  # the old ones are not through with it
         for job in ledgers[0].lease("new", 50, 60):
             assert ledgers[1].finish(Finish(job.job_id, job.fence, job.lease_id, JobState.DONE)) == "applied"
     assert ledgers[0].verify_history()
@@ -216,7 +209,7 @@ def test_an_index_on_the_history_is_built_beside_those_who_write_it(
         with psycopg.connect(postgres_url) as writer:
             writer.execute(f"LOCK TABLE {name}.job_history_rest IN ROW EXCLUSIVE MODE")
             opened = pool.submit(PostgresLedger, postgres_url, schema_name=name, patience_s=90)
-            until(lambda: bool(sql(building)))
+            eventually(lambda: bool(sql(building)))
             for number in range(20):
                 old.enqueue_many([NewJob(f"b:{number}", {})])
             assert sql(building)

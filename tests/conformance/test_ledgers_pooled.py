@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -14,6 +13,7 @@ import psycopg
 import pytest
 from tests.conformance import test_ledgers as cases
 from tests.conformance.postgres_ledgers import given_name  # noqa: F401
+from tests.waiting import eventually
 
 from DocsToKG.Orchestrator.jobs.states import JobState
 from DocsToKG.Orchestrator.ledger.base import Finish, NewJob
@@ -90,7 +90,7 @@ def test_without_the_servers_own_address_wake_ups_fall_back_to_asking_and_say_so
         signal = here.signal
         assert isinstance(signal, PgNotifySignal)
         signal.mark()
-        _until(lambda: signal.is_pooled)
+        eventually(lambda: signal.is_pooled)
         there.enqueue_many([NewJob("a:1", {})])
         assert here.wait_for_work(30)
         assert not signal.is_listening
@@ -106,13 +106,6 @@ def test_with_the_servers_own_address_wake_ups_are_heard(
         signal = here.signal
         assert isinstance(signal, PgNotifySignal)
         signal.mark()
-        _until(lambda: signal.is_listening)
+        eventually(lambda: signal.is_listening)
         there.enqueue_many([NewJob("a:1", {})])
         assert here.wait_for_work(60), "asking alone would take ten minutes"
-
-
-def _until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

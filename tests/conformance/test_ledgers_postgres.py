@@ -31,6 +31,7 @@ from tests.conformance.postgres_ledgers import (  # noqa: F401 (fixtures)
     given_writing,
 )
 from tests.conformance.postgres_server import PostgresServer, running_postgres
+from tests.waiting import eventually
 from typer.testing import CliRunner
 
 from DocsToKG.ContentDownload.config.models import QueueConfig
@@ -495,11 +496,8 @@ def test_a_month_that_another_process_makes_meanwhile_refuses_nothing(postgres_u
             maintenance.make_months(other, Database(postgres_url, schema=name, patience_s=5), round(clock.now() * 1000))
             writing = pool.submit(ledger.enqueue_many, [NewJob("a:2", {})])
             waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = to_regclass(%s)"
-            deadline = time.monotonic() + 20
             with psycopg.connect(postgres_url, autocommit=True) as watch:
-                while not watch.execute(waiting, (f"{name}.job_history_rest",)).fetchall():
-                    assert time.monotonic() < deadline
-                    time.sleep(0.01)
+                eventually(lambda: watch.execute(waiting, (f"{name}.job_history_rest",)).fetchall())
             other.commit()
             [added] = writing.result(30)
         assert added.created

@@ -10,6 +10,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 from tests.conformance.postgres_ledgers import cut_all, end, given_ledger, given_name, given_open_one, given_sql  # noqa: F401
+from tests.waiting import eventually
 
 from DocsToKG.Orchestrator.ledger.base import NewJob
 from DocsToKG.Orchestrator.ledger.postgres import PostgresLedger
@@ -37,10 +38,7 @@ def channel() -> str:
 
 def listening(signal_: PgNotifySignal) -> None:
     signal_.mark()
-    deadline = time.monotonic() + 60
-    while not signal_.is_listening and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert signal_.is_listening
+    eventually(lambda: signal_.is_listening)
 
 
 def test_an_enqueue_elsewhere_wakes_a_waiting_worker(open_one, postgres_url, channel):
@@ -98,10 +96,7 @@ def test_many_notices_of_one_lane_are_few_on_the_wire(postgres_url, channel):
         listening(signal_)
         for _ in range(500):
             signal_.notify("content.download")
-        deadline = time.monotonic() + 60
-        while not (signal_.notices and signal_.sent) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert signal_.notices >= 1
+        eventually(lambda: signal_.notices and signal_.sent)
         assert 1 <= signal_.sent < 50
     finally:
         signal_.close()

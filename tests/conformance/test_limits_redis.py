@@ -18,7 +18,7 @@ import redis
 from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from tests.conformance.conftest import PASSWORD, Server
-from tests.contentdownload.asked_limits import Moves, any_moves, gate, granted, judge_together, refused
+from tests.contentdownload.asked_limits import Moves, any_moves, gate, granted, granted_soon, judge_together, refused
 from tests.contentdownload.test_net_shared import (  # noqa: F401 (the same promises, kept by another store)
     test_a_late_thread_alone_goes_at_once_and_counts_from_then,
     test_a_refund_is_felt_by_the_others,
@@ -36,6 +36,7 @@ from tests.contentdownload.test_net_shared import (  # noqa: F401 (the same prom
 )
 from tests.examples import examples
 from tests.many_machines.relay import Wires
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.errors import ConfigError
@@ -118,13 +119,11 @@ def open_node(own_valkey: tuple[Server, str]) -> Iterator[Open]:
         limits.close()
 
 
-def soon(limits: Limits, host: str = "a.org", *, within_s: float = 20.0) -> HostPermit:
-    """A permit, asked for until it comes."""
-    began = time.monotonic()
-    while isinstance(answer := limits.ask(gate(host)), NotYet):
-        assert time.monotonic() - began < within_s, answer
-        time.sleep(0.01)
-    return granted(answer)
+def soon(
+    limits: Limits,
+    host: str = "a.org",
+) -> HostPermit:
+    return granted_soon(limits, gate(host))
 
 
 def why(limits: Limits, host: str = "a.org") -> str:
@@ -394,22 +393,17 @@ def test_a_slot_whose_lease_ran_out_while_the_node_was_cut_off_is_not_believed(o
             return stack.enter_context(contextlib.closing(limits)), store
 
         (late, of_late), (other, _) = node(wire.port), node(server.port)
-        mine = eventually(late)
+        mine = soon(late)
         wire.cut("hang")
-        theirs = eventually(other)
+        theirs = soon(other)
         assert theirs.start() == 0.0
         assert mine.start() > 0
         wire.mend()
-        until = time.monotonic() + 30
-        while of_late.tenure == -1:
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        eventually(lambda: of_late.tenure != -1)
         assert mine.start() > 0
         assert isinstance(late.ask(gate()), NotYet)
         theirs.release()
-        while mine.start() > 0:
-            assert time.monotonic() < until + 30
-            time.sleep(0.02)
+        eventually(lambda: mine.start() == 0)
         assert isinstance(other.ask(gate()), NotYet)
         mine.release()
 
@@ -421,28 +415,14 @@ def test_a_slot_is_not_believed_while_the_server_is_silent_for_longer_than_its_l
     server, url = own_valkey
     store = FleetStore(url, clock=SystemClock(), beat_s=BEAT_S, lease_s=1.0)
     node = stack.enter_context(contextlib.closing(Limits(clock=SystemClock(), default_host=HostLimit(1), store=store)))
-    permit = eventually(node)
+    permit = soon(node)
     assert server.process is not None
     os.kill(server.process.pid, signal.SIGSTOP)
     try:
-        until = time.monotonic() + 30
-        while store.tenure != -1:
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        eventually(lambda: store.tenure == -1)
         assert permit.start() > 0
         assert permit.start() > 0
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
-    while permit.start() > 0:  # nobody else was there to take it
-        assert time.monotonic() < until + 30
-        time.sleep(0.02)
+    eventually(lambda: permit.start() == 0)  # nobody else was there to take it
     permit.release()
-
-
-def eventually(node: Limits) -> HostPermit:
-    until = time.monotonic() + 40
-    while isinstance(answer := node.ask(gate()), NotYet):
-        assert time.monotonic() < until
-        time.sleep(0.02)
-    assert isinstance(answer, HostPermit)
-    return answer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 from tests.conformance.conftest import PASSWORD, Server
 from tests.contentdownload.test_net_connections import is_open
 from tests.many_machines.relay import Cut, Wires
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.config.loader import load_config
 from DocsToKG.ContentDownload.net.fleet import limits as fleet_limits
@@ -112,13 +112,6 @@ def pulled(host: SlowHost, root: Path, redis_url: str, file: str) -> tuple[int, 
     return result.successful, result.failed
 
 
-def wait_for(what: Callable[[], bool]) -> None:
-    until = time.monotonic() + 90
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("how", ["hang", "refuse"])
@@ -133,13 +126,13 @@ def test_a_node_that_is_cut_off_ends_its_transfer_before_another_takes_its_slot(
         relayed = urlsplit(url)._replace(netloc=f":{PASSWORD}@127.0.0.1:{wire.port}").geturl()
         try:
             cut_off = nodes.submit(pulled, host, tmp_path / "a", relayed, "/a.pdf")
-            wait_for(lambda: host.streams.is_set() or cut_off.done())
+            eventually(lambda: host.streams.is_set() or cut_off.done())
             assert not cut_off.done(), cut_off.result()
             wire.cut(how)
             other = nodes.submit(pulled, host, tmp_path / "b", url, "/b.pdf")
-            wait_for(lambda: host.count("/b.pdf") == 1)
+            eventually(lambda: host.count("/b.pdf") == 1)
             assert host.asked == [("/a.pdf", False), ("/b.pdf", False)]
-            wait_for(lambda: not list((tmp_path / "a" / ".tmp").iterdir()))
+            eventually(lambda: not list((tmp_path / "a" / ".tmp").iterdir()))
             assert other.result(60) == (1, 0)
             assert not cut_off.done()
         finally:

@@ -23,6 +23,7 @@ from tests.contentdownload.test_net_shared_processes import (  # noqa: F401
     counting,
     violations_of,
 )
+from tests.waiting import eventually
 from tests.warm import WarmPrograms
 
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -121,9 +122,7 @@ def test_two_pulls_that_share_only_a_server_are_as_polite_as_one(
         try:
             for puller in pullers:
                 puller.start()
-            until = time.monotonic() + 60
-            while len(list(tmp_path.glob("*/run/PDF/*"))) < 20 and time.monotonic() < until:
-                time.sleep(0.05)
+            eventually(lambda: len(list(tmp_path.glob("*/run/PDF/*"))) >= 20)
             flush(server, url)
             results = [puller.result() for puller in pullers]
         finally:

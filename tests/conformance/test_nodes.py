@@ -11,8 +11,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -22,6 +21,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.core.ids import node_of
@@ -139,7 +139,7 @@ class Fleet:
         config = self._config(folder, node or folder, orchestrator)
         node_here = Node(self._root / folder, config)
         self._stack.callback(node_here.kill)
-        until(node_here.is_up, f"{folder} is up")
+        eventually(node_here.is_up, f"{folder} is up")
         return node_here
 
     def jobs(self) -> list[JobRecord]:
@@ -203,13 +203,6 @@ def url(number: int) -> str:
     return f"https://host{number}.example.org/paper.pdf"
 
 
-def until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, f"waited for two minutes: {what}"
-        time.sleep(0.02)
-
-
 @contextmanager
 def own_database(postgres_url: str) -> Iterator[str]:
     name = f"d_{uuid4().hex[:16]}"
@@ -235,14 +228,14 @@ def test_a_node_that_is_told_to_end_finishes_what_streams_and_leaves_the_rest_to
 ) -> None:
     threads = 2 * processes
     leaving = fleet.start("leaving", drain_seconds=600, processes=processes)
-    until(lambda: len(fleet.web.streams) >= 2, "downloads stream")
-    until(lambda: len(fleet.held_by("leaving")) > threads, "more is held than can stream")
+    eventually(lambda: len(fleet.web.streams) >= 2, "downloads stream")
+    eventually(lambda: len(fleet.held_by("leaving")) > threads, "more is held than can stream")
     fleet.start("staying", max_workers=WORKS)
-    until(fleet.all_are_held, "nothing is left to take but what the other holds")
+    eventually(fleet.all_are_held, "nothing is left to take but what the other holds")
     held = fleet.held_by("leaving")
     leaving.terminate()
     # Nothing that streams can end yet, so what is taken over now is taken over while the other still drains.
-    until(lambda: fleet.holds_only_streams("leaving"), "all but what streams is taken over")
+    eventually(lambda: fleet.holds_only_streams("leaving"), "all but what streams is taken over")
     streaming, taken = fleet.held_by("leaving"), held & fleet.held_by("staying")
     assert leaving.process.poll() is None
     assert streaming
@@ -251,7 +244,7 @@ def test_a_node_that_is_told_to_end_finishes_what_streams_and_leaves_the_rest_to
     code, said = leaving.ended()
     assert code == 0, said
     assert fleet.held_by("leaving") == set(), "no lease is left behind"
-    until(fleet.all_are_done, "all is done")
+    eventually(fleet.all_are_done, "all is done")
     for job_id in streaming:
         events = fleet.events(job_id)
         assert ("finished", "leaving") in events, events
@@ -266,15 +259,15 @@ def test_a_node_that_is_told_to_end_finishes_what_streams_and_leaves_the_rest_to
 
 def test_what_streams_for_longer_than_the_drain_is_cut_and_begun_anew_elsewhere(fleet: Fleet) -> None:
     leaving = fleet.start("leaving", drain_seconds=0.2)
-    until(lambda: len(fleet.web.streams) >= 2, "downloads stream")
+    eventually(lambda: len(fleet.web.streams) >= 2, "downloads stream")
     staying = fleet.start("staying", max_workers=WORKS)
     leaving.terminate()
     code, said = leaving.ended()
     assert code == 0, said
     assert fleet.held_by("leaving") == set()
-    until(lambda: len(fleet.held_by("staying")) == WORKS, "everything is taken over")
+    eventually(lambda: len(fleet.held_by("staying")) == WORKS, "everything is taken over")
     fleet.web.go_on.set()
-    until(fleet.all_are_done, "all is done")
+    eventually(fleet.all_are_done, "all is done")
     assert {job.attempts for job in fleet.jobs()} == {0}, "to be cut short is no try of the paper"
     staying.terminate()
     assert staying.ended()[0] == 0
@@ -282,10 +275,10 @@ def test_what_streams_for_longer_than_the_drain_is_cut_and_begun_anew_elsewhere(
 
 def test_two_nodes_of_one_name_never_touch_each_others_jobs(fleet: Fleet) -> None:
     first = fleet.start("first", "twin")
-    until(lambda: len(fleet.web.streams) == 2, "downloads stream")
+    eventually(lambda: len(fleet.web.streams) == 2, "downloads stream")
     held = fleet.leases()
     second = fleet.start("second", "twin")
-    until(fleet.all_are_held, "the second has taken what was left")
+    eventually(fleet.all_are_held, "the second has taken what was left")
     told = json.loads(fleet.run("queue", "stats", "--json", config=first.config))
     assert told["nodes"] == {"twin": WORKS}
     second.terminate()
@@ -293,7 +286,7 @@ def test_two_nodes_of_one_name_never_touch_each_others_jobs(fleet: Fleet) -> Non
     assert code == 0, said
     assert held.items() <= fleet.leases().items(), "what the other holds stays with it"
     fleet.web.go_on.set()
-    until(fleet.all_are_done, "all is done")
+    eventually(fleet.all_are_done, "all is done")
     ends = [event for job in fleet.jobs() for event in fleet.events(job.job_id) if event[0] == "finished"]
     assert ends == [("finished", "twin")] * WORKS
     first.terminate()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,6 +14,7 @@ import psycopg
 import pytest
 from tests import needs
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, Verb, WorkArtifact
 from DocsToKG.ContentDownload.catalog.selection import Selection
@@ -83,13 +83,6 @@ def _lines(shared: SharedRecord) -> list[tuple[Any, ...]]:
     return _ask(shared, "SELECT doc_id, lease_id, status FROM {s}.manifests ORDER BY doc_id, lease_id")
 
 
-def _soon(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not happened():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def _journal(folder: Path) -> list[str]:
     return (folder / "manifest.jsonl").read_text().splitlines()
 
@@ -117,7 +110,7 @@ def test_what_was_written_while_the_server_was_away_arrives(server: PostgresServ
                 name = f"doi:{number:02}"
                 record.attempt(Attempt(1.0, "core", "https://a.org", Verb.GET, AttemptStatus.HTTP_GET, work_id=name))
                 record.finish(obtained(name, lease_id=f"l-{number}"), then=lambda name=name: told.append(name))
-            _soon(lambda: len(_journal(tmp_path)) == 51)  # nobody is stopped from writing here
+            eventually(lambda: len(_journal(tmp_path)) == 51)  # nobody is stopped from writing here
             assert told == ["before"]
             server.start()
             record.flush()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
+from tests.waiting import eventually
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.api.housekeeping import Housekeeping
@@ -249,11 +249,11 @@ def test_a_key_that_is_let_go_of_while_another_asks_is_taken_by_that_one(ledger:
         """A transaction in which the key goes after the first statement."""
 
         def __init__(self, tx: ControlTx) -> None:
-            self.now_ms, self._tx, self._context = tx.now_ms, tx, 0
+            self.now_ms, self._tx, self._asked = tx.now_ms, tx, 0
 
-        def ctx(self, statement: str, values: Any = None) -> Any:
-            self._context += 1
-            if self._context == 2:
+        def ask(self, statement: str, values: Any = None) -> Any:
+            self._asked += 1
+            if self._asked == 2:
                 self._tx.ask("DELETE FROM idempotency_keys")
             return self._tx.ask(statement, values)
 
@@ -302,10 +302,7 @@ def test_upkeep_runs_by_itself_and_lets_go_at_the_end(open_ledger: Open) -> None
     ledger = open_ledger()
     leader = Leader(ledger, "upkeep")
     with Housekeeping(services_of(ledger), every_s=0.3).running():
-        deadline = time.monotonic() + 30
-        while leader.leading() is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        eventually(leader.leading)
     assert leader.leading() is None
 
 
@@ -323,13 +320,13 @@ def test_of_many_at_once_exactly_one_acts(open_ledger: Open) -> None:
     services = [IdempotencyService(open_ledger()) for _ in range(4)]
     told: list[str] = []
 
-    def ctx(service: IdempotencyService) -> None:
+    def ask(service: IdempotencyService) -> None:
         try:
             told.append("acts" if service.remember("a", "/p", "k", "d") is None else "again")
         except Conflict:
             told.append("waits")
 
-    threads = [threading.Thread(target=ctx, args=(service,)) for service in services * 3]
+    threads = [threading.Thread(target=ask, args=(service,)) for service in services * 3]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -8,7 +8,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
@@ -28,6 +28,7 @@ from tests.conformance.conftest import (
 )
 from tests.conformance.postgres_server import NoPostgres, PostgresServer
 from tests.ports import free_port
+from tests.waiting import eventually
 
 from DocsToKG.Orchestrator.errors import LedgerUnusable
 from DocsToKG.Orchestrator.notifications.choice import open_signal
@@ -53,7 +54,7 @@ class Broker:
         made = checking_signal(self.kind, self.url, f"test_{self.kind}".replace("-", "_"))
         self.nodes.callback(made.close)
         made.mark()
-        assert until(lambda: made.is_listening)
+        eventually(lambda: made.is_listening)
         return made
 
     def flush(self) -> None:
@@ -126,15 +127,6 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
         yield Broker(request.param, server, url, nodes)
 
 
-def until(fits: Callable[[], bool], seconds: float = 60) -> bool:
-    deadline = time.monotonic() + seconds
-    while not fits():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.005)
-    return True
-
-
 def heard(here: Any, there: Any) -> float:
     """How long a notice takes from one node to the other."""
     mark, began = there.mark(), time.monotonic()
@@ -164,7 +156,7 @@ def test_a_notice_of_another_node_between_asking_and_waiting_is_not_lost(broker)
     here, there = broker.node(), broker.node()
     mark = there.mark()
     here.notify(LANE)
-    assert until(lambda: there.notices > 0)
+    eventually(lambda: there.notices > 0)
     assert there.wait(0, since=mark)
     assert not there.wait(0)
 
@@ -203,7 +195,7 @@ def test_a_notice_given_while_one_of_its_lane_is_on_its_way_is_sent_too(broker):
     for _ in range(8):
         seen = there.notices
         here.notify(LANE)
-        assert until(lambda before=seen: there.notices > before)
+        eventually(lambda before=seen: there.notices > before)
         mark = there.mark()
         here.notify(LANE)  # at the very moment at which the first one is counted as sent
         assert there.wait(60, since=mark)
@@ -223,9 +215,9 @@ def test_a_notice_given_just_before_the_end_is_sent(broker):
 def test_a_broker_that_dies_and_comes_back_costs_latency_only(broker):
     here, there = broker.node(), broker.node()
     heard(here, there)
-    assert until(lambda: here.sent == 1)
+    eventually(lambda: here.sent == 1)
     broker.server.stop()
-    assert until(lambda: not there.is_listening and not here.is_listening)
+    eventually(lambda: not there.is_listening and not here.is_listening)
     mark = here.mark()
     here.notify(LANE)
     assert here.wait(0, since=mark)  # within the process nothing changes
@@ -233,8 +225,8 @@ def test_a_broker_that_dies_and_comes_back_costs_latency_only(broker):
     mark = there.mark()
     broker.server.start()
     assert there.wait(60, since=mark)  # woken once, as something may have been missed
-    assert until(lambda: here.is_listening and there.is_listening)
-    assert until(lambda: here.sent > 1)  # what could not be sent is sent
+    eventually(lambda: here.is_listening and there.is_listening)
+    eventually(lambda: here.sent > 1)  # what could not be sent is sent
     assert min(heard(here, there) for _ in range(5)) < 0.25
     assert there.troubles >= 1
     assert there.reconnects == 1
@@ -246,8 +238,8 @@ def test_a_flushed_broker_wakes_again(broker):
     here, there = broker.node(), broker.node()
     heard(here, there)
     broker.flush()
-    assert until(lambda: broker.kind == "nats-core" or there.troubles > 0)
-    assert until(lambda: here.is_listening and there.is_listening)
+    eventually(lambda: broker.kind == "nats-core" or there.troubles > 0)
+    eventually(lambda: here.is_listening and there.is_listening)
     assert min(heard(here, there) for _ in range(5)) < 0.25
 
 
@@ -260,7 +252,7 @@ def test_a_broker_that_is_not_there_holds_nobody_up(broker):
         assert signal.wait(0, since=mark)
         assert not signal.wait(0.01)
         assert time.monotonic() - began < 15
-        assert until(lambda: signal.troubles > 0)
+        eventually(lambda: signal.troubles > 0)
     assert time.monotonic() - began < 60
 
 
@@ -310,10 +302,10 @@ def test_whatever_the_broker_answers_nobody_is_held_up_and_closing_ends(kind, wo
         signal.notify(LANE)
         assert signal.wait(0, since=mark)
         assert time.monotonic() - began < 15
-        assert until(lambda: signal.troubles > 0)
+        eventually(lambda: signal.troubles > 0)
         signal.close()
         assert time.monotonic() - began < 60
-        assert until(lambda: ours() == set())
+        eventually(lambda: ours() == set())
 
 
 def broker_signal(kind: str, url: str) -> Any:
@@ -366,12 +358,12 @@ def test_a_stream_never_grows_beyond_its_bound_and_doubled_or_foreign_entries_do
         contextlib.closing(RedisSignal(url, channel="s")) as there,
     ):
         there.mark()
-        assert until(lambda: there.is_listening)
+        eventually(lambda: there.is_listening)
         for n in range(3000):
             client.xadd("s", {b"\xff": b"\x00" * 10, "lane": "x" * 5000} if n % 2 else {"from": "", "lane": ""})
-        assert until(lambda: there.notices == 3000)
+        eventually(lambda: there.notices == 3000)
         heard(here, there)
-        assert until(lambda: client.xlen("s") <= 1200)
+        eventually(lambda: client.xlen("s") <= 1200)
         assert (there.troubles, there.reconnects) == (0, 0)
 
 
@@ -381,15 +373,15 @@ def test_a_stream_whose_newest_entry_goes_back_is_read_from_there(valkey):
     with redis.Redis.from_url(url) as client, contextlib.closing(RedisSignal(url, channel="s", check_s=0.1)) as there:
         client.xadd("s", {"lane": ""}, id="9999999999999-0")
         there.mark()
-        assert until(lambda: there.is_listening)
+        eventually(lambda: there.is_listening)
         client.delete("s")
         mark = there.mark()
         client.xadd("s", {"lane": LANE}, id="5-0")
         assert there.wait(60, since=mark)
-        assert until(lambda: there.troubles == 1)
+        eventually(lambda: there.troubles == 1)
         heard_before = there.notices
         client.xadd("s", {"lane": LANE}, id="6-0")
-        assert until(lambda: there.notices == heard_before + 1)
+        eventually(lambda: there.notices == heard_before + 1)
 
 
 def test_a_key_that_is_no_stream_is_trouble_until_it_is_gone(valkey):
@@ -399,9 +391,9 @@ def test_a_key_that_is_no_stream_is_trouble_until_it_is_gone(valkey):
         mark = signal.mark()
         signal.notify(LANE)
         assert signal.wait(0, since=mark)
-        assert until(lambda: signal.troubles >= 2)
+        eventually(lambda: signal.troubles >= 2)
         client.delete("s")
-        assert until(lambda: signal.is_listening and signal.sent == 1)
+        eventually(lambda: signal.is_listening and signal.sent == 1)
 
 
 def test_a_stream_that_an_operator_made_is_used_as_it_is():
@@ -419,7 +411,7 @@ def test_a_stream_that_an_operator_made_is_used_as_it_is():
             contextlib.closing(NatsSignal(url, channel="mine")) as there,
         ):
             there.mark()
-            assert until(lambda: there.is_listening)
+            eventually(lambda: there.is_listening)
             heard(here, there)
             assert (there.mode, there.troubles) == ("jetstream", 0)
 
@@ -436,9 +428,9 @@ def test_nodes_with_and_without_jetstream_hear_each_other(monkeypatch):
         with monkeypatch.context() as patched:
             patched.setattr(nats.js.JetStreamContext, "add_consumer", refuse)
             plain.mark()
-            assert until(lambda: plain.is_listening)
+            eventually(lambda: plain.is_listening)
         full.mark()
-        assert until(lambda: full.is_listening)
+        eventually(lambda: full.is_listening)
         assert (full.mode, plain.mode) == ("jetstream", "core")
         heard(full, plain)
         heard(plain, full)
@@ -449,7 +441,7 @@ def test_a_wrong_password_is_trouble_and_nothing_else(valkey, caplog):
     url = f"redis://:{PASSWORD}-wrong@127.0.0.1:{server.port}/0"
     with contextlib.closing(RedisSignal(url)) as signal:
         signal.notify(LANE)
-        assert until(lambda: signal.troubles > 0)
+        eventually(lambda: signal.troubles > 0)
     assert PASSWORD not in caplog.text
 
 
@@ -458,7 +450,7 @@ def test_a_wrong_password_for_nats_is_trouble_and_nothing_else(caplog):
         url = f"nats://docstokg:{PASSWORD}-wrong@127.0.0.1:{server.port}"
         with contextlib.closing(NatsSignal(url)) as signal:
             signal.notify(LANE)
-            assert until(lambda: signal.troubles > 0)
+            eventually(lambda: signal.troubles > 0)
     assert PASSWORD not in caplog.text
 
 
@@ -467,7 +459,7 @@ def test_of_several_servers_one_that_answers_is_enough():
         url = f"nats://127.0.0.1:{free_port()}, {nats_url(server)}"
         with contextlib.closing(NatsSignal(url, channel=f"t{uuid4().hex}")) as signal:
             signal.notify(LANE)
-            assert until(lambda: signal.sent == 1)
+            eventually(lambda: signal.sent == 1)
 
 
 @pytest.mark.parametrize("kind", ["redis", "nats", "nats-core"])
@@ -479,7 +471,7 @@ def test_two_queues_on_one_broker_do_not_wake_each_other(kind):
         )
         for signal in (ours_too, here, other):
             signal.mark()
-            assert until(lambda signal=signal: signal.is_listening)
+            eventually(lambda signal=signal: signal.is_listening)
         mark = other.mark()
         for _ in range(5):
             heard(here, ours_too)

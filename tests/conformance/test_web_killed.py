@@ -22,6 +22,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import OctKey
 from tests.chaos.scores import note
+from tests.waiting import eventually
 
 from DocsToKG.Orchestrator.client import OrchestratorClient
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerError
@@ -52,10 +53,7 @@ class Instance:
         )
         assert self._process.stdout is not None
         url = self._process.stdout.readline().strip()
-        deadline = time.monotonic() + PATIENCE_S
-        while not _answers(url):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        eventually(lambda: _answers(url), within_s=PATIENCE_S, every_s=0.05)
         self.url, self.is_up = url, True
 
     def kill(self) -> None:

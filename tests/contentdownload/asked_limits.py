@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hypothesis import strategies as st
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
@@ -21,6 +22,18 @@ def gate(host: str = "a.org", resolver: str = "unpaywall", role: Role = Role.ART
 def granted(answer: object) -> HostPermit:
     assert isinstance(answer, HostPermit), answer
     return answer
+
+
+def granted_soon(limits: Limits, asked: Gate) -> HostPermit:
+    """A permit, asked for until it comes."""
+
+    def taken() -> HostPermit | None:
+        answer = limits.ask(asked)
+        return None if isinstance(answer, NotYet) else granted(answer)
+
+    permit = eventually(taken)
+    assert permit is not None
+    return permit
 
 
 def refused(answer: object) -> NotYet:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests import needs
+from tests.waiting import eventually
 
 from DocsToKG.Sandbox.profile import SandboxServer
 
@@ -397,12 +398,7 @@ def files_in(root: Path) -> int:
 
 
 def wait_for_files(root: Path, count: int, found: Callable[[Path], int] = files_in) -> None:
-    until = time.monotonic() + 100
-    while time.monotonic() < until:
-        if found(root) >= count:
-            return
-        time.sleep(0.005)
-    raise AssertionError(f"no {count} files appeared in {root}")
+    eventually(lambda: found(root) >= count, f"{count} files in {root}", within_s=100)
 
 
 @pytest.fixture
@@ -539,11 +535,8 @@ def test_a_demo_that_is_interrupted_says_how_it_goes_on(
 ) -> None:
     process = start(["demo", "--papers", "120", "--out", "some corpus"], clean_environment, tmp_path)
     pdfs = tmp_path / "some corpus" / "PDF"
-    until = time.monotonic() + 60
-    while not (pdfs.is_dir() and any(pdfs.iterdir())):
-        assert time.monotonic() < until
-        assert process.poll() is None
-        time.sleep(0.02)
+    eventually(lambda: pdfs.is_dir() and any(pdfs.iterdir()))
+    assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130

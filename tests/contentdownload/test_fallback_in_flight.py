@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.ports import Call, NullSink
 from DocsToKG.ContentDownload.api.types import (
@@ -117,17 +117,11 @@ class Bench:
         self.loop.call(self.origin.held.set)
 
     def wait(self, count: int) -> None:
-        self.wait_until(lambda: len(self.endings) >= count)
+        eventually(lambda: len(self.endings) >= count)
         assert len(self.endings) == count
 
     def wait_until_asked(self) -> None:
-        self.wait_until(lambda: bool(self.origin.opened))
-
-    def wait_until(self, is_so: Callable[[], bool]) -> None:
-        until = time.monotonic() + 20
-        while not is_so() and time.monotonic() < until:
-            time.sleep(0.005)
-        assert is_so()
+        eventually(lambda: self.origin.opened)
 
 
 class Lines(NullSink):

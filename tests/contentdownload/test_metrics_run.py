@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import ConfigError
@@ -154,10 +155,8 @@ def test_a_process_that_is_killed_leaves_figures_that_only_grow(calm_sandbox, ma
     with DownloadRun(cfg) as run:
         run.enqueue(coerce_works(calm_sandbox.identifiers(40)))
         run.start()
-        until, seen = time.monotonic() + 60, 0.0
-        while total(read(run.metrics_address), "contentdownload_jobs_completed_total") < 2:
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        seen = 0.0
+        eventually(lambda: total(read(run.metrics_address), "contentdownload_jobs_completed_total") >= 2)
         os.kill(run.processes[0], signal.SIGKILL)
         waiter = threading.Thread(target=run.wait)
         waiter.start()
@@ -165,7 +164,7 @@ def test_a_process_that_is_killed_leaves_figures_that_only_grow(calm_sandbox, ma
             now = total(read(run.metrics_address), "contentdownload_jobs_completed_total")
             assert now >= seen
             seen = now
-            time.sleep(0.05)
+            waiter.join(0.05)
         run.stop()
         page = read(run.metrics_address)
     assert 20 <= total(page, "contentdownload_jobs_completed_total") <= 40

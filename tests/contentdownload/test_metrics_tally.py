@@ -6,7 +6,6 @@ import http.client
 import os
 import socket
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 from tests.examples import examples
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.ports import NullSink
 from DocsToKG.ContentDownload.api.types import Attempt, AttemptStatus, DownloadOutcome, Reason, Verb
@@ -303,10 +303,7 @@ def test_the_file_follows_the_figures_and_outlives_the_run(tally, tmp_path):
     with keep_file(registry_of(tally), path, every_s=0.02) as write:
         assert "contentdownload_jobs_completed_total 0.0" in path.read_text()
         tally.add(metrics.JOBS_COMPLETED, 7)
-        until = time.monotonic() + 20
-        while "contentdownload_jobs_completed_total 7.0" not in path.read_text():
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        eventually(lambda: "contentdownload_jobs_completed_total 7.0" in path.read_text())
         tally.add(metrics.JOBS_COMPLETED)
         write()
     assert "contentdownload_jobs_completed_total 8.0" in path.read_text()

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.net.stores.base import Entry, StoreFailed
 from DocsToKG.ContentDownload.net.stores.file import FileBackend
@@ -55,10 +55,8 @@ def test_rows_wait_for_the_next_one_where_the_system_gives_no_thread(
         heads.put(entry(2), replaced=())
     assert seen(heads) == [b"head 1", b"head 2"]
     heads.put(entry(3), replaced=())
-    others, until = GroupedHeads(tmp_path / "heads.sqlite"), time.monotonic() + LONG_S
-    while seen(others) != [b"head 1", b"head 2", b"head 3"]:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    others = GroupedHeads(tmp_path / "heads.sqlite")
+    eventually(lambda: seen(others) == [b"head 1", b"head 2", b"head 3"])
 
 
 def test_the_first_is_written_at_once_and_the_next_ones_are_seen_here_at_once(
@@ -72,10 +70,7 @@ def test_the_first_is_written_at_once_and_the_next_ones_are_seen_here_at_once(
         heads.put(entry(number), replaced=())
         here = [b"head %d" % each for each in range(1, number + 1)]
         assert seen(heads) == here
-        until = time.monotonic() + LONG_S
-        while seen(others) != here:
-            assert time.monotonic() < until
-            time.sleep(0.01)
+        eventually(lambda here=here: seen(others) == here)
     others.close()
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import Gate, NotYet
 from DocsToKG.ContentDownload.api.types import Role
@@ -145,10 +145,7 @@ def test_a_slot_that_nobody_takes_up_is_free_for_others_soon(
     permit.release()
     others = others or [Process(path, clock)]
     try:
-        deadline = time.monotonic() + 30
-        while others[0].is_refused():
-            assert time.monotonic() < deadline
-            time.sleep(0.005)
+        eventually(lambda: not others[0].is_refused())
     finally:
         others[0].limits.close()
 

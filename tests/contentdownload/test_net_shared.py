@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.contentdownload.asked_limits import Moves, any_moves, gate, granted, judge_together, refused
+from tests.contentdownload.asked_limits import Moves, any_moves, gate, granted, granted_soon, judge_together, refused
 from tests.examples import examples
+from tests.waiting import eventually
 from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.api.gates import NotYet
@@ -254,11 +255,7 @@ def test_the_slots_of_a_killed_process_come_back_at_once(path: Path, warm: WarmP
         refused(limits.ask(gate()))
         process.kill()
         process.communicate()
-        until = time.monotonic() + 60
-        while isinstance(answer := limits.ask(gate()), NotYet):
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        granted(answer).release()
+        granted_soon(limits, gate()).release()
     finally:
         process.kill()
         process.wait()
@@ -286,12 +283,13 @@ def test_a_record_locked_for_two_seconds_is_not_noticed(path: Path) -> None:
             asked += 1
             time.sleep(0.01)
         rival.execute("ROLLBACK")
-        until = time.monotonic() + 60.0
-        while isinstance(answer := two.ask(gate()), NotYet):
-            assert "cannot be read" not in answer.why
-            assert time.monotonic() < until
-            time.sleep(0.01)
-        granted(answer)
+
+        def is_granted() -> bool:
+            answer = two.ask(gate())
+            assert not isinstance(answer, NotYet) or "cannot be read" not in answer.why
+            return not isinstance(answer, NotYet)
+
+        eventually(is_granted)
     finally:
         rival.close()
         one.close()

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.contentdownload.asked_limits import gate, granted, refused
+from tests.contentdownload.asked_limits import gate, granted, granted_soon, refused
 
-from DocsToKG.ContentDownload.api.gates import NotYet
 from DocsToKG.ContentDownload.net.limits import HostLimit, Limits
 from DocsToKG.ContentDownload.net.shared import SharedStore
 from DocsToKG.core.clock import ManualClock
@@ -94,8 +92,5 @@ def test_a_change_that_was_not_written_is_not_told_to_a_new_file(
     refused(one.ask(gate("b.org")))
     clock.advance(1.0)
     granted(one.ask(gate("c.org")))
-    until = time.monotonic() + 30
-    while isinstance(answer := two.ask(gate()), NotYet) and time.monotonic() < until:
-        time.sleep(0.005)  # it is written by itself, soon after
-    granted(answer)
+    granted_soon(two, gate())  # it is written by itself, soon after
     refused(two.ask(gate()))

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.politeness import complaints
+from tests.waiting import eventually
 from tests.warm import WarmPrograms
 
 from DocsToKG.Sandbox.profile import SandboxServer
@@ -194,9 +195,7 @@ class Puller:
     def kill_after_files(self, number: int) -> float:
         """The machine's time of its end."""
         assert self._process is not None
-        until = time.monotonic() + 40
-        while len(list(self.folder.glob("PDF/*"))) < number and time.monotonic() < until:
-            time.sleep(0.02)
+        eventually(lambda: len(list(self.folder.glob("PDF/*"))) >= number)
         assert self._process.poll() is None
         self._process.kill()
         self._process.communicate()

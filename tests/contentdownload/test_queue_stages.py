@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.contentdownload.search_bench import Source
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import Gate, Permit
 from DocsToKG.ContentDownload.api.ports import Call
@@ -100,13 +101,6 @@ def pipeline_on(
         clock=SystemClock(),
     )
     return ResolverPipeline(fallback=fallback, gates=web.gates, clock=SystemClock(), limits=WorkLimits(), **more)
-
-
-def eventually(holds: Callable[[], bool], within_s: float = LONG_S) -> None:
-    deadline = time.monotonic() + within_s
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 # one work

@@ -13,6 +13,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.waiting import eventually
 from tests.warm import WarmPrograms
 
 from DocsToKG.ContentDownload.telemetry import ResumeController, RunTelemetry
@@ -55,9 +56,7 @@ def killed_run(warm: WarmPrograms, root: Path, run_id: str, after_s: float, *, t
         assert process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
         time.sleep(after_s)
-        deadline, said = time.monotonic() + 60, root / f"told-{run_id}.txt"
-        while said.read_text().count("\n") < told and time.monotonic() < deadline:
-            time.sleep(0.01)
+        eventually(lambda: (root / f"told-{run_id}.txt").read_text().count("\n") >= told)
         process.send_signal(signal.SIGKILL)
     finally:
         process.kill()

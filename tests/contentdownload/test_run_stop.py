@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests import needs
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
 from DocsToKG.ContentDownload.errors import DiskFull
@@ -46,13 +47,6 @@ def file_urls(server: SandboxServer, count: int) -> list[str]:
     return [copy["url"] for copy in copies if copy["good"]][:count]
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.005)
-
-
 @pytest.mark.slow
 def test_a_stopped_run_gives_waiting_works_back(
     calm_sandbox: SandboxServer, make_config: MakeConfig, tmp_path: Path
@@ -63,7 +57,7 @@ def test_a_stopped_run_gives_waiting_works_back(
     with DownloadRun(slow) as run:
         run.enqueue(coerce_works(urls))
         run.start()
-        wait_until(lambda: run.status().done >= 2)
+        eventually(lambda: run.status().done >= 2)
         run.stop(grace_s=0.2)
         result = run.result()
     assert states(tmp_path).keys() <= {"done", "queued"}
@@ -89,7 +83,7 @@ def test_no_lease_is_left_when_stopping_is_interrupted(
         with Impatient(slow) as run:
             run.enqueue(coerce_works(urls))
             run.start()
-            wait_until(lambda: run.status().done >= 1)
+            eventually(lambda: run.status().done >= 1)
 
     with pytest.raises(KeyboardInterrupt):
         interrupted_twice()

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from tests.contentdownload.stand_in import Act, Exchange, StandIn, until
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
@@ -135,14 +136,6 @@ def in_turn(*outcomes: DownloadOutcome | Exception) -> Act:
         return chosen
 
     return ends(outcome)
-
-
-def eventually(check: Callable[[], bool]) -> None:
-    """Wait until something becomes true that must."""
-    until = time.monotonic() + LONG_S
-    while not check():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.002)
 
 
 class Meter:

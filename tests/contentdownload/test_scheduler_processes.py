@@ -11,12 +11,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.models import ContentDownloadConfig
@@ -51,13 +51,6 @@ time.sleep(0.2)
 boss.say({"failed": {"kind": "DiskFull", "text": "no room"}})
 sys.exit(1)
 """
-
-
-def eventually(check: Callable[[], bool]) -> None:
-    until = time.monotonic() + LONG_S
-    while not check():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.01)
 
 
 def is_there(pid: int) -> bool:

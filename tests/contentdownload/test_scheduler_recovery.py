@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.contentdownload.stand_in import SUCCESS, Exchange, StandIn
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
 from DocsToKG.ContentDownload.config.loader import load_config
@@ -136,10 +136,7 @@ def test_the_orchestrator_completes_what_a_crashed_worker_left(queue, clock, tmp
     with orchestrator(tmp_path, queue) as (running, pipeline):
         drained = threading.Thread(target=running.wait_until_drained)
         drained.start()
-        until = time.monotonic() + 20
-        while queue.job(3).state != "done":
-            assert time.monotonic() < until
-            time.sleep(0.005)
+        eventually(lambda: queue.job(3).state == "done")
         assert pipeline.worked_on == ["a:2"]
         assert drained.is_alive()
         clock.advance(TTL_S)

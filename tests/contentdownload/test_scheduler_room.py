@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 from tests.contentdownload.stand_in import SUCCESS, Exchange, StandIn, until
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.api.gates import GateShut
 from DocsToKG.ContentDownload.api.types import DownloadOutcome, WorkArtifact
@@ -82,13 +83,6 @@ def orchestrating(
             with contextlib.suppress(Exception):
                 running.stop(grace_s=0.0)
             stand_in.close()
-
-
-def eventually(check: Callable[[], bool]) -> None:
-    until = time.monotonic() + LONG_S
-    while not check():
-        assert time.monotonic() < until, "it did not happen"
-        time.sleep(0.005)
 
 
 def test_works_that_fill_the_lookahead_and_only_wait_make_room_for_others(tmp_path):

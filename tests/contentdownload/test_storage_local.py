@@ -8,11 +8,11 @@ import hashlib
 import os
 import shutil
 import threading
-import time
 from pathlib import Path
 
 import pytest
 from tests import needs
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.errors import CandidateRejected, DiskFull, StorageError
 from DocsToKG.ContentDownload.storage import flushing
@@ -331,9 +331,7 @@ def test_files_that_come_together_are_made_to_last_together(tmp_path, monkeypatc
     threads = [threading.Thread(target=put, args=(store, b"%d" % n, f"PDF/{n}.pdf")) for n in range(40)]
     for thread in threads:
         thread.start()
-    until = time.monotonic() + 10
-    while store.waiting < 36 and time.monotonic() < until:
-        time.sleep(0.005)
+    eventually(lambda: store.waiting >= 36)
     assert all(thread.is_alive() for thread in threads), "nothing is told to be safe before it is"
     hold.set()
     for thread in threads:

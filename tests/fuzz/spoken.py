@@ -41,9 +41,9 @@ def answers_to_a_worker(data: bytes) -> None:
     for status in (200, 409, 503):
         wire = answering(status, data)
         with OrchestratorClient("http://service.example.org", "t", tries=1, transport=wire) as service:
-            for ctx in ASKED:
+            for ask in ASKED:
                 with contextlib.suppress(LedgerError):
-                    ctx(service)
+                    ask(service)
 
 
 def answers_of_a_receiver(data: bytes) -> None:

@@ -16,7 +16,7 @@ import sys
 import time
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +37,7 @@ from tests.conformance.conftest import (
 from tests.conformance.postgres_server import NoPostgres, PostgresServer, running_postgres
 from tests.many_machines.relay import Cut, Relay, Wires
 from tests.politeness import complaints
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.bootstrap import open_queue
 from DocsToKG.ContentDownload.config import load_config
@@ -54,13 +55,6 @@ _PROGRAM = str(Path(sys.executable).parent / "contentdownload")
 _BALLAST = "ballast"
 # How long a word may lie before it is read and passed on, on a machine that is busy with other things.
 _UNREAD_S = 1.0
-
-
-def until(condition: Callable[[], Any], what: str, *, within_s: float = 60.0) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, f"waited {within_s:g} s: {what}"
-        time.sleep(0.05)
 
 
 @dataclass
@@ -185,7 +179,7 @@ class Fleet:
             [self._kept] = ledger.lease("somebody-else", 1, 3600.0)
         for node in self.nodes:
             node.start()
-        until(self._all_work, "every process of every node at work", within_s=120)
+        eventually(self._all_work, "every process of every node at work", within_s=120)
 
     def _all_work(self) -> bool:
         """Whether every process has told the ledger that it works: a machine that finds a server away when it begins
@@ -226,7 +220,7 @@ class Fleet:
 
     def wait_until_at_work(self, *, ended: int, within_s: float) -> None:
         """Return when the first node works on some jobs, or `ended` are over: the other node may take them all."""
-        until(
+        eventually(
             lambda: self._leased_by(self.nodes[0]) >= 2 or self.ended() >= ended or not self.is_running(),
             "the first node at work",
             within_s=within_s,
@@ -234,7 +228,7 @@ class Fleet:
 
     def wait_for(self, ended: int, *, within_s: float) -> None:
         """Return when so many jobs are over."""
-        until(lambda: self.ended() >= ended or not self.is_running(), f"{ended} jobs over", within_s=within_s)
+        eventually(lambda: self.ended() >= ended or not self.is_running(), f"{ended} jobs over", within_s=within_s)
 
     def _leased_by(self, node: Node) -> int:
         names = [path.stem for path in node.folder.rglob("*.workers/*.lock")]
@@ -303,7 +297,7 @@ class Fleet:
     def kill_worker(self, number: int) -> None:
         """Its own node starts another."""
         node = self.nodes[number % len(self.nodes)]
-        until(lambda: node.kill_a_worker(number) or node.running[-1].poll() is not None, "a worker to kill")
+        eventually(lambda: node.kill_a_worker(number) or node.running[-1].poll() is not None, "a worker to kill")
         now = time.monotonic()
         self._untold.append(Untold(now - _UNREAD_S, now + 0.05, known_at=math.inf))
         self._kills += 1

@@ -3,12 +3,12 @@ from __future__ import annotations
 import gc
 import sqlite3
 import threading
-import time
 from concurrent.futures import Future, wait
 from contextlib import closing
 
 import pytest
 from tests.traced import Traced
+from tests.waiting import eventually
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.Orchestrator.errors import LeaseLost, LedgerBusy, LedgerClosed, LedgerError, LedgerUnusable
@@ -186,10 +186,7 @@ def test_a_canceled_future_is_not_written(ledger, lease_one, held):
     job = lease_one()
     held.execute("BEGIN IMMEDIATE")
     first = ledger.submit_progress(Progress(job.job_id, job.fence, job.lease_id, "fetch"))
-    deadline = time.monotonic() + 30
-    while not first.running():  # the writer has taken the first and waits for the lock
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
+    eventually(first.running)  # the writer has taken the first and waits for the lock
     second = ledger.submit_finish(finish(job))
     assert second.cancel()
     held.execute("COMMIT")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import socket
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from tests.waiting import eventually
 
 PATIENCE_S = 30.0
 
@@ -34,10 +34,7 @@ def served(app: FastAPI, **more: Any) -> Iterator[int]:
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
     thread.start()
     try:
-        deadline = time.monotonic() + PATIENCE_S
-        while not server.started and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert server.started
+        eventually(lambda: server.started)
         yield listener.getsockname()[1]
     finally:
         server.should_exit = True

@@ -6,8 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -20,6 +18,7 @@ from tests.contentdownload.collector import Collector
 from tests.contentdownload.conftest import client_config, client_settings
 from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import EventStream, served
+from tests.waiting import eventually
 
 from DocsToKG.ContentDownload.inputs import coerce_works
 from DocsToKG.ContentDownload.runner import DownloadRun
@@ -130,7 +129,7 @@ def test_a_run_tells_the_ledger_who_works_and_how_hosts_stand_and_obeys(ledger: 
         dois = sorted({work.doi for number in range(WORKS) if (work := sandbox.world.by_index(number)) is not None})
         with DownloadRun(cfg) as run:
             run.start()
-            _until(lambda: _get(port, "/workers")["workers"])  # it has heard the orders before there is work
+            eventually(lambda: _get(port, "/workers")["workers"])  # it has heard the orders before there is work
             run.enqueue(coerce_works([f"doi:{doi}" for doi in dois]))
             run.wait(patience_s=5.0)
             run.stop()
@@ -147,7 +146,7 @@ def test_a_run_tells_the_ledger_who_works_and_how_hosts_stand_and_obeys(ledger: 
 
 
 def _statuses(port: int) -> dict[int, str]:
-    nodes = _context(port, f"{{ jobs(first: {WORKS}) {{ nodes {{ id status }} }} }}")["jobs"]["nodes"]
+    nodes = _ask(port, f"{{ jobs(first: {WORKS}) {{ nodes {{ id status }} }} }}")["jobs"]["nodes"]
     return {int(node["id"]): node["status"].lower() for node in nodes}
 
 
@@ -169,15 +168,8 @@ def _get(port: int, path: str) -> Any:
         return json.load(answer)
 
 
-def _context(port: int, query: str) -> Any:
+def _ask(port: int, query: str) -> Any:
     headers = {"Authorization": f"Bearer {token_for()}", "Content-Type": "application/json"}
     content = json.dumps({"query": query}).encode()
     with urlopen(Request(f"http://127.0.0.1:{port}{HOME}/graphql", content, headers), timeout=30) as answer:
         return json.load(answer)["data"]
-
-
-def _until(holds: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)

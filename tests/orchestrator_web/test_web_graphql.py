@@ -13,7 +13,7 @@ from DocsToKG.Orchestrator.api.middleware import HOME
 from DocsToKG.Orchestrator.ledger.base import NewJob
 
 
-def ctx(admin, query, **variables):
+def ask(admin, query, **variables):
     answer = admin.post("/graphql", {"query": query, "variables": variables})
     assert answer.status_code == 200, answer.text
     return answer.json()
@@ -31,7 +31,7 @@ def test_jobs_go_page_by_page(admin, ledger):
         nodes { id status jobType createdAt } pageInfo { hasNextPage endCursor } } }"""
     seen, after = [], None
     while True:
-        found = ctx(admin, query, after=after)["data"]["jobs"]
+        found = ask(admin, query, after=after)["data"]["jobs"]
         seen += [node["id"] for node in found["nodes"]]
         after = found["pageInfo"]["endCursor"]
         if not found["pageInfo"]["hasNextPage"]:
@@ -43,7 +43,7 @@ def test_the_graph_tells_what_the_api_tells(admin, ledger):
     enqueue(ledger, 1)
     query = """{ job(id: "1") { artifactId detail } other: job(id: "99") { id } dashboard circuitBreakers quotas
         incidents { nodes } packRuns { nodes } workers { nodes } deadLetters { nodes { id } } }"""
-    data = ctx(admin, query)["data"]
+    data = ask(admin, query)["data"]
     assert data["job"]["detail"] == admin.get("/jobs/1").json()
     assert data["dashboard"]["counts"] == admin.get("/dashboard/metrics").json()["counts"]
     assert (data["other"], data["quotas"], data["incidents"]["nodes"]) == (None, [], [])
@@ -67,13 +67,13 @@ def test_the_graph_tells_what_the_api_tells(admin, ledger):
     ],
 )
 def test_what_it_does_not_answer_is_said(admin, query, words):
-    answer = ctx(admin, query)
+    answer = ask(admin, query)
     assert words in answer["errors"][0]["message"], answer
 
 
 def test_what_nobody_foresaw_says_nothing_of_itself(admin, app, monkeypatch):
     monkeypatch.setattr(app.state.doors.services.breakers, "list", _fails, raising=False)
-    answer = ctx(admin, "{ circuitBreakers }")
+    answer = ask(admin, "{ circuitBreakers }")
     assert answer["errors"][0]["extensions"] == {"code": "INTERNAL"}
     assert "planted" not in json.dumps(answer)
 

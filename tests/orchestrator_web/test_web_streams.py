@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 
 import pytest
 from tests.orchestrator_web.conftest import app_over, token_for
 from tests.orchestrator_web.serving import PATIENCE_S, EventStream, served
+from tests.waiting import eventually
 
 from DocsToKG.Orchestrator.api.middleware import HOME
 from DocsToKG.Orchestrator.jobs.states import JobState
@@ -215,7 +215,4 @@ def test_a_reader_that_is_gone_holds_nothing(ledger):
         with EventStream(port, JOBS, token_for()) as stream:
             connected(stream)
             assert (streams.open_streams, streams.followed_tenants) == (1, 1)
-        deadline = time.monotonic() + PATIENCE_S
-        while (streams.open_streams or streams.followed_tenants) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert (streams.open_streams, streams.followed_tenants) == (0, 0)
+        eventually(lambda: (streams.open_streams, streams.followed_tenants) == (0, 0))

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx2
 import pytest
+from tests.waiting import eventually
 
 from DocsToKG.core.clock import ManualClock
 from DocsToKG.transport.errors import NameNotFound
@@ -46,10 +47,7 @@ def resolve(names, host="a.example.org", timeout_s=5.0):
 
 
 def wait_for_quiet():
-    until = time.monotonic() + 30
-    while any(thread.name == "name-look-up" for thread in threading.enumerate()):
-        assert time.monotonic() < until
-        time.sleep(0.005)
+    eventually(lambda: all(thread.name != "name-look-up" for thread in threading.enumerate()))
 
 
 def test_the_machines_resolver_knows_localhost():
@@ -81,8 +79,7 @@ def test_all_who_ask_for_one_name_share_one_look_up(blocked):
     names = SystemNames(getaddrinfo=blocked)
     with ThreadPoolExecutor(6) as pool:
         asking = [pool.submit(resolve, names) for _ in range(6)]
-        while not blocked.asked:
-            time.sleep(0.005)
+        eventually(lambda: blocked.asked)
         blocked.let_go.set()
         assert [one.result(5) for one in asking] == [["93.184.216.34"]] * 6
     assert blocked.asked == ["a.example.org"]
