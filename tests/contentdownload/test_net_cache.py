@@ -641,14 +641,25 @@ _BESIDE = {"date": formatdate(0, usegmt=True), "etag": '"1"', "vary": "accept", 
 
 
 @pytest.mark.parametrize("shared", [False, True])
-@pytest.mark.parametrize("status", [200, 203, 206, 301, 302, 304, 404])
+@pytest.mark.parametrize("status", [200, 203, 204, 206, 300, 301, 302, 304, 308, 404, 405, 410, 414, 418, 500, 501])
 def test_a_kind_of_answer_is_kept_exactly_when_the_whole_answer_would_be(
     tmp_path: Path, shared: bool, status: int
 ) -> None:
     settings = CacheSettings(tmp_path, cache_private=not shared)
     cache = build_cache_transport(httpx2.MockTransport(lambda _: body(b"")), settings=settings, open_cas=lambda _: None)
     assert isinstance(cache, CachedTransport)
-    controls = (None, "", "no-store", "no-cache", "private", "public", "max-age=9", "s-maxage=9", "must-revalidate")
+    plain = (None, "", "no-store", "no-cache", "private", "public", "max-age=9", "s-maxage=9", "must-revalidate")
+    mixed = ("private, no-cache", "Public,max-age=0", "no-cache ,\tmax-age=1", "no-transform", "stale-if-error=5", ",")
+    odd = (
+        "max-age",
+        "max-age=x",
+        "max-age=-1",
+        'private="a"',
+        'no-cache="set-cookie"',
+        "must-understand",
+        "x=no-store",
+    )
+    controls = (*plain, *mixed, *odd, "max-age=\u0665", "NO-STORE", '"no-store"', "no-store=1")
     for control, expires, authorized in itertools.product(controls, (False, True), (False, True)):
         said = {"cache-control": control} if control is not None else {}
         said |= {"expires": formatdate(9, usegmt=True)} if expires else {}

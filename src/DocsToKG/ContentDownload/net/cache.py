@@ -1,4 +1,4 @@
-"""Cache or network? hishel's words into ours; no other module knows hishel.
+"""Cache or network? An answer that is stored goes through hishel (`rfc9111`), which is loaded with the first of them.
 
 Follows RFC 9111 with the operator's knobs. Above hishel the URL is canonical and free of secrets, below
 it the real one is asked for. Promises: an answer becomes visible to others only when it is confirmed,
@@ -7,26 +7,23 @@ errors and ranges are never stored, and a file's entry is its headers plus its C
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import uuid
 from collections import Counter
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from functools import lru_cache, partial
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import httpx2
-from hishel import AsyncBaseStorage, CacheMiss, CacheOptions, Entry, Headers, Request, Response, StoreAndUse
-from hishel.httpx2 import AsyncCacheTransport
 
 from DocsToKG.ContentDownload.net.entries import STILL_NOTHING_S, EntryStore, HeaderLists, StoredAnswer
-from DocsToKG.ContentDownload.net.offers import PendingEntry, offer, stored_answer, varying
+from DocsToKG.ContentDownload.net.offers import PendingEntry, offer, stored_answer
 from DocsToKG.ContentDownload.net.pending import Copied
 from DocsToKG.ContentDownload.net.rewording import (
     ABOUT_WORK,
     FORBID,
-    GUESSED,
     PEEK,
     WIRE_URL,
     BelowCache,
@@ -36,11 +33,20 @@ from DocsToKG.ContentDownload.net.stores.choice import open_backend
 from DocsToKG.core.clock import Clock, SystemClock
 from DocsToKG.core.urls import index_url, mask_url
 
+if TYPE_CHECKING:
+    from DocsToKG.ContentDownload.net.rfc9111 import ExchangeView, Rules
+
 # Keys of a request's extensions. ARTIFACT: the body will be kept in the CAS. UNCACHED: go past the cache.
 ARTIFACT, UNCACHED = "artifact", "uncached"
 PENDING = "pending_entry"
 FORGET = "forget_entry"
 NOTHING = "nothing_stored"
+
+# Directives of answers that need no parser, and the statuses that are kept without any (RFC 9110 section 15.1).
+_FLAGS = frozenset({"immutable", "must-revalidate", "no-cache", "no-store", "no-transform", "private", "public"})
+_TIMES = frozenset({"max-age", "s-maxage", "stale-if-error", "stale-while-revalidate"})
+_FOR_ALL = frozenset({"must-revalidate", "public", "s-maxage"})
+_KEPT_UNASKED = frozenset({200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501})
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,99 +83,6 @@ class Nothing(NamedTuple):
     at: float
 
 
-class ExchangeView(AsyncBaseStorage):
-    """One exchange's view of the entries, in the shape hishel asks for."""
-
-    def __init__(
-        self,
-        entries: EntryStore,
-        *,
-        artifact: bool,
-        request: httpx2.Request | None = None,
-        takes_guessed: bool = False,
-    ) -> None:
-        super().__init__()
-        self._entries = entries
-        self._takes_guessed = takes_guessed
-        self._artifact = artifact
-        self._sent = request.headers if request is not None else httpx2.Headers()
-        self._keys: dict[str, str] = {}  # by the id of an entry
-        self._opened: list[BinaryIO] = []
-        self._forbidden = False
-        self.pending: PendingEntry | None = None
-
-    def forbid(self) -> None:
-        """Keep nothing of this exchange, whatever its headers say."""
-        self._forbidden = True
-
-    async def create_entry(
-        self, request: Request, response: Response, key: str, *, ttl: float | None = None, tti: float | None = None
-    ) -> Entry:
-        headers = _lists(response.headers)
-        answer = stored_answer(request.url, request.method, response.status_code, headers, self._sent, key)
-        in_cas = self._artifact and answer.status == 200
-        if not self._forbidden:
-            self.pending = offer(self._entries, key, lambda: answer, in_cas=in_cas)
-        stream = response.stream
-        assert isinstance(stream, AsyncIterable)
-        copied = self.pending.copying(stream) if self.pending is not None else None
-        kept = response if copied is None else replace(response, stream=copied)
-        return Entry(id=uuid.UUID(answer.id), request=request, response=kept)
-
-    async def get_entries(self, key: str) -> list[Entry]:
-        answers = await self._entries.ask(self._entries.find, key)
-        return [entry for answer in answers if (entry := await self._entry(key, answer)) is not None]
-
-    async def update_headers(self, id: uuid.UUID, headers: Headers) -> None:
-        if id.hex in self._keys:
-            self._entries.refresh(self._keys[id.hex], id.hex, _lists(headers))
-
-    async def remove_entry(self, id: uuid.UUID) -> None:
-        if id.hex in self._keys:
-            self._entries.remove(self._keys[id.hex], id.hex)
-
-    def forget(self) -> None:
-        """Drop the entries that this exchange was shown: what they hold is of no use to anyone."""
-        for entry_id, key in self._keys.items():
-            self._entries.remove(key, entry_id)
-
-    def let_go(self) -> None:
-        """Close the files that entries were read from."""
-        for file in self._opened:
-            file.close()
-
-    async def _entry(self, key: str, answer: StoredAnswer) -> Entry | None:
-        if answer.varying != varying(answer.headers.get("vary", []), self._sent, key):
-            return None
-        if not self._takes_guessed and any(GUESSED in line for line in answer.headers.get("cache-control", ())):
-            return None
-        opened = await self._entries.ask(self._entries.open_body, key, answer)
-        if opened is None:
-            return None
-        self._opened.append(opened)
-        self._keys[answer.id] = key
-        stream = _Stored(self._entries.read_body(key, answer, opened))
-        # The variant was chosen here, where only digests are known; hishel is shown headers that fit.
-        request = Request(method=answer.method, url=answer.url, headers=Headers(dict(self._sent)))
-        return Entry(uuid.UUID(answer.id), request, Response(answer.status, Headers(answer.headers), stream))
-
-
-class _Stored:
-    """A stored body, read from a file or from memory."""
-
-    def __init__(self, blocks: Iterator[bytes]) -> None:
-        self._blocks = blocks
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        block = next(self._blocks, None)
-        if block is None:
-            raise StopAsyncIteration
-        return block
-
-
 class CachedTransport(httpx2.AsyncBaseTransport):
     """hishel between two shims of ours. Answers carry booleans `from_cache` and `revalidated`."""
 
@@ -186,17 +99,15 @@ class CachedTransport(httpx2.AsyncBaseTransport):
         self._settings = settings
         self._entries = entries
         self._clock = clock
-        rfc = CacheOptions(
-            shared=not settings.cache_private,
-            supported_methods=list(settings.cacheable_methods),
-            allow_stale=settings.allow_stale,
-        )
-        self._options = rfc
         self.is_storable = lru_cache(maxsize=256)(self._judge)  # answers are of few kinds
-        self._rfc: bool | CacheOptions = False if settings.force_cache else rfc
         self.asks_plainly = not (settings.force_cache or settings.always_revalidate)
-        # hishel wants a storage of its own; every request brings its view instead.
-        self._hishel = AsyncCacheTransport(self._below, storage=ExchangeView(entries, artifact=False), rfc=self._rfc)
+
+    @cached_property
+    def _rules(self) -> Rules:
+        """hishel, which takes a fifth of a second to load: a pull that finds nothing stored does without."""
+        from DocsToKG.ContentDownload.net.rfc9111 import Rules
+
+        return Rules(self._below, self._entries, self._settings)
 
     @property
     def entries(self) -> EntryStore:
@@ -256,7 +167,7 @@ class CachedTransport(httpx2.AsyncBaseTransport):
             del request.extensions[PEEK]
 
     async def aclose(self) -> None:
-        await self._hishel.aclose()
+        await self._below.aclose()
         await self._entries.ask(self._entries.close)
 
     async def _nothing(self, request: httpx2.Request) -> Nothing | None:
@@ -316,21 +227,30 @@ class CachedTransport(httpx2.AsyncBaseTransport):
         return pending
 
     def _judge(self, method: str, status: int, control: str | None, expires: bool, authorized: bool) -> bool:
-        """hishel's word on whether an answer may be kept (RFC 9111 section 3), by all that it looks at there."""
-        asked = Request(method, "https://any.invalid/", Headers({"authorization": "any"} if authorized else {}))
-        said = ({"cache-control": control} if control is not None else {}) | ({"expires": "0"} if expires else {})
-        next_state = CacheMiss(request=asked, options=self._options).next(Response(status, Headers(said), iter(())))
-        return isinstance(next_state, StoreAndUse)
+        """Whether an answer may be kept (RFC 9111 section 3). hishel says so where the rule is not plain."""
+        words = _plain_directives(control)
+        if words is None:
+            return self._rules.may_be_kept(method, status, control, expires=expires, authorized=authorized)
+        private = self._settings.cache_private
+        if (
+            method not in self._settings.cacheable_methods
+            or status < 200
+            or status in (206, 304)
+            or "no-store" in words
+        ):
+            return False
+        if not private and ("private" in words or (authorized and not words & _FOR_ALL)):
+            return False
+        explicit = words & ({"public", "max-age", "private"} if private else {"public", "max-age", "s-maxage"})
+        return bool(explicit) or expires or status in _KEPT_UNASKED
 
     async def _through(self, request: httpx2.Request, key: str, url: str) -> httpx2.Response:
-        view = ExchangeView(
-            self._entries,
-            artifact=bool(request.extensions.get(ARTIFACT)),
-            request=request,
-            takes_guessed=self._takes_guessed(request),
+        rules = await self._loaded_rules()
+        view = rules.view(
+            artifact=bool(request.extensions.get(ARTIFACT)), request=request, takes_guessed=self._takes_guessed(request)
         )
         try:
-            response = await self._hishel.handle_async_request(self._disguised(request, view, key, url))
+            response = await rules.exchange(self._disguised(request, view, key, url))
         except BaseException:
             view.let_go()
             raise
@@ -341,6 +261,10 @@ class CachedTransport(httpx2.AsyncBaseTransport):
         # Without validators hishel calls a plain second answer revalidated; only a 304 is that.
         from_cache = bool(status["from_cache"])
         return _flagged(response, from_cache=from_cache, revalidated=from_cache and bool(status["revalidated"]))
+
+    async def _loaded_rules(self) -> Rules:
+        """The event loop goes on while hishel is loaded."""
+        return self._rules if "_rules" in self.__dict__ else await asyncio.to_thread(getattr, self, "_rules")
 
     def _takes_guessed(self, request: httpx2.Request) -> bool:
         if self._settings.force_cache:
@@ -429,6 +353,17 @@ def open_entries(
     )
 
 
+def _plain_directives(control: str | None) -> frozenset[str] | None:
+    """The words of a Cache-Control header in its usual form; None when there is more to it."""
+    words = set()
+    for part in control.split(",") if control else ():
+        name, equals, seconds = part.strip(" \t").partition("=")
+        if not (name in _TIMES and seconds.isdecimal() and seconds.isascii() if equals else name in _FLAGS):
+            return None
+        words.add(name)
+    return frozenset(words)
+
+
 def _flagged(response: httpx2.Response, *, from_cache: bool, revalidated: bool) -> httpx2.Response:
     response.extensions["from_cache"] = from_cache
     response.extensions["revalidated"] = revalidated
@@ -470,7 +405,3 @@ def _wishes(request: httpx2.Request) -> Collection[str]:
     """The words of the request's Cache-Control."""
     wishes = request.headers.get("cache-control")
     return () if wishes is None else {each.strip() for each in wishes.lower().split(",")}
-
-
-def _lists(headers: Headers) -> HeaderLists:
-    return {name: list(headers.get_list(name) or ()) for name in headers}
